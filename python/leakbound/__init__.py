@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from leakbound._base.tally import Tally
     from leakbound._core import __version__
     from leakbound.audits import Coins, Panoramia, RandomSplit, Stream, ZeroRun, audit_synthetic
-    from leakbound.audits.audit import audit
+    from leakbound.audits.design import audit
     from leakbound.claims import (
         ApproxDP,
         GaussianDP,
@@ -72,7 +72,7 @@ else:
             "leakbound._base.tally": "Tally",
             "leakbound._core": "__version__",
             "leakbound.audits": "Coins Panoramia RandomSplit Stream ZeroRun audit_synthetic",
-            "leakbound.audits.audit": "audit",
+            "leakbound.audits.design": "audit",
             "leakbound.claims": (
                 "ApproxDP GaussianDP LaplaceDP PureDP SubsampledGaussianDP TradeOffFamily"
             ),

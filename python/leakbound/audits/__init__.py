@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leakbound.audits.audit import audit
     from leakbound.audits.coins import Coins
+    from leakbound.audits.design import audit
     from leakbound.audits.panoramia.audit import Panoramia
     from leakbound.audits.random_split import RandomSplit
     from leakbound.audits.stream import Stream
@@ -16,7 +16,7 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "leakbound.audits.audit": "audit",
+            "leakbound.audits.design": "audit",
             "leakbound.audits.coins": "Coins",
             "leakbound.audits.panoramia.audit": "Panoramia",
             "leakbound.audits.random_split": "RandomSplit",

@@ -21,7 +21,7 @@ from leakbound._base.types import (
     JsonValue,
     Status,
 )
-from leakbound.audits.audit import Design, Request, Scores
+from leakbound.audits.design import Design, Request, Scores
 from leakbound.audits.road import (
     Attacks,
     Examples,

@@ -3,7 +3,6 @@
 import numpy as np
 
 from leakbound._base.tally import Tally
-from leakbound.audits.audit import Request
 from leakbound.audits.coins import (
     Coins,
     MemberCount,
@@ -12,6 +11,7 @@ from leakbound.audits.coins import (
     described,
     theorem,
 )
+from leakbound.audits.design import Request
 from leakbound.audits.road import Attacks, Examples, delta_warnings
 from leakbound.cuts import TallyGame
 from leakbound.errors import IncompatibleOptionsError

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from leakbound.audits.audit import audit
 from leakbound.audits.coins import Coins
+from leakbound.audits.design import audit
 from leakbound.audits.panoramia.audit import Panoramia
 from leakbound.audits.random_split import RandomSplit
 from leakbound.audits.zero_run.design import ZeroRun
 
 if TYPE_CHECKING:
-    from leakbound.audits.audit import Design, Scores
+    from leakbound.audits.design import Design, Scores
 
 DESIGNS: dict[str, type[Design[Any]]] = {
     kind.name: kind for kind in (Coins, RandomSplit, Panoramia, ZeroRun)

@@ -17,8 +17,8 @@ from leakbound._base.types import (
     IntArray,
     JsonValue,
 )
-from leakbound.audits.audit import Design, Request, Scores
 from leakbound.audits.challenge import challenge, challenged
+from leakbound.audits.design import Design, Request, Scores
 from leakbound.audits.pairs import Pairs, Units, check_codes
 from leakbound.audits.road import (
     Attacks,

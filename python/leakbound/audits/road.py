@@ -17,7 +17,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, check_scores
 from leakbound._base.records import Lazy
 from leakbound._base.types import ArrayInput, FloatArray, JsonValue
-from leakbound.audits.audit import Request
+from leakbound.audits.design import Request
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy

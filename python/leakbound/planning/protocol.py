@@ -10,8 +10,8 @@ import numpy as np
 from leakbound._base.canonical import is_digest, plain
 from leakbound._base.checks import choice, real, shown
 from leakbound._base.types import BoolArray, Design, JsonValue, Relation
-from leakbound.audits.audit import Request, Scores
 from leakbound.audits.coins import Coins
+from leakbound.audits.design import Request, Scores
 from leakbound.audits.designs import audit_of
 from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES

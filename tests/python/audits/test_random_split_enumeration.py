@@ -17,7 +17,7 @@ from scipy.optimize import brentq, linprog
 
 import leakbound as lb
 from leakbound._base.types import Aggregate
-from leakbound.audits.audit import Request
+from leakbound.audits.design import Request
 from leakbound.audits.pairs import Units, stretched
 from leakbound.audits.road import prove
 from leakbound.cuts.games import PairGame

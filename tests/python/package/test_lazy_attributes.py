@@ -124,7 +124,7 @@ def test_an_audit_of_one_run_loads_neither_the_other_audits_nor_arrow(tmp_path: 
     table = tmp_path / "scores.csv"
     table.write_text("score,member\n" + "0.5,1\n-0.5,0\n" * 30)
     names = loaded_by_the_program("one-run", table)
-    assert "leakbound.audits.audit" in names
+    assert "leakbound.audits.design" in names
     others = {"pyarrow", "pandas", "leakbound.propensity", "leakbound.audits.zero_run"}
     others |= {"leakbound.planning.forecast"}
     assert others.isdisjoint(names)

@@ -7,8 +7,8 @@ import numpy as np
 
 from leakbound._base.checks import complement, shown
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.audits.audit import audit
 from leakbound.audits.coins import Coins
+from leakbound.audits.design import audit
 from leakbound.audits.dp_sgd.betting import Bet, correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits

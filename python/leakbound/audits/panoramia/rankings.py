@@ -12,7 +12,7 @@ from typing import Self
 
 from leakbound._base.checks import choice, real
 from leakbound._base.types import BoolArray, FloatArray, JsonValue, Kind, Relaxation
-from leakbound.audits.audit import Request
+from leakbound.audits.design import Request
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, relaxed_policy
 from leakbound.audits.random_split import split_theorem

@@ -17,8 +17,8 @@ from leakbound._base.types import (
     Uncertainty,
     ZeroRunVariant,
 )
-from leakbound.audits.audit import Request
 from leakbound.audits.coins import as_if_fair
+from leakbound.audits.design import Request
 from leakbound.audits.road import Attacks
 from leakbound.claims import Claim, GaussianDP
 from leakbound.cuts import Fixed, Weighted

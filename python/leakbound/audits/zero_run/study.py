@@ -14,8 +14,8 @@ from leakbound._base.formatting import down
 from leakbound._base.odds import expit
 from leakbound._base.records import Lazy, encode
 from leakbound._base.streams import Purpose
-from leakbound.audits.audit import Request
 from leakbound.audits.coins import as_if_fair
+from leakbound.audits.design import Request
 from leakbound.audits.figures import POINTS, histogram, roc
 from leakbound.audits.policies.reference import plan_guesses
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
