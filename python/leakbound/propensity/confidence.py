@@ -166,63 +166,15 @@ class ConfidenceSet:
         )
 
     def contains(self, coefficients: ArrayInput) -> bool:
-        """Return whether the labels do not rule out some coefficients.
-
-        Parameters
-        ----------
-        coefficients : array-like, shape (k,)
-            As `ConfidenceSet.coefficients`.
-
-        Returns
-        -------
-        bool
-            Whether the set holds them.
-        """
+        """Return whether the labels do not rule out coefficients, in the order of the best ones."""
         return self.core.contains(self._vector(coefficients, "coefficients"))
 
-    def deviance(self, coefficients: ArrayInput) -> float:
-        """Return twice the log-likelihood that coefficients lose against the best.
-
-        Parameters
-        ----------
-        coefficients : array-like, shape (k,)
-            As `ConfidenceSet.coefficients`.
-
-        Returns
-        -------
-        float
-            At most `squared_radius` in the set.
-        """
-        return self.core.deviance(self._vector(coefficients, "coefficients"))
-
     def boundary(self, direction: ArrayInput) -> FloatArray:
-        """Return where the ray from the best coefficients in a direction leaves the set.
-
-        Parameters
-        ----------
-        direction : array-like, shape (k,)
-            Not zero.
-
-        Returns
-        -------
-        ndarray of float64, shape (k,)
-            Coefficients on the boundary.
-        """
+        """Return where the ray from the best coefficients in a direction leaves the set."""
         return self.core.leaves(self._vector(direction, "direction"))
 
     def log_odds(self, coefficients: ArrayInput | None = None) -> FloatArray:
-        """Return the log-odds of the audited examples.
-
-        Parameters
-        ----------
-        coefficients : array-like, shape (k,), optional
-            As `ConfidenceSet.coefficients`; these if None.
-
-        Returns
-        -------
-        ndarray of float64, shape (m,)
-            In nats.
-        """
+        """Return the log-odds of the audited examples, at the best coefficients if None."""
         theta = self.coefficients
         if coefficients is not None:
             theta = self._vector(coefficients, "coefficients")
@@ -231,22 +183,13 @@ class ConfidenceSet:
         return values
 
     def max_abs_log_odds(self) -> float:
-        """Return the largest |log-odds| that any audited example has anywhere in the set.
-
-        Returns
-        -------
-        float
-            In nats; a little above what the search found.
-        """
+        """Return the largest |log-odds| of any audited example in the set, or a little more."""
         return self.core.largest_shift()
 
     def residuals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what a test of the model's form works on, of all rows, those of D' first.
+        """Return features, columns of the model and log-odds at the best coefficients, of all rows.
 
-        Returns
-        -------
-        tuple of ndarray
-            Features; columns of the model; and log-odds of membership at the estimate.
+        Those of D' come first.
         """
         features, member, offsets = self._all
         design = np.ones((member.size, self.coefficients.size))
@@ -277,15 +220,11 @@ def _joined(
     table = check_features(order.placed(features, name), name)
     known = None if offsets is None else order.placed(offsets, name_of_offsets)
     labels = order.member(member, table.shape[0])
-    return table, labels, _offsets(known, table.shape[0], name_of_offsets)
-
-
-def _offsets(values: ArrayInput | None, rows: int, name: str) -> FloatArray:
-    if values is None:
-        return np.zeros(rows)
-    given = numbers(vector(values, name), name)
-    check_length(given, rows, name)
-    return np.ascontiguousarray(given, dtype=np.float64)
+    if known is None:
+        return table, labels, np.zeros(labels.size)
+    given = numbers(vector(known, name_of_offsets), name_of_offsets)
+    check_length(given, labels.size, name_of_offsets)
+    return table, labels, np.ascontiguousarray(given, dtype=np.float64)
 
 
 def balanced(

@@ -1,6 +1,7 @@
 """Trying to refute propensities: an independent model bets against them."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ TREES = "gradient-boosted trees"
 REFUTED_BELOW = 0.01
 """p-value below which propensities count as refuted."""
 _PARTS = 5
+"""Parts of the examples: on each but the first a sceptic bets."""
 _LARGEST = 300.0
 """Log-odds, in absolute value, beyond which nothing is guessed."""
 
@@ -90,10 +92,6 @@ def falsify(
     :math:`-\sum_k \ln P_k` is at most a Gamma(4) variable in distribution, which gives the p-value
     (Fisher's combination).
 
-    Cross-fitting both ways, where part A is guessed from part B and B from A, would not do: two
-    fair coins each guessed to equal the other are both right half of the time, where two
-    independent guesses are a quarter of it.
-
     The claim is that the propensities are right as numbers, which estimates never quite are: with
     about as many examples to test them on as to learn them from, their sampling error is refuted.
     That is no false alarm. Scores that point along this error would be taken for leakage.
@@ -150,50 +148,50 @@ def falsify(
     shuffled = Purpose.SCEPTIC_PARTS.rng(seed).permutation(tested)
     table = np.column_stack([features, claimed])
     tried = {
-        name: _bets(model, claimed, table, labels, shuffled, seed)
+        name: list(rounds(model, table, claimed, labels, shuffled, seed))
         for name, model in sceptics.items()
     }
-    p_values = {name: fisher([bet.log_tail for bet in made]) for name, made in tried.items()}
+
+    def right(rows: IntArray, guesses: FloatArray) -> int:
+        return int((labels[rows] == (guesses > 0)).sum())
+
+    def log_tail(rows: IntArray, guesses: FloatArray) -> float:
+        if not rows.size:
+            return 0.0
+        offsets = guesses * claimed[rows]
+        return float(poisson_binomial_tail_offsets(right(rows, guesses), offsets, 0.0, log=True))
+
+    p_values = {name: fisher([log_tail(*bet) for bet in made]) for name, made in tried.items()}
     strongest = min(p_values, key=lambda name: p_values[name])
     p_value = min(1.0, len(tried) * p_values[strongest])
     won = tried[strongest]
     return Falsification(
         p_value=p_value,
         refuted=p_value < REFUTED_BELOW,
-        guesses=sum(bet.guesses for bet in won),
-        correct=sum(bet.correct for bet in won),
-        expected=sum(bet.expected for bet in won),
+        guesses=sum(rows.size for rows, _ in won),
+        correct=sum(right(*bet) for bet in won),
+        expected=sum(float(expit(guesses * claimed[rows]).sum()) for rows, guesses in won),
         sceptic=strongest,
         seed=seed,
     )
 
 
-@dataclass(frozen=True)
-class _Bet:
-    log_tail: float
-    guesses: int
-    correct: int
-    expected: float
-
-
-def _bets(
+def rounds(
     model: Any,
-    claimed: FloatArray,
     table: FloatArray,
+    claimed: FloatArray,
     labels: BoolArray,
     order: IntArray,
     seed: int,
-) -> list[_Bet]:
-    """Bet on every part but the first, with what the earlier ones teach."""
-    bets = []
+) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Yield rows bet on and guesses: each part but the first, by what earlier ones teach."""
     parts = np.array_split(order, _PARTS)
     for k in range(1, _PARTS):
         past, rows = np.concatenate(parts[:k]), parts[k]
         believed = beliefs(model, table, labels, past, rows, seed, k)
-        if believed is None:
-            continue
-        bets.append(_bet(claimed[rows], believed, labels[rows]))
-    return bets
+        if believed is not None:
+            chosen, guesses = bets(claimed[rows], believed)
+            yield rows[chosen], guesses
 
 
 def beliefs(
@@ -211,17 +209,6 @@ def beliefs(
 
     fitted = seeded(clone(model), Purpose.SCEPTIC, *numbers).fit(table[past], labels[past])
     return probability_log_odds(fitted, table[rows])
-
-
-def _bet(claimed: FloatArray, believed: FloatArray, labels: BoolArray) -> _Bet:
-    """Guess where belief and claim differ most, and return how likely so many hits are."""
-    chosen, guess = bets(claimed, believed)
-    if chosen.size == 0:
-        return _Bet(0.0, 0, 0, 0.0)
-    offsets = guess * claimed[chosen]
-    correct = int((labels[chosen] == (guess > 0)).sum())
-    tail = poisson_binomial_tail_offsets(correct, offsets, 0.0, log=True)
-    return _Bet(float(tail), chosen.size, correct, float(expit(offsets).sum()))
 
 
 def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -1,7 +1,6 @@
 """A fitted propensity model: predictions, bootstrap draws, diagnostics."""
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -94,27 +93,11 @@ class PropensityFit:
         return values + self.offset
 
     def predict(self, X: ArrayInput) -> FloatArray:
-        """Return the propensities P(member | x).
-
-        Parameters
-        ----------
-        X : array-like, shape (m, d)
-            Features of other examples than those of D'.
-
-        Returns
-        -------
-        ndarray of float64, shape (m,)
-            Probabilities in [0, 1].
-        """
+        """Return the propensities P(member | x): see `log_odds`."""
         return expit(self.log_odds(X))
 
     def bootstrap(
-        self,
-        X: ArrayInput,
-        *,
-        K: int = 600,
-        seed: int | None = None,
-        progress: bool = True,
+        self, X: ArrayInput, *, K: int = 600, seed: int | None = None, progress: bool = True
     ) -> FloatArray:
         """Return the log-odds of `X` under refits on K resamples of D'.
 
@@ -142,16 +125,11 @@ class PropensityFit:
         flag(progress, "progress")
         features = self._features(X)
         replicates = integer(K, "K", least=1, most=MOST_REPLICATES)
-        seed = seed_of(seed)
-        used = features if self._engine.replicates_need_features else features[:0]
-        task = partial(self._engine.replicates, self.rows, used, seed)
-        size = _BLOCK
-        if not self._engine.replicates_need_features:
-            size *= max(1, _core.threads() // 2)
+        refits = self._engine.refits(self.rows, features, seed_of(seed))
+        size = _BLOCK * max(1, _core.threads() // 2)
         blocks = [(first, min(size, replicates - first)) for first in range(0, replicates, size)]
         shown = track(blocks, "bootstrap", total=len(blocks), shown=progress)
-        refits = np.concatenate([task(first, count) for first, count in shown])
-        return self._engine.assembled(refits, features) + self.offset
+        return np.concatenate([refits(*block) for block in shown]) + self.offset
 
     @property
     def own_intercept(self) -> bool:
@@ -185,15 +163,6 @@ class PropensityFit:
         -------
         PropensityFit
             With the difference as `offset`, which its repr states, and `share_of_reference`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from leakbound.propensity import LogisticPropensity
-        >>> rng = np.random.default_rng(0)
-        >>> fit = LogisticPropensity().fit(rng.normal(size=(40, 1)), np.arange(40) < 20)
-        >>> round(fit.with_member_share(0.75).offset, 6)
-        1.098612
         """
         there = self.rows.share
         if of_reference is not None:
@@ -218,30 +187,11 @@ class PropensityFit:
         return self.rows.share if self._declared is None else self._declared
 
     def check_disjoint(self, ids: ArrayInput) -> None:
-        """Check that no example of an audit is in D'.
-
-        Parameters
-        ----------
-        ids : array-like, shape (m,)
-            Ids of the audit set. Nothing is checked if D' came without ids.
-        """
+        """Raise OverlappingIdsError if an example of an audit is in D', should that have ids."""
         self.rows.check_disjoint(ids)
 
     def overlap(self, X: ArrayInput, member: ArrayInput | HasMember) -> Overlap:
-        """Say how far members and non-members of an audit set can be compared.
-
-        Parameters
-        ----------
-        X : array-like, shape (m, d)
-            Features of the audit set.
-        member : array-like, shape (m,)
-            Its membership.
-
-        Returns
-        -------
-        Overlap
-            Effective sample sizes, shares of extreme propensities, and histograms by class.
-        """
+        """Say how far members and non-members of an audit set can be compared."""
         order = ExampleOrder()
         log_odds = self.log_odds(order.placed(X, "X"))
         return overlap(log_odds, order.member(member, log_odds.size))
@@ -254,24 +204,7 @@ class PropensityFit:
         sceptic: Any = None,
         seed: int | None = None,
     ) -> Falsification:
-        """Try to refute the propensities with an independent model: see `falsify`.
-
-        Parameters
-        ----------
-        X : array-like, shape (m, d)
-            Features of the audit set.
-        member : array-like, shape (m,)
-            Its membership.
-        sceptic : scikit-learn classifier, optional
-            With `predict_proba`; by default a logistic regression and gradient-boosted trees.
-        seed : int, optional
-            Seed of the sceptic and of its folds; by default a new one, which the result records.
-
-        Returns
-        -------
-        Falsification
-            The p-value, and whether the propensities are refuted.
-        """
+        """Try to refute the propensities of an audit set with an independent model: `falsify`."""
         return falsify(self.log_odds(X), X, member, sceptic=sceptic, seed=seed)
 
     def _features(self, X: ArrayInput) -> FloatArray:
