@@ -38,12 +38,8 @@ class ConfidenceSet:
         2 (ℓ - c) at these: about k in a set of Wilks at level ½, three times k here.
     audited, reference : int
         Rows audited, and rows of D'.
-    features : ndarray of float64, shape (audited, d)
-        Those of the audited rows.
-    member : ndarray of bool, shape (audited,)
-        Their membership.
-    offsets : ndarray of float64, shape (audited,)
-        The known part of their log-odds.
+    features, member, offsets : ndarray
+        Of the audited rows: features, membership and the known part of their log-odds.
     seed : int
         Seed of the halves.
     """
@@ -77,10 +73,8 @@ class ConfidenceSet:
 
         Parameters
         ----------
-        features : array-like, shape (m, d)
-            Finite; of the audited examples.
-        member : array-like of shape (m,), or InclusionPlan
-            Their membership.
+        features, member : array-like, shapes (m, d) and (m,)
+            Of the audited examples.
         reference : tuple of array-like, shapes (n, d) and (n,), optional
             Features and membership of D': other examples, in which membership depends on features
             in the same way, whatever the law of the features.
@@ -94,11 +88,6 @@ class ConfidenceSet:
         seed : int, optional
             Seed of the coins that halve the rows; by default a new one, which the set records.
 
-        Returns
-        -------
-        ConfidenceSet
-            The set.
-
         Notes
         -----
         Coins halve the rows, and each half is cut into four parts. A part is predicted by a fit to
@@ -106,11 +95,9 @@ class ConfidenceSet:
         standardised features. Given the other half, the likelihood ratio of a half's predictions to
         the true coefficients is an e-value, and so is that of the other half; their geometric mean
         is at most their mean. So is the mean over four draws of the coins, and Markov's inequality
-        bounds the probability that it exceeds 1/p.
-
-        References
-        ----------
-        L. Wasserman, A. Ramdas and S. Balakrishnan, "Universal inference", PNAS 117, 2020.
+        bounds the probability that it exceeds 1/p (Wasserman, Ramdas and Balakrishnan, "Universal
+        inference", 2020). PropensityFitError says why there is no such set: too few labels, classes
+        that features separate, or columns that depend on one another.
 
         Examples
         --------

@@ -37,10 +37,8 @@ class Falsification(Record):
         At most this is the chance of so many correct guesses if the propensities are right.
     refuted : bool
         Whether it is below 0.01.
-    guesses : int
-        How often the sceptic bet against the propensities.
-    correct : int
-        How often it was right.
+    guesses, correct : int
+        How often the sceptic bet against the propensities, and was right.
     expected : float
         How often it would be right on average if the propensities were.
     sceptic : str
@@ -86,28 +84,24 @@ def falsify(
     "member" where it finds membership likelier than claimed, "non-member" where less likely; it
     bets on those examples that make its expected evidence largest. If the propensities are right,
     then given all earlier labels the guesses of a part are right independently of one another, with
-    probabilities :math:`\sigma(T_i \lambda_i)`: the signed form of the tampered audit at ε = 0
-    (Theorem C.1 of the Zero-Run paper). Its Poisson-binomial tail :math:`P_k` is therefore, given
-    the past, at least as large as a uniform variable, whatever the past; so
-    :math:`-\sum_k \ln P_k` is at most a Gamma(4) variable in distribution, which gives the p-value
-    (Fisher's combination).
+    probabilities σ(Tλ): the signed form of the tampered audit at ε = 0 (Theorem C.1 of the Zero-Run
+    paper). Its Poisson-binomial tail P_k is therefore, given the past, at least as large as a
+    uniform variable, whatever the past; so -Σ ln P_k is at most a Gamma(4) variable in
+    distribution, which gives the p-value (Fisher's combination, 1932).
 
     The claim is that the propensities are right as numbers, which estimates never quite are: with
     about as many examples to test them on as to learn them from, their sampling error is refuted.
-    That is no false alarm. Scores that point along this error would be taken for leakage.
-
-    The test sees what its sceptic sees. Not refuted does not mean right: mild misspecification, and
-    shift along features that `X` does not hold, pass.
+    That is no false alarm: scores that point along this error would be taken for leakage. Not
+    refuted does not mean right: mild misspecification, and shift along features that `X` does not
+    hold, pass.
 
     Parameters
     ----------
     log_odds : array-like, shape (m,)
         Claimed log-odds of membership, from data other than these. Examples beyond ±300 are left
         out.
-    X : array-like, shape (m, d)
-        Features.
-    member : array-like, shape (m,)
-        Membership.
+    X, member : array-like, shapes (m, d) and (m,)
+        Features and membership.
     sceptic : scikit-learn classifier, optional
         With `predict_proba`. By default a logistic regression and gradient-boosted trees bet
         separately, and the p-value is twice the smaller one. A `random_state` that is None is set
@@ -121,17 +115,11 @@ def falsify(
     Falsification
         The p-value, rounded up, and whether it is below 0.01.
 
-    References
-    ----------
-    R. A. Fisher, "Statistical Methods for Research Workers", 4th edition, 1932, section 21.1.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> features = rng.normal(size=(2000, 1))
     >>> member = rng.random(2000) < 1 / (1 + np.exp(-2 * features[:, 0]))
-    >>> falsify(2 * features[:, 0], features, member).refuted
-    False
     >>> falsify(np.zeros(2000), features, member).refuted
     True
     """

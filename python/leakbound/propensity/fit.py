@@ -39,11 +39,9 @@ class PropensityFit:
     rows : Rows
         D': features, classes, folds and ids, read-only.
     offset : float
-        What is added to all log-odds, because the audit set has another share of members than D'
-        (see `with_member_share`).
+        What is added to all log-odds, because the audit set has another share of members than D'.
     share_of_reference : {"as audited", "declared", "counted", "unknown"}
-        What is known of the share of members in D' by design: that it is that of the audit set; as
-        declared; nothing but the labels of D' themselves; nor the one of the audit set.
+        What is known of the share of members in D' by design (see `with_member_share`).
     seed : int
         Of the fit.
 
@@ -76,18 +74,10 @@ class PropensityFit:
         return isinstance(self._engine, LogisticEngine)
 
     def log_odds(self, X: ArrayInput) -> FloatArray:
-        """Return the log-odds of membership, λ = logit P(member | x).
+        """Return λ = logit P(member | x) for rows of features, shape (m,).
 
-        Parameters
-        ----------
-        X : array-like, shape (m, d)
-            Features of other examples than those of D'.
-
-        Returns
-        -------
-        ndarray of float64, shape (m,)
-            Log-odds; a classifier that says 0 or 1 gives -inf or inf, and an audit must abstain on
-            these examples.
+        A classifier that says 0 or 1 gives -inf or inf, and an audit must abstain on these
+        examples.
         """
         values = self._engine.log_odds(self._state, self._features(X))
         return values + self.offset
@@ -99,11 +89,11 @@ class PropensityFit:
     def bootstrap(
         self, X: ArrayInput, *, K: int = 600, seed: int | None = None, progress: bool = True
     ) -> FloatArray:
-        """Return the log-odds of `X` under refits on K resamples of D'.
+        """Return log-odds under refits on K resamples of D', a row for each.
 
-        A resample draws as many rows as D' has, with replacement; one that lacks a class outside
-        of a fold is drawn anew. Every refit repeats the whole procedure, calibration included, and
-        the folds of the calibration follow the rows: copies of a row are held out together.
+        A resample draws as many rows as D' has, with replacement; one that lacks a class outside of
+        a fold is drawn anew. Every refit repeats the whole procedure, and copies of a row are held
+        out of the calibration together. Resample k depends on the seed and k alone.
 
         Parameters
         ----------
@@ -112,15 +102,9 @@ class PropensityFit:
         K : int
             Number of resamples, at least 1.
         seed : int, optional
-            Seed of the resamples, at least 0; by default a new one. Resample k depends on the seed
-            and k alone.
+            Seed of the resamples, at least 0; by default a new one.
         progress : bool
             Whether to show a bar on a terminal, once it has lasted a second.
-
-        Returns
-        -------
-        ndarray of float64, shape (K, m)
-            Log-odds, one row for each resample.
         """
         flag(progress, "progress")
         features = self._features(X)
@@ -152,17 +136,11 @@ class PropensityFit:
         share : float or None
             P(member) in the audit set *by its design*, in (0, 1): not counted afterwards, or
             propensities would depend on the memberships that they are to explain. None if it is
-            another one than that of D' and unknown: then only a confidence set of a logistic model
-            will do, in which D' has an intercept of its own.
+            unknown: then only a confidence set of a logistic model will do, in which D' has an
+            intercept of its own.
         of_reference : float, optional
             P(member) in D' by its design, in (0, 1). If None, it is counted, and over a confidence
-            set, which rests on the very labels that are counted, D' has an intercept of its own:
-            the bound then uses neither share.
-
-        Returns
-        -------
-        PropensityFit
-            With the difference as `offset`, which its repr states, and `share_of_reference`.
+            set, which rests on the very labels that are counted, D' has an intercept of its own.
         """
         there = self.rows.share
         if of_reference is not None:

@@ -64,19 +64,8 @@ def products_missing(found: ConfidenceSet, *, features: FloatArray | None = None
     """Test whether the model lacks a product of features, or D' follows another one.
 
     One score test for each square and each product, and where there is D', for each slope and an
-    intercept of its own.
-
-    Parameters
-    ----------
-    found : ConfidenceSet
-        Whose rows, those of D' included, and estimate are tested.
-    features : ndarray of float64, shape (m, k), optional
-        Of the audited examples, each tested for a slope of its own: those that the model may lack.
-
-    Returns
-    -------
-    FormTest
-        The smallest p-value times the number of terms.
+    intercept of its own; `features` of the audited examples, if given, are each tested for a slope:
+    those that the model may lack. Returned is the smallest p-value times the number of terms.
 
     Notes
     -----
@@ -84,7 +73,7 @@ def products_missing(found: ConfidenceSet, *, features: FloatArray | None = None
     taken off: Rao's score test (1948). Its size is s over its standard deviation or, where that is
     less, √(2 sup (ts - K(t))), K the cumulant function of s: the leading part of the saddle-point
     formula (Daniels 1987). Where few rows decide, as in products of rare features, s is far from
-    normal. Features are standardised, and clipped before they are multiplied.
+    normal.
     """
     table, _, _ = found.residuals()
     return _score_tests(
@@ -99,18 +88,6 @@ def products_missing(found: ConfidenceSet, *, features: FloatArray | None = None
 def link_bent(found: ConfidenceSet) -> FormTest:
     """Test whether membership follows the log-odds by another curve than the logistic one.
 
-    Parameters
-    ----------
-    found : ConfidenceSet
-        Whose rows, those of D' included, and estimate are tested.
-
-    Returns
-    -------
-    FormTest
-        Twice the smaller p-value of two terms.
-
-    Notes
-    -----
     Stukel's terms (JASA 83, 1988) of the log-odds λ are λ² where λ > 0 and λ² where λ < 0. Their
     difference bends both tails alike, as Cauchy's link does, and their sum one against the other:
     each is tested as in `products_missing`.
@@ -127,7 +104,10 @@ def bet_against_set(
     features: FloatArray | None = None,
     seed: int | None = None,
 ) -> FormTest:
-    """Let an independent model bet against every member of a confidence set.
+    """Let an independent model bet against every member of a confidence set, as `falsify` does.
+
+    The p-value holds whichever member of the set is true, plus the chance that none is: each tail
+    is that at the member that makes so many correct guesses likeliest.
 
     Parameters
     ----------
@@ -139,16 +119,6 @@ def bet_against_set(
         What it sees of the audited examples; the features of the set if None.
     seed : int, optional
         Seed of the sceptic and of the order of the examples; by default a new one.
-
-    Returns
-    -------
-    FormTest
-        The p-value holds whichever member of the set is true, plus the chance that none is: each
-        tail is that at the member that makes so many correct guesses likeliest.
-
-    Notes
-    -----
-    Otherwise as `falsify`, which tests log-odds that are claimed to be right as numbers.
     """
     seed = seed_of(seed)
     model = default_sceptics()[TREES] if sceptic is None else sceptic

@@ -26,17 +26,9 @@ _FOLDS = 255
 class _Model(ABC):
     """What can be fitted to D'."""
 
-    calibration: Calibration | None
-    folds: int
-
     @abstractmethod
-    def _engine(self, seed: int) -> tuple[Engine, str]:
-        """Return what fits, and its name."""
-
-    def _check(self) -> None:
-        if self.calibration is not None:
-            choice(self.calibration, "calibration", Calibration)
-        integer(self.folds, "folds", least=2, most=_FOLDS)
+    def _engine(self, seed: int, /) -> tuple[Engine, str, int]:
+        """Return what fits, its name, and the folds of its calibration or 0."""
 
     def fit(
         self,
@@ -59,32 +51,21 @@ class _Model(ABC):
             default the index of a pandas table, unless that only counts the rows.
         seed : int, optional
             Seed of the folds and of a classifier; by default a new one, which the fit records.
-
-        Returns
-        -------
-        PropensityFit
-            The fitted model.
         """
         seed = seed_of(seed)
-        engine, name = self._engine(seed)
-        folds = self.folds if self.calibration else 0
+        engine, name, folds = self._engine(seed)
         rows = Rows.read(X, member, ids=ids, folds=folds, seed=seed)
-        said = f"{name}, Platt over {folds} folds" if folds else name
-        return PropensityFit(said, rows, seed=seed, _engine=engine, _state=engine.learn(rows))
+        return PropensityFit(name, rows, seed=seed, _engine=engine, _state=engine.learn(rows))
 
 
 @dataclass(frozen=True)
 class LogisticPropensity(_Model):
     """Logistic regression with an L2 penalty and Platt's calibration, built for the bootstrap.
 
-    Minimises Σᵢ ln(1 + exp(−sᵢ(a + xᵢ·b))) + ½ l2 ‖b‖² over the intercept a, which is not
-    penalised, and the slopes b; s = ±1. It is scikit-learn's ``LogisticRegression(C=1/l2)``. The
-    features are used as they are: the penalty depends on their units, so give columns of comparable
-    spread.
-
-    The calibration rescales the log-odds η to A·η + B, fitted to log-odds that were predicted
-    outside of each row's fold, with targets (N₊ + 1)/(N₊ + 2) and 1/(N₋ + 2): scikit-learn's
-    ``CalibratedClassifierCV(method="sigmoid", ensemble=False)`` on the same folds.
+    Minimises Σᵢ ln(1 + exp(−sᵢ(a + xᵢ·b))) + ½ l2 ‖b‖² over intercept a and slopes b; s = ±1. It is
+    scikit-learn's ``LogisticRegression(C=1/l2)``: the penalty depends on the units of features, so
+    give columns of comparable spread. The calibration (Platt 1999) rescales log-odds η to A·η + B,
+    fitted to log-odds that were predicted outside of each row's fold.
 
     Parameters
     ----------
@@ -96,13 +77,8 @@ class LogisticPropensity(_Model):
         Number of folds of the calibration, at least 2: stratified by class, drawn by the seed of
         the fit.
 
-    References
-    ----------
-    J. Platt, "Probabilistic outputs for support vector machines", 1999.
-
     Examples
     --------
-    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> member = rng.random(1000) < 0.5
     >>> features = rng.normal(size=(1000, 1)) + member[:, None]
@@ -117,29 +93,29 @@ class LogisticPropensity(_Model):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "l2", real(self.l2, "l2", least=0, below=1e300))
-        self._check()
+        if self.calibration is not None:
+            choice(self.calibration, "calibration", Calibration)
+        integer(self.folds, "folds", least=2, most=_FOLDS)
 
-    def _engine(self, seed: int) -> tuple[Engine, str]:  # noqa: ARG002 (a fit has no chance in it)
-        return LogisticEngine(self.l2), f"logistic regression, l2={self.l2:g}"
+    def _engine(self, _seed: int, /) -> tuple[Engine, str, int]:
+        engine, name = LogisticEngine(self.l2), f"logistic regression, l2={self.l2:g}"
+        if self.calibration is None:
+            return engine, name, 0
+        return engine, f"{name}, Platt over {self.folds} folds", self.folds
 
 
 @dataclass(frozen=True)
 class SklearnPropensity(_Model):
-    """Any scikit-learn classifier with `predict_proba` as a propensity model.
+    """Any scikit-learn classifier with `predict_proba` as a propensity model, to explore with.
 
-    Every bootstrap refit clones and fits it anew on copies of rows, which takes as long as that
-    takes. A `random_state` that is None is set from the seeds.
+    Every bootstrap refit clones and fits it anew on copies of rows. A `random_state` that is None
+    is set from the seeds.
 
     Parameters
     ----------
     estimator : scikit-learn classifier
-        Not fitted, or fitted in vain.
-    calibration : {"platt"} or None
-        Whether to calibrate its decision function, or its log-odds within ±36, over folds that
-        follow rows. A `CalibratedClassifierCV` is refused: it would split copies of one row between
-        its folds.
-    folds : int
-        Number of folds of the calibration, at least 2.
+        Not fitted, or fitted in vain. A `CalibratedClassifierCV` is refused: it would split copies
+        of one row between its folds.
 
     Examples
     --------
@@ -151,11 +127,8 @@ class SklearnPropensity(_Model):
     """
 
     estimator: Any
-    calibration: Calibration | None = None
-    folds: int = field(default=5, kw_only=True)
 
     def __post_init__(self) -> None:
-        self._check()
         try:
             from sklearn.calibration import CalibratedClassifierCV
         except ImportError as error:
@@ -175,12 +148,12 @@ class SklearnPropensity(_Model):
         if isinstance(self.estimator, CalibratedClassifierCV):
             message = (
                 "a CalibratedClassifierCV splits the copies of a resampled row between its folds; "
-                'pass the classifier inside it with calibration="platt"'
+                "pass the classifier inside it"
             )
             raise IncompatibleOptionsError(message)
 
-    def _engine(self, seed: int) -> tuple[Engine, str]:
-        return ClassifierEngine(self.estimator, seed), " ".join(repr(self.estimator).split())
+    def _engine(self, seed: int, /) -> tuple[Engine, str, int]:
+        return ClassifierEngine(self.estimator, seed), " ".join(repr(self.estimator).split()), 0
 
 
 def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[IntArray, IntArray]:
@@ -206,8 +179,7 @@ def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[In
 
     Examples
     --------
-    >>> held_out, audited = hold_out(["a", "b", "c", "d", "e"], size=2, seed=1)
-    >>> held_out, audited
+    >>> hold_out(["a", "b", "c", "d", "e"], size=2, seed=1)
     (array([2, 3]), array([0, 1, 4]))
     """
     names = vector(ids, "ids", kinds="biufSUOT")
@@ -221,10 +193,10 @@ def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[In
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossFit:
-    """Propensities of every example, from models that did not see its membership.
+    """Propensities of every example, from models that did not see its membership: see `cross_fit`.
 
-    Made by `cross_fit`. Audit each fold on its own, at 1/k of the error probability: given the
-    labels of the other folds, its propensities are fixed and its labels independent of them.
+    Audit each fold on its own, at 1/k of the error probability: given the labels of the other
+    folds, its propensities are fixed and its labels independent of them.
 
     Attributes
     ----------
@@ -232,19 +204,8 @@ class CrossFit:
         The fold of each example.
     fits : tuple of PropensityFit
         For each fold, the model learnt from all others.
-    features : ndarray of float64, shape (m, d)
-        The features, read-only.
-    member : ndarray of bool, shape (m,)
-        The membership that was learnt from, read-only.
-
-    Examples
-    --------
-    >>> from leakbound.propensity import LogisticPropensity
-    >>> rng = np.random.default_rng(0)
-    >>> member = rng.random(200) < 0.5
-    >>> crossed = cross_fit(LogisticPropensity(), rng.normal(size=(200, 3)), member)
-    >>> crossed, crossed.log_odds().shape
-    (CrossFit(logistic regression, l2=1, Platt over 5 folds; 2 folds of 200 examples), (200,))
+    features, member : ndarray
+        What was learnt from, read-only.
     """
 
     fold: IntArray
@@ -289,11 +250,9 @@ def cross_fit(
     Parameters
     ----------
     model : LogisticPropensity, SklearnPropensity or scikit-learn classifier
-        What to fit, such as ``LogisticPropensity()``.
-    X : array-like, shape (m, d)
-        Features of the audit set.
-    member : array-like, shape (m,)
-        Its membership; joined with `X` where both have a pandas index.
+        What to fit.
+    X, member : array-like, shapes (m, d) and (m,)
+        Features and membership of the audit set; joined where both have a pandas index.
     folds : int
         Number of folds k, at least 2. Each is audited at 1/k of the error probability.
     seed : int, optional
@@ -303,6 +262,13 @@ def cross_fit(
     -------
     CrossFit
         The models and their folds.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> member = rng.random(200) < 0.5
+    >>> cross_fit(LogisticPropensity(), rng.normal(size=(200, 3)), member)
+    CrossFit(logistic regression, l2=1, Platt over 5 folds; 2 folds of 200 examples)
     """
     order = ExampleOrder()
     features = np.array(check_features(order.placed(X, "X"), "X"), order="C")

@@ -23,10 +23,8 @@ class Overlap(Record):
 
     Attributes
     ----------
-    m : int
-        Examples.
-    members : int
-        Members among them.
+    m, members : int
+        Examples, and members among them.
     m_eff : float
         Σ 2 min(πᵢ, 1 − πᵢ): m if every π is ½, 0 if features give membership away. It is also the
         number of examples that matching keeps, on average.
@@ -35,10 +33,8 @@ class Overlap(Record):
         for members and min(1, e^λ) for non-members.
     certain : int
         Examples with a propensity of exactly 0 or 1, on which an audit must abstain.
-    edges : ndarray of float64, shape (41,)
-        Edges of the histogram's bins, in π.
-    member_counts, nonmember_counts : ndarray of int64, shape (40,)
-        Examples of each class in each bin.
+    edges, member_counts, nonmember_counts : ndarray
+        Edges of a histogram's bins, in π, and examples of each class in each bin.
     """
 
     m: int

@@ -31,11 +31,11 @@ from leakbound.audits.engine.evidence import (
     provenance,
 )
 from leakbound.audits.zero_run.composition import by_composition
-from leakbound.audits.zero_run.learning import Learning, LearntOdds, check_folds
-from leakbound.audits.zero_run.log_odds import KnownOdds, OddsBox, OddsSet
+from leakbound.audits.zero_run.learning import Learning, check_folds, learnt
+from leakbound.audits.zero_run.log_odds import Knowledge, OddsBox, OddsSet, known
 from leakbound.audits.zero_run.matching import by_matching
 from leakbound.audits.zero_run.offsets import by_offsets
-from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
+from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest, conditions
 from leakbound.audits.zero_run.study import ShiftProof, Study, strengths
 from leakbound.audits.zero_run.tampering import by_tampering
 from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
@@ -44,7 +44,6 @@ from leakbound.cuts import CutPolicy, Fixed
 from leakbound.cuts.base import tie_warnings
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
-from leakbound.results import Assumption
 from leakbound.results.zero_run import Bootstrap, ZeroRunResult
 from leakbound.stats.distribution_shift import bootstrap_quantile
 
@@ -60,6 +59,8 @@ CORRECTIONS: dict[Correction, Callable[[Study], ShiftProof]] = {
     "composition": by_composition,
 }
 """What takes shift out of a study."""
+_SCARCE = 0.1
+"""Share of examples kept below which most of them are wasted."""
 _WITHHELD = (
     "the propensity model was refuted, so the bound is withheld: fit a richer one, or ask for the "
     "bound with release_refuted=True"
@@ -91,14 +92,14 @@ def audit_zero_run(
     Nothing was randomised: these examples were in the training set, those were not, and they may
     differ in distribution, so that correct guesses may say nothing about the model. The propensity
     π(x) = P(member | features x) says what features alone give away; a correction takes it out, and
-    what is left refutes guarantees too strong to explain it.
+    what is left refutes guarantees too strong to explain it. `docs/zero-run.md` says of each
+    correction what is tested, what is random and what is assumed.
 
     Parameters
     ----------
     scores : array-like of shape (m,) or (A, m), or mapping of str to array-like
         Real numbers, higher for likelier members; ±inf allowed. Rows, or a mapping from names, are
-        attacks to audit together: each has its share of the probability of error, the best wins,
-        and `options` tells which it is and what the others cost.
+        attacks to audit together, each at its share of the probability of error.
     member : array-like of shape (m,), or InclusionPlan
         Booleans, {0, 1} or {-1, +1}. What carries ids (a plan, a pandas index) is joined with the
         ids of the scores, propensities and features too.
@@ -107,8 +108,8 @@ def audit_zero_run(
         model that is not fitted, to be learnt from the audited labels alone; or a tuple of lower
         and upper limits, of which the worse one counts for each guess. To explore, K replicates of
         shape (K, m), or models of `propensity.cross_fit`, of which each audits the fold that it did
-        not see at its share of the error probability, and the best fold wins; logistic ones are
-        learnt from all audited labels instead, unless a bootstrap is asked for.
+        not see and the best fold wins; logistic ones are learnt from all audited labels instead,
+        unless a bootstrap is asked for.
     claim : PureDP, ApproxDP or a family of trade-off functions
         The family of guarantees.
     correction : {"conditional", "match", "poisson_binomial", "tamper", "composition"}
@@ -119,43 +120,35 @@ def audit_zero_run(
     cuts : CutPolicy, optional
         Which cuts are tested. If None, `KLScan()` for `PureDP` by matching or with odds of its own
         for each guess, `OutsideIn()` for other claims by matching, else `Fixed` at a planned
-        number. Over a confidence set `Fixed`, or if None a number that labels choose from the
-        outside in (matching, where there is D'), and else planned ones.
+        number. Over a confidence set `Fixed`, or None.
     sides : {"both", "member"}
         Guess members and non-members, or members only.
     adversary : {"raw", "paper_aware", "residual"}, optional
         What guesses are ranked by: the scores; the scores less their median, weighted by what
         tampering leaves; or what scores say beyond features (`stats.residual_scores`). If None,
-        "raw" for "composition", else "residual". Over a confidence set leave it out: what features
-        predict of the scores is taken off, and guesses are balanced against features.
+        "raw" for "composition", else "residual"; over a confidence set leave it out.
     variant : {"directional", "paper", "untampered"}
         How guesses are tampered with (`stats.tamper_probability`); for "poisson_binomial" Tλ
         ("directional") or |λ| (the others), which stays safe if λ is too large. "untampered" is
-        "poisson_binomial" for `ApproxDP`, with |λ|, and Markov's inequality for failures; "match"
-        proves more.
+        "poisson_binomial" for `ApproxDP`, with |λ|, and Markov's inequality for failures.
     uncertainty : {"set", "bootstrap", "none"}, optional
         What is done about the error of a model. "set", the default of logistic ones: the bound is
-        the least over a confidence set of their coefficients, which holds the true ones in finite
-        samples. "bootstrap", the default of others: a low percentile of refits, the procedure of
-        the paper, which is no confidence bound; "none": the model is taken as it is. Both are of
-        kind "exploratory_lower_bound" and refute nothing.
+        the least over a confidence set of their coefficients. "bootstrap", the default of others: a
+        low percentile of refits, the procedure of the paper, which is no confidence bound; "none":
+        the model is taken as it is. Both are of kind "exploratory_lower_bound".
     features : array-like, shape (m, d), optional
         Features of the examples, for a model and tests of it.
     max_log_odds : float, optional
         Examples with |λ| above this are left out. Needed if propensities are 0 or 1. With a fitted
         model λ is that of D'.
     falsify : bool
-        Whether tests, where there are features, try to refute the propensities: an independent
-        model, and for a confidence set score tests of its form. They take scikit-learn.
+        Whether tests, where there are features, try to refute the propensities (scikit-learn).
     release_refuted : bool
-        Whether to report the bound although the propensities were refuted, instead of 0. The
-        assumption is "contradicted" all the same.
+        Whether to report the bound although the propensities were refuted, instead of 0.
     ids : array-like, shape (m,), optional
-        One id for each score, in their order; checked for repetition, joined with those of
-        `member`, and compared with those the model was fitted to.
+        One id for each score, in their order.
     seed : int, optional
-        Seed of everything drawn: the order of ties, what is kept or tampered with, refits. By
-        default a new one, which `options` records; one that is passed is chosen before the look.
+        Seed of everything drawn; by default a new one, which `options` records.
 
     Returns
     -------
@@ -163,14 +156,6 @@ def audit_zero_run(
         The bound, of kind "conditional_lower_bound": it holds if the propensities do, or the form
         of a logistic model; "exploratory_lower_bound" with replicates and other models. Where
         labels allow no confidence set, 0 with the reason.
-
-    Notes
-    -----
-    `docs/zero-run.md` says of each correction what is tested, what is random and what is assumed.
-
-    References
-    ----------
-    T. Cebere, M. Even, L. Bleistein and A. Bellet, "Privacy auditing with zero (0) training run".
 
     Examples
     --------
@@ -210,47 +195,49 @@ class ZeroRunAudit:
     """Examples and what is known of their log-odds: all but the claim and the correction."""
 
     candidates: Candidates
-    odds: KnownOdds | LearntOdds
+    known: Knowledge
 
     @classmethod
     def prepare(cls, candidates: Candidates, propensity: Propensities | Learning) -> "ZeroRunAudit":
         """Read the propensities, choose what is audited, and try to refute them."""
         if isinstance(propensity, Learning):
-            return cls(candidates, LearntOdds.read(candidates, propensity))
+            return cls(candidates, learnt(candidates, propensity))
         if _by_set(propensity, candidates.request):
             logistic = cast("PropensityFit | CrossFit | LogisticPropensity", propensity)
-            learning = Learning.of(logistic, candidates)
-            return cls(candidates, LearntOdds.read(candidates, learning))
-        return cls(candidates, KnownOdds.read(candidates, propensity))
+            return cls(candidates, learnt(candidates, Learning.of(logistic, candidates)))
+        return cls(candidates, known(candidates, propensity))
 
     def __call__(self, request: ZeroRunRequest) -> ZeroRunResult:
         """Audit a claim by a correction, every attack at its share of the level."""
-        odds, attacks, claim = self.odds, self.candidates.attacks, request.claim
+        what, attacks, claim = self.known, self.candidates.attacks, request.claim
         # 1. What is proved at the level that the error of log-odds leaves.
         proof = self._proof(request)
         # 2. The guesses, in the words of every other audit: of the scores as they were given.
         name = str(proof.options.get("attack", ""))
-        scores, member = attacks.scores[name][odds.rows], self.candidates.member[odds.rows]
+        scores, member = attacks.scores[name][what.rows], self.candidates.member[what.rows]
         audit = proof.audit(scores)
         # 3. Nothing is reported where the propensities were refuted.
-        withheld = odds.refuted and not request.release_refuted
+        withheld = what.refuted and not request.release_refuted
 
         def tampered() -> float | None:
             hidden = withheld or proof.study.correction != "match"
             return None if hidden else _tampered(proof.study).bound
 
-        first, source = odds.assumptions()
-        learnt = odds.record(proof, request) if isinstance(odds, LearntOdds) else None
+        first, source = what.assumptions
+        least: dict[str, Any] = {
+            "coefficients": proof.coefficients,
+            "at_estimate": proof.at_estimate,
+        }
         return ZeroRunResult(
             claim=claim,
             confidence=float(request.confidence),
-            kind=odds.kind,
+            kind=what.kind,
             bound=claim.nothing if withheld else proof.bound,
             reason=_WITHHELD if withheld else proof.reason,
-            theorem=odds.theorem(proof.theorem, request),
+            theorem=what.theorem + proof.theorem,
             assumptions=(
                 first,
-                *_conditions(source, request, attacks.others),
+                *conditions(source, request, attacks.others),
                 *family_assumption(claim),
             ),
             m=scores.size,
@@ -270,56 +257,66 @@ class ZeroRunAudit:
                 "seed": request.seed,
                 "claim": encode(claim),
             }
-            | odds.options(request)
+            | what.options
             | proof.options,
             warnings=(
                 *(() if withheld else audit.warnings),
                 *tie_warnings(_core.Ranking(scores, member)),
-                *odds.warnings(proof.kept),
+                *what.warnings,
+                *_scarce(proof),
                 *delta_warnings(claim.delta, scores.size),
             ),
             rejected=_curve(request, claim.nothing if withheld else proof.bound),
             correction=proof.study.correction,
             kept=proof.kept,
             m_eff=proof.m_eff,
-            abstained=odds.abstained,
+            abstained=what.abstained,
             bootstrap=proof.bootstrap,
-            falsification=odds.falsification,
+            falsification=what.falsification,
             withheld=withheld,
-            learnt=learnt,
+            learnt=None if what.learnt is None else replace(what.learnt, **least),
             _rejectable=Lazy(lambda: _curve(request, audit.ceiling)),
             _ceiling=Lazy(lambda: audit.ceiling),
             _curve=Lazy(lambda: audit.curve),
             _roc=Lazy(lambda: audit.roc),
             _histogram=Lazy(lambda: histogram(scores, member)),
             _naive=Lazy(lambda: self.candidates.naive(request)),
-            _overlap=Lazy(odds.overlap),
+            _overlap=what.overlap,
             _by_tampering=Lazy(tampered),
             _provenance=provenance(
-                request.seed, **attacks.digested, member=self.candidates.member, **odds.digested
+                request.seed, **attacks.digested, member=self.candidates.member, **what.digested
             ),
         )
 
     def _proof(self, request: ZeroRunRequest) -> ShiftProof:
         """Return what the best attack proves."""
-        odds, numbers = self.odds, self.odds.odds
-        replicated = isinstance(numbers, OddsBox) and numbers.draws is not None
-        correction = correction_of(request, numbers)
+        what = self.known
+        replicated = isinstance(what.odds, OddsBox) and what.odds.draws is not None
+        correction = correction_of(request, what.odds)
 
         def prove(values: FloatArray, level: float) -> ShiftProof:
             study = Study(
                 request=request,
                 correction=correction,
                 scores=values,
-                member=self.candidates.member[odds.rows],
-                odds=numbers,
+                member=self.candidates.member[what.rows],
+                odds=what.odds,
                 level=level / 2 if replicated else level,
-                refusal=odds.refusal if isinstance(odds, LearntOdds) else "",
+                refusal=what.refusal,
             )
             return _proved(study)
 
-        level = odds.level(complement(request.confidence))
-        return replace(self.candidates.attacks, scores=odds.scores).prove(level, prove)
+        level = what.share * complement(request.confidence)
+        return replace(self.candidates.attacks, scores=what.scores).prove(level, prove)
+
+
+def _scarce(proof: ShiftProof) -> tuple[str, ...]:
+    """Say that matching wastes most of the examples."""
+    kept, examples = proof.kept, proof.study.examples
+    if kept >= _SCARCE * examples:
+        return ()
+    note = f"matching keeps {kept} of {examples} examples: members and non-members hardly overlap"
+    return (note,)
 
 
 def _proved(study: Study) -> ShiftProof:
@@ -413,43 +410,6 @@ def correction_of(request: ZeroRunRequest, odds: OddsBox | OddsSet) -> Correctio
     return "tamper" if isinstance(odds, OddsBox) and odds.limited else "match"
 
 
-def _conditions(source: Assumption, request: ZeroRunRequest, others: str) -> tuple[Assumption, ...]:
-    """Return what must be true, besides the propensities, for the bound to mean what it says.
-
-    `others` is what is assumed of other attacks, but for the verb's object.
-    """
-    limited = f"if their log-odds are beyond {request.limit:g}, whatever their score."
-    abstention = "for no reason." if request.max_log_odds is None else limited
-    return (
-        Assumption(
-            "independent memberships",
-            "Given the features, each audited example was in the training set independently of the "
-            "others, with its propensity; the rest of training is independent of who was.",
-            "declared",
-        ),
-        Assumption(
-            "add or remove one example",
-            "The claim is about training with and without one example; each candidate joined "
-            "training independently, and the audit set was chosen without a look at who did.",
-            "declared",
-        ),
-        source,
-        Assumption(
-            "scores without membership",
-            "The scores come from the trained model and the examples, without a look at which of "
-            f"these examples were members; options were chosen before that look, and {others} "
-            "tried on it.",
-            "declared",
-        ),
-        Assumption(
-            "abstention by features alone",
-            "Guesses and their order depend on scores and propensities only; examples are left out "
-            + abstention,
-            "checked",
-        ),
-    )
-
-
 def _curve(request: ZeroRunRequest, bound: float) -> TradeOff | None:
     """Return the curve of a family at a bound; None if nothing is bounded, or no family."""
     claim = request.claim
@@ -461,27 +421,28 @@ def _curve(request: ZeroRunRequest, bound: float) -> TradeOff | None:
 def _by_set(propensity: Propensities, request: ZeroRunRequest) -> bool:
     """Return whether log-odds are learnt over a confidence set, or refuse what has none."""
     asked, given = request.uncertainty, cast("Any", propensity)
-    if isinstance(given, LogisticPropensity) and asked in {None, "set"}:
+    fitted = isinstance(given, PropensityFit | CrossFit)
+    logistic = given.logistic if fitted else isinstance(given, LogisticPropensity)
+    if logistic and asked in {None, "set"}:
         return True
+    message = ""
     if isinstance(given, LogisticPropensity | SklearnPropensity):
         message = (
             "a model that is not fitted learns from the audited labels, which takes a logistic one "
             "and a confidence set: fit it to other examples, or cross-fit it (cross_fit)"
         )
-        raise IncompatibleOptionsError(message)
-    if isinstance(propensity, PropensityFit | CrossFit):
-        if asked == "set" and not propensity.logistic:
-            message = (
-                'uncertainty="set" is for logistic models, the only ones with a confidence set: '
-                'take LogisticPropensity, or explore with uncertainty="bootstrap"'
-            )
-            raise IncompatibleOptionsError(message)
-        return asked in {None, "set"} and propensity.logistic
-    replicated = not isinstance(given, tuple) and np.ndim(given) == 2
-    if asked is not None and not (replicated and asked == "bootstrap"):
+    elif fitted and asked == "set":
         message = (
-            f'uncertainty="{asked}" is for propensities that are learnt, and these are given: '
-            "leave it out, or pass a model"
+            'uncertainty="set" is for logistic models, the only ones with a confidence set: take '
+            'LogisticPropensity, or explore with uncertainty="bootstrap"'
         )
+    elif not fitted and asked is not None:
+        replicated = not isinstance(given, tuple) and np.ndim(given) == 2
+        if not (replicated and asked == "bootstrap"):
+            message = (
+                f'uncertainty="{asked}" is for propensities that are learnt, and these are given: '
+                "leave it out, or pass a model"
+            )
+    if message:
         raise IncompatibleOptionsError(message)
     return False
