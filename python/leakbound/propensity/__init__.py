@@ -27,9 +27,14 @@ from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.propensity.falsification import Falsification, falsify
 from leakbound.propensity.fit import PropensityFit
 from leakbound.propensity.form import FormTest, bet_against_set, link_bent, products_missing
-from leakbound.propensity.models import LogisticPropensity, Propensity, SklearnPropensity
+from leakbound.propensity.models import (
+    CrossFit,
+    LogisticPropensity,
+    SklearnPropensity,
+    cross_fit,
+    hold_out,
+)
 from leakbound.propensity.overlap import Overlap
-from leakbound.propensity.splits import CrossFit, cross_fit, hold_out
 
 __all__ = [
     "ConfidenceSet",
@@ -38,7 +43,6 @@ __all__ = [
     "FormTest",
     "LogisticPropensity",
     "Overlap",
-    "Propensity",
     "PropensityFit",
     "SklearnPropensity",
     "bet_against_set",

@@ -38,12 +38,8 @@ class ConfidenceSet:
         2 (ℓ - c) at these: about k in a set of Wilks at level ½, three times k here.
     audited, reference : int
         Rows audited, and rows of D'.
-    features : ndarray of float64, shape (audited, d)
-        Those of the audited rows.
-    member : ndarray of bool, shape (audited,)
-        Their membership.
-    offsets : ndarray of float64, shape (audited,)
-        The known part of their log-odds.
+    features, member, offsets : ndarray
+        Of the audited rows: features, membership and the known part of their log-odds.
     seed : int
         Seed of the halves.
     """
@@ -77,10 +73,8 @@ class ConfidenceSet:
 
         Parameters
         ----------
-        features : array-like, shape (m, d)
-            Finite; of the audited examples.
-        member : array-like of shape (m,), or InclusionPlan
-            Their membership.
+        features, member : array-like, shapes (m, d) and (m,)
+            Of the audited examples.
         reference : tuple of array-like, shapes (n, d) and (n,), optional
             Features and membership of D': other examples, in which membership depends on features
             in the same way, whatever the law of the features.
@@ -94,11 +88,6 @@ class ConfidenceSet:
         seed : int, optional
             Seed of the coins that halve the rows; by default a new one, which the set records.
 
-        Returns
-        -------
-        ConfidenceSet
-            The set.
-
         Notes
         -----
         Coins halve the rows, and each half is cut into four parts. A part is predicted by a fit to
@@ -106,11 +95,9 @@ class ConfidenceSet:
         standardised features. Given the other half, the likelihood ratio of a half's predictions to
         the true coefficients is an e-value, and so is that of the other half; their geometric mean
         is at most their mean. So is the mean over four draws of the coins, and Markov's inequality
-        bounds the probability that it exceeds 1/p.
-
-        References
-        ----------
-        L. Wasserman, A. Ramdas and S. Balakrishnan, "Universal inference", PNAS 117, 2020.
+        bounds the probability that it exceeds 1/p (Wasserman, Ramdas and Balakrishnan, "Universal
+        inference", 2020). PropensityFitError says why there is no such set: too few labels, classes
+        that features separate, or columns that depend on one another.
 
         Examples
         --------
@@ -166,63 +153,15 @@ class ConfidenceSet:
         )
 
     def contains(self, coefficients: ArrayInput) -> bool:
-        """Return whether the labels do not rule out some coefficients.
-
-        Parameters
-        ----------
-        coefficients : array-like, shape (k,)
-            As `ConfidenceSet.coefficients`.
-
-        Returns
-        -------
-        bool
-            Whether the set holds them.
-        """
+        """Return whether the labels do not rule out coefficients, in the order of the best ones."""
         return self.core.contains(self._vector(coefficients, "coefficients"))
 
-    def deviance(self, coefficients: ArrayInput) -> float:
-        """Return twice the log-likelihood that coefficients lose against the best.
-
-        Parameters
-        ----------
-        coefficients : array-like, shape (k,)
-            As `ConfidenceSet.coefficients`.
-
-        Returns
-        -------
-        float
-            At most `squared_radius` in the set.
-        """
-        return self.core.deviance(self._vector(coefficients, "coefficients"))
-
     def boundary(self, direction: ArrayInput) -> FloatArray:
-        """Return where the ray from the best coefficients in a direction leaves the set.
-
-        Parameters
-        ----------
-        direction : array-like, shape (k,)
-            Not zero.
-
-        Returns
-        -------
-        ndarray of float64, shape (k,)
-            Coefficients on the boundary.
-        """
+        """Return where the ray from the best coefficients in a direction leaves the set."""
         return self.core.leaves(self._vector(direction, "direction"))
 
     def log_odds(self, coefficients: ArrayInput | None = None) -> FloatArray:
-        """Return the log-odds of the audited examples.
-
-        Parameters
-        ----------
-        coefficients : array-like, shape (k,), optional
-            As `ConfidenceSet.coefficients`; these if None.
-
-        Returns
-        -------
-        ndarray of float64, shape (m,)
-            In nats.
-        """
+        """Return the log-odds of the audited examples, at the best coefficients if None."""
         theta = self.coefficients
         if coefficients is not None:
             theta = self._vector(coefficients, "coefficients")
@@ -231,22 +170,13 @@ class ConfidenceSet:
         return values
 
     def max_abs_log_odds(self) -> float:
-        """Return the largest |log-odds| that any audited example has anywhere in the set.
-
-        Returns
-        -------
-        float
-            In nats; a little above what the search found.
-        """
+        """Return the largest |log-odds| of any audited example in the set, or a little more."""
         return self.core.largest_shift()
 
     def residuals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what a test of the model's form works on, of all rows, those of D' first.
+        """Return features, columns of the model and log-odds at the best coefficients, of all rows.
 
-        Returns
-        -------
-        tuple of ndarray
-            Features; columns of the model; and log-odds of membership at the estimate.
+        Those of D' come first.
         """
         features, member, offsets = self._all
         design = np.ones((member.size, self.coefficients.size))
@@ -277,15 +207,11 @@ def _joined(
     table = check_features(order.placed(features, name), name)
     known = None if offsets is None else order.placed(offsets, name_of_offsets)
     labels = order.member(member, table.shape[0])
-    return table, labels, _offsets(known, table.shape[0], name_of_offsets)
-
-
-def _offsets(values: ArrayInput | None, rows: int, name: str) -> FloatArray:
-    if values is None:
-        return np.zeros(rows)
-    given = numbers(vector(values, name), name)
-    check_length(given, rows, name)
-    return np.ascontiguousarray(given, dtype=np.float64)
+    if known is None:
+        return table, labels, np.zeros(labels.size)
+    given = numbers(vector(known, name_of_offsets), name_of_offsets)
+    check_length(given, labels.size, name_of_offsets)
+    return table, labels, np.ascontiguousarray(given, dtype=np.float64)
 
 
 def balanced(

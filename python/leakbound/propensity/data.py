@@ -1,8 +1,6 @@
 """The rows that a propensity model learns from, checked once."""
 
-import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from leakbound.errors import (
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Features, classes and folds of D'; equal if they hold the same bytes."""
+    """Features, classes, folds and ids of D'."""
 
     features: FloatArray
     member: BoolArray
@@ -63,14 +61,6 @@ class Rows:
                 array.flags.writeable = False
         return cls(table, classes, assigned, names)
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of features, classes and folds."""
-        content = hashlib.sha256(repr(self.features.shape).encode())
-        for array in (self.features, self.member, self.folds):
-            content.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
-        return content.hexdigest()
-
     @property
     def share(self) -> float:
         """Share of members."""
@@ -98,12 +88,6 @@ class Rows:
                 "the same pandas index, give both ids of their own"
             )
             raise OverlappingIdsError(message)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Rows) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
 
 
 def check_features(

@@ -1,6 +1,7 @@
 """Trying to refute propensities: an independent model bets against them."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ TREES = "gradient-boosted trees"
 REFUTED_BELOW = 0.01
 """p-value below which propensities count as refuted."""
 _PARTS = 5
+"""Parts of the examples: on each but the first a sceptic bets."""
 _LARGEST = 300.0
 """Log-odds, in absolute value, beyond which nothing is guessed."""
 
@@ -35,10 +37,8 @@ class Falsification(Record):
         At most this is the chance of so many correct guesses if the propensities are right.
     refuted : bool
         Whether it is below 0.01.
-    guesses : int
-        How often the sceptic bet against the propensities.
-    correct : int
-        How often it was right.
+    guesses, correct : int
+        How often the sceptic bet against the propensities, and was right.
     expected : float
         How often it would be right on average if the propensities were.
     sceptic : str
@@ -84,32 +84,24 @@ def falsify(
     "member" where it finds membership likelier than claimed, "non-member" where less likely; it
     bets on those examples that make its expected evidence largest. If the propensities are right,
     then given all earlier labels the guesses of a part are right independently of one another, with
-    probabilities :math:`\sigma(T_i \lambda_i)`: the signed form of the tampered audit at ε = 0
-    (Theorem C.1 of the Zero-Run paper). Its Poisson-binomial tail :math:`P_k` is therefore, given
-    the past, at least as large as a uniform variable, whatever the past; so
-    :math:`-\sum_k \ln P_k` is at most a Gamma(4) variable in distribution, which gives the p-value
-    (Fisher's combination).
-
-    Cross-fitting both ways, where part A is guessed from part B and B from A, would not do: two
-    fair coins each guessed to equal the other are both right half of the time, where two
-    independent guesses are a quarter of it.
+    probabilities σ(Tλ): the signed form of the tampered audit at ε = 0 (Theorem C.1 of the Zero-Run
+    paper). Its Poisson-binomial tail P_k is therefore, given the past, at least as large as a
+    uniform variable, whatever the past; so -Σ ln P_k is at most a Gamma(4) variable in
+    distribution, which gives the p-value (Fisher's combination, 1932).
 
     The claim is that the propensities are right as numbers, which estimates never quite are: with
     about as many examples to test them on as to learn them from, their sampling error is refuted.
-    That is no false alarm. Scores that point along this error would be taken for leakage.
-
-    The test sees what its sceptic sees. Not refuted does not mean right: mild misspecification, and
-    shift along features that `X` does not hold, pass.
+    That is no false alarm: scores that point along this error would be taken for leakage. Not
+    refuted does not mean right: mild misspecification, and shift along features that `X` does not
+    hold, pass.
 
     Parameters
     ----------
     log_odds : array-like, shape (m,)
         Claimed log-odds of membership, from data other than these. Examples beyond ±300 are left
         out.
-    X : array-like, shape (m, d)
-        Features.
-    member : array-like, shape (m,)
-        Membership.
+    X, member : array-like, shapes (m, d) and (m,)
+        Features and membership.
     sceptic : scikit-learn classifier, optional
         With `predict_proba`. By default a logistic regression and gradient-boosted trees bet
         separately, and the p-value is twice the smaller one. A `random_state` that is None is set
@@ -123,17 +115,11 @@ def falsify(
     Falsification
         The p-value, rounded up, and whether it is below 0.01.
 
-    References
-    ----------
-    R. A. Fisher, "Statistical Methods for Research Workers", 4th edition, 1932, section 21.1.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> features = rng.normal(size=(2000, 1))
     >>> member = rng.random(2000) < 1 / (1 + np.exp(-2 * features[:, 0]))
-    >>> falsify(2 * features[:, 0], features, member).refuted
-    False
     >>> falsify(np.zeros(2000), features, member).refuted
     True
     """
@@ -150,50 +136,50 @@ def falsify(
     shuffled = Purpose.SCEPTIC_PARTS.rng(seed).permutation(tested)
     table = np.column_stack([features, claimed])
     tried = {
-        name: _bets(model, claimed, table, labels, shuffled, seed)
+        name: list(rounds(model, table, claimed, labels, shuffled, seed))
         for name, model in sceptics.items()
     }
-    p_values = {name: fisher([bet.log_tail for bet in made]) for name, made in tried.items()}
+
+    def right(rows: IntArray, guesses: FloatArray) -> int:
+        return int((labels[rows] == (guesses > 0)).sum())
+
+    def log_tail(rows: IntArray, guesses: FloatArray) -> float:
+        if not rows.size:
+            return 0.0
+        offsets = guesses * claimed[rows]
+        return float(poisson_binomial_tail_offsets(right(rows, guesses), offsets, 0.0, log=True))
+
+    p_values = {name: fisher([log_tail(*bet) for bet in made]) for name, made in tried.items()}
     strongest = min(p_values, key=lambda name: p_values[name])
     p_value = min(1.0, len(tried) * p_values[strongest])
     won = tried[strongest]
     return Falsification(
         p_value=p_value,
         refuted=p_value < REFUTED_BELOW,
-        guesses=sum(bet.guesses for bet in won),
-        correct=sum(bet.correct for bet in won),
-        expected=sum(bet.expected for bet in won),
+        guesses=sum(rows.size for rows, _ in won),
+        correct=sum(right(*bet) for bet in won),
+        expected=sum(float(expit(guesses * claimed[rows]).sum()) for rows, guesses in won),
         sceptic=strongest,
         seed=seed,
     )
 
 
-@dataclass(frozen=True)
-class _Bet:
-    log_tail: float
-    guesses: int
-    correct: int
-    expected: float
-
-
-def _bets(
+def rounds(
     model: Any,
-    claimed: FloatArray,
     table: FloatArray,
+    claimed: FloatArray,
     labels: BoolArray,
     order: IntArray,
     seed: int,
-) -> list[_Bet]:
-    """Bet on every part but the first, with what the earlier ones teach."""
-    bets = []
+) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Yield rows bet on and guesses: each part but the first, by what earlier ones teach."""
     parts = np.array_split(order, _PARTS)
     for k in range(1, _PARTS):
         past, rows = np.concatenate(parts[:k]), parts[k]
         believed = beliefs(model, table, labels, past, rows, seed, k)
-        if believed is None:
-            continue
-        bets.append(_bet(claimed[rows], believed, labels[rows]))
-    return bets
+        if believed is not None:
+            chosen, guesses = bets(claimed[rows], believed)
+            yield rows[chosen], guesses
 
 
 def beliefs(
@@ -211,17 +197,6 @@ def beliefs(
 
     fitted = seeded(clone(model), Purpose.SCEPTIC, *numbers).fit(table[past], labels[past])
     return probability_log_odds(fitted, table[rows])
-
-
-def _bet(claimed: FloatArray, believed: FloatArray, labels: BoolArray) -> _Bet:
-    """Guess where belief and claim differ most, and return how likely so many hits are."""
-    chosen, guess = bets(claimed, believed)
-    if chosen.size == 0:
-        return _Bet(0.0, 0, 0, 0.0)
-    offsets = guess * claimed[chosen]
-    correct = int((labels[chosen] == (guess > 0)).sum())
-    tail = poisson_binomial_tail_offsets(correct, offsets, 0.0, log=True)
-    return _Bet(float(tail), chosen.size, correct, float(expit(offsets).sum()))
 
 
 def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -1,7 +1,6 @@
 """A fitted propensity model: predictions, bootstrap draws, diagnostics."""
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -40,11 +39,9 @@ class PropensityFit:
     rows : Rows
         D': features, classes, folds and ids, read-only.
     offset : float
-        What is added to all log-odds, because the audit set has another share of members than D'
-        (see `with_member_share`).
+        What is added to all log-odds, because the audit set has another share of members than D'.
     share_of_reference : {"as audited", "declared", "counted", "unknown"}
-        What is known of the share of members in D' by design: that it is that of the audit set; as
-        declared; nothing but the labels of D' themselves; nor the one of the audit set.
+        What is known of the share of members in D' by design (see `with_member_share`).
     seed : int
         Of the fit.
 
@@ -77,50 +74,26 @@ class PropensityFit:
         return isinstance(self._engine, LogisticEngine)
 
     def log_odds(self, X: ArrayInput) -> FloatArray:
-        """Return the log-odds of membership, λ = logit P(member | x).
+        """Return λ = logit P(member | x) for rows of features, shape (m,).
 
-        Parameters
-        ----------
-        X : array-like, shape (m, d)
-            Features of other examples than those of D'.
-
-        Returns
-        -------
-        ndarray of float64, shape (m,)
-            Log-odds; a classifier that says 0 or 1 gives -inf or inf, and an audit must abstain on
-            these examples.
+        A classifier that says 0 or 1 gives -inf or inf, and an audit must abstain on these
+        examples.
         """
         values = self._engine.log_odds(self._state, self._features(X))
         return values + self.offset
 
     def predict(self, X: ArrayInput) -> FloatArray:
-        """Return the propensities P(member | x).
-
-        Parameters
-        ----------
-        X : array-like, shape (m, d)
-            Features of other examples than those of D'.
-
-        Returns
-        -------
-        ndarray of float64, shape (m,)
-            Probabilities in [0, 1].
-        """
+        """Return the propensities P(member | x): see `log_odds`."""
         return expit(self.log_odds(X))
 
     def bootstrap(
-        self,
-        X: ArrayInput,
-        *,
-        K: int = 600,
-        seed: int | None = None,
-        progress: bool = True,
+        self, X: ArrayInput, *, K: int = 600, seed: int | None = None, progress: bool = True
     ) -> FloatArray:
-        """Return the log-odds of `X` under refits on K resamples of D'.
+        """Return log-odds under refits on K resamples of D', a row for each.
 
-        A resample draws as many rows as D' has, with replacement; one that lacks a class outside
-        of a fold is drawn anew. Every refit repeats the whole procedure, calibration included, and
-        the folds of the calibration follow the rows: copies of a row are held out together.
+        A resample draws as many rows as D' has, with replacement; one that lacks a class outside of
+        a fold is drawn anew. Every refit repeats the whole procedure, and copies of a row are held
+        out of the calibration together. Resample k depends on the seed and k alone.
 
         Parameters
         ----------
@@ -129,29 +102,18 @@ class PropensityFit:
         K : int
             Number of resamples, at least 1.
         seed : int, optional
-            Seed of the resamples, at least 0; by default a new one. Resample k depends on the seed
-            and k alone.
+            Seed of the resamples, at least 0; by default a new one.
         progress : bool
             Whether to show a bar on a terminal, once it has lasted a second.
-
-        Returns
-        -------
-        ndarray of float64, shape (K, m)
-            Log-odds, one row for each resample.
         """
         flag(progress, "progress")
         features = self._features(X)
         replicates = integer(K, "K", least=1, most=MOST_REPLICATES)
-        seed = seed_of(seed)
-        used = features if self._engine.replicates_need_features else features[:0]
-        task = partial(self._engine.replicates, self.rows, used, seed)
-        size = _BLOCK
-        if not self._engine.replicates_need_features:
-            size *= max(1, _core.threads() // 2)
+        refits = self._engine.refits(self.rows, features, seed_of(seed))
+        size = _BLOCK * max(1, _core.threads() // 2)
         blocks = [(first, min(size, replicates - first)) for first in range(0, replicates, size)]
         shown = track(blocks, "bootstrap", total=len(blocks), shown=progress)
-        refits = np.concatenate([task(first, count) for first, count in shown])
-        return self._engine.assembled(refits, features) + self.offset
+        return np.concatenate([refits(*block) for block in shown]) + self.offset
 
     @property
     def own_intercept(self) -> bool:
@@ -174,26 +136,11 @@ class PropensityFit:
         share : float or None
             P(member) in the audit set *by its design*, in (0, 1): not counted afterwards, or
             propensities would depend on the memberships that they are to explain. None if it is
-            another one than that of D' and unknown: then only a confidence set of a logistic model
-            will do, in which D' has an intercept of its own.
+            unknown: then only a confidence set of a logistic model will do, in which D' has an
+            intercept of its own.
         of_reference : float, optional
             P(member) in D' by its design, in (0, 1). If None, it is counted, and over a confidence
-            set, which rests on the very labels that are counted, D' has an intercept of its own:
-            the bound then uses neither share.
-
-        Returns
-        -------
-        PropensityFit
-            With the difference as `offset`, which its repr states, and `share_of_reference`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from leakbound.propensity import LogisticPropensity
-        >>> rng = np.random.default_rng(0)
-        >>> fit = LogisticPropensity().fit(rng.normal(size=(40, 1)), np.arange(40) < 20)
-        >>> round(fit.with_member_share(0.75).offset, 6)
-        1.098612
+            set, which rests on the very labels that are counted, D' has an intercept of its own.
         """
         there = self.rows.share
         if of_reference is not None:
@@ -218,30 +165,11 @@ class PropensityFit:
         return self.rows.share if self._declared is None else self._declared
 
     def check_disjoint(self, ids: ArrayInput) -> None:
-        """Check that no example of an audit is in D'.
-
-        Parameters
-        ----------
-        ids : array-like, shape (m,)
-            Ids of the audit set. Nothing is checked if D' came without ids.
-        """
+        """Raise OverlappingIdsError if an example of an audit is in D', should that have ids."""
         self.rows.check_disjoint(ids)
 
     def overlap(self, X: ArrayInput, member: ArrayInput | HasMember) -> Overlap:
-        """Say how far members and non-members of an audit set can be compared.
-
-        Parameters
-        ----------
-        X : array-like, shape (m, d)
-            Features of the audit set.
-        member : array-like, shape (m,)
-            Its membership.
-
-        Returns
-        -------
-        Overlap
-            Effective sample sizes, shares of extreme propensities, and histograms by class.
-        """
+        """Say how far members and non-members of an audit set can be compared."""
         order = ExampleOrder()
         log_odds = self.log_odds(order.placed(X, "X"))
         return overlap(log_odds, order.member(member, log_odds.size))
@@ -254,24 +182,7 @@ class PropensityFit:
         sceptic: Any = None,
         seed: int | None = None,
     ) -> Falsification:
-        """Try to refute the propensities with an independent model: see `falsify`.
-
-        Parameters
-        ----------
-        X : array-like, shape (m, d)
-            Features of the audit set.
-        member : array-like, shape (m,)
-            Its membership.
-        sceptic : scikit-learn classifier, optional
-            With `predict_proba`; by default a logistic regression and gradient-boosted trees.
-        seed : int, optional
-            Seed of the sceptic and of its folds; by default a new one, which the result records.
-
-        Returns
-        -------
-        Falsification
-            The p-value, and whether the propensities are refuted.
-        """
+        """Try to refute the propensities of an audit set with an independent model: `falsify`."""
         return falsify(self.log_odds(X), X, member, sceptic=sceptic, seed=seed)
 
     def _features(self, X: ArrayInput) -> FloatArray:

@@ -14,10 +14,9 @@ from leakbound._base.streams import Purpose, seed_of
 from leakbound.propensity.falsification import (
     REFUTED_BELOW,
     TREES,
-    beliefs,
-    bets,
     default_sceptics,
     fisher,
+    rounds,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ _EXPLAINED = 1e-3
 """Share of a product's variance below which the model's own columns count as explaining it."""
 _STEPS, _SETTLED = 100, 1e-9
 """Newton's steps towards a saddle point, and the squared decrement at which they end."""
-_PARTS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,32 +64,16 @@ def products_missing(found: ConfidenceSet, *, features: FloatArray | None = None
     """Test whether the model lacks a product of features, or D' follows another one.
 
     One score test for each square and each product, and where there is D', for each slope and an
-    intercept of its own.
-
-    Parameters
-    ----------
-    found : ConfidenceSet
-        Whose rows, those of D' included, and estimate are tested.
-    features : ndarray of float64, shape (m, k), optional
-        Of the audited examples, each tested for a slope of its own: those that the model may lack.
-
-    Returns
-    -------
-    FormTest
-        The smallest p-value times the number of terms.
+    intercept of its own; `features` of the audited examples, if given, are each tested for a slope:
+    those that the model may lack. Returned is the smallest p-value times the number of terms.
 
     Notes
     -----
     For a term z the statistic is s = Σ zᵢ(yᵢ - πᵢ), what the columns of the model explain of z
-    taken off: Rao's score test. Its size is s over its standard deviation or, where that is less,
-    √(2 sup (ts - K(t))), K the cumulant function of s: the leading part of the saddle-point
-    formula. Where few rows decide, as in products of rare features, s is far from normal. Features
-    are standardised and clipped at three standard deviations before they are multiplied.
-
-    References
-    ----------
-    C. R. Rao, "Large sample tests of statistical hypotheses concerning several parameters", 1948.
-    H. E. Daniels, "Tail probability approximations", 1987.
+    taken off: Rao's score test (1948). Its size is s over its standard deviation or, where that is
+    less, √(2 sup (ts - K(t))), K the cumulant function of s: the leading part of the saddle-point
+    formula (Daniels 1987). Where few rows decide, as in products of rare features, s is far from
+    normal.
     """
     table, _, _ = found.residuals()
     return _score_tests(
@@ -106,25 +88,9 @@ def products_missing(found: ConfidenceSet, *, features: FloatArray | None = None
 def link_bent(found: ConfidenceSet) -> FormTest:
     """Test whether membership follows the log-odds by another curve than the logistic one.
 
-    Parameters
-    ----------
-    found : ConfidenceSet
-        Whose rows, those of D' included, and estimate are tested.
-
-    Returns
-    -------
-    FormTest
-        Twice the smaller p-value of two terms.
-
-    Notes
-    -----
-    Stukel's terms of the log-odds λ are λ² where λ > 0 and λ² where λ < 0. Their difference bends
-    both tails alike, as Cauchy's link does, and their sum one against the other: each is tested as
-    in `products_missing`.
-
-    References
-    ----------
-    T. A. Stukel, "Generalized logistic models", JASA 83, 1988.
+    Stukel's terms (JASA 83, 1988) of the log-odds λ are λ² where λ > 0 and λ² where λ < 0. Their
+    difference bends both tails alike, as Cauchy's link does, and their sum one against the other:
+    each is tested as in `products_missing`.
     """
     _, _, log_odds = found.residuals()
     bends = np.column_stack([log_odds * np.abs(log_odds), log_odds**2])
@@ -138,7 +104,10 @@ def bet_against_set(
     features: FloatArray | None = None,
     seed: int | None = None,
 ) -> FormTest:
-    """Let an independent model bet against every member of a confidence set.
+    """Let an independent model bet against every member of a confidence set, as `falsify` does.
+
+    The p-value holds whichever member of the set is true, plus the chance that none is: each tail
+    is that at the member that makes so many correct guesses likeliest.
 
     Parameters
     ----------
@@ -150,38 +119,20 @@ def bet_against_set(
         What it sees of the audited examples; the features of the set if None.
     seed : int, optional
         Seed of the sceptic and of the order of the examples; by default a new one.
-
-    Returns
-    -------
-    FormTest
-        The p-value holds whichever member of the set is true, plus the chance that none is: each
-        tail is that at the member that makes so many correct guesses likeliest.
-
-    Notes
-    -----
-    Otherwise as `falsify`, which tests log-odds that are claimed to be right as numbers.
     """
     seed = seed_of(seed)
     model = default_sceptics()[TREES] if sceptic is None else sceptic
     claimed = found.log_odds()
     table = np.column_stack([found.features if features is None else features, claimed])
     order = Purpose.SET_PARTS.rng(seed).permutation(claimed.size)
-    parts = np.array_split(order, _PARTS)
-    tails, number = [], 0
-    for k in range(1, _PARTS):
-        past, rows = np.concatenate(parts[:k]), parts[k]
-        believed = beliefs(model, table, found.member, past, rows, seed, k)
-        if believed is None:
-            continue
-        chosen, guesses = bets(claimed[rows], believed)
-        number += chosen.size
-        tails.append(found.core.largest_log_tail(rows[chosen], guesses.astype(np.int64)))
+    made = list(rounds(model, table, claimed, found.member, order, seed))
+    tails = [found.core.largest_log_tail(rows, bet.astype(np.int64)) for rows, bet in made]
     p_value = min(1.0, fisher(tails) + found.level)
     return FormTest(
         p_value=p_value,
         refuted=p_value - found.level < REFUTED_BELOW,
         test=" ".join(repr(model).split()),
-        terms=number,
+        terms=sum(rows.size for rows, _ in made),
     )
 
 

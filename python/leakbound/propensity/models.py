@@ -1,13 +1,19 @@
-"""The models of P(member | features) to choose from."""
+"""The models of P(member | features) to choose from, and where they may be learnt."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from hashlib import blake2b
+from typing import Any, Literal, TypeAlias
 
-from leakbound._base.checks import choice, integer, real
-from leakbound._base.streams import seed_of
-from leakbound._base.types import ArrayInput, HasMember
+import numpy as np
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_ids, choice, integer, real, vector
+from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound.errors import IncompatibleOptionsError, MissingExtraError, OptionTypeError
-from leakbound.propensity.data import Rows
+from leakbound.propensity.data import Rows, check_features
 from leakbound.propensity.engines import ClassifierEngine, Engine, LogisticEngine
 from leakbound.propensity.fit import PropensityFit
 
@@ -17,66 +23,12 @@ _FOLDS = 255
 """The largest number of folds: a fold is one byte."""
 
 
-@runtime_checkable
-class Propensity(Protocol):
-    """A kind of propensity model, to be fitted to D'."""
+class _Model(ABC):
+    """What can be fitted to D'."""
 
-    def fit(
-        self,
-        X: ArrayInput,
-        member: ArrayInput | HasMember,
-        *,
-        ids: ArrayInput | None = None,
-        seed: int | None = None,
-    ) -> PropensityFit:
-        """Learn P(member | features) from D'."""
-
-
-@dataclass(frozen=True)
-class LogisticPropensity:
-    """Logistic regression with an L2 penalty and Platt's calibration, built for the bootstrap.
-
-    Minimises Σᵢ ln(1 + exp(−sᵢ(a + xᵢ·b))) + ½ l2 ‖b‖² over the intercept a, which is not
-    penalised, and the slopes b; s = ±1. It is scikit-learn's ``LogisticRegression(C=1/l2)``. The
-    features are used as they are: the penalty depends on their units, so give columns of comparable
-    spread.
-
-    The calibration rescales the log-odds η to A·η + B, fitted to log-odds that were predicted
-    outside of each row's fold, with targets (N₊ + 1)/(N₊ + 2) and 1/(N₋ + 2): scikit-learn's
-    ``CalibratedClassifierCV(method="sigmoid", ensemble=False)`` on the same folds.
-
-    Parameters
-    ----------
-    l2 : float
-        Penalty, at least 0. With 0, separable classes and dependent features are refused.
-    calibration : {"platt"} or None
-        The calibration, or None for none.
-    folds : int
-        Number of folds of the calibration, at least 2: stratified by class, drawn by the seed of
-        the fit.
-
-    References
-    ----------
-    J. Platt, "Probabilistic outputs for support vector machines", 1999.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> member = rng.random(1000) < 0.5
-    >>> features = rng.normal(size=(1000, 1)) + member[:, None]
-    >>> fit = LogisticPropensity(calibration=None).fit(features, member)
-    >>> [round(p, 2) for p in fit.predict([[-2.0], [0.5], [3.0]]).tolist()]
-    [0.08, 0.48, 0.9]
-    """
-
-    l2: float = 1.0
-    calibration: Calibration | None = "platt"
-    folds: int = field(default=5, kw_only=True)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "l2", real(self.l2, "l2", least=0, below=1e300))
-        _check_calibration(self.calibration, self.folds)
+    @abstractmethod
+    def _engine(self, seed: int, /) -> tuple[Engine, str, int]:
+        """Return what fits, its name, and the folds of its calibration or 0."""
 
     def fit(
         self,
@@ -93,40 +45,77 @@ class LogisticPropensity:
         X : array-like, shape (m', d)
             Features of D', finite.
         member : array-like, shape (m',)
-            Membership, booleans, {0, 1} or {-1, +1}.
+            Membership, booleans, {0, 1} or {-1, +1}; both occur, outside of each fold too.
         ids : array-like, shape (m',), optional
             A different id for each row, by which an audit finds out that it audits none of them; by
             default the index of a pandas table, unless that only counts the rows.
         seed : int, optional
-            Seed of the folds; by default a new one, which the fit records.
-
-        Returns
-        -------
-        PropensityFit
-            The fitted model.
+            Seed of the folds and of a classifier; by default a new one, which the fit records.
         """
-        engine = LogisticEngine(self.l2)
-        name = f"logistic regression, l2={self.l2:g}"
-        return _fitted(self, engine, name, X, member, ids, seed_of(seed))
+        seed = seed_of(seed)
+        engine, name, folds = self._engine(seed)
+        rows = Rows.read(X, member, ids=ids, folds=folds, seed=seed)
+        return PropensityFit(name, rows, seed=seed, _engine=engine, _state=engine.learn(rows))
 
 
 @dataclass(frozen=True)
-class SklearnPropensity:
-    """Any scikit-learn classifier with `predict_proba` as a propensity model.
+class LogisticPropensity(_Model):
+    """Logistic regression with an L2 penalty and Platt's calibration, built for the bootstrap.
 
-    Every bootstrap refit clones and fits it anew on copies of rows, which takes as long as that
-    takes. A `random_state` that is None is set from the seeds.
+    Minimises Σᵢ ln(1 + exp(−sᵢ(a + xᵢ·b))) + ½ l2 ‖b‖² over intercept a and slopes b; s = ±1. It is
+    scikit-learn's ``LogisticRegression(C=1/l2)``: the penalty depends on the units of features, so
+    give columns of comparable spread. The calibration (Platt 1999) rescales log-odds η to A·η + B,
+    fitted to log-odds that were predicted outside of each row's fold.
+
+    Parameters
+    ----------
+    l2 : float
+        Penalty, at least 0. With 0, separable classes and dependent features are refused.
+    calibration : {"platt"} or None
+        The calibration, or None for none.
+    folds : int
+        Number of folds of the calibration, at least 2: stratified by class, drawn by the seed of
+        the fit.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> member = rng.random(1000) < 0.5
+    >>> features = rng.normal(size=(1000, 1)) + member[:, None]
+    >>> fit = LogisticPropensity(calibration=None).fit(features, member)
+    >>> [round(p, 2) for p in fit.predict([[-2.0], [0.5], [3.0]]).tolist()]
+    [0.08, 0.48, 0.9]
+    """
+
+    l2: float = 1.0
+    calibration: Calibration | None = "platt"
+    folds: int = field(default=5, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "l2", real(self.l2, "l2", least=0, below=1e300))
+        if self.calibration is not None:
+            choice(self.calibration, "calibration", Calibration)
+        integer(self.folds, "folds", least=2, most=_FOLDS)
+
+    def _engine(self, _seed: int, /) -> tuple[Engine, str, int]:
+        engine, name = LogisticEngine(self.l2), f"logistic regression, l2={self.l2:g}"
+        if self.calibration is None:
+            return engine, name, 0
+        return engine, f"{name}, Platt over {self.folds} folds", self.folds
+
+
+@dataclass(frozen=True)
+class SklearnPropensity(_Model):
+    """Any scikit-learn classifier with `predict_proba` as a propensity model, to explore with.
+
+    Every bootstrap refit clones and fits it anew on copies of rows. A `random_state` that is None
+    is set from the seeds.
 
     Parameters
     ----------
     estimator : scikit-learn classifier
-        Not fitted, or fitted in vain.
-    calibration : {"platt"} or None
-        Whether to calibrate its decision function, or its log-odds within ±36, over folds that
-        follow rows. A `CalibratedClassifierCV` is refused: it would split copies of one row between
-        its folds.
-    folds : int
-        Number of folds of the calibration, at least 2.
+        Not fitted, or fitted in vain. A `CalibratedClassifierCV` is refused: it would split copies
+        of one row between its folds.
 
     Examples
     --------
@@ -138,12 +127,16 @@ class SklearnPropensity:
     """
 
     estimator: Any
-    calibration: Calibration | None = None
-    folds: int = field(default=5, kw_only=True)
 
     def __post_init__(self) -> None:
-        _check_calibration(self.calibration, self.folds)
-        calibrated = _calibrated_class()
+        try:
+            from sklearn.calibration import CalibratedClassifierCV
+        except ImportError as error:
+            message = (
+                "scikit-learn classifiers need the extra ml: pip install 'leakbound[ml]'; "
+                "LogisticPropensity needs none"
+            )
+            raise MissingExtraError(message) from error
         if not all(
             hasattr(self.estimator, name) for name in ("fit", "predict_proba", "get_params")
         ):
@@ -152,77 +145,143 @@ class SklearnPropensity:
                 f"{self.estimator!r}"
             )
             raise OptionTypeError(message)
-        if isinstance(self.estimator, calibrated):
+        if isinstance(self.estimator, CalibratedClassifierCV):
             message = (
                 "a CalibratedClassifierCV splits the copies of a resampled row between its folds; "
-                'pass the classifier inside it with calibration="platt"'
+                "pass the classifier inside it"
             )
             raise IncompatibleOptionsError(message)
 
-    def fit(
-        self,
-        X: ArrayInput,
-        member: ArrayInput | HasMember,
-        *,
-        ids: ArrayInput | None = None,
-        seed: int | None = None,
-    ) -> PropensityFit:
-        """Learn P(member | features) from D'.
-
-        Parameters
-        ----------
-        X, member, ids, seed
-            As for `LogisticPropensity.fit`; the seed is that of the estimator too.
-
-        Returns
-        -------
-        PropensityFit
-            The fitted model.
-        """
-        seed = seed_of(seed)
-        engine = ClassifierEngine(self.estimator, seed)
-        name = " ".join(repr(self.estimator).split())
-        return _fitted(self, engine, name, X, member, ids, seed)
+    def _engine(self, seed: int, /) -> tuple[Engine, str, int]:
+        return ClassifierEngine(self.estimator, seed), " ".join(repr(self.estimator).split()), 0
 
 
-def as_propensity(model: Any) -> Propensity:
-    """Return a propensity model, wrapping a scikit-learn classifier."""
-    if isinstance(model, LogisticPropensity | SklearnPropensity):
-        return model
-    if hasattr(model, "predict_proba") or not isinstance(model, Propensity):
-        return SklearnPropensity(model)
-    return model
+def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[IntArray, IntArray]:
+    """Split examples into D', to learn propensities from, and the audit set.
+
+    An example's side depends on its id, the seed and the other ids alone: not on the order of the
+    rows, nor on membership. Split before anything else is looked at. Where members and non-members
+    are two pools of fixed sizes, split each with a size of its own, fixed beforehand.
+
+    Parameters
+    ----------
+    ids : array-like, shape (n,)
+        A different integer or string for each example.
+    size : int
+        Number of examples in D', at least 1 and below n.
+    seed : int, optional
+        Seed of the split; by default a new one.
+
+    Returns
+    -------
+    held_out, audited : ndarray of int64
+        Rows of D' and rows of the audit set, each in ascending order.
+
+    Examples
+    --------
+    >>> hold_out(["a", "b", "c", "d", "e"], size=2, seed=1)
+    (array([2, 3]), array([0, 1, 4]))
+    """
+    names = vector(ids, "ids", kinds="biufSUOT")
+    check_ids(names, np.ones(names.size, dtype=np.bool_))
+    count = integer(size, "size", least=1, most=names.size - 1)
+    key = Purpose.HOLD_OUT.derived(seed_of(seed)).to_bytes(8, "little")
+    keyed = [blake2b(str(name).encode(), key=key).digest() for name in names.tolist()]
+    order = np.array(sorted(range(names.size), key=keyed.__getitem__), dtype=np.int64)
+    return np.sort(order[:count]), np.sort(order[count:])
 
 
-def _check_calibration(calibration: object, folds: object) -> None:
-    if calibration is not None:
-        choice(calibration, "calibration", Calibration)
-    integer(folds, "folds", least=2, most=_FOLDS)
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossFit:
+    """Propensities of every example, from models that did not see its membership: see `cross_fit`.
+
+    Audit each fold on its own, at 1/k of the error probability: given the labels of the other
+    folds, its propensities are fixed and its labels independent of them.
+
+    Attributes
+    ----------
+    fold : ndarray of int64, shape (m,)
+        The fold of each example.
+    fits : tuple of PropensityFit
+        For each fold, the model learnt from all others.
+    features, member : ndarray
+        What was learnt from, read-only.
+    """
+
+    fold: IntArray
+    fits: tuple[PropensityFit, ...]
+    features: FloatArray
+    member: BoolArray
+
+    @property
+    def logistic(self) -> bool:
+        """Whether all models are logistic, so that there is a confidence set instead."""
+        return all(fit.logistic for fit in self.fits)
+
+    def parts(self) -> Iterator[tuple[IntArray, PropensityFit]]:
+        """Yield the rows of each fold, and the model learnt from the other folds."""
+        for number, fit in enumerate(self.fits):
+            yield np.flatnonzero(self.fold == number), fit
+
+    def log_odds(self) -> FloatArray:
+        """Return the log-odds of every example, from the model that did not see it."""
+        values = np.empty(self.fold.size)
+        for rows, fit in self.parts():
+            values[rows] = fit.log_odds(self.features[rows])
+        return values
+
+    def __repr__(self) -> str:
+        return f"CrossFit({self.fits[0].name}; {len(self.fits)} folds of {self.fold.size} examples)"
 
 
-def _fitted(
-    model: LogisticPropensity | SklearnPropensity,
-    engine: Engine,
-    name: str,
+def cross_fit(
+    model: Any,
     X: ArrayInput,
     member: ArrayInput | HasMember,
-    ids: ArrayInput | None,
-    seed: int,
-) -> PropensityFit:
-    folds = model.folds if model.calibration else 0
-    rows = Rows.read(X, member, ids=ids, folds=folds, seed=seed)
-    said = f"{name}, Platt over {folds} folds" if folds else name
-    return PropensityFit(said, rows, seed=seed, _engine=engine, _state=engine.learn(rows))
+    *,
+    folds: int = 2,
+    seed: int | None = None,
+) -> CrossFit:
+    """Learn propensities from the audit set itself, each fold's from the other folds.
 
+    For when there is too little data to hold any out (Zero-Run, Algorithm 4). The folds are drawn
+    without a look at membership, of equal sizes up to one example.
 
-def _calibrated_class() -> type:
-    try:
-        from sklearn.calibration import CalibratedClassifierCV
-    except ImportError as error:
-        message = (
-            "scikit-learn classifiers need the extra ml: pip install 'leakbound[ml]'; "
-            "LogisticPropensity needs none"
-        )
-        raise MissingExtraError(message) from error
-    found: type = CalibratedClassifierCV
-    return found
+    Parameters
+    ----------
+    model : LogisticPropensity, SklearnPropensity or scikit-learn classifier
+        What to fit.
+    X, member : array-like, shapes (m, d) and (m,)
+        Features and membership of the audit set; joined where both have a pandas index.
+    folds : int
+        Number of folds k, at least 2. Each is audited at 1/k of the error probability.
+    seed : int, optional
+        Seed of the folds, and of the fits; by default a new one, which the fits record.
+
+    Returns
+    -------
+    CrossFit
+        The models and their folds.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> member = rng.random(200) < 0.5
+    >>> cross_fit(LogisticPropensity(), rng.normal(size=(200, 3)), member)
+    CrossFit(logistic regression, l2=1, Platt over 5 folds; 2 folds of 200 examples)
+    """
+    order = ExampleOrder()
+    features = np.array(check_features(order.placed(X, "X"), "X"), order="C")
+    labels = order.member(member, features.shape[0])
+    for array in (features, labels):
+        array.flags.writeable = False
+    count = integer(folds, "folds", least=2, most=max(2, labels.size // 2))
+    seed = seed_of(seed)
+    ready = isinstance(model, LogisticPropensity | SklearnPropensity)
+    propensity = model if ready else SklearnPropensity(model)
+    fold = Purpose.CROSS_FIT.rng(seed).permutation(np.arange(labels.size) % count)
+    fits = tuple(
+        propensity.fit(features[fold != number], labels[fold != number], seed=seed)
+        for number in range(count)
+    )
+    return CrossFit(fold, fits, features, labels)

@@ -13,9 +13,8 @@ from leakbound.report.style import draw_classes, house_style, name_axes, new_axe
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-THRESHOLDS = (1.0, 2.0, 3.0, 5.0)
-"""Log-odds, in absolute value, that shares are counted beyond: π outside .27-.73 to .007-.993."""
-BINS = 40
+_BINS = 40
+"""Bins of the histograms: as fine as a figure shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,26 +23,18 @@ class Overlap(Record):
 
     Attributes
     ----------
-    m : int
-        Examples.
-    members : int
-        Members among them.
+    m, members : int
+        Examples, and members among them.
     m_eff : float
         Σ 2 min(πᵢ, 1 − πᵢ): m if every π is ½, 0 if features give membership away. It is also the
         number of examples that matching keeps, on average.
     ess_members, ess_nonmembers : float
         Kish's effective size of a class, (Σ w)² / Σ w², with the weights of matching: min(1, e^−λ)
         for members and min(1, e^λ) for non-members.
-    thresholds : ndarray of float64
-        Log-odds, in absolute value.
-    beyond : ndarray of float64
-        Share of the examples whose log-odds are beyond each threshold.
     certain : int
         Examples with a propensity of exactly 0 or 1, on which an audit must abstain.
-    edges : ndarray of float64, shape (41,)
-        Edges of the histogram's bins, in π.
-    member_counts, nonmember_counts : ndarray of int64, shape (40,)
-        Examples of each class in each bin.
+    edges, member_counts, nonmember_counts : ndarray
+        Edges of a histogram's bins, in π, and examples of each class in each bin.
     """
 
     m: int
@@ -51,8 +42,6 @@ class Overlap(Record):
     m_eff: float
     ess_members: float
     ess_nonmembers: float
-    thresholds: FloatArray
-    beyond: FloatArray
     certain: int
     edges: FloatArray
     member_counts: IntArray
@@ -62,23 +51,11 @@ class Overlap(Record):
         bins = self.edges.size - 1
         if not bins == self.member_counts.size == self.nonmember_counts.size:
             return "edges and counts differ in length"
-        if self.thresholds.size != self.beyond.size or not 0 <= self.members <= self.m:
-            return f"members ({self.members}) <= m ({self.m}), or a share for each threshold"
-        return ""
+        ordered = 0 <= self.members <= self.m
+        return "" if ordered else f"members ({self.members}) <= m ({self.m}) does not hold"
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the histograms: see `plot_overlap`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            Propensity against the number of examples.
-        """
+        """Draw propensity against the number of examples, in axes or in a new figure."""
         return plot_overlap(self, ax)
 
     def __repr__(self) -> str:
@@ -100,7 +77,7 @@ def overlap(log_odds: FloatArray, member: BoolArray) -> Overlap:
     size = np.abs(log_odds)
     smaller = expit(-size)
     propensity = np.where(log_odds > 0, 1.0 - smaller, smaller)
-    edges = np.linspace(0.0, 1.0, BINS + 1)
+    edges = np.linspace(0.0, 1.0, _BINS + 1)
     counts = [np.histogram(propensity[member == one], edges)[0] for one in (True, False)]
     weights = np.exp(-np.maximum(0.0, np.where(member, log_odds, -log_odds)))
     return Overlap(
@@ -109,8 +86,6 @@ def overlap(log_odds: FloatArray, member: BoolArray) -> Overlap:
         m_eff=float(2.0 * smaller.sum()),
         ess_members=_effective_size(weights[member]),
         ess_nonmembers=_effective_size(weights[~member]),
-        thresholds=np.array(THRESHOLDS),
-        beyond=np.array([float((size > threshold).mean()) for threshold in THRESHOLDS]),
         certain=int(np.isinf(size).sum()),
         edges=edges,
         member_counts=counts[0].astype(np.int64),

@@ -87,7 +87,7 @@ def one_run_epsilon(
     bound: TailBound = "exact",
     one_sided: bool = False,
 ) -> float:
-    """Return the largest ε that so many correct guesses refute at a given δ.
+    """Return the largest ε that so many correct guesses refute at a given δ, rounded down or 0.
 
     Parameters
     ----------
@@ -95,11 +95,6 @@ def one_run_epsilon(
         As for `one_run_p_value`.
     beta : float
         Probability that the bound is above the truth, in (0, 1).
-
-    Returns
-    -------
-    float
-        A lower confidence bound on ε, rounded down; 0 if nothing is refuted.
 
     Examples
     --------

@@ -17,17 +17,7 @@ Number: TypeAlias = Any
 
 
 def normal_cdf(x: ArrayLike) -> Number:
-    """Return P(Z ≤ x) for a standard normal Z.
-
-    Parameters
-    ----------
-    x : array-like
-        Real numbers; ±inf allowed.
-
-    Returns
-    -------
-    float or ndarray of float64
-        Probabilities, to 1e-15 relative wherever they are normal numbers.
+    """Return P(Z ≤ x) for a standard normal Z, to 1e-15 relative; ±inf allowed.
 
     Examples
     --------
@@ -38,17 +28,7 @@ def normal_cdf(x: ArrayLike) -> Number:
 
 
 def normal_quantile(p: ArrayLike) -> Number:
-    """Return the x at which a standard normal Z has P(Z ≤ x) = p.
-
-    Parameters
-    ----------
-    p : array-like
-        Probabilities in [0, 1].
-
-    Returns
-    -------
-    float or ndarray of float64
-        Quantiles; -inf at 0 and inf at 1.
+    """Return the x at which a standard normal Z has P(Z ≤ x) = p; -inf at 0 and inf at 1.
 
     Examples
     --------
@@ -60,16 +40,6 @@ def normal_quantile(p: ArrayLike) -> Number:
 
 def log_normal_cdf(x: ArrayLike) -> Number:
     """Return ln P(Z ≤ x) for a standard normal Z, also where the probability underflows.
-
-    Parameters
-    ----------
-    x : array-like
-        Real numbers; ±inf allowed.
-
-    Returns
-    -------
-    float or ndarray of float64
-        Logarithms, in nats.
 
     Examples
     --------

@@ -58,15 +58,10 @@ def composition_bound(
     are not Gaussian with √(μ² + μ_DS²) and failures δ_DS, the model is not μ-Gaussian (Algorithm
     7). Algorithm 8 omits μ_DS and misstates the error, and is not offered.
 
-    Guesses of "member" only have no tighter form here: m/2 stands for m where membership is a fair
-    coin given what the guess is made from, and features that tell of it are part of that.
-
     Examples
     --------
     >>> round(composition_bound(95, 100, 1000, claim=PureDP(), epsilon_ds=0.5), 4)
     1.6724
-    >>> composition_bound(60, 100, 1000, claim=GaussianDP(), epsilon_ds=2.0)
-    0.0
     """
     instance(claim, "claim", (PureDP, ApproxDP, GaussianDP))
     failures = real(delta_ds, "delta_ds", least=0, below=1)
@@ -83,7 +78,7 @@ def composition_bound(
         message = f"mu_ds is for GaussianDP(), got {claim!r}: give epsilon_ds"
         raise IncompatibleOptionsError(message)
     together = one_run_epsilon(correct, guesses, m, delta=delta, beta=tau)
-    return max(0.0, together - real(epsilon_ds, "epsilon_ds", least=0))
+    return remaining_leakage(together, real(epsilon_ds, "epsilon_ds", least=0), claim)
 
 
 def remaining_leakage(together: float, epsilon_ds: float, claim: ComposableClaim) -> float:
@@ -94,17 +89,9 @@ def remaining_leakage(together: float, epsilon_ds: float, claim: ComposableClaim
 
 
 def shift_mu(epsilon_ds: float) -> float:
-    """Return the smallest μ for which μ-Gaussian DP allows all that ε-DP does.
+    """Return the smallest μ for which μ-Gaussian DP allows all that ε-DP does, rounded up.
 
-    Parameters
-    ----------
-    epsilon_ds : float
-        ε, at least 0, in nats.
-
-    Returns
-    -------
-    float
-        2 Φ⁻¹(σ(ε)), rounded up.
+    That is 2 Φ⁻¹(σ(ε)), for ε ≥ 0 in nats.
 
     Examples
     --------
@@ -121,22 +108,10 @@ def shift_mu(epsilon_ds: float) -> float:
 
 
 def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: float) -> float:
-    """Estimate the δ with which features are (ε, δ)-DP, from examples of both kinds.
+    """Estimate the δ with which features are (ε, δ)-DP, from log-odds of examples of both kinds.
 
-    Parameters
-    ----------
-    log_odds : array-like, shape (m,)
-        λᵢ, in nats.
-    member : array-like of shape (m,), or InclusionPlan
-        Booleans, {0, 1} or {-1, +1}; both kinds occur.
-    epsilon : float
-        ε, at least 0, in nats.
-
-    Returns
-    -------
-    float
-        max over the kinds of the mean of (1 - e^(ε - L))₊, L = λ for members and -λ for
-        non-members: the hockey stick, which is below the share of L > ε.
+    That is the larger, over the kinds, of the mean of (1 - e^(ε - L))₊, L = λ for members and -λ
+    for non-members: the hockey stick, which is below the share of L > ε.
 
     Examples
     --------

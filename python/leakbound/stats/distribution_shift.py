@@ -1,13 +1,12 @@
 """Zero-Run corrections one by one: what distribution shift alone explains is taken out of guesses.
 
-The public names are those of `leakbound.stats`. Members and non-members are given, not drawn:
-λᵢ = ln(πᵢ/(1 - πᵢ)) is the log-odds of membership given the features of example i alone.
+Members and non-members are given, not drawn: λᵢ = ln(πᵢ/(1 - πᵢ)) is the log-odds of membership
+given the features of example i alone.
 """
 
 import math
 import sys
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from leakbound._base.types import (
     BoolArray,
     FloatArray,
     HasMember,
-    IntArray,
     TamperVariant,
 )
 from leakbound.errors import AbstentionError, OptionError
@@ -34,6 +32,11 @@ _LEAST_VARIANCE = 1e-9
 def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayInput) -> BoolArray:
     """Draw which examples to keep so that the membership of each is a fair coin.
 
+    A member is kept with probability min(1, e^-λ), a non-member with probability min(1, e^λ). Since
+    π e^-λ = 1 - π, both outcomes of a kept example are equally likely: given features and the flags
+    returned, the membership of the kept examples is independent and fair, as in an audit of one
+    run.
+
     Parameters
     ----------
     member : array-like of shape (m,), or InclusionPlan
@@ -43,18 +46,6 @@ def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayI
     uniforms : array-like, shape (m,)
         Independent uniform numbers in [0, 1], drawn without a look at membership.
 
-    Returns
-    -------
-    ndarray of bool, shape (m,)
-        True where the example is kept, in the order of `log_odds`.
-
-    Notes
-    -----
-    A member is kept with probability min(1, e^-λ), a non-member with probability min(1, e^λ). Since
-    π e^-λ = 1 - π, both outcomes of a kept example are equally likely: given features and the flags
-    returned, the membership of the kept examples is independent and fair, as in an audit of one
-    run.
-
     Examples
     --------
     >>> match([True, True, False], [-1.0, 1.0, 1.0], [0.9, 0.9, 0.9]).tolist()
@@ -63,7 +54,10 @@ def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayI
     order = ExampleOrder()
     odds = _log_odds(order.placed(log_odds, "log_odds"))
     sign = np.where(order.member(member, odds.size), 1.0, -1.0)
-    return _uniforms(uniforms, odds.size) < np.exp(np.minimum(0.0, -sign * odds))
+    drawn = numbers(vector(uniforms, "uniforms"), "uniforms", least=0, most=1)
+    check_length(drawn, odds.size, "uniforms")
+    kept: BoolArray = drawn < np.exp(np.minimum(0.0, -sign * odds))
+    return kept
 
 
 def tamper_probability(
@@ -88,11 +82,6 @@ def tamper_probability(
         ε of the pure or approximate claim that is tested, at least 0. None for f-DP, where bᵢ must
         not depend on the parameter: then ε = 0 in the formula.
 
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        bᵢ, in [0, 1].
-
     Notes
     -----
     "directional" without `epsilon` is min(1, 1 / (2 P(Sᵢ = Tᵢ | Xᵢ))), the largest that is valid
@@ -104,21 +93,19 @@ def tamper_probability(
     --------
     >>> tamper_probability([1, -1], [1.0, 1.0]).round(4).tolist()
     [0.6839, 1.0]
-    >>> tamper_probability([1, -1], [1.0, 1.0], variant="paper").round(4).tolist()
-    [0.3679, 0.3679]
     """
     order = ExampleOrder()
-    made = _guesses(order.placed(guesses, "guesses"))
+    given = vector(order.placed(guesses, "guesses"), "guesses")
+    made = numbers(given, "guesses", least=-1, most=1, whole=True).astype(np.int64)
     odds = _log_odds(order.placed(log_odds, "log_odds"))
     check_length(made, odds.size, "guesses")
     choice(variant, "variant", TamperVariant)
     claimed = 0.0 if epsilon is None else real(epsilon, "epsilon", least=0)
-    if variant == "directional":  # by cases: 0 · ±inf is NaN
-        excess = np.maximum(np.where(made > 0, odds, np.where(made < 0, -odds, 0.0)), 0.0)
-    else:
-        excess = np.abs(odds)
-    if variant == "paper" and epsilon is None:
-        return np.exp(-excess)
+    if variant == "paper":
+        size = np.abs(odds)
+        return np.exp(-size) if epsilon is None else survival(size, np.array(claimed))
+    # by cases: 0 · ±inf is NaN
+    excess = np.maximum(np.where(made > 0, odds, np.where(made < 0, -odds, 0.0)), 0.0)
     return survival(excess, np.array(claimed))
 
 
@@ -149,26 +136,19 @@ def residual_scores(
 ) -> FloatArray:
     """Return what scores say about membership beyond what the features say: a log-likelihood ratio.
 
+    That is (e - ½) / s², e the residual of Y on [1, λ], fitted by least squares to Y - π, and s²
+    its variance within a class, at least 1e-9: of the model Y = α + βλ + A + noise, A ~
+    Bernoulli(π). No membership is looked at.
+
     Parameters
     ----------
     scores : array-like, shape (m,)
         Yᵢ, higher for likelier members; ±inf allowed and left as they are.
     log_odds : array-like, shape (m,)
-        λᵢ, finite, in nats.
+        λᵢ, finite, in nats; where they are constant the intercept alone is fitted.
     prior : float, optional
         Probability of membership of every example, in (0, 1), such as 1/2 after `match`; if None,
         πᵢ of the log-odds.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        (e - ½) / s², e the residual of Y on [1, λ], fitted by least squares to Y - π, and s² its
-        variance within a class, at least 1e-9. No membership is looked at.
-
-    Notes
-    -----
-    The model is Y = α + βλ + A + noise with A ~ Bernoulli(π): membership moves a score by 1. Where
-    λ is constant the intercept alone is fitted. For `match` only the order matters, not the unit.
 
     Examples
     --------
@@ -177,10 +157,9 @@ def residual_scores(
     """
     order = ExampleOrder()
     values = check_scores(order.placed(scores, "scores"))
-    listed = vector(order.placed(log_odds, "log_odds"), "log_odds")
-    odds = numbers(listed, "log_odds", least=-1e300, most=1e300)
-    check_length(odds, values.size, "log_odds")
-    shift = odds.astype(np.float64, copy=False)
+    shift = _log_odds(order.placed(log_odds, "log_odds"))
+    numbers(shift, "log_odds", least=-1e300, most=1e300)
+    check_length(shift, values.size, "log_odds")
     if prior is None:
         share = expit(shift)
     else:
@@ -221,38 +200,11 @@ def _log_odds(values: ArrayInput) -> FloatArray:
     return odds
 
 
-def _uniforms(values: ArrayInput, examples: int) -> FloatArray:
-    drawn = numbers(vector(values, "uniforms"), "uniforms", least=0, most=1)
-    check_length(drawn, examples, "uniforms")
-    uniforms: FloatArray = drawn.astype(np.float64, copy=False)
-    return uniforms
-
-
-def _guesses(values: ArrayInput) -> IntArray:
-    made: Any = numbers(vector(values, "guesses"), "guesses", least=-1, most=1, whole=True)
-    guesses: IntArray = made.astype(np.int64)
-    return guesses
-
-
 def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     """Return a lower bound from bootstrapped bounds: the ⌊p (K + 1)⌋-th smallest of K.
 
-    Parameters
-    ----------
-    values : array-like, shape (K,)
-        One bound for each resample; ±inf allowed.
-    p : float
-        Share of the error probability that the bootstrap takes, in (0, 1).
-
-    Returns
-    -------
-    float
-        The percentile, one of the values.
-
-    Notes
-    -----
     If a further refit is exchangeable with the K refits, it is below the k-th smallest of them with
-    probability at most k/(K + 1).
+    probability at most k/(K + 1). Raises OptionError if not even the least is that percentile.
 
     Examples
     --------

@@ -82,18 +82,14 @@ def fdp_p_value(
     one_sided: bool = False,
     test: FdpTest = "tight",
 ) -> float:
-    """Bound the probability of so many correct guesses under a trade-off function.
+    """Bound the probability of so many correct guesses under a trade-off function, rounded up.
+
+    It is the smallest level at which the curve is rejected.
 
     Parameters
     ----------
     correct, guesses, m, tradeoff, k, one_sided, test
         As for `fdp_rejects`.
-
-    Returns
-    -------
-    float
-        An upper bound on the probability of at least c correct guesses, rounded up: the smallest
-        level at which the curve is rejected.
 
     Examples
     --------
@@ -120,19 +116,16 @@ def fdp_lower_bound(
 ) -> float:
     """Return the least private curve of a family that so many correct guesses reject.
 
+    The value of the family's parameter, on the rejected side. If nothing is rejected, 0, or inf
+    where smaller values are the less private; also if the count is so large that no mechanism
+    explains it, and the coins must be in doubt.
+
     Parameters
     ----------
     correct, guesses, m, tau, k, one_sided, test
         As for `fdp_rejects`.
     claim : GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
         The family, from `leakbound.claims`.
-
-    Returns
-    -------
-    float
-        The value of the family's parameter, on the rejected side. If nothing is rejected, 0, or inf
-        where smaller values are the less private; also if the count is so large that no mechanism
-        explains it, and the coins must be in doubt.
 
     Examples
     --------

@@ -53,12 +53,11 @@ def kl_scan(
     Notes
     -----
     The largest q that some cut rejects has an exact law under independent guesses, right with
-    probability p; it is inverted in p (Buehler 1957). m successes of m give β^(1/m).
-
-    Under (ε, δ)-DP the guesses are dominated by such independent ones and F rare failures of mean
-    at most g m δ / (2 (1 + e^ε)), g = 1 for one-sided guesses and else 2. Whatever the dependence,
-    the chance of crossing a boundary is then that of a knapsack: from the crossing probabilities
-    g(k) with a head start of k, increments are bought at k a unit until the mean is spent.
+    probability p; it is inverted in p (Buehler 1957). m successes of m give β^(1/m). Under (ε,
+    δ)-DP the guesses are dominated by such independent ones and F rare failures of mean at most g m
+    δ / (2 (1 + e^ε)), g = 1 for one-sided guesses and else 2. Whatever the dependence, the chance
+    of crossing a boundary is then that of a knapsack: from the crossing probabilities g(k) with a
+    head start of k, increments are bought at k a unit until the mean is spent.
 
     Examples
     --------
@@ -91,6 +90,9 @@ def kl_scan_offsets(
 ) -> _core.OffsetBound:
     """Bound ε from all cuts of a path on which guess i is right with probability ≤ σ(ε + aᵢ).
 
+    As `kl_scan`, with a walk whose steps have unlike probabilities; every cut is examined. Where no
+    cut qualifies, `.epsilon`, `.cut` and `.successes` are -inf, 0 and 0.
+
     Parameters
     ----------
     successes, beta, min_guesses
@@ -100,16 +102,6 @@ def kl_scan_offsets(
     kappa : float, optional
         Deviation r·KL(W/r ‖ p̄) that a cut must reach, in nats, p̄ the mean of the first r
         probabilities; ln(1/β) + 1 if None.
-
-    Returns
-    -------
-    OffsetBound
-        `.epsilon` (not clipped, rounded down), `.cut` and `.successes` there. Where no cut
-        qualifies they are -inf, 0 and 0.
-
-    Notes
-    -----
-    As `kl_scan`, with a walk whose steps have unlike probabilities; every cut is examined.
 
     Examples
     --------
@@ -149,11 +141,6 @@ def union_bound(
         Cuts tested, each at β divided by their number.
     ratio : float
         Ratio of the geometric grid, above 1.
-
-    Returns
-    -------
-    Bound
-        As for `kl_scan`.
 
     Examples
     --------

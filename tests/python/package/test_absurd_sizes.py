@@ -137,7 +137,6 @@ LIMITS: dict[int, list[Callable[[int], object]]] = {
         lambda size: planning.power(100, 1.0, simulations=size),
         lambda size: planning.canaries_needed(2.0, 3.0, simulations=size),
         lambda K: LogisticPropensity().fit(FEATURES, MEMBER).bootstrap(FEATURES, K=K),  # noqa: N803
-        lambda K: cross_fit(LogisticPropensity(), FEATURES, MEMBER).bootstrap(K=K),  # noqa: N803
         lambda steps: lb.SubsampledGaussianDP(sampling_rate=0.01, steps=steps),
     ],
     2**32 - 1: [

@@ -68,9 +68,6 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ("leakbound.propensity.ConfidenceSet.fit", "own_intercept"): lambda **x: (
         propensity.ConfidenceSet.fit(X, MEMBER, **x)
     ),
-    ("leakbound.propensity.CrossFit.bootstrap", "progress"): lambda **x: CROSSED.bootstrap(
-        K=1, **x
-    ),
     ("leakbound.propensity.PropensityFit.bootstrap", "progress"): lambda **x: CROSSED.fits[
         0
     ].bootstrap(X, K=1, **x),

@@ -46,13 +46,13 @@ def test_classifier_replicates_are_fits_of_the_copied_rows() -> None:
             np.testing.assert_allclose(draw, np.log(chance[:, 1] / chance[:, 0]), atol=1e-6)
 
 
-def test_cross_fitted_draws_are_those_of_the_fits_that_did_not_see_the_fold() -> None:
+def test_cross_fitted_log_odds_are_those_of_the_fits_that_did_not_see_the_fold() -> None:
     features, member = shifted(100)
     crossed = cross_fit(LogisticPropensity(), features, member)
-    draws = crossed.bootstrap(K=30, seed=3)
+    odds = crossed.log_odds()
     for rows, fit in crossed.parts():
         assert not np.isin(features[rows], fit.rows.features).any()
-        np.testing.assert_array_equal(draws[:, rows], fit.bootstrap(features[rows], K=30, seed=3))
+        np.testing.assert_array_equal(odds[rows], fit.log_odds(features[rows]))
 
 
 def test_a_calibration_that_splits_copies_is_refused() -> None:

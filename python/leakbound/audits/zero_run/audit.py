@@ -20,11 +20,11 @@ from leakbound._base.types import (
 from leakbound.audits.figures import histogram
 from leakbound.audits.road import delta_warnings, family_assumption, provenance
 from leakbound.audits.zero_run.composition import by_composition
-from leakbound.audits.zero_run.learning import Learning, LearntOdds, check_folds
-from leakbound.audits.zero_run.log_odds import KnownOdds, OddsBox, OddsSet
+from leakbound.audits.zero_run.learning import Learning, check_folds, learnt
+from leakbound.audits.zero_run.log_odds import Knowledge, OddsBox, OddsSet, known
 from leakbound.audits.zero_run.matching import by_matching
 from leakbound.audits.zero_run.offsets import by_offsets
-from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
+from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest, conditions
 from leakbound.audits.zero_run.study import ShiftProof, Study, strengths
 from leakbound.audits.zero_run.tampering import by_tampering
 from leakbound.claims import FAMILIES, ApproxDP, PureDP
@@ -33,7 +33,6 @@ from leakbound.cuts import Fixed
 from leakbound.cuts.policy import tie_warnings
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
-from leakbound.results import Assumption
 from leakbound.results.zero_run import Bootstrap, ZeroRunResult
 from leakbound.stats.distribution_shift import bootstrap_quantile
 
@@ -47,6 +46,8 @@ CORRECTIONS: dict[Correction, Callable[[Study], ShiftProof]] = {
     "composition": by_composition,
 }
 """What takes shift out of a study."""
+_SCARCE = 0.1
+"""Share of examples kept below which most of them are wasted."""
 _WITHHELD = (
     "the propensity model was refuted, so the bound is withheld: fit a richer one, or ask for the "
     "bound with release_refuted=True"
@@ -65,47 +66,49 @@ class ZeroRunAudit:
     """Examples and what is known of their log-odds: all but the claim and the correction."""
 
     candidates: Candidates
-    odds: KnownOdds | LearntOdds
+    known: Knowledge
 
     @classmethod
     def prepare(cls, candidates: Candidates, propensity: Propensities | Learning) -> "ZeroRunAudit":
         """Read the propensities, choose what is audited, and try to refute them."""
         if isinstance(propensity, Learning):
-            return cls(candidates, LearntOdds.read(candidates, propensity))
+            return cls(candidates, learnt(candidates, propensity))
         if _by_set(propensity, candidates.request):
             logistic = cast("PropensityFit | CrossFit | LogisticPropensity", propensity)
-            learning = Learning.of(logistic, candidates)
-            return cls(candidates, LearntOdds.read(candidates, learning))
-        return cls(candidates, KnownOdds.read(candidates, propensity))
+            return cls(candidates, learnt(candidates, Learning.of(logistic, candidates)))
+        return cls(candidates, known(candidates, propensity))
 
     def __call__(self, request: ZeroRunRequest) -> ZeroRunResult:
         """Audit a claim by a correction, every attack at its share of the level."""
-        odds, attacks, claim = self.odds, self.candidates.attacks, request.claim
+        what, attacks, claim = self.known, self.candidates.attacks, request.claim
         # 1. What is proved at the level that the error of log-odds leaves.
         proof = self._proof(request)
         # 2. The guesses, in the words of every other audit: of the scores as they were given.
         name = str(proof.options.get("attack", ""))
-        scores, member = attacks.scores[name][odds.rows], self.candidates.member[odds.rows]
+        scores, member = attacks.scores[name][what.rows], self.candidates.member[what.rows]
         audit = proof.audit(scores)
         # 3. Nothing is reported where the propensities were refuted.
-        withheld = odds.refuted and not request.release_refuted
+        withheld = what.refuted and not request.release_refuted
 
         def tampered() -> float | None:
             hidden = withheld or proof.study.correction != "match"
             return None if hidden else _tampered(proof.study).bound
 
-        first, source = odds.assumptions()
-        learnt = odds.record(proof, request) if isinstance(odds, LearntOdds) else None
+        first, source = what.assumptions
+        least: dict[str, Any] = {
+            "coefficients": proof.coefficients,
+            "at_estimate": proof.at_estimate,
+        }
         return ZeroRunResult(
             claim=claim,
             confidence=float(request.confidence),
-            kind=odds.kind,
+            kind=what.kind,
             bound=claim.nothing if withheld else proof.bound,
             reason=_WITHHELD if withheld else proof.reason,
-            theorem=odds.theorem(proof.theorem, request),
+            theorem=what.theorem + proof.theorem,
             assumptions=(
                 first,
-                *_conditions(source, request, attacks.others),
+                *conditions(source, request, attacks.others),
                 *family_assumption(claim),
             ),
             m=scores.size,
@@ -125,56 +128,66 @@ class ZeroRunAudit:
                 "seed": request.seed,
                 "claim": encode(claim),
             }
-            | odds.options(request)
+            | what.options
             | proof.options,
             warnings=(
                 *(() if withheld else audit.warnings),
                 *tie_warnings(_core.Ranking(scores, member)),
-                *odds.warnings(proof.kept),
+                *what.warnings,
+                *_scarce(proof),
                 *delta_warnings(claim.delta, scores.size),
             ),
             rejected=_curve(request, claim.nothing if withheld else proof.bound),
             correction=proof.study.correction,
             kept=proof.kept,
             m_eff=proof.m_eff,
-            abstained=odds.abstained,
+            abstained=what.abstained,
             bootstrap=proof.bootstrap,
-            falsification=odds.falsification,
+            falsification=what.falsification,
             withheld=withheld,
-            learnt=learnt,
+            learnt=None if what.learnt is None else replace(what.learnt, **least),
             _rejectable=Lazy(lambda: _curve(request, audit.ceiling)),
             _ceiling=Lazy(lambda: audit.ceiling),
             _curve=Lazy(lambda: audit.curve),
             _roc=Lazy(lambda: audit.roc),
             _histogram=Lazy(lambda: histogram(scores, member)),
             _naive=Lazy(lambda: self.candidates.naive(request)),
-            _overlap=Lazy(odds.overlap),
+            _overlap=what.overlap,
             _by_tampering=Lazy(tampered),
             _provenance=provenance(
-                request.seed, **attacks.digested, member=self.candidates.member, **odds.digested
+                request.seed, **attacks.digested, member=self.candidates.member, **what.digested
             ),
         )
 
     def _proof(self, request: ZeroRunRequest) -> ShiftProof:
         """Return what the best attack proves."""
-        odds, numbers = self.odds, self.odds.odds
-        replicated = isinstance(numbers, OddsBox) and numbers.draws is not None
-        correction = correction_of(request, numbers)
+        what = self.known
+        replicated = isinstance(what.odds, OddsBox) and what.odds.draws is not None
+        correction = correction_of(request, what.odds)
 
         def prove(values: FloatArray, level: float) -> ShiftProof:
             study = Study(
                 request=request,
                 correction=correction,
                 scores=values,
-                member=self.candidates.member[odds.rows],
-                odds=numbers,
+                member=self.candidates.member[what.rows],
+                odds=what.odds,
                 level=level / 2 if replicated else level,
-                refusal=odds.refusal if isinstance(odds, LearntOdds) else "",
+                refusal=what.refusal,
             )
             return _proved(study)
 
-        level = odds.level(complement(request.confidence))
-        return replace(self.candidates.attacks, scores=odds.scores).prove(level, prove)
+        level = what.share * complement(request.confidence)
+        return replace(self.candidates.attacks, scores=what.scores).prove(level, prove)
+
+
+def _scarce(proof: ShiftProof) -> tuple[str, ...]:
+    """Say that matching wastes most of the examples."""
+    kept, examples = proof.kept, proof.study.examples
+    if kept >= _SCARCE * examples:
+        return ()
+    note = f"matching keeps {kept} of {examples} examples: members and non-members hardly overlap"
+    return (note,)
 
 
 def _proved(study: Study) -> ShiftProof:
@@ -268,43 +281,6 @@ def correction_of(request: ZeroRunRequest, odds: OddsBox | OddsSet) -> Correctio
     return "tamper" if isinstance(odds, OddsBox) and odds.limited else "match"
 
 
-def _conditions(source: Assumption, request: ZeroRunRequest, others: str) -> tuple[Assumption, ...]:
-    """Return what must be true, besides the propensities, for the bound to mean what it says.
-
-    `others` is what is assumed of other attacks, but for the verb's object.
-    """
-    limited = f"if their log-odds are beyond {request.limit:g}, whatever their score."
-    abstention = "for no reason." if request.max_log_odds is None else limited
-    return (
-        Assumption(
-            "independent memberships",
-            "Given the features, each audited example was in the training set independently of the "
-            "others, with its propensity; the rest of training is independent of who was.",
-            "declared",
-        ),
-        Assumption(
-            "add or remove one example",
-            "The claim is about training with and without one example; each candidate joined "
-            "training independently, and the audit set was chosen without a look at who did.",
-            "declared",
-        ),
-        source,
-        Assumption(
-            "scores without membership",
-            "The scores come from the trained model and the examples, without a look at which of "
-            f"these examples were members; options were chosen before that look, and {others} "
-            "tried on it.",
-            "declared",
-        ),
-        Assumption(
-            "abstention by features alone",
-            "Guesses and their order depend on scores and propensities only; examples are left out "
-            + abstention,
-            "checked",
-        ),
-    )
-
-
 def _curve(request: ZeroRunRequest, bound: float) -> TradeOff | None:
     """Return the curve of a family at a bound; None if nothing is bounded, or no family."""
     claim = request.claim
@@ -316,27 +292,28 @@ def _curve(request: ZeroRunRequest, bound: float) -> TradeOff | None:
 def _by_set(propensity: Propensities, request: ZeroRunRequest) -> bool:
     """Return whether log-odds are learnt over a confidence set, or refuse what has none."""
     asked, given = request.uncertainty, cast("Any", propensity)
-    if isinstance(given, LogisticPropensity) and asked in {None, "set"}:
+    fitted = isinstance(given, PropensityFit | CrossFit)
+    logistic = given.logistic if fitted else isinstance(given, LogisticPropensity)
+    if logistic and asked in {None, "set"}:
         return True
+    message = ""
     if isinstance(given, LogisticPropensity | SklearnPropensity):
         message = (
             "a model that is not fitted learns from the audited labels, which takes a logistic one "
             "and a confidence set: fit it to other examples, or cross-fit it (cross_fit)"
         )
-        raise IncompatibleOptionsError(message)
-    if isinstance(propensity, PropensityFit | CrossFit):
-        if asked == "set" and not propensity.logistic:
-            message = (
-                'uncertainty="set" is for logistic models, the only ones with a confidence set: '
-                'take LogisticPropensity, or explore with uncertainty="bootstrap"'
-            )
-            raise IncompatibleOptionsError(message)
-        return asked in {None, "set"} and propensity.logistic
-    replicated = not isinstance(given, tuple) and np.ndim(given) == 2
-    if asked is not None and not (replicated and asked == "bootstrap"):
+    elif fitted and asked == "set":
         message = (
-            f'uncertainty="{asked}" is for propensities that are learnt, and these are given: '
-            "leave it out, or pass a model"
+            'uncertainty="set" is for logistic models, the only ones with a confidence set: take '
+            'LogisticPropensity, or explore with uncertainty="bootstrap"'
         )
+    elif not fitted and asked is not None:
+        replicated = not isinstance(given, tuple) and np.ndim(given) == 2
+        if not (replicated and asked == "bootstrap"):
+            message = (
+                f'uncertainty="{asked}" is for propensities that are learnt, and these are given: '
+                "leave it out, or pass a model"
+            )
+    if message:
         raise IncompatibleOptionsError(message)
     return False

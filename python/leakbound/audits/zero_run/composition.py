@@ -23,10 +23,6 @@ _THEOREM = (
     "leak is taken off. "
 )
 _MEMBERS = "One cut, fixed in advance, tested as if guesses of both sides had been made."
-_AT_A_MEMBER = (
-    "At known log-odds: features and model together leak at most what the two leak composed; the "
-    "largest |log-odds| in the set are taken off."
-)
 
 
 def by_composition(study: Study) -> ShiftProof:
@@ -102,10 +98,8 @@ def by_composition(study: Study) -> ShiftProof:
     log_odds = odds.found.log_odds()
     return replace(
         proof,
-        theorem=_AT_A_MEMBER,
         ceiling=lambda: by_composition(study.perfect()).bound,
         options={"largest_log_odds": shift},
         at_estimate=left(total, float(np.abs(log_odds).max())),
         coefficients=odds.found.coefficients,
-        log_odds=log_odds,
     )

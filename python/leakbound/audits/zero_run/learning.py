@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakbound._base.checks import check_length, complement
-from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet, audited_features, other_share
+from leakbound._base.records import Lazy
+from leakbound.audits.zero_run.log_odds import (
+    Knowledge,
+    OddsBox,
+    OddsSet,
+    audited_features,
+    other_share,
+)
 from leakbound.audits.zero_run.residuals import beyond_features, usable
 from leakbound.cuts import Fixed
 from leakbound.errors import (
@@ -38,10 +45,9 @@ from leakbound.results import Assumption
 from leakbound.results.zero_run import LearntLogOdds
 
 if TYPE_CHECKING:
-    from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue, Kind
+    from leakbound._base.types import BoolArray, FloatArray, IntArray
     from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
-    from leakbound.audits.zero_run.study import ShiftProof
-    from leakbound.propensity import FormTest, Overlap, PropensityFit
+    from leakbound.propensity import FormTest, PropensityFit
 
 SET_SHARE = 0.2
 """Share of the probability of error that the confidence set takes: a smaller set pays for it."""
@@ -54,9 +60,10 @@ _THEOREM = (
     "(cross-fitted universal inference: Wasserman, Ramdas and Balakrishnan 2020). At each of its "
     "members a bound holds with probability of error {test:.3g}; the least of them is above the "
     "truth with probability {both:.3g} at most, although both use the same labels (Berger and Boos "
-    "1994). "
+    "1994). At known log-odds: "
 )
-_MODEL = (
+_MODEL = "logistic regression, linear in the features"
+_LINEAR = (
     "Log-odds of membership are a linear function of the features (a logistic model), with any "
     "coefficients, and all labels are independent given the features"
 )
@@ -105,162 +112,120 @@ class Learning:
         )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LearntOdds:
-    """The confidence set of the audited examples, tests of the model's form, and blinded scores."""
+def learnt(candidates: Candidates, learning: Learning) -> Knowledge:
+    """Choose what is audited, find the set, test the model's form, and blind the scores."""
+    request, member = candidates.request, candidates.member
+    _check(request, learning)
+    # 1. The set of the audited examples.
+    guide = np.zeros(member.size) if learning.guide is None else learning.guide
+    rows = candidates.audited(np.abs(guide))
+    beyond = np.flatnonzero(np.abs(guide) > request.limit)
+    columns, guide, refusal = _columns(learning), guide[rows], ""
+    odds: OddsSet | OddsBox
+    try:
+        found = _confidence_set(candidates, learning, rows, beyond, columns)
+        odds, likeliest = OddsSet(found, guide), found.log_odds()
+    except PropensityFitError as error:
+        odds, likeliest, refusal = OddsBox.of_member(guide), guide, str(error)
+    # 2. Tests of the model's form.
+    tests: tuple[FormTest, ...] = ()
+    seen, trees, seed = learning.seen[rows], request.falsify, request.seed
+    if isinstance(odds, OddsSet) and request.falsify:
+        more = None if learning.seen is learning.features else seen
+        bets = bet_against_set(odds.found, features=seen, seed=seed)
+        tests = (products_missing(odds.found, features=more), link_bent(odds.found), bets)
+    # 3. Scores less what features predict of them.
+    blind = {
+        name: usable(beyond_features(usable(values[rows]), seen, trees=trees, seed=seed))
+        for name, values in candidates.attacks.scores.items()
+    }
+    level = complement(request.confidence)
+    shares = {"set": SET_SHARE * level, "test": (1 - SET_SHARE) * level}
+    digested: dict[str, FloatArray | BoolArray] = {"features": learning.features}
+    if learning.reference is not None:
+        others, labels = learning.reference
+        digested |= {"features of D'": others, "member of D'": labels}
+    return Knowledge(
+        odds=odds,
+        rows=rows,
+        scores=blind,
+        abstained=beyond.size,
+        kind="conditional_lower_bound",
+        refuted=any(one.refuted for one in tests),
+        assumptions=_assumptions(learning, tests, refusal),
+        warnings=_warnings(learning, columns, tests, refusal),
+        options={"uncertainty": "set", "set_level": shares["set"], "propensity": _MODEL},
+        overlap=Lazy(lambda: overlap(likeliest, member[rows])),
+        digested=digested,
+        share=1 - SET_SHARE,
+        theorem=_THEOREM.format(**shares, both=sum(shares.values())),
+        refusal=refusal,
+        learnt=_record(odds, columns, tests, shares["test"]),
+    )
 
-    learning: Learning
-    rows: IntArray
-    scores: dict[str, FloatArray]
-    member: BoolArray
-    abstained: int
-    columns: IntArray
-    found: ConfidenceSet | None
-    refusal: str
-    tests: tuple[FormTest, ...]
 
-    kind: Kind = "conditional_lower_bound"
-    falsification: None = None
+def _record(
+    odds: OddsSet | OddsBox, columns: IntArray, tests: tuple[FormTest, ...], level: float
+) -> LearntLogOdds | None:
+    """Return what a result says of the set, before a bound has found a member."""
+    if isinstance(odds, OddsBox):
+        return None
+    return LearntLogOdds(
+        level=odds.found.level,
+        test_level=level,
+        reference=odds.found.reference,
+        estimate=odds.found.coefficients,
+        squared_radius=odds.found.squared_radius,
+        coefficients=odds.found.coefficients,
+        at_estimate=0.0,
+        columns=columns,
+        tests=tests,
+    )
 
-    @classmethod
-    def read(cls, candidates: Candidates, learning: Learning) -> LearntOdds:
-        """Choose what is audited, find the set, test the model's form, blind the scores."""
-        request, member = candidates.request, candidates.member
-        _check(request, learning)
-        largest = np.zeros(member.size) if learning.guide is None else np.abs(learning.guide)
-        rows = candidates.audited(largest)
-        beyond = np.flatnonzero(largest > request.limit)
-        columns = _columns(learning)
-        found, refusal = None, ""
-        try:
-            found = _confidence_set(candidates, learning, rows, beyond, columns)
-        except PropensityFitError as error:
-            refusal = str(error)
-        tests: tuple[FormTest, ...] = ()
-        seen, trees, seed = learning.seen[rows], request.falsify, request.seed
-        if found is not None and request.falsify:
-            more = None if learning.seen is learning.features else seen
-            bets = bet_against_set(found, features=seen, seed=seed)
-            tests = (products_missing(found, features=more), link_bent(found), bets)
-        blind = {
-            name: usable(beyond_features(usable(values[rows]), seen, trees=trees, seed=seed))
-            for name, values in candidates.attacks.scores.items()
-        }
-        return cls(
-            learning=learning,
-            rows=rows,
-            scores=blind,
-            member=member[rows],
-            abstained=beyond.size,
-            columns=columns,
-            found=found,
-            refusal=refusal,
-            tests=tests,
+
+def _assumptions(
+    learning: Learning, tests: tuple[FormTest, ...], refusal: str
+) -> tuple[Assumption, Assumption]:
+    """Say what is known of the model, and what it was learnt from."""
+    refuted = any(one.refuted for one in tests)
+    tried = "; ".join(f"{one.test}: p = {one.p_value:.2g}" for one in tests)
+    text = f"{_LINEAR}; not refuted ({tried}). Missing features and mild misfit pass unseen."
+    if refusal:
+        text = f"{_LINEAR}; no confidence set: {refusal}."
+    elif not tests:
+        text = f"{_LINEAR}; the form was not tested."
+    elif refuted:
+        text = f"{_LINEAR}: REFUTED. {tried}."
+    others = "; those of the other examples follow the same log-odds, whatever their features."
+    source = (
+        "No score had a part in the propensities. The audited labels have, which the confidence "
+        "set allows for"
+    ) + ("." if learning.reference is None else others)
+    return (
+        Assumption("propensities", text, "contradicted" if refuted else "unverifiable"),
+        Assumption("propensities from labels alone", source, "declared"),
+    )
+
+
+def _warnings(
+    learning: Learning, columns: IntArray, tests: tuple[FormTest, ...], refusal: str
+) -> tuple[str, ...]:
+    """Say what limits the audit; often nothing."""
+    notes = [
+        f"propensity model refuted (p = {one.p_value:.2g}, {one.test}): log-odds are not linear in "
+        "the features, which may explain correct guesses"
+        for one in tests
+        if one.refuted
+    ]
+    if not tests and not refusal:
+        notes.append("the form of the propensity model was not tested: falsify=False")
+    width = learning.features.shape[1]
+    if width > columns.size:
+        notes.append(
+            f"{width - columns.size} of {width} features are constant or equal to one before them "
+            "and were left out, which changes no log-odds"
         )
-
-    @property
-    def odds(self) -> OddsSet | OddsBox:
-        """The set; where there is none, what D' suggests, or even log-odds: nothing is proved."""
-        guide = np.zeros(self.rows.size)
-        if self.learning.guide is not None:
-            guide = self.learning.guide[self.rows]
-        return OddsBox.of_member(guide) if self.found is None else OddsSet(self.found, guide)
-
-    @property
-    def refuted(self) -> bool:
-        """Whether a test refuted the model's form."""
-        return any(one.refuted for one in self.tests)
-
-    def level(self, level: float) -> float:
-        """Return what the set leaves of the probability of error."""
-        return (1 - SET_SHARE) * level
-
-    def theorem(self, text: str, request: ZeroRunRequest) -> str:
-        """Return why a bound holds, given why it does at known log-odds."""
-        error = complement(request.confidence)
-        shares = {"set": SET_SHARE * error, "test": self.level(error)}
-        return _THEOREM.format(**shares, both=sum(shares.values())) + text
-
-    def assumptions(self) -> tuple[Assumption, Assumption]:
-        """Say what is known of the model, and what it was learnt from."""
-        tried = "; ".join(f"{one.test}: p = {one.p_value:.2g}" for one in self.tests)
-        text = f"{_MODEL}; not refuted ({tried}). Missing features and mild misfit pass unseen."
-        if self.refusal:
-            text = f"{_MODEL}; no confidence set: {self.refusal}."
-        elif not self.tests:
-            text = f"{_MODEL}; the form was not tested."
-        elif self.refuted:
-            text = f"{_MODEL}: REFUTED. {tried}."
-        source = (
-            "No score had a part in the propensities. The audited labels have, which the "
-            "confidence set allows for"
-        )
-        others = "; those of the other examples follow the same log-odds, whatever their features."
-        return (
-            Assumption("propensities", text, "contradicted" if self.refuted else "unverifiable"),
-            Assumption(
-                "propensities from labels alone",
-                source + ("." if self.learning.reference is None else others),
-                "declared",
-            ),
-        )
-
-    def warnings(self, _kept: int, /) -> tuple[str, ...]:
-        """Say what limits the audit; often nothing."""
-        notes = [
-            f"propensity model refuted (p = {one.p_value:.2g}, {one.test}): log-odds are not "
-            "linear in the features, which may explain correct guesses"
-            for one in self.tests
-            if one.refuted
-        ]
-        if not self.tests and not self.refusal:
-            notes.append("the form of the propensity model was not tested: falsify=False")
-        width = self.learning.features.shape[1]
-        if width > self.columns.size:
-            notes.append(
-                f"{width - self.columns.size} of {width} features are constant or equal to one "
-                "before them and were left out, which changes no log-odds"
-            )
-        return (*self.learning.warnings, *notes)
-
-    def options(self, request: ZeroRunRequest) -> dict[str, JsonValue]:
-        """Return what is done about the error of the log-odds."""
-        return {
-            "uncertainty": "set",
-            "set_level": SET_SHARE * complement(request.confidence),
-            "propensity": "logistic regression, linear in the features",
-        }
-
-    def overlap(self) -> Overlap:
-        """Return how far members and non-members can be compared, at the likeliest log-odds."""
-        odds = self.odds
-        likeliest = odds.estimate if isinstance(odds, OddsBox) else odds.found.log_odds()
-        return overlap(likeliest, self.member)
-
-    def record(self, proof: ShiftProof, request: ZeroRunRequest) -> LearntLogOdds | None:
-        """Return the set that a bound holds over, for a result."""
-        if self.found is None:
-            return None
-        return LearntLogOdds(
-            level=self.found.level,
-            test_level=self.level(complement(request.confidence)),
-            reference=self.found.reference,
-            estimate=self.found.coefficients,
-            squared_radius=self.found.squared_radius,
-            coefficients=proof.coefficients,
-            at_estimate=proof.at_estimate,
-            columns=self.columns,
-            tests=self.tests,
-        )
-
-    @property
-    def digested(self) -> dict[str, FloatArray | BoolArray]:
-        """What was learnt from, under the names of its digests."""
-        read: dict[str, FloatArray | BoolArray] = {"features": self.learning.features}
-        if self.learning.reference is not None:
-            features, member = self.learning.reference
-            read |= {"features of D'": features, "member of D'": member}
-        return read
+    return (*learning.warnings, *notes)
 
 
 def check_folds(crossed: CrossFit, candidates: Candidates) -> None:

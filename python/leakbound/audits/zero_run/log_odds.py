@@ -15,6 +15,7 @@ import numpy as np
 
 from leakbound._base.checks import check_length, numbers, vector
 from leakbound._base.odds import logit
+from leakbound._base.records import Lazy
 from leakbound.audits.coins import MemberCount
 from leakbound.audits.zero_run.request import no_overlap
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError, ShapeError
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         LogisticPropensity,
         Overlap,
     )
+    from leakbound.results.zero_run import LearntLogOdds
 
 REPLICATES = 600
 """Refits of a propensity model, as in the paper."""
@@ -48,8 +50,6 @@ _LARGEST = 300.0
 """Log-odds beyond which a guess could never count; a double rounds the probability to 0 or 1."""
 _MISMATCH = 5.0
 """Standard errors at which two shares of members are plainly not the same."""
-_SCARCE = 0.1
-"""Share of examples kept below which most of them are wasted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,147 +93,117 @@ class OddsSet:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KnownOdds:
-    """Log-odds that were given or are those of a model, and what tried to refute them."""
+class Knowledge:
+    """What is known of log-odds of membership, and the examples audited by it.
 
-    whole: OddsBox
-    box: OddsBox
+    `share` of the probability of error is left by what is not known; `scores` are those of each
+    attack that guesses are ranked by.
+    """
+
+    odds: OddsBox | OddsSet
     rows: IntArray
     scores: dict[str, FloatArray]
-    member: BoolArray
-    learnt: bool
-    count: MemberCount
-    falsification: Falsification | None
-    notes: tuple[str, ...]
+    abstained: int
+    kind: Kind
+    refuted: bool
+    assumptions: tuple[Assumption, Assumption]
+    warnings: tuple[str, ...]
+    options: dict[str, JsonValue]
+    overlap: Lazy[Overlap]
+    digested: dict[str, FloatArray | BoolArray]
+    share: float = 1.0
+    theorem: str = ""
+    refusal: str = ""
+    falsification: Falsification | None = None
+    learnt: LearntLogOdds | None = None
 
-    @classmethod
-    def read(cls, candidates: Candidates, propensity: Any) -> KnownOdds:
-        """Read propensities, choose what is audited, and try to refute them."""
-        request, member, order = candidates.request, candidates.member, candidates.order
-        features = candidates.features()
-        notes: tuple[str, ...] = ()
-        if isinstance(propensity, PropensityFit):
-            table = audited_features(propensity, features, order.distinct_ids)
-            box, notes = _of_model(propensity, member, table, request)
-        elif isinstance(propensity, tuple):
-            limits = [order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity)]
-            box = _of_limits(limits, member.size)
-        else:
-            rows = getattr(propensity, "ndim", 1) == 2
-            box = _of_values(order.placed(propensity, "propensity", across=rows), member.size)
-        _check_certain(box.largest, request)
-        allowed = box.largest <= request.limit
-        if not allowed.any():
-            why = f"no example has |log-odds| of at most {request.limit:g}"
-            raise no_overlap(why)
-        count = MemberCount.of_propensities(member[allowed], box.low[allowed], box.high[allowed])
-        learnt = isinstance(propensity, PropensityFit) or box.draws is not None
-        if not learnt:
-            count.refuse()
-        audited = candidates.audited(box.largest)
-        tried = None
-        if request.falsify and features is not None and not box.limited:
-            tried = falsify(box.estimate, features, member, seed=request.seed)
-        return cls(
-            whole=box,
-            box=box.part(audited),
-            rows=audited,
-            scores={name: values[audited] for name, values in candidates.attacks.scores.items()},
-            member=member,
-            learnt=learnt,
-            count=count,
-            falsification=tried,
-            notes=notes,
+
+def known(candidates: Candidates, propensity: Any) -> Knowledge:
+    """Read propensities, choose what is audited, and try to refute them."""
+    request, member, order = candidates.request, candidates.member, candidates.order
+    features = candidates.features()
+    # 1. Log-odds of all examples.
+    notes: tuple[str, ...] = ()
+    if isinstance(propensity, PropensityFit):
+        table = audited_features(propensity, features, order.distinct_ids)
+        box, notes = _of_model(propensity, member, table, request)
+    elif isinstance(propensity, tuple):
+        limits = [order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity)]
+        box = _of_limits(limits, member.size)
+    else:
+        rows = getattr(propensity, "ndim", 1) == 2
+        box = _of_values(order.placed(propensity, "propensity", across=rows), member.size)
+    # 2. Those that are audited, and whether their number of members is one that log-odds allow.
+    _check_certain(box.largest, request)
+    allowed = box.largest <= request.limit
+    if not allowed.any():
+        why = f"no example has |log-odds| of at most {request.limit:g}"
+        raise no_overlap(why)
+    count = MemberCount.of_propensities(member[allowed], box.low[allowed], box.high[allowed])
+    learnt = isinstance(propensity, PropensityFit) or box.draws is not None
+    if not learnt:
+        count.refuse()
+    audited = candidates.audited(box.largest)
+    # 3. Whether features say more.
+    tried = None
+    if request.falsify and features is not None and not box.limited:
+        tried = falsify(box.estimate, features, member, seed=request.seed)
+    refuted = tried is not None and tried.refuted
+    warnings = [*notes, *count.warnings()]
+    if tried is not None and refuted:
+        warnings.append(
+            f"propensity model refuted (p = {tried.p_value:.2g}): features say more about "
+            "membership than it knows, which may explain correct guesses"
         )
-
-    @property
-    def odds(self) -> OddsBox:
-        """The log-odds of the audited examples."""
-        return self.box
-
-    @property
-    def abstained(self) -> int:
-        """How many examples are left out."""
-        return self.member.size - self.rows.size
-
-    @property
-    def kind(self) -> Kind:
-        """What a bound is."""
-        return "exploratory_lower_bound" if self.learnt else "conditional_lower_bound"
-
-    @property
-    def refuted(self) -> bool:
-        """Whether the propensities cannot be right."""
-        tried = self.falsification
-        return self.count.impossible or (tried is not None and tried.refuted)
-
-    def level(self, level: float) -> float:
-        """Return what log-odds leave of the probability of error: all of it."""
-        return level
-
-    def theorem(self, text: str, _request: ZeroRunRequest, /) -> str:
-        """Return why a bound holds, given why it does at known log-odds."""
-        return text
-
-    def assumptions(self) -> tuple[Assumption, Assumption]:
-        """Say what is known of the propensities, and what they were learnt from."""
-        how = "lie within the limits given" if self.box.limited else "are those given"
-        if self.learnt:
-            how = "are those of a fitted model, taken as they are"
-        if self.box.draws is not None:
-            how = f"are as uncertain as {len(self.box.draws)} replicates show"
-        text = f"The probabilities of membership given the features {how}"
-        tried, status = self.falsification, self.count.status("unverifiable")
-        if tried is None:
-            text += "; not tested against features."
-        else:
-            bets = (
-                f"{tried.sceptic} bet against them and was right {tried.correct} times of "
-                f"{tried.guesses}, {tried.expected:.1f} expected (p = {tried.p_value:.2g})"
-            )
-            if tried.refuted:
-                text, status = f"{text}: REFUTED. {bets}.", "contradicted"
-            else:
-                text = f"{text}; not refuted: {bets}. Mild failures pass unseen."
-        source = "No audited example, and no score, had a part in the propensities."
-        return (
-            Assumption("propensities", self.count.statement(text), status),
-            Assumption("propensities from other examples", source, "declared"),
+    if tried is None and learnt:
+        warnings.append(
+            "the propensities were learnt and nothing tested them, which takes features=: scores "
+            "that know where they err can show too much"
         )
+    unsure = "none" if box.draws is None else "bootstrap"
+    return Knowledge(
+        odds=box.part(audited),
+        rows=audited,
+        scores={name: values[audited] for name, values in candidates.attacks.scores.items()},
+        abstained=member.size - audited.size,
+        kind="exploratory_lower_bound" if learnt else "conditional_lower_bound",
+        refuted=refuted or count.impossible,
+        assumptions=_assumptions(box, count, tried, learnt=learnt),
+        warnings=tuple(warnings),
+        options={"uncertainty": unsure if learnt else "given"},
+        overlap=Lazy(lambda: overlap(box.estimate, member)),
+        digested={"log_odds": box.estimate},
+        falsification=tried,
+    )
 
-    def warnings(self, kept: int) -> tuple[str, ...]:
-        """Say what limits the audit; often nothing."""
-        notes, tried = [*self.notes, *self.count.warnings()], self.falsification
-        if tried is not None and tried.refuted:
-            notes.append(
-                f"propensity model refuted (p = {tried.p_value:.2g}): features say more about "
-                "membership than it knows, which may explain correct guesses"
-            )
-        if tried is None and self.learnt:
-            notes.append(
-                "the propensities were learnt and nothing tested them, which takes features=: "
-                "scores that know where they err can show too much"
-            )
-        if kept < _SCARCE * self.rows.size:
-            notes.append(
-                f"matching keeps {kept} of {self.rows.size} examples: members and non-members "
-                "hardly overlap"
-            )
-        return tuple(notes)
 
-    def options(self, _request: ZeroRunRequest, /) -> dict[str, JsonValue]:
-        """Return what is done about the error of the log-odds."""
-        unsure = "none" if self.box.draws is None else "bootstrap"
-        return {"uncertainty": unsure if self.learnt else "given"}
-
-    def overlap(self) -> Overlap:
-        """Return how far members and non-members can be compared."""
-        return overlap(self.whole.estimate, self.member)
-
-    @property
-    def digested(self) -> dict[str, FloatArray | BoolArray]:
-        """What was read, under the names of its digests."""
-        return {"log_odds": self.whole.estimate}
+def _assumptions(
+    box: OddsBox, count: MemberCount, tried: Falsification | None, *, learnt: bool
+) -> tuple[Assumption, Assumption]:
+    """Say what is known of the propensities, and what they were learnt from."""
+    how = "lie within the limits given" if box.limited else "are those given"
+    if learnt:
+        how = "are those of a fitted model, taken as they are"
+    if box.draws is not None:
+        how = f"are as uncertain as {len(box.draws)} replicates show"
+    text = f"The probabilities of membership given the features {how}"
+    status = count.status("unverifiable")
+    if tried is None:
+        text += "; not tested against features."
+    else:
+        bets = (
+            f"{tried.sceptic} bet against them and was right {tried.correct} times of "
+            f"{tried.guesses}, {tried.expected:.1f} expected (p = {tried.p_value:.2g})"
+        )
+        if tried.refuted:
+            text, status = f"{text}: REFUTED. {bets}.", "contradicted"
+        else:
+            text = f"{text}; not refuted: {bets}. Mild failures pass unseen."
+    source = "No audited example, and no score, had a part in the propensities."
+    return (
+        Assumption("propensities", count.statement(text), status),
+        Assumption("propensities from other examples", source, "declared"),
+    )
 
 
 def audited_features(

@@ -63,10 +63,7 @@ _THEOREM = (
     "given features and what is kept, membership of the kept examples is independent and fair, so "
     "an audit of one run applies to them. "
 )
-_AT_A_MEMBER = (
-    "At known log-odds: examples are kept so that membership is a fair coin for each, and audited "
-    "as in one run; half of several draws must reach the bound at half of the level."
-)
+_AT_A_MEMBER = "Half of several draws must reach the bound at half of the level."
 
 _Outcome: TypeAlias = tuple[float, int, int, int]
 """A bound, with its guesses, right ones and examples kept."""
@@ -182,11 +179,11 @@ def _least(matching: Matching) -> ShiftProof:
     study, found, claim = matching.study, matching.odds.found, matching.study.claim
     rows, signs = study.guessed(matching.ranks, study.examples)
     estimate = matching.middle(matching.counts(found.log_odds()[None])[0])
-    least, coefficients, log_odds = estimate, found.coefficients, found.log_odds()
+    least, coefficients = estimate, found.coefficients
     for member in matching.lowest(rows, signs, estimate):
         here = matching.middle(member.counts)
         if claim.strength(here[0]) < claim.strength(least[0]):
-            least, coefficients, log_odds = here, member.coefficients, member.log_odds
+            least, coefficients = here, member.coefficients
     bound, made, correct, kept = least
     return study.proof(
         bound,
@@ -194,14 +191,13 @@ def _least(matching: Matching) -> ShiftProof:
         made,
         rows=rows,
         signs=signs,
-        theorem=_AT_A_MEMBER,
+        theorem=_THEOREM + _AT_A_MEMBER,
         ceiling=lambda: by_matching(study.perfect()).bound,
         kept=kept,
         m_eff=kept / 2 if study.one_sided else float(kept),
         options=matching.options | {"draws": len(study.uniforms)},
         at_estimate=estimate[0],
         coefficients=coefficients,
-        log_odds=log_odds,
     )
 
 

@@ -43,11 +43,7 @@ _APPROX = (
     "probability w themselves (Cebere, Even, Bleistein and Bellet, Theorem D.2, with u in place of "
     "v under the root). Half of the error probability pays for 2w. "
 )
-_AT_A_MEMBER = (
-    "At known log-odds: under ε-DP a guess T is right with log-odds of at most ε + Tλ given the "
-    "guesses before, so that correct guesses have an exact Poisson-binomial tail; two numbers of "
-    "guesses, fixed in advance, share the level."
-)
+_AT_A_MEMBER = "Two numbers of guesses, fixed in advance, share the level of its exact tail."
 
 
 def by_offsets(study: Study) -> ShiftProof:
@@ -131,7 +127,7 @@ def _paths(study: Study, box: OddsBox, cuts: Fixed | KLScan) -> list[_Guesses]:
     """Return the top, the bottom and both in turn, where the number of guesses is not fixed."""
     number = cuts.guesses if isinstance(cuts, Fixed) else study.examples
     rows, signs = study.guessed(study.ranked_by(box), number)
-    whole = _Guesses(study.path, rows, signs)
+    whole = _Guesses("member" if study.one_sided else "interleaved", rows, signs)
     if isinstance(cuts, Fixed) or study.one_sided:
         return [whole]
     top = _Guesses("members", rows[::2], signs[::2])
@@ -228,9 +224,9 @@ def _over_set(study: Study, odds: OddsSet) -> ShiftProof:
     outcomes = []
     for number in numbers:
         rows, signs = _telling(study, odds, number)
-        epsilon, coefficients, log_odds = found.core.least_epsilon(rows, signs, level=level)
-        outcomes.append((max(0.0, epsilon), rows, signs, coefficients, log_odds))
-    bound, rows, signs, coefficients, log_odds = max(outcomes, key=lambda one: one[0])
+        epsilon, coefficients, _ = found.core.least_epsilon(rows, signs, level=level)
+        outcomes.append((max(0.0, epsilon), rows, signs, coefficients))
+    bound, rows, signs, coefficients = max(outcomes, key=lambda one: one[0])
     correct = int(study.right(rows, signs).sum())
     likeliest = np.clip(found.log_odds()[rows] * signs, -_CERTAIN, _CERTAIN)
     return study.proof(
@@ -239,12 +235,11 @@ def _over_set(study: Study, odds: OddsSet) -> ShiftProof:
         rows.size,
         rows=rows,
         signs=signs,
-        theorem=_AT_A_MEMBER,
+        theorem=_THEOREM + _AT_A_MEMBER,
         ceiling=lambda: by_offsets(study.perfect()).bound,
         options={"numbers_of_guesses": [*numbers]},
         at_estimate=max(0.0, float(poisson_binomial_epsilon(correct, likeliest, beta=level))),
         coefficients=coefficients,
-        log_odds=log_odds,
     )
 
 

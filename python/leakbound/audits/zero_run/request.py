@@ -23,6 +23,7 @@ from leakbound.audits.road import Attacks
 from leakbound.claims import Claim, GaussianDP
 from leakbound.cuts import Fixed, Weighted
 from leakbound.errors import AbstentionError, IncompatibleOptionsError, NoOverlapError
+from leakbound.results import Assumption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,4 +143,41 @@ def no_overlap(why: str) -> NoOverlapError:
         "come from their features as well as from training, and no audit can tell the two apart "
         "(Proposition 3 of Cebere, Even, Bleistein and Bellet); find non-members that could have "
         "been members"
+    )
+
+
+def conditions(source: Assumption, request: ZeroRunRequest, others: str) -> tuple[Assumption, ...]:
+    """Return what must be true, besides the propensities, for the bound to mean what it says.
+
+    `others` is what is assumed of other attacks, but for the verb's object.
+    """
+    limited = f"if their log-odds are beyond {request.limit:g}, whatever their score."
+    abstention = "for no reason." if request.max_log_odds is None else limited
+    return (
+        Assumption(
+            "independent memberships",
+            "Given the features, each audited example was in the training set independently of the "
+            "others, with its propensity; the rest of training is independent of who was.",
+            "declared",
+        ),
+        Assumption(
+            "add or remove one example",
+            "The claim is about training with and without one example; each candidate joined "
+            "training independently, and the audit set was chosen without a look at who did.",
+            "declared",
+        ),
+        source,
+        Assumption(
+            "scores without membership",
+            "The scores come from the trained model and the examples, without a look at which of "
+            f"these examples were members; options were chosen before that look, and {others} "
+            "tried on it.",
+            "declared",
+        ),
+        Assumption(
+            "abstention by features alone",
+            "Guesses and their order depend on scores and propensities only; examples are left out "
+            + abstention,
+            "checked",
+        ),
     )

@@ -80,11 +80,6 @@ class Study:
         return self.request.sides == "member"
 
     @property
-    def path(self) -> PathName:
-        """How a fixed number of guesses is made."""
-        return "member" if self.one_sided else "interleaved"
-
-    @property
     def examples(self) -> int:
         """How many examples are audited."""
         return self.scores.size
@@ -129,36 +124,23 @@ class Study:
     def planned(self, examples: int, level: float) -> int:
         """Return the number of guesses about so many examples, fixed before labels."""
         cuts = self.request.cuts
-        if isinstance(cuts, Fixed):
-            return min(cuts.guesses, examples)
-        if cuts is not None:
+        if cuts is None:
+            cuts, _ = plan_guesses(examples, level, self.claim, self.request.sides)
+        if not isinstance(cuts, Fixed):
             message = (
                 f"cuts={type(cuts).__name__} is not for this correction: take Fixed, or None for "
                 "the planned number"
             )
             raise IncompatibleOptionsError(message)
-        return min(
-            plan_guesses(examples, level, self.claim, self.request.sides)[0].guesses, examples
-        )
+        return min(cuts.guesses, examples)
 
     def proved(
-        self,
-        correct: int,
-        guesses: int,
-        examples: float,
-        *,
-        form: TailBound = "exact",
-        halved: bool = True,
+        self, correct: int, guesses: int, examples: float, form: TailBound = "exact"
     ) -> float:
-        """Return what so many correct guesses prove at the level of a draw, if coins are fair.
-
-        `form` is the bound on them for (ε, δ)-DP; `halved`, whether half of the examples will do
-        where all guesses are of "member".
-        """
-        one_sided = self.one_sided and form == "exact" and halved
-        level = self.draw_level
+        """Return what so many correct guesses prove at the level of a draw, if coins are fair."""
+        one_sided = self.one_sided and form == "exact"
         return self.claim.lower_bound(
-            correct, guesses, examples, level, form=form, one_sided=one_sided
+            correct, guesses, examples, self.draw_level, form=form, one_sided=one_sided
         )
 
     def as_coins(
@@ -263,8 +245,8 @@ class ShiftProof:
 
     `rows` and `signs` are the guesses looked at, most confident first, of which `correct` of
     `guesses` count; `bounds` gives what is proved under rows of log-odds, `own` the audit of one
-    run that a correction comes down to. Over a confidence set, `coefficients` and `log_odds` are
-    those of the least favourable member, and `at_estimate` what the likeliest one would have shown.
+    run that a correction comes down to. Over a confidence set, `coefficients` are those of the
+    least favourable member, and `at_estimate` is what the likeliest one would have shown.
     """
 
     study: Study
@@ -285,7 +267,6 @@ class ShiftProof:
     bootstrap: Bootstrap | None = None
     at_estimate: float = 0.0
     coefficients: FloatArray = field(default_factory=lambda: np.empty(0))
-    log_odds: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def none(cls, study: Study, reason: str) -> ShiftProof:
@@ -318,7 +299,7 @@ class ShiftProof:
             members=ranking.members,
             guesses=self.guesses,
             correct=self.correct,
-            path=self.path or self.study.path,
+            path=self.path or ("member" if self.study.one_sided else "interleaved"),
             auc=ranking.auc,
             options={"cuts": encode(cuts)},
             warnings=inverted_warnings(ranking)

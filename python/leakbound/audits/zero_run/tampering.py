@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,32 +20,28 @@ if TYPE_CHECKING:
 _FINEST = 200
 """Parts of the examples to which Σ 2w is rounded up between replicates: a bound falls with it."""
 
+_LEAST = "The bound is the least ε that the guesses tampered for it do not refute. "
 _PURE = (
     "Given the trained model and the coins of the guesses before, a guess is right with "
     "log-odds of at most ε + Tλ under ε-DP, and survives tampering so rarely that it is right and "
     "stands with log-odds of at most ε (Cebere, Even, Bleistein and Bellet, Theorem C.1, "
-    "with the sign kept). The bound is the least ε that the guesses tampered for it do not refute. "
-)
+    "with the sign kept). "
+) + _LEAST
 _APPROX = (
     "Guesses that survive tampering obey the inequality of an audit of (ε, δ)-DP in one run, "
     "given the features, with δ Σ 2 min(π, 1 - π) for what failures add up to: the largest "
-    "probability of so many correct guesses that it allows, in closed form. The bound is the least "
-    "ε that the guesses tampered for it do not refute. "
-)
+    "probability of so many correct guesses that it allows, in closed form. "
+) + _LEAST
 _PUBLISHED = (
     "Tampered guesses under (ε, δ)-DP: Theorem 5.1 (1) of Cebere, Even, Bleistein and Bellet, "
-    "which takes rare failures to be independent of the coins. The bound is the least ε that the "
-    "guesses tampered for it do not refute. "
-)
+    "which takes rare failures to be independent of the coins. "
+) + _LEAST
 _FAMILY = (
     "Guesses that survive tampering obey the inequality of an audit of f-DP in one run, given the "
     "features (Cebere, Even, Bleistein and Bellet, Theorem 5.1 (2); the directional "
     "probabilities by the same proof with a sharper first lemma). "
 )
-_AT_A_MEMBER = (
-    "At known log-odds: guesses are dropped at random, so that shift makes none too likely right; "
-    "half of all draws must reach the bound at half of the level."
-)
+_AT_A_MEMBER = "Half of all draws must reach the bound at half of the level."
 
 
 def by_tampering(study: Study) -> ShiftProof:
@@ -67,11 +62,19 @@ def by_tampering(study: Study) -> ShiftProof:
         number,
         rows=tampering.rows,
         signs=tampering.signs_standing(bound),
-        theorem=tampering.theorem,
+        theorem=_theorem(study),
         ceiling=tampering.ceiling,
         m_eff=m_eff,
         bounds=tampering.bounds,
     )
+
+
+def _theorem(study: Study) -> str:
+    if isinstance(study.claim, PureDP):
+        return _PURE
+    if not isinstance(study.claim, ApproxDP):
+        return _FAMILY
+    return _PUBLISHED if study.request.variant == "paper" else _APPROX
 
 
 class _Tampering:
@@ -91,15 +94,6 @@ class _Tampering:
         # where |λ| stands for Tλ, m stays: that is safe if |λ| is too large, Σ 2w would not be
         self._failing = isinstance(claim, ApproxDP) and self._signed
         self._limits: dict[float, FloatArray] = {}
-
-    @cached_property
-    def theorem(self) -> str:
-        """Why the bound holds."""
-        if self._family:
-            return _FAMILY
-        if isinstance(self._study.claim, PureDP):
-            return _PURE
-        return _PUBLISHED if self._study.request.variant == "paper" else _APPROX
 
     def toward(self) -> FloatArray:
         """Return Tλ (or |λ|) of the correct guesses at the worst log-odds."""
@@ -130,7 +124,7 @@ class _Tampering:
         if m_eff not in self._limits:
             form: TailBound = "zero_run" if self._study.request.variant == "paper" else "exact"
             right = range(self._uniforms.size + 1)
-            proved = [self._study.proved(c, self._number, m_eff, form=form) for c in right]
+            proved = [self._study.proved(c, self._number, m_eff, form) for c in right]
             # more correct guesses refute no less
             self._limits[m_eff] = np.maximum.accumulate(proved)
         limits = self._limits[m_eff]
@@ -198,16 +192,15 @@ def _over_set(study: Study, odds: OddsSet) -> ShiftProof:
 
     proved, epsilon = bound(anywhere)
     correct = anywhere(epsilon)
-    coefficients, log_odds = least[epsilon]
+    coefficients, _ = least[epsilon]
     return study.proof(
         proved,
         correct,
         guesses,
         rows=rows,
         signs=signs,
-        theorem=_AT_A_MEMBER,
+        theorem=_theorem(study) + _AT_A_MEMBER,
         ceiling=lambda: by_tampering(study.perfect()).bound,
         at_estimate=bound(lambda epsilon: standing(estimate, epsilon))[0],
         coefficients=coefficients,
-        log_odds=log_odds,
     )
