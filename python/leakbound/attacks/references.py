@@ -43,11 +43,6 @@ def offline_lira(
     ids : array-like of shape (m,), optional
         A different number or string for each example; by default 0, 1, …, m - 1.
 
-    Returns
-    -------
-    Scores
-        In standard deviations.
-
     References
     ----------
     N. Carlini et al., "Membership Inference Attacks From First Principles", 2022, arXiv:2112.03570:
@@ -125,11 +120,6 @@ def rmia(
     ids : array-like of shape (m,), optional
         A different number or string for each example; by default 0, 1, …, m - 1.
 
-    Returns
-    -------
-    Scores
-        Shares in [0, 1]; without a population, logarithms of ratios.
-
     References
     ----------
     S. Zarifzadeh, P. Liu, R. Shokri, "Low-Cost High-Power Membership Inference Attacks", 2024,
@@ -173,11 +163,6 @@ def gradient_dot(
         of a gradient matters: give canaries the norm that training gives them.
     ids : array-like of shape (m,), optional
         A different number or string for each canary; by default 0, 1, …, m - 1.
-
-    Returns
-    -------
-    Scores
-        The sums of products, in float64.
 
     Notes
     -----

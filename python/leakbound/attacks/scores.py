@@ -112,11 +112,6 @@ def margin_threshold(
     ids : array-like of shape (m,), optional
         A different number or string for each example; by default 0, 1, …, m - 1.
 
-    Returns
-    -------
-    Scores
-        The log-odds, right to a few units in the last place of the largest logit.
-
     Examples
     --------
     >>> margin_threshold([[2.0, 0.0], [0.0, 1.0]], [0, 0]).values.tolist()

@@ -138,11 +138,6 @@ class MemberSplit:
             each member stands alone.
         seed : int
             The same seed gives the same parts.
-
-        Returns
-        -------
-        MemberSplit
-            The parts. Without documents their sizes are the shares, rounded.
         """
         n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.MEMBER_SPLIT.rng(integer(seed, "seed", least=0))

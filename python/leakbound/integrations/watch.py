@@ -157,11 +157,6 @@ class DPSGDWatch:
             the rate and number of steps declared; `ApproxDP` if the noise varied.
         confidence : float
             Of each audit by itself, and of the verdict, in (0, 1).
-
-        Returns
-        -------
-        DPSGDAudit
-            What is proved of membership, steps and sampling, beside the accountant.
         """
         observed = self.observed
         assert self._watched is not None

@@ -92,11 +92,6 @@ def run(
     progress : callable, optional
         Called with what is being done and the share done.
 
-    Returns
-    -------
-    PanoramiaReport
-        One row for each model and audit, with every seed's result.
-
     Notes
     -----
     All of a run is random by its seeds alone: members for the generator and samples are the same

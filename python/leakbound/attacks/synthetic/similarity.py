@@ -68,11 +68,6 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     member : ndarray of bool, shape (N,)
         Who of the audited records is a member. No attack sees this.
 
-    Returns
-    -------
-    Similarity
-        The metrics.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)

@@ -128,11 +128,6 @@ class Tables:
             a new one, which the tables record.
         progress : bool
             Whether attacks that last show a bar on standard error.
-
-        Returns
-        -------
-        Tables
-            The tables as points.
         """
         read = {
             "the records": read_columns(records, "the records"),

@@ -67,23 +67,8 @@ class StackedAttack:
     ) -> FittedAttack:
         """Train all candidates, and keep the one that proves most on validation data.
 
-        Parameters
-        ----------
-        train, validation : Sample
-            Examples, what models say of them, and membership.
-        seed : int
-            Seed of all that is random in training.
-        level : float
-            Probability of error of the bound that is maximised, in (0, 1).
-        cuts : CutPolicy, optional
-            Its policy; `KLScan()` if None.
-        prepared : object, optional
-            What `prepare` returned for the same examples and seed.
-
-        Returns
-        -------
-        FittedAttack
-            What scores examples.
+        `level` is the probability of error of the bound that is maximised under `cuts`, and
+        `prepared` what `prepare` returned for the same examples and seed.
         """
         seed = integer(seed, "seed", least=0)
         level = real(level, "level", above=0, below=1)
@@ -97,20 +82,7 @@ class StackedAttack:
         return choose(candidates, validation.member, level=level, cuts=policy)
 
     def prepare(self, train: Sample, validation: Sample, *, seed: int = 0) -> Any:
-        """Train what does not depend on signals, for several attacks on the same examples.
-
-        Parameters
-        ----------
-        train, validation : Sample
-            As for `fit`; signals are not looked at.
-        seed : int
-            As for `fit`.
-
-        Returns
-        -------
-        object
-            To be passed to `fit`.
-        """
+        """Train what sees no signal, and so serves all attacks on the same examples."""
         return self._models.prepare(train, validation, seed)
 
     @property
