@@ -52,8 +52,8 @@ def score(
 ) -> Scores:
     r"""Score examples by how much `model` acts as if it was trained on them.
 
-    One pass in evaluation mode, without gradients. Afterwards the model is as it was: the mode of
-    every submodule, the device, gradients and torch's random state on the CPU.
+    One pass in evaluation mode. Afterwards the model is as it was: the mode of every submodule, the
+    device, gradients and torch's random state on the CPU.
 
     Parameters
     ----------
@@ -108,11 +108,6 @@ def score(
         A file, ``.npy``, that scores are written to as they come, and read back from when they
         are used: memory holds one copy of them at most, while it is sorted to look for ties. It
         appears, or replaces another of that name, when all of them are written and checked.
-
-    Returns
-    -------
-    Scores
-        Values in float64, ids and the name of the signal, in the order of `data`.
 
     Notes
     -----
@@ -181,11 +176,7 @@ def token_losses(
         an object with such ``logits``.
     data : Dataset, DataLoader, tensors or arrays
         As in `score`.
-    batch_size : int
-        Examples in a batch, at least 1; a DataLoader keeps its own.
-    device : str or torch.device
-        As in `score`.
-    progress : bool
+    batch_size, device, progress : optional
         As in `score`.
 
     Returns
@@ -225,15 +216,11 @@ def _reference(model: nn.Module, signal: Signal, reference: nn.Module | None) ->
     """Return the model to compare with: itself, for signals that do not compare."""
     if signal not in COMPARING:
         if reference is not None:
-            name = signal_name(signal)
-            message = f"{name} compares with no reference; leave it out, or use signal='loss_drop'"
+            message = f"{signal_name(signal)} compares with no reference; leave it out"
             raise IncompatibleOptionsError(message)
         return model
     if reference is None:
-        message = (
-            f"{signal} compares with the model before training: pass reference=, a copy made then "
-            "(copy.deepcopy(model)) or another model of the same initialisation"
-        )
+        message = f"{signal} compares with the model before training: pass reference=, a copy of it"
         raise IncompatibleOptionsError(message)
     instance(reference, "reference", nn.Module)
     return reference
@@ -265,8 +252,7 @@ def _ready(
     except torch.OutOfMemoryError as error:
         message = (
             "scoring does not fit in the memory of the device: pass "
-            f"batch_size={-(-batch_size // 4)} or less (to the loader, if data is one), or "
-            "device='cpu'"
+            f"batch_size={-(-batch_size // 4)} or less, or device='cpu'"
         )
         raise DeviceMemoryError(message) from error
 
