@@ -42,8 +42,7 @@ def read_array(members: ArrayInput) -> NDArray[Any]:
     array = np.asarray(members)
     if array.dtype.kind not in "biuf":
         message = (
-            f"members must hold real numbers, got dtype {array.dtype}; encode strings as codes "
-            "first, for example with pandas.factorize"
+            f"members must hold real numbers, got dtype {array.dtype}: encode strings as codes"
         )
         raise ArrayTypeError(message)
     if array.ndim < 2 or 0 in array.shape[1:]:
@@ -52,9 +51,9 @@ def read_array(members: ArrayInput) -> NDArray[Any]:
     strange = np.argwhere(~np.isfinite(array))
     if strange.size:
         index = tuple(strange[0].tolist())
+        place = ", ".join(map(str, index))
         message = (
-            f"members must be finite, but {len(strange)} values are not, the first being "
-            f"{array[index]} at index {', '.join(map(str, index))}; drop those rows or fill them in"
+            f"members must be finite: {len(strange)} are not, first {array[index]} at index {place}"
         )
         raise MembersError(message)
     if len(array) < LEAST_ROWS:
@@ -70,8 +69,7 @@ def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None
     classes = vector(labels, "labels", kinds="biufU")
     if classes.dtype.kind == "f":
         message = (
-            f"labels must be classes (integers, booleans or strings), got dtype {classes.dtype}; "
-            "put a numeric target among the columns of members"
+            f"labels must be classes, got dtype {classes.dtype}: a number is a column of members"
         )
         raise ArrayTypeError(message)
     check_length(classes, examples, "labels")
@@ -88,12 +86,10 @@ class MemberSplit:
 
     Parameters
     ----------
-    ids : ndarray, shape (n,)
-        A different number or string for each member.
+    ids, part : ndarray, shape (n,)
+        A different number or string for each member, and the position of its part in `names`.
     names : tuple of str
         The parts.
-    part : ndarray of int64, shape (n,)
-        The position in `names` of each member's part.
 
     Examples
     --------
@@ -164,7 +160,7 @@ class MemberSplit:
         if empty.size:
             message = (
                 f"the part {[*shares][empty[0]]!r} would be empty: {n} members in {pieces.size} "
-                f"documents are too few for {len(sizes)} parts of these shares"
+                "documents are too few"
             )
             raise OptionError(message)
         return cls(np.array(labels), tuple(shares), part[document])
@@ -183,7 +179,7 @@ class MemberSplit:
         if reused.size:
             message = (
                 f"{reused.size} of the audited members trained the generator: {_listed(reused)}; "
-                "audit only members of the other parts"
+                "audit only others"
             )
             raise ReusedMembersError(message)
 
@@ -199,9 +195,8 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     """Check that a generator does not return copies of members.
 
     A target may have been trained on such a "non-member", so that the audit compares members with
-    members. Where a record has few possible values, though, records repeat by chance, and real
-    non-members would equal members as well. How often is known from the members themselves: the
-    probability that a new record equals one of N is estimated by the share of members that equal
+    members. Where a record has few possible values, though, records repeat by chance: the
+    probability that a new one equals one of N is estimated by the share of members that equal
     another member (Good 1953). More copies than twice that and five standard deviations are
     refused; where no two members are equal, the first copy is. Copies are never dropped: a
     generator that avoids all members is further from their distribution, not closer.
@@ -234,10 +229,8 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     made: NDArray[Any] = numbers(samples, "samples")
     true: NDArray[Any] = numbers(members, "members")
     if made.shape[1:] != true.shape[1:] or not made.ndim or not made.size or not true.size:
-        message = (
-            f"samples have shape {made.shape} and members {true.shape}; both need at least one "
-            "row, and rows of the same shape"
-        )
+        shapes = f"shape {made.shape} and members {true.shape}"
+        message = f"samples have {shapes}; both need at least one row, of the same shape"
         raise ShapeError(message)
     common: np.dtype[Any] = np.dtype(np.float64)
     if made.dtype.kind == true.dtype.kind == "f":
@@ -253,8 +246,7 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
         message = (
             f"{copies.size} of {len(made)} samples {'equal' if several else 'equals'} a member, at "
             f"position{'s' * several} {_listed(copies)}, and {math.floor(allowed)} are what chance "
-            "allows: the generator copies what it was trained on; train it for less time, on more "
-            "members, or with more noise"
+            "allows: the generator copies what it was trained on"
         )
         raise GeneratedDuplicatesError(message, copies.tolist())
 
