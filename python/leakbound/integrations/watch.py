@@ -65,9 +65,9 @@ def watch_dp_sgd(
     -----
     The optimizer gets four parameter vectors of its own during the block, which no model uses. A
     canary is one row more of the gradients per example: 0 in all parameters of the model, and far
-    above the clipping norm in the watcher's. The model's own examples have zeros there, so their
-    norms, the divisor of the sum and the steps that the accountant counts are what they were. Half
-    of the step canaries, and q/2 of the membership canaries, are rows of each batch.
+    above the clipping norm in the watcher's, where examples have zeros: their norms, the divisor of
+    the sum and the steps that are counted are what they were. Half of the step canaries, and q/2 of
+    the membership canaries, are rows of each batch.
 
     References
     ----------
@@ -117,10 +117,7 @@ class DPSGDWatch:
 
     def __enter__(self) -> Self:
         if self._watched is not None or self._observed is not None:
-            message = (
-                "this watch has been used: coins are tossed for one training run; call "
-                "watch_dp_sgd again for another"
-            )
+            message = "this watch has been used: call watch_dp_sgd again for another run"
             raise IncompatibleOptionsError(message)
         from leakbound.integrations.opacus import WatchedOptimizer
 
@@ -172,10 +169,7 @@ class DPSGDWatch:
         """What was seen: coins, scores and sizes of batches; once the block has been left."""
         if self._observed is None:
             state = "entered" if self._watched is None else "left"
-            message = (
-                f"the block of this watch has not been {state}: train inside `with watch_dp_sgd"
-                "(…) as watch:`, and audit after it"
-            )
+            message = f"the block of this watch has not been {state}: audit after training in it"
             raise IncompatibleOptionsError(message)
         return self._observed
 

@@ -29,14 +29,10 @@ class Game:
 
     Parameters
     ----------
-    scores : ndarray of float64, shape (m,)
-        Higher for likelier members.
-    member : ndarray of bool, shape (m,)
-        What independent fair coins said.
-    truth : float
-        The smallest value of `parameter` with which the mechanism keeps its guarantee.
-    parameter : {"epsilon", "mu"}
-        Whether `truth` is the ε of (ε, δ)-DP or the μ of Gaussian DP.
+    scores, member : ndarray of float64 and of bool, shape (m,)
+        Higher for likelier members, and what independent fair coins said.
+    truth, parameter : float, and "epsilon" or "mu"
+        The smallest ε of (ε, δ)-DP, or μ of Gaussian DP, with which the mechanism is private.
     guarantee : str
         The guarantee in words.
     """
@@ -81,16 +77,12 @@ class Reconstruction:
 
     Parameters
     ----------
-    guess : ndarray of int64, shape (m,)
-        The likeliest value of each canary, in [0, k).
-    value : ndarray of int64, shape (m,)
-        The value that it took.
+    guess, value : ndarray of int64, shape (m,)
+        The likeliest value of each canary, in [0, k), and the one that it took.
     scores : ndarray of float64, shape (m,)
         Log-odds that the guess is right, given what was seen: the confidence in it.
-    k : int
-        Number of values.
-    truth : float
-        μ of Gaussian DP, under a change of one canary's value.
+    k, truth : int and float
+        Number of values, and μ of Gaussian DP under a change of one canary's value.
     guarantee : str
         The guarantee in words.
     """
@@ -161,10 +153,9 @@ def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstructi
 
     Parameters
     ----------
-    m : int
-        Canaries, at least 1 and at most 10^8.
-    mu : float
-        μ, at least 0: the length of a canary over the standard deviation of the noise, 1/σ.
+    m, mu : int and float
+        Canaries, at most 10^8, and μ, at least 0: the length of a canary over the standard
+        deviation of the noise, 1/σ.
     seed : int
         Seed of coins and noise, at least 0.
     k : int
@@ -182,12 +173,8 @@ def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstructi
     -----
     This is the game of Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one
     run" (2025), Algorithm 4, where a canary of k > 2 values is one of k orthogonal unit vectors,
-    √2 apart, in noise of standard deviation √2 σ. The printed algorithm returns one count of right
-    guesses: the precision of the top ⌈r/2⌉ canaries times r, rounded up in each of 100 runs, and
-    the mean of those rounded down. Rounding up adds up to one guess to every count (the product of
-    a precision and r can also land just above a whole number), rounding down takes up to one away,
-    and doubling one half of the guesses doubles the variance. Here nothing is rounded: the game
-    itself is returned, and an audit counts the guesses that it makes.
+    √2 apart, in noise of standard deviation √2 σ. The printed algorithm returns a rounded count of
+    right guesses; here the game itself is returned, and an audit counts the guesses that it makes.
 
     Examples
     --------
@@ -259,15 +246,13 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
 
     Parameters
     ----------
-    m : int
-        Canaries, at least 1 and at most 10^8.
-    mu : float
-        μ, at least 0.
+    m, mu : int and float
+        Canaries, at most 10^8, and μ, at least 0.
     dependence : float
         Correlation of what reliabilities are drawn from, in [0, 1]. At 1 all are equal and all
         scores tied.
     seed : int
-        Seed of coins, reliabilities and reports, at least 0.
+        Of coins, reliabilities and reports, at least 0.
 
     Returns
     -------
@@ -336,11 +321,9 @@ def randomized_response(
     ----------
     m, epsilon : int and float
         Examples, at most 10^8, and ε, at least 0.
-    fraction : float
-        Share of the examples that are reported on, chosen by lot, in (0, 1]; the other scores are
-        noise.
-    delta : float
-        Probability that a report is the plain truth, and seen to be so, in [0, 1).
+    fraction, delta : float
+        Share of the examples that are reported on, chosen by lot, in (0, 1], the other scores being
+        noise; and probability that a report is the plain truth, and seen to be so, in [0, 1).
     seed : int
         Seed of coins, lot and reports, at least 0.
 
