@@ -1,23 +1,21 @@
-"""Games of membership and of reconstruction, and the exact privacy of what was played."""
+"""Games of membership, and the exact privacy of what was played."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, overload
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from leakbound._base.streams import Purpose, in_pieces, permutation
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound._base.validation import MOST_EXAMPLES, integer, real
-from leakbound.errors import OptionError
 from leakbound.stats import log_normal_cdf
 
 Parameter: TypeAlias = Literal["epsilon", "mu"]
 Profile: TypeAlias = Callable[[float], float]
 """From ε ≥ 0 to the smallest δ with which the mechanism is (ε, δ)-DP; non-increasing."""
 
-_SEEN_AT_ONCE = 1 << 20  # values of canaries drawn at a time, to bound memory
 _LARGEST = 500.0  # beyond this ε all probabilities are 0 or out of reach of an exponent
 _PRECISION = 1e-13  # relative, of ε found by bisection
 _LEAST = math.ulp(0.0)  # a Gaussian's δ is never 0
@@ -71,44 +69,6 @@ class Game:
         return f"{type(self).__name__}(m={self.member.size}, {self.parameter}={self.truth:g})"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Reconstruction:
-    """One game of reconstruction: which of k equally likely values each canary took.
-
-    Parameters
-    ----------
-    guess, value : ndarray of int64, shape (m,)
-        The likeliest value of each canary, in [0, k), and the one that it took.
-    scores : ndarray of float64, shape (m,)
-        Log-odds that the guess is right, given what was seen: the confidence in it.
-    k, truth : int and float
-        Number of values, and μ of Gaussian DP under a change of one canary's value.
-    guarantee : str
-        The guarantee in words.
-    """
-
-    guess: IntArray
-    value: IntArray
-    scores: FloatArray
-    k: int
-    truth: float
-    guarantee: str
-
-    @property
-    def right(self) -> BoolArray:
-        """Whether each guess is right."""
-        return np.equal(self.guess, self.value)
-
-    def correct(self, guesses: int) -> int:
-        """Count the right ones among so many guesses, made with most confidence."""
-        made = integer(guesses, "guesses", least=1, most=self.scores.size)
-        chosen = np.argpartition(self.scores, self.scores.size - made)[-made:]
-        return int(np.count_nonzero(self.right[chosen]))
-
-    def __repr__(self) -> str:
-        return f"Reconstruction(m={self.scores.size}, k={self.k}, mu={self.truth:g})"
-
-
 def coins(rng: np.random.Generator, examples: int) -> BoolArray:
     """Toss a fair coin for each example."""
     return in_pieces(examples, lambda _, size: rng.random(size) < 0.5, np.bool_)
@@ -141,11 +101,7 @@ def null(m: int, *, seed: int) -> Game:
     )
 
 
-@overload
-def gaussian(m: int, mu: float, *, seed: int, k: Literal[2] = 2) -> Game: ...
-@overload
-def gaussian(m: int, mu: float, *, seed: int, k: int) -> Game | Reconstruction: ...
-def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstruction:
+def gaussian(m: int, mu: float, *, seed: int) -> Game:
     """Play the game against a noisy sum of orthogonal canaries.
 
     Each canary has a coordinate of its own, so its presence is seen through one draw from N(±μ/2,
@@ -158,43 +114,27 @@ def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstructi
         deviation of the noise, 1/σ.
     seed : int
         Seed of coins and noise, at least 0.
-    k : int
-        Equally likely values of each canary, at least 2; 2 is membership. Beyond, m times k is at
-        most 10^8.
 
     Returns
     -------
-    Game or Reconstruction
-        A game of membership for k = 2, of reconstruction for k > 2. The mechanism is μ-GDP, and for
-        no smaller μ: under adding or removing a canary for k = 2, under changing its value for
-        k > 2.
+    Game
+        The mechanism is μ-GDP under adding or removing a canary, and for no smaller μ.
 
     Notes
     -----
     This is the game of Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one
-    run" (2025), Algorithm 4, where a canary of k > 2 values is one of k orthogonal unit vectors,
-    √2 apart, in noise of standard deviation √2 σ. The printed algorithm returns a rounded count of
-    right guesses; here the game itself is returned, and an audit counts the guesses that it makes.
+    run" (2025), Algorithm 4, for two values of each canary. The printed algorithm returns a rounded
+    count of right guesses; here the game itself is returned, and an audit counts its guesses.
 
     Examples
     --------
     >>> game = gaussian(1000, 1.0, seed=0)
     >>> round(game.epsilon(1e-5), 3)
     4.377
-    >>> gaussian(1000, 1.0, seed=0, k=4)
-    Reconstruction(m=1000, k=4, mu=1)
     """
     rng = Purpose.GAUSSIAN_GAME.rng(integer(seed, "seed", least=0))
     integer(m, "m", least=1, most=MOST_EXAMPLES)
     mu = real(mu, "mu", least=0, below=math.inf)
-    if integer(k, "k", least=2) > 2:
-        if m * k > MOST_EXAMPLES:
-            message = (
-                f"m times k must be at most {MOST_EXAMPLES}, one number for each value of each "
-                f"canary, got m={m} and k={k}: take fewer canaries or values"
-            )
-            raise OptionError(message)
-        return _reconstruction(rng, m, mu, k)
     member = coins(rng, m)
 
     def scores(rows: slice, size: int) -> FloatArray:
@@ -207,33 +147,6 @@ def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstructi
         parameter="mu",
         guarantee=f"{mu:g}-GDP under adding or removing a canary, independent canaries",
         _profile=gaussian_profile(mu),
-    )
-
-
-def _reconstruction(rng: np.random.Generator, m: int, mu: float, k: int) -> Reconstruction:
-    """See each canary's unit vector, times μ/√2, in unit noise: values are μ apart."""
-    value = rng.integers(k, size=m, dtype=np.int64)
-    shift = mu / math.sqrt(2)
-    guess, scores = np.empty(m, np.int64), np.empty(m)
-    step = max(1, _SEEN_AT_ONCE // k)
-    for start in range(0, m, step):  # Ctrl-C is answered between two parts
-        part = slice(start, min(start + step, m))
-        rows = np.arange(part.stop - start)
-        seen = rng.normal(size=(rows.size, k))
-        seen[rows, value[part]] += shift
-        guessed = seen.argmax(axis=1)
-        best = seen[rows, guessed]
-        against = shift * (seen - best[:, None])
-        against[rows, guessed] = -np.inf
-        guess[part] = guessed
-        scores[part] = -np.logaddexp.reduce(against, axis=1) if mu else best
-    return Reconstruction(
-        guess=guess,
-        value=value,
-        scores=scores,
-        k=k,
-        truth=mu,
-        guarantee=f"{mu:g}-GDP under changing a canary's value, independent canaries",
     )
 
 
