@@ -190,10 +190,8 @@ class _Study:
         for pairs in (self.audited.size, len(self.held_out or self.members)):
             self.parts.within(pairs).check()
         if self.helped_by("members") and self.teaching.size < LEAST:
-            message = (
-                f"a helper trained on members of the generator needs at least {LEAST} of them, got "
-                f"{self.teaching.size}"
-            )
+            few = f"needs at least {LEAST} of them, got {self.teaching.size}"
+            message = f"a helper trained on members of the generator {few}"
             raise IncompatibleOptionsError(message)
         epochs = sum(helper.epochs for helper in options.helpers)
         games = (1 if others is None else 2) * (1 + len(self.models)) + len(options.saturation)
@@ -359,10 +357,7 @@ def _teaching(
 ) -> IntArray:
     """Return the rows of the members that train the generator."""
     if not (hasattr(generator, "fit") or hasattr(generator, "sample")):
-        message = (
-            f"generator must have a method fit or sample, got {generator!r}; see "
-            "leakbound.generators"
-        )
+        message = f"generator must have a method fit or sample, got {generator!r}"
         raise OptionTypeError(message)
     labels = np.arange(members) if ids is None else vector(ids, "ids", kinds="biufSU")
     check_length(labels, members, "ids")
@@ -375,10 +370,7 @@ def _teaching(
             raise OptionError(message)
         return np.flatnonzero(np.isin(labels, chosen))
     if not hasattr(generator, "fit"):
-        message = (
-            "the generator is fitted already: pass generator_ids, the ids of the members that it "
-            "was fitted to, so that they are not audited"
-        )
+        message = "the generator is fitted already: pass generator_ids, ids of what it learnt from"
         raise IncompatibleOptionsError(message)
     split = MemberSplit.create(
         members,

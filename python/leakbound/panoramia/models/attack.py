@@ -101,16 +101,11 @@ class StackedAttack:
 
 def _check(part: Sample, name: str, like: Sample) -> None:
     if not len(part.examples) == len(part.signals) == len(part):
-        message = (
-            f"{name} has {len(part.examples)} examples, signals of {len(part.signals)} and "
-            f"membership of {len(part)}; all three must describe the same examples"
-        )
+        message = f"signals and membership of {name} must describe the same examples"
         raise LengthMismatchError(message)
     if part.signals.shape[1:] != like.signals.shape[1:]:
-        message = (
-            f"{name} has signals of shape {part.signals.shape[1:]} for each example, and the "
-            f"training data {like.signals.shape[1:]}; pass the same models in the same order"
-        )
+        shapes = f"{part.signals.shape[1:]} and {like.signals.shape[1:]}"
+        message = f"{name} and training data have signals of shape {shapes}: pass the same models"
         raise LengthMismatchError(message)
     if not 0 < int(part.member.sum()) < len(part):
         message = f"{name} must hold members and non-members, got {int(part.member.sum())} members"

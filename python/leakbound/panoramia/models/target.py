@@ -43,10 +43,7 @@ def signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatAr
         values = _margins(model, x, examples.y)[:, None]
     bad = np.flatnonzero(np.isnan(values).any(axis=1))
     if bad.size:
-        message = (
-            f"the model says NaN of {bad.size} of {len(values)} examples, the first in row "
-            f"{bad[0]}; its training may have diverged"
-        )
+        message = f"the model says NaN of {bad.size} examples, the first in row {bad[0]}"
         raise NaNScoresError(message)
     return values
 
@@ -132,8 +129,7 @@ def _blank(target: Target) -> nn.Module:
     if stale:
         message = (
             f"the target's {stale[0]} cannot be initialised anew, and the helper must not start "
-            "from the target's weights; pass Helper(network=...), a function that returns a new "
-            "network"
+            "from it: pass Helper(network=...)"
         )
         raise IncompatibleOptionsError(message)
     return model.requires_grad_()
@@ -177,8 +173,7 @@ def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> A
     if not hasattr(target, "get_params"):
         message = (
             f"the target, {type(target).__name__}, is a function, which cannot be trained anew: "
-            "pass helper=Helper(network=...), a function that returns a torch network, or "
-            "helper=None"
+            "pass Helper(network=...), or helper=None"
         )
         raise IncompatibleOptionsError(message)
     from sklearn.base import clone
