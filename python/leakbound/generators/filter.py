@@ -37,14 +37,6 @@ class Filtered:
         Share of members that look less real than every sample kept, in [0, 1).
     seed : int
         Seed of the fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakbound.generators import GaussianCopula
-    >>> members = np.random.default_rng(0).normal(size=(400, 3))
-    >>> Filtered(GaussianCopula()).fit(members).sample(100, seed=0)
-    Samples(n=100, shape=(3,))
     """
 
     generator: Generator

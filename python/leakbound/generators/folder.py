@@ -36,17 +36,6 @@ class FolderOfSamples:
         The folder or file.
     labeler : Labeler
         What labels samples if the members have labels and the files do not.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/made.npy", rng.normal(size=(500, 4)))
-    ...     sampler = FolderOfSamples(folder).fit(rng.normal(size=(100, 4)))
-    >>> sampler.sample(300, seed=0)
-    Samples(n=300, shape=(4,))
     """
 
     path: str | os.PathLike[str]

@@ -26,17 +26,6 @@ class Labeler:
     classifier : object, optional
         An unfitted classifier of scikit-learn with `predict_proba`, well calibrated; by default a
         logistic regression on standardised values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> values = rng.normal(size=(2000, 3))
-    >>> labels = (values[:, 0] > 0) ^ (rng.random(2000) < 0.2)   # a fifth are wrong
-    >>> labeler = Labeler().fit(values, labels)
-    >>> drawn = labeler.sample(values, seed=0)
-    >>> bool(0.7 < (drawn == (values[:, 0] > 0)).mean() < 0.85)
-    True
     """
 
     classifier: Any = None

@@ -47,13 +47,6 @@ class NoisyMarginals:
         The column that all others are drawn given.
     seed : int
         Of the noise. The guarantee is for a seed that nobody knows.
-
-    Examples
-    --------
-    >>> members = np.random.default_rng(0).integers(0, 3, (500, 2)).astype(float)
-    >>> generator = NoisyMarginals(domain=((0, 2), (0, 2)), epsilon=1.0, categorical=(0, 1))
-    >>> generator.fit(members).sample(4, seed=0)
-    Samples(n=4, shape=(2,))
     """
 
     domain: tuple[tuple[float, float], ...]

@@ -48,11 +48,6 @@ class Options:
         log-odds that an example is real are linear in the baseline's score, with any coefficients
         that the coins do not rule out; tests try to refute it. Not for text, of whose tokens
         sceptics could make nothing.
-
-    Examples
-    --------
-    >>> Options(shares=(0.4, 0.2, 0.1), seeds=(0, 1, 2)).confidence
-    0.95
     """
 
     attack: StackedAttack = field(default_factory=StackedAttack)

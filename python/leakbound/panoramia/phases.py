@@ -98,11 +98,6 @@ def run(
     for all `seeds`, drawn by the first; splits, training of baseline and attack and coins are not.
     Coins are tossed when everything that scores is trained, and no part that trains is ever
     audited.
-
-    Examples
-    --------
-    >>> from leakbound.generators import GaussianCopula
-    >>> # report = run(model, (x, y), GaussianCopula(), nonmembers=(x_test, y_test))
     """
     # 1. Whatever can be checked before hours of work.
     options = Options() if options is None else options

@@ -184,16 +184,6 @@ def token_losses(
     ndarray of float32 or float64, shape (m, longest - 1)
         Losses in nats, at least 0, in the precision of the logits but at least float32; NaN where
         a token does not count, or a sequence is over.
-
-    Examples
-    --------
-    >>> import torch
-    >>> _ = torch.manual_seed(0)
-    >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9))
-    >>> tokens = torch.tensor([[1, 2, 3], [4, 5, -100]])
-    >>> losses = token_losses(model, (tokens.clamp(min=0), tokens))
-    >>> losses.shape, bool(losses[1, 1] > 0)
-    ((2, 2), False)
     """
     flag(progress, "progress")
     batches, labels = _read(model, data, batch_size, None)

@@ -158,9 +158,6 @@ def test_gradient_dot(each_step: bool) -> None:  # noqa: FBT001
     assert found.ids.tolist() == list("abcdefghi")
 
 
-# --- better than the loss -----------------------------------------------------------------------
-
-
 # --- what they return and refuse ----------------------------------------------------------------
 
 ATTACKS: dict[str, Callable[..., Scores]] = {

@@ -65,15 +65,6 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     ----------
     tables, member : Tables, and ndarray of bool of shape (N,)
         Records and synthetic table, and which records are members. No attack sees this.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> records = rng.normal(size=(400, 3))
-    >>> member = np.arange(400) < 200
-    >>> found = similarity(Tables.of(records, records[:100]), member)
-    >>> found.copies_of_members, found.copies_of_nonmembers, found.closer_to_members
-    (1.0, 0.0, 1.0)
     """
     size = len(tables.points)
     inside = np.bincount(tables.place[member], minlength=size)

@@ -35,19 +35,6 @@ class StackedAttack:
     Hyper-parameters and the moment to stop are those that prove most on validation data: the bound
     on c for a baseline, on c + ε for an attack (Kazmi et al. 2024, appendix C). Audit them on
     examples that are in neither part.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakbound.panoramia import Examples, Sample, StackedAttack
-    >>> rng = np.random.default_rng(0)
-    >>> member = np.arange(600) % 2 == 0
-    >>> table = rng.normal(size=(600, 2)) + member[:, None]
-    >>> sample = Sample(Examples(table, None), np.empty((600, 0, 0)), member)
-    >>> attack = StackedAttack().fit(sample, sample, seed=0)
-    >>> scores = attack.score(sample.examples, sample.signals)
-    >>> bool(scores[member].mean() > scores[~member].mean())
-    True
     """
 
     modality: Modality = "tabular"
