@@ -3,8 +3,7 @@
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
 from leakbound._base.validation import (
     MOST_EXAMPLES,
-    check_ids,
     check_length,
     integer,
     numbers,
@@ -25,13 +23,11 @@ from leakbound.errors import (
     GeneratedDuplicatesError,
     MembersError,
     OptionError,
-    ReusedMembersError,
     ShapeError,
     TooFewMembersError,
 )
 
-GENERATOR = "generator"
-SHARES = {GENERATOR: 0.4, "audit": 0.6}  # the audit needs most: bounds grow with its examples
+SHARES = {"generator": 0.4, "audit": 0.6}  # the audit needs most: bounds grow with its examples
 LEAST_ROWS = 20  # of one kind: with fewer, a distribution is no better than the rows themselves
 LISTED = 5  # ids or positions that a message names
 DEVIATIONS = 5  # of the copies by chance: one generator in some millions is refused by mistake
@@ -76,119 +72,67 @@ def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None
     return classes
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class MemberSplit:
-    """A random division of the known members into parts that share no example.
+def split_members(
+    n: int,
+    *,
+    shares: Mapping[str, float] | None = None,
+    documents: ArrayInput | None = None,
+    seed: int = 0,
+) -> dict[str, IntArray]:
+    """Divide members at random into parts that share no example.
 
     Members that the generator was trained on must not be audited: it may have copied them, and the
     baseline, which judges how well members can be told from samples, would be judged on them too.
-    Examples from one document stay together, since they resemble each other.
 
     Parameters
     ----------
-    ids, part : ndarray, shape (n,)
-        A different number or string for each member, and the position of its part in `names`.
-    names : tuple of str
-        The parts.
+    n : int
+        How many members there are, at least 1.
+    shares : mapping of str to float, optional
+        How much each part gets, in proportion; by default "generator" 0.4, and "audit" 0.6.
+    documents : array-like of shape (n,), optional
+        Which document each member is a piece of: pieces of one, which resemble each other, are
+        never divided. By default each member stands alone.
+    seed : int
+        The same seed gives the same parts.
+
+    Returns
+    -------
+    dict of str to ndarray of int64
+        Positions of each part, increasing. Without documents their numbers are the shares, rounded.
 
     Examples
     --------
-    >>> split = MemberSplit.create(10, shares={"generator": 3, "train": 2, "test": 5}, seed=0)
-    >>> split
-    MemberSplit(n=10, generator=3, train=2, test=5)
-    >>> split.positions("generator")
+    >>> split_members(10, shares={"generator": 3, "train": 2, "test": 5})["generator"]
     array([1, 2, 4])
-    >>> split.check_audited([3, 4])  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    leakbound.errors.ReusedMembersError: 1 of the audited members trained the generator: 4; ...
     """
-
-    ids: NDArray[Any]
-    names: tuple[str, ...]
-    part: IntArray
-
-    @classmethod
-    def create(
-        cls,
-        n: int,
-        *,
-        shares: Mapping[str, float] | None = None,
-        ids: ArrayInput | None = None,
-        documents: ArrayInput | None = None,
-        seed: int = 0,
-    ) -> Self:
-        """Divide members at random.
-
-        Parameters
-        ----------
-        n : int
-            How many members there are, at least 1.
-        shares : mapping of str to float, optional
-            How much each part gets, in proportion; one part is called "generator". By default it
-            gets 0.4, and "audit" 0.6.
-        ids : array-like of shape (n,), optional
-            A different number or string for each member; by default 0, 1, …, n - 1.
-        documents : array-like of shape (n,), optional
-            Which document each member is a piece of: pieces of one are never divided. By default
-            each member stands alone.
-        seed : int
-            The same seed gives the same parts.
-        """
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        rng = Purpose.MEMBER_SPLIT.rng(integer(seed, "seed", least=0))
-        shares = SHARES if shares is None else shares
-        if GENERATOR not in shares:
-            message = f"shares must name the part {GENERATOR!r}, got {', '.join(map(repr, shares))}"
-            raise OptionError(message)
-        sizes = [real(share, f"the share of {name}", above=0) for name, share in shares.items()]
-        labels = np.arange(n) if ids is None else vector(ids, "ids", kinds="biufSUOT")
-        check_length(labels, n, "ids")
-        check_ids(labels, np.zeros(n, dtype=np.bool_))
-        pieces_of: NDArray[Any] = np.arange(n)
-        if documents is not None:
-            pieces_of = vector(documents, "documents", kinds="biufSUT")
-            check_length(pieces_of, n, "documents")
-        _, document, pieces = np.unique(pieces_of, return_inverse=True, return_counts=True)
-        # Documents in random order, each in the part where its middle falls.
-        order = rng.permutation(pieces.size)
-        middle = np.cumsum(pieces[order]) - pieces[order] / 2
-        limits = np.cumsum(np.array(sizes) / sum(sizes))[:-1]
-        part = np.empty(pieces.size, np.int64)
-        part[order] = np.searchsorted(np.round(limits * n), middle)
-        empty = np.setdiff1d(np.arange(len(sizes)), part)
-        if empty.size:
+    n = integer(n, "n", least=1, most=MOST_EXAMPLES)
+    rng = Purpose.MEMBER_SPLIT.rng(integer(seed, "seed", least=0))
+    shares = SHARES if shares is None else shares
+    sizes = [real(share, f"the share of {name}", above=0) for name, share in shares.items()]
+    pieces_of: NDArray[Any] = np.arange(n)
+    if documents is not None:
+        pieces_of = vector(documents, "documents", kinds="biufSUT")
+        check_length(pieces_of, n, "documents")
+    _, document, pieces = np.unique(pieces_of, return_inverse=True, return_counts=True)
+    # Documents in random order, each in the part where its middle falls.
+    order = rng.permutation(pieces.size)
+    middle = np.cumsum(pieces[order]) - pieces[order] / 2
+    limits = np.cumsum(np.array(sizes) / sum(sizes))[:-1]
+    part = np.empty(pieces.size, np.int64)
+    part[order] = np.searchsorted(np.round(limits * n), middle)
+    parts = {
+        name: np.flatnonzero(part[document] == place).astype(np.int64, copy=False)
+        for place, name in enumerate(shares)
+    }
+    for name, rows in parts.items():
+        if not rows.size:
             message = (
-                f"the part {[*shares][empty[0]]!r} would be empty: {n} members in {pieces.size} "
-                "documents are too few"
+                f"the part {name!r} would be empty: {n} members in {pieces.size} documents are too "
+                "few"
             )
             raise OptionError(message)
-        return cls(np.array(labels), tuple(shares), part[document])
-
-    def positions(self, name: str) -> IntArray:
-        """Return the positions of one part's members, increasing."""
-        if name not in self.names:
-            message = f"there is no part {name!r}; the parts are {', '.join(map(repr, self.names))}"
-            raise OptionError(message)
-        return np.flatnonzero(self.part == self.names.index(name)).astype(np.int64, copy=False)
-
-    def check_audited(self, ids: ArrayInput) -> None:
-        """Raise ReusedMembersError if one of the audited ids trained the generator."""
-        audited = vector(ids, "ids", kinds="biufSUOT")
-        reused = np.intersect1d(audited, self.ids[self.positions(GENERATOR)])
-        if reused.size:
-            message = (
-                f"{reused.size} of the audited members trained the generator: {_listed(reused)}; "
-                "audit only others"
-            )
-            raise ReusedMembersError(message)
-
-    def __len__(self) -> int:
-        return self.ids.size
-
-    def __repr__(self) -> str:
-        sizes = ", ".join(f"{name}={self.positions(name).size}" for name in self.names)
-        return f"MemberSplit(n={len(self)}, {sizes})"
+    return parts
 
 
 def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:

@@ -106,7 +106,7 @@ class LanguageModel:
     The model is trained on most of the members and given the others as prompts; what it writes
     after a prompt, as long as a member, is a sample. It is trained on pairs of chunks that follow
     each other, so that it knows what comes after a chunk. Give members in the order of their
-    documents, as `chunk_texts` and `MemberSplit.positions` do: the prompts are then taken from
+    documents, as `chunk_texts` and `split_members` do: the prompts are then taken from
     other documents than the training.
 
     Parameters

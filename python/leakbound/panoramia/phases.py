@@ -19,7 +19,7 @@ from leakbound.errors import (
     OptionError,
     OptionTypeError,
 )
-from leakbound.generators import MemberSplit, check_duplicates
+from leakbound.generators import check_duplicates, split_members
 from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.game import LEAST, Game, Parts, Side
 from leakbound.panoramia.losses import fallen, helper_name, losses_of
@@ -367,14 +367,9 @@ def _teaching(
     if not hasattr(generator, "fit"):
         message = "the generator is fitted already: pass generator_ids, ids of what it learnt from"
         raise IncompatibleOptionsError(message)
-    split = MemberSplit.create(
-        members,
-        shares={"generator": options.shares[0], "audit": 1 - options.shares[0]},
-        ids=labels,
-        documents=documents,
-        seed=options.seeds[0],
-    )
-    return split.positions("generator")
+    shares = {"generator": options.shares[0], "audit": 1 - options.shares[0]}
+    seed = options.seeds[0]
+    return split_members(members, shares=shares, documents=documents, seed=seed)["generator"]
 
 
 def _words(value: object) -> str:
