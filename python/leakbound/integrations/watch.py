@@ -50,11 +50,9 @@ def watch_dp_sgd(
         and no more than 200; runs of fewer than 100 steps have up to 500, for 20,000 coins.
     examples : int or torch.utils.data.DataLoader, optional
         Training examples N, without canaries: ``len(dataset)``, or the loader of the dataset. Pass
-        it to have the sampling rate tested. If None, N is what the optimizer's expected batch
-        size, ⌊N q⌋, leaves possible, and the rate is only stated.
+        it to have the sampling rate tested; else it is only stated.
     seed : int, optional
-        Seed of all coins, at least 0; a new one from the system's entropy if None. Whoever knows
-        it knows the coins: keep it from the training.
+        Seed of all coins; a new one if None. Whoever knows it knows the coins.
 
     Returns
     -------
@@ -147,11 +145,10 @@ class DPSGDWatch:
         Parameters
         ----------
         accounted : Accounted or tuple of float, optional
-            What an accountant says of the run: (ε, δ), or more, as
-            `leakbound.integrations.accounted_by` reads it from an opacus PrivacyEngine.
+            What an accountant says of the run: (ε, δ), or what `accounted_by` returns.
         claim : PureDP, ApproxDP or a family of trade-off functions, optional
-            The guarantees that membership is audited under. If None, `SubsampledGaussianDP` at
-            the rate and number of steps declared; `ApproxDP` if the noise varied.
+            What membership is audited under; by default `SubsampledGaussianDP` at the rate and
+            number of steps declared, or `ApproxDP` if the noise varied.
         confidence : float
             Of each audit by itself, and of the verdict, in (0, 1).
         """

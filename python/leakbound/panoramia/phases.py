@@ -64,8 +64,7 @@ def run(
     ----------
     model : nn.Module, classifier or callable, or mapping of str to them
         Trained models, by name if they are several. Only their outputs are used: logits of a torch
-        module, probabilities of a classifier with `predict_proba`, such as those of scikit-learn,
-        or of a function that takes inputs.
+        module, probabilities of a classifier with `predict_proba` or of a function.
     members : pair of array-like, or array-like
         Inputs and labels of examples that all models were trained on.
     generator : Generator
@@ -76,19 +75,17 @@ def run(
         the rows RM;RN and O(1) beside those of PANORAMIA.
     initial : nn.Module, classifier or callable, optional
         A model before training, for O(1): the score is then the drop of the loss.
-    ids : array-like, shape (n,), optional
-        A different number or string for each member; by default 0, 1, …, n - 1.
-    documents : array-like, shape (n,), optional
-        Which document each member is a piece of, where members are pieces of documents: those of
-        one document train the generator together or not at all.
+    ids, documents : array-like, shape (n,), optional
+        A different number or string for each member, by default 0, 1, …, n - 1; and the document it
+        is a piece of: those of one document train the generator together or not at all.
     generator_ids : array-like, optional
         Ids of the members that train the generator, or did; they are not audited. By default drawn
         at random.
     options : Options, optional
         Attack, helpers, shares, seeds, confidence and rows of the table.
     checkpoints : str or os.PathLike, optional
-        A folder, made if need be, in which each phase leaves its outcome. A run that is interrupted
-        goes on from there when it is started again with the same data and options: pass `seeds`.
+        A folder in which each phase leaves its outcome: an interrupted run goes on from there when
+        it is started again with the same data and options, `seeds` among them.
     progress : callable, optional
         Called with what is being done and the share done.
 

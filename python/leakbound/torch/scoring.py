@@ -62,17 +62,16 @@ def score(
         (batch, classes) for class labels, (batch, labels) for several labels at once,
         (batch, length, vocabulary) for tokens; for a callable `signal`, to anything.
     data : Dataset, DataLoader, tensors or arrays
-        Pairs (x, y) of an input and its target; or all inputs and all targets, of the same
-        length. A target is a class label, for several labels a row of 0 and 1, for tokens a row of
-        labels, -100 where a token does not count. Position t of a language model's output predicts
-        token t + 1: labels are those of the tokens where they stand, as in transformers.
+        Pairs (x, y) of an input and its target, or all inputs and all targets. A target is a class
+        label, for several labels a row of 0 and 1, for tokens a row of labels where they stand, as
+        in transformers, -100 where a token does not count.
 
         Or tokens under their names: mappings with ``input_ids``, perhaps ``attention_mask``,
         ``labels`` and other arguments of the model; a table of integers is ``input_ids`` alone.
         Without ``labels`` every token counts but padding and the first one after it.
 
-        A loader must keep the order of its dataset and not drop any example. Inputs in float64,
-        NumPy's default, are given the precision of the model.
+        A loader must keep the order of its dataset and not drop any example. Inputs in float64 are
+        given the precision of the model.
     signal : str or callable
         What to measure; higher must mean more likely a member.
 
@@ -85,10 +84,8 @@ def score(
         - "loss_drop": the loss (of class, labels or tokens) under `reference` less that under
           `model`.
         - "gradient_dot": :math:`\langle\nabla\ell(\theta_0),\theta_0-\theta\rangle`, the gradient
-          of the loss under `reference`, with parameters :math:`\theta_0`, times the way from the
-          model's :math:`\theta` back to it: how far training went where the example pulls. For a
-          white-box audit of a training run, add the scores of its steps, each with the model before
-          the step as `reference`.
+          of the loss under `reference`, with parameters :math:`\theta_0`: how far training went
+          where the example pulls. For a white-box audit, add the scores of the steps of training.
         - a function of the model's output and the targets of a batch, both on the model's device,
           that returns a tensor of shape (batch,).
     batch_size : int
@@ -106,8 +103,7 @@ def score(
         before the examples were trained on. Left as it was, too.
     out : str or os.PathLike, optional
         A file, ``.npy``, that scores are written to as they come, and read back from when they
-        are used: memory holds one copy of them at most, while it is sorted to look for ties. It
-        appears, or replaces another of that name, when all of them are written and checked.
+        are used. It appears, or replaces another, when all of them are written and checked.
 
     Notes
     -----

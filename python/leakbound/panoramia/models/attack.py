@@ -23,12 +23,11 @@ class StackedAttack:
     Parameters
     ----------
     modality : {"tabular", "image", "text"}
-        What the examples are. "tabular": boosted trees on columns, label and signals over a small
-        grid, stacked by a logistic regression with trees on the signals alone. "image": a small
-        convolutional network, a dense one and boosted trees on image and label, stacked with a
-        small network on the signals. "text": a small transformer on tokens, whose hidden vector
-        stands beside what models lose on every token; the part on losses is trained first, then
-        both together, and a logistic regression weighs that, the transformer alone and mean losses.
+        "tabular": boosted trees on columns, label and signals over a small grid, stacked by a
+        logistic regression with trees on the signals alone. "image": a convolutional network, a
+        dense one and boosted trees on image and label, stacked with a network on the signals.
+        "text": a transformer on tokens, trained together with a network on the losses of every
+        token, stacked with the transformer alone and mean losses.
 
     Notes
     -----
