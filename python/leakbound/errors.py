@@ -35,7 +35,6 @@ __all__ = [
     "PropensityFitError",
     "ReferenceTableError",
     "ResultFormatError",
-    "ReusedMembersError",
     "ShapeError",
     "TallyError",
     "TargetError",
@@ -170,10 +169,6 @@ class TooFewMembersError(MembersError):
 
 class TooFewSamplesError(LeakboundError, ValueError):
     """A pool of generated samples with fewer of them than an audit asks for."""
-
-
-class ReusedMembersError(LeakboundError, ValueError):
-    """Members that a generator was trained on and that are audited too; the message names some."""
 
 
 class ReferenceTableError(LeakboundError, ValueError):

@@ -31,8 +31,8 @@ def offline_lira(
     Parameters
     ----------
     margins : array-like, shape (m,)
-        Log-odds of each example under the audited model (``score(...)`` of `leakbound.torch` with
-        its default signal), not NaN, may be ±inf.
+        Log-odds of each example under the audited model, such as ``score(...)`` of
+        `leakbound.torch`; not NaN, may be ±inf.
     reference_margins : array-like, shape (models, m)
         The same under each reference model, finite.
     trained_on : array-like of bool, shape (models, m), optional
@@ -42,11 +42,6 @@ def offline_lira(
         or one for each. The paper advises the former with fewer than 64 models.
     ids : array-like of shape (m,), optional
         A different number or string for each example; by default 0, 1, …, m - 1.
-
-    Returns
-    -------
-    Scores
-        In standard deviations.
 
     References
     ----------
@@ -65,24 +60,20 @@ def offline_lira(
     counts = without.sum(0)
     means = np.where(without, references, 0).sum(0) / counts
     squares = np.where(without, (references - means) ** 2, 0).sum(0)
-    if variance == "example":
-        flat = np.flatnonzero((counts < 2) | (squares == 0))
-        if flat.size:
-            message = (
-                f"{flat.size} examples, the first in column {flat[0]}, have no two different "
-                "values in reference_margins of models without them, and so no standard deviation; "
-                "use variance='shared' or more models"
-            )
+    freedom = counts - 1
+    if variance == "shared":
+        freedom, squares = freedom.sum(), squares.sum()
+        if not freedom or not squares:
+            message = "reference_margins have no spread about their means: give different models"
             raise OptionError(message)
-        return as_scores((own - means) / np.sqrt(squares / (counts - 1)), ids, "offline_lira")
-    freedom, total = float((counts - 1).sum()), float(squares.sum())
-    if not freedom or not total:
+    flat = np.flatnonzero((freedom < 1) | (squares == 0))
+    if flat.size:
         message = (
-            "reference_margins have no spread about their means; give at least two different "
-            "models, of which some example is in none"
+            f"{flat.size} examples, the first in column {flat[0]}, have no two different values in "
+            "reference_margins of models without them"
         )
         raise OptionError(message)
-    return as_scores((own - means) / np.sqrt(total / freedom), ids, "offline_lira")
+    return as_scores((own - means) / np.sqrt(squares / freedom), ids, "offline_lira")
 
 
 def rmia(
@@ -120,15 +111,8 @@ def rmia(
     offline_scale : float
         The a above, in [0, 1): 1 means that training on x does not change p(x), 0 that it makes it
         certain.
-    trained_on : array-like of bool, shape (models, m), optional
-        Which reference was trained on which example: it is left out there. By default none was.
-    ids : array-like of shape (m,), optional
-        A different number or string for each example; by default 0, 1, …, m - 1.
-
-    Returns
-    -------
-    Scores
-        Shares in [0, 1]; without a population, logarithms of ratios.
+    trained_on, ids : optional
+        As for `offline_lira`.
 
     References
     ----------
@@ -162,7 +146,8 @@ def gradient_dot(
     The score is :math:`\sum_t\langle g_{i,t},\theta_{t-1}-\theta_t\rangle`: gradient descent moves
     against the sum of the gradients of its batch, so a canary in the batch adds its squared norm.
     For steps of DP-SGD the gradients are the clipped ones; canaries that are gradients themselves
-    (one coordinate, or a random direction) are the strongest.
+    (one coordinate, or a random direction) are the strongest. `leakbound.torch.score` with
+    ``signal="gradient_dot"`` computes the same from two models.
 
     Parameters
     ----------
@@ -172,17 +157,7 @@ def gradient_dot(
         Gradient of each canary's loss, the same at every step or one for each; finite. The scale
         of a gradient matters: give canaries the norm that training gives them.
     ids : array-like of shape (m,), optional
-        A different number or string for each canary; by default 0, 1, …, m - 1.
-
-    Returns
-    -------
-    Scores
-        The sums of products, in float64.
-
-    Notes
-    -----
-    `leakbound.torch.score` with ``signal="gradient_dot"`` computes the same from two models,
-    without any gradient of a single example in memory.
+        As for `offline_lira`.
 
     References
     ----------
@@ -199,24 +174,18 @@ def gradient_dot(
     moved = _finite_table(steps, "steps")
     canaries = np.asarray(numbers(gradients, "gradients"), dtype=np.float64)
     if canaries.ndim not in (2, 3) or not canaries.size:
-        message = (
-            "gradients must have a row for each canary, of shape (m, d) or (T, m, d), got shape "
-            f"{canaries.shape}"
-        )
+        message = f"gradients must have shape (m, d) or (T, m, d), got shape {canaries.shape}"
         raise ShapeError(message)
-    if canaries.shape[-1] != moved.shape[1]:
+    fits = (len(moved),) if canaries.ndim == 3 else ()
+    if (*canaries.shape[:-2], canaries.shape[-1]) != (*fits, moved.shape[1]):
         message = (
-            f"gradients have {canaries.shape[-1]} entries and steps {moved.shape[1]}; both must "
-            "list the same parameters"
+            f"gradients have shape {canaries.shape} and steps {moved.shape}; both must be of the "
+            "same parameters, and of the same steps"
         )
-        raise LengthMismatchError(message)
-    if canaries.ndim == 3 and len(canaries) != len(moved):
-        message = f"there are gradients for {len(canaries)} steps and {len(moved)} steps in all"
         raise LengthMismatchError(message)
     if canaries.ndim == 2:
         return as_scores(canaries @ moved.sum(0), ids, "gradient_dot")
-    products: FloatArray = np.einsum("tmd,td->m", canaries, moved)
-    return as_scores(products, ids, "gradient_dot")
+    return as_scores(np.einsum("tmd,td->m", canaries, moved), ids, "gradient_dot")
 
 
 def _finite_table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
@@ -224,10 +193,8 @@ def _finite_table(values: ArrayInput, name: str, columns: int | None = None) -> 
     array = table(values, name, columns)
     infinite = np.argwhere(np.isinf(array))
     if infinite.size:
-        message = (
-            f"{name} must be finite, got {array[tuple(infinite[0])]} in row {infinite[0][0]}, "
-            f"column {infinite[0][1]}; compute it from logits, where it does not overflow"
-        )
+        row, column = infinite[0]
+        message = f"{name} must be finite, got {array[row, column]} in row {row}, column {column}"
         raise OptionError(message)
     return array
 
@@ -238,21 +205,16 @@ def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray
         return np.ones(shape, dtype=np.bool_)
     known = np.atleast_2d(numbers(trained_on, "trained_on", least=0, most=1, whole=True))
     if known.shape != shape:
-        message = (
-            f"trained_on has shape {known.shape} and the references {shape}; both must have a row "
-            "for each model and a column for each example"
-        )
+        message = f"trained_on has shape {known.shape} and the references {shape}"
         raise LengthMismatchError(message)
-    without: BoolArray = known == 0
-    covered = np.flatnonzero(~without.any(0))
+    covered = np.flatnonzero((known != 0).all(0))
     if covered.size:
         message = (
             f"every reference was trained on {covered.size} of the examples, the first in column "
-            f"{covered[0]}, so that nothing says how it looks to others; train each reference on "
-            "a random half"
+            f"{covered[0]}; train each reference on a random half"
         )
         raise OptionError(message)
-    return without
+    return np.asarray(known == 0)
 
 
 def _log_ratios(
@@ -266,10 +228,7 @@ def _log_ratios(
     references = table(reference_log_probabilities, "reference_log_probabilities", own.size)
     for values, name in ((own, "log_probabilities"), (references, "reference_log_probabilities")):
         if values.max() > 0:
-            message = (
-                f"{name} must be at most 0, got {values.max():g}; pass logarithms of "
-                "probabilities, or minus losses"
-            )
+            message = f"{name} must be at most 0, got {values.max():g}: logarithms, or minus losses"
             raise OptionError(message)
     without = _outside(trained_on, references.shape)
     # The mean of probabilities, from their logarithms.

@@ -45,14 +45,10 @@ def score(
         Their classes: of those in the model's `classes_`, if it has some; else from 0 to
         classes - 1. For a callable `signal`, anything it takes.
     signal : str or callable
-        What to measure; higher must mean more likely a member.
-
-        - "logit_margin": :math:`\log p_y-\log\sum_{j\ne y}p_j`, the log-odds of the class. Orders
-          examples as the loss does, and keeps those apart whose :math:`p_y` rounds to 1, as long
-          as the model tells the other probabilities apart.
-        - "cross_entropy": :math:`\log p_y`, minus the loss.
-        - A callable takes the model's answer and `y`, and returns m numbers. The answer may then
-          be of any shape.
+        "logit_margin": :math:`\log p_y-\log\sum_{j\ne y}p_j`, the log-odds of the class, which
+        orders examples as the loss does and keeps those apart whose :math:`p_y` rounds to 1;
+        "cross_entropy": :math:`\log p_y`, minus the loss; or a function of the model's answer, of
+        any shape, and `y`, which returns m numbers, higher for likelier members.
     ids : array-like of shape (m,), optional
         A different number or string for each example; by default 0, 1, …, m - 1.
 
@@ -75,10 +71,7 @@ def score(
     """
     ask = getattr(model, "predict_proba", model)
     if not callable(ask):
-        message = (
-            "model must have a method predict_proba, or be a function from inputs to probabilities "
-            f"of the classes, got {type(model).__name__}"
-        )
+        message = f"model must have predict_proba, or be a function, got {type(model).__name__}"
         raise OptionTypeError(message)
     if callable(signal):
         values = np.asarray(numbers(signal(ask(X), y), "scores"), dtype=np.float64)
@@ -107,15 +100,8 @@ def margin_threshold(
     ----------
     logits : array-like, shape (m, classes)
         Unnormalised log-probabilities from the audited model, at least two classes, not NaN.
-    labels : array-like of int, shape (m,)
-        Class of each example, from 0 to classes - 1.
-    ids : array-like of shape (m,), optional
-        A different number or string for each example; by default 0, 1, …, m - 1.
-
-    Returns
-    -------
-    Scores
-        The log-odds, right to a few units in the last place of the largest logit.
+    labels, ids : array-like of shape (m,)
+        Class of each example, from 0 to classes - 1; ids as for `score`.
 
     Examples
     --------
@@ -124,7 +110,7 @@ def margin_threshold(
     """
     z = table(logits, "logits")
     if z.shape[1] < 2:
-        message = f"logits must have at least two columns, one for each class, got {z.shape[1]}"
+        message = f"logits must have at least two columns, got {z.shape[1]}"
         raise ShapeError(message)
     own = numbers(labels, "labels", least=0, most=z.shape[1] - 1, whole=True).ravel()
     check_length(own, len(z), "labels")
@@ -148,13 +134,10 @@ def table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArr
     """Read a table with one row for each model and one column for each example."""
     array = np.atleast_2d(numbers(values, name).astype(np.float64, copy=False))
     if array.ndim != 2 or not array.size:
-        message = f"{name} must have a row for each model and a column for each example, got shape "
-        raise ShapeError(message + str(array.shape))
+        message = f"{name} must have a row for each model, got shape {array.shape}"
+        raise ShapeError(message)
     if columns is not None and array.shape[1] != columns:
-        message = (
-            f"{name} has {array.shape[1]} columns and there are {columns} examples; both must "
-            "describe the same examples in the same order, one row for each model"
-        )
+        message = f"{name} has {array.shape[1]} columns and there are {columns} examples"
         raise LengthMismatchError(message)
     return array
 
@@ -162,23 +145,17 @@ def table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArr
 def _probabilities(answer: Any) -> FloatArray:
     """Read a model's answer: rows that sum to 1, but for rounding."""
     if isinstance(answer, list | tuple) and answer and np.ndim(answer[0]) == 2:
-        message = (
-            f"the model answers {len(answer)} tables, one for each of several outputs: score one "
-            "of them, by a function that returns its probabilities"
-        )
+        message = f"the model answers {len(answer)} tables: score one, by a function returning it"
         raise ShapeError(message)
     chances = np.asarray(numbers(answer, "probabilities", least=0), dtype=np.float64)
     if chances.ndim != 2 or chances.shape[1] < 2 or not chances.size:
-        message = (
-            "the model must answer probabilities of shape (m, classes), two classes or more, got "
-            f"shape {chances.shape}"
-        )
+        message = f"the model must answer probabilities of shape (m, classes), got {chances.shape}"
         raise ShapeError(message)
     off = np.flatnonzero(np.abs(chances.sum(1) - 1) > _ROUNDING)
     if off.size:
         message = (
-            f"probabilities of example {off[0]} sum to {chances[off[0]].sum():g}, not to 1: return "
-            "those of all classes, or score logits by leakbound.attacks.margin_threshold"
+            f"probabilities of example {off[0]} sum to {chances[off[0]].sum():g}, not to 1; score "
+            "logits by leakbound.attacks.margin_threshold"
         )
         raise ShapeError(message)
     return chances
@@ -196,9 +173,7 @@ def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
     positions: IntArray = order[place].astype(np.int64)
     wrong = np.flatnonzero(names[positions] != labels)
     if wrong.size:
-        message = (
-            f"y has the class {labels[wrong[0]].item()!r} at index {wrong[0]}, which is none of "
-            f"the {columns} that the model knows"
-        )
+        name = labels[wrong[0]].item()
+        message = f"y has the class {name!r} at index {wrong[0]}, which the model does not know"
         raise TargetError(message)
     return positions

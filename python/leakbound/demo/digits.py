@@ -44,11 +44,8 @@ except ImportError as error:
 from leakbound.torch import score
 from leakbound.torch.placement import reproducible
 
-CANARIES = 300
-TEST_EXAMPLES = 297
-ERROR = 0.05
-"""Probability that the headline about all models says too much."""
-
+CANARIES, TEST_EXAMPLES = 300, 297
+ERROR = 0.05  # probability that the headline about all models says too much
 RECIPE = Recipe(
     lambda: nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 10)),
     batch_size=64,

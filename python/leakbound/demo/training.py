@@ -20,10 +20,8 @@ Loss: TypeAlias = Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
 """Takes a network and a batch, and returns the mean loss."""
 Batches: TypeAlias = DataLoader[tuple[Tensor, ...]]
 
-DELTA = 1e-5
-"""The δ of every model trained with DP-SGD."""
-GRADIENT_NORM = 1.0
-"""Where DP-SGD clips the gradient of an example."""
+DELTA = 1e-5  # of every model trained with DP-SGD
+GRADIENT_NORM = 1.0  # where DP-SGD clips the gradient of an example
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from leakbound.generators.filter import Filtered
 from leakbound.generators.folder import FolderOfSamples
 from leakbound.generators.labels import Labeler
 from leakbound.generators.marginals import NoisyMarginals
-from leakbound.generators.members import MemberSplit, check_duplicates
+from leakbound.generators.members import check_duplicates, split_members
 from leakbound.generators.mixture import PCAMixture
 from leakbound.generators.protocol import Generator, Sampler, Samples
 from leakbound.generators.text import Chunks, LanguageModel, chunk_texts
@@ -39,7 +39,6 @@ __all__ = [
     "Generator",
     "Labeler",
     "LanguageModel",
-    "MemberSplit",
     "NoisyMarginals",
     "PCAMixture",
     "Sampler",
@@ -47,4 +46,5 @@ __all__ = [
     "SequentialCART",
     "check_duplicates",
     "chunk_texts",
+    "split_members",
 ]

@@ -39,9 +39,8 @@ STRONGEST = 0.9999  # two columns that determine each other would make R singula
 class GaussianCopula:
     """Tables: empirical columns tied together by correlations, within each label.
 
-    The fastest of the generators of tables and, where columns depend on each other in one
-    direction, the closest to real data. Each label has its own copula, and the number of samples
-    of each label is random as it is in fresh data.
+    The fastest generator of tables and, where columns depend on each other in one direction, the
+    closest to real data. Each label has its own copula; how many samples have it is random.
 
     Parameters
     ----------

@@ -25,12 +25,9 @@ class Filtered:
 
     A classifier learns to tell the members of the generator from samples of it. Samples that look
     less real than all but a small share of those members, each judged by a classifier that did not
-    see it, are dropped and drawn anew. Nothing but the generator's own members is used, so that
-    what is audited had no say in it.
-
-    A filter helps where the generator goes wrong, and hurts where it drops what real data has: with
-    a share of 0.05 one real member in twenty is of a kind that is never generated, and a baseline
-    may find it out. Keep it small.
+    see it, are dropped and drawn anew; what is audited has no say in it. With a share of 0.05 one
+    real member in twenty is of a kind that is never generated, and a baseline may find it out: keep
+    it small.
 
     Parameters
     ----------
@@ -40,14 +37,6 @@ class Filtered:
         Share of members that look less real than every sample kept, in [0, 1).
     seed : int
         Seed of the fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakbound.generators import GaussianCopula
-    >>> members = np.random.default_rng(0).normal(size=(400, 3))
-    >>> Filtered(GaussianCopula()).fit(members).sample(100, seed=0)
-    Samples(n=100, shape=(3,))
     """
 
     generator: Generator
@@ -59,8 +48,7 @@ class Filtered:
         instance(self.generator, "generator", Generator)
         if isinstance(self.generator, FolderOfSamples):
             message = (
-                "a pool of samples cannot be filtered: the filter would learn from the samples "
-                "that it judges; filter before the files are written"
+                "a filter would learn from the pool that it judges: filter before files are made"
             )
             raise IncompatibleOptionsError(message)
         real(self.share, "share", least=0, below=1)

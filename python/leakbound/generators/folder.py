@@ -28,8 +28,7 @@ class FolderOfSamples:
 
     Files are read in the order of their names: images (png, jpg) are one example each, arrays
     (npy, or npz with ``values`` and perhaps ``labels``) any number. Samples are drawn without
-    replacement, and members are never among them: fitting only checks that they have the members'
-    shape, and learns labels where the files have none.
+    replacement. Fitting checks their shape, and learns labels where the files have none.
 
     Parameters
     ----------
@@ -37,17 +36,6 @@ class FolderOfSamples:
         The folder or file.
     labeler : Labeler
         What labels samples if the members have labels and the files do not.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/made.npy", rng.normal(size=(500, 4)))
-    ...     sampler = FolderOfSamples(folder).fit(rng.normal(size=(100, 4)))
-    >>> sampler.sample(300, seed=0)
-    Samples(n=300, shape=(4,))
     """
 
     path: str | os.PathLike[str]
@@ -87,8 +75,7 @@ class FittedFolderOfSamples(SeededSampler):
         rng = Purpose.FOLDER_SAMPLES.rng(seed)
         if n > len(self.pool):
             message = (
-                f"{n} samples are asked for and the files hold {len(self.pool)}; none may be used "
-                "twice: generate more, or audit fewer"
+                f"{n} samples are asked for and the files hold {len(self.pool)}: generate more"
             )
             raise TooFewSamplesError(message)
         drawn = self.pool.take(rng.permutation(len(self.pool))[:n])
@@ -126,10 +113,7 @@ def _read(file: Path, members: NDArray[Any]) -> Samples:
         # Bytes are not taken for floats: nobody knows what they would be scaled by.
         kind, wanted = values.dtype.kind, members.dtype
         if kind not in "biuf" or (kind == "f") != (wanted.kind == "f"):
-            message = (
-                f"it holds {values.dtype} and the members {wanted}; save samples in the members' "
-                "dtype and units, or give members as the bytes that the images hold"
-            )
+            message = f"it holds {values.dtype} and the members {wanted}: give both in one dtype"
             raise OptionError(message)
         return Samples(values.astype(wanted), read_labels(labels, len(values)))
     except (DamagedFileError, OSError, SyntaxError, ValueError, TypeError) as error:

@@ -47,13 +47,6 @@ class NoisyMarginals:
         The column that all others are drawn given.
     seed : int
         Of the noise. The guarantee is for a seed that nobody knows.
-
-    Examples
-    --------
-    >>> members = np.random.default_rng(0).integers(0, 3, (500, 2)).astype(float)
-    >>> generator = NoisyMarginals(domain=((0, 2), (0, 2)), epsilon=1.0, categorical=(0, 1))
-    >>> generator.fit(members).sample(4, seed=0)
-    Samples(n=4, shape=(2,))
     """
 
     domain: tuple[tuple[float, float], ...]
@@ -72,7 +65,7 @@ class NoisyMarginals:
             if not -math.inf < low < high < math.inf:
                 message = (
                     f"domain of column {column} must be two finite numbers in increasing order, "
-                    f"got {low:g} and {high:g}"
+                    f"got {low:g}, {high:g}"
                 )
                 raise OptionError(message)
 
@@ -84,10 +77,8 @@ class NoisyMarginals:
         """
         rows, _ = read_table(members)
         if labels is not None or rows.shape[1] != len(self.domain):
-            message = (
-                f"members have {rows.shape[1]} columns and domain {len(self.domain)}; give "
-                "the range of each, and labels as one of the columns"
-            )
+            count = f"{rows.shape[1]} columns and domain {len(self.domain)}"
+            message = f"members have {count}; give the range of each, and labels as a column"
             raise OptionError(message)
         edges = tuple(self._edges(column) for column in range(len(self.domain)))
         cells = [

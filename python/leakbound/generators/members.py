@@ -3,15 +3,13 @@
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import (
     MOST_EXAMPLES,
-    check_ids,
     check_length,
     integer,
     numbers,
@@ -25,13 +23,11 @@ from leakbound.errors import (
     GeneratedDuplicatesError,
     MembersError,
     OptionError,
-    ReusedMembersError,
     ShapeError,
     TooFewMembersError,
 )
 
-GENERATOR = "generator"
-SHARES = {GENERATOR: 0.4, "audit": 0.6}  # the audit needs most: bounds grow with its examples
+SHARES = {"generator": 0.4, "audit": 0.6}  # the audit needs most: bounds grow with its examples
 LEAST_ROWS = 20  # of one kind: with fewer, a distribution is no better than the rows themselves
 LISTED = 5  # ids or positions that a message names
 DEVIATIONS = 5  # of the copies by chance: one generator in some millions is refused by mistake
@@ -42,8 +38,7 @@ def read_array(members: ArrayInput) -> NDArray[Any]:
     array = np.asarray(members)
     if array.dtype.kind not in "biuf":
         message = (
-            f"members must hold real numbers, got dtype {array.dtype}; encode strings as codes "
-            "first, for example with pandas.factorize"
+            f"members must hold real numbers, got dtype {array.dtype}: encode strings as codes"
         )
         raise ArrayTypeError(message)
     if array.ndim < 2 or 0 in array.shape[1:]:
@@ -52,9 +47,9 @@ def read_array(members: ArrayInput) -> NDArray[Any]:
     strange = np.argwhere(~np.isfinite(array))
     if strange.size:
         index = tuple(strange[0].tolist())
+        place = ", ".join(map(str, index))
         message = (
-            f"members must be finite, but {len(strange)} values are not, the first being "
-            f"{array[index]} at index {', '.join(map(str, index))}; drop those rows or fill them in"
+            f"members must be finite: {len(strange)} are not, first {array[index]} at index {place}"
         )
         raise MembersError(message)
     if len(array) < LEAST_ROWS:
@@ -70,143 +65,82 @@ def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None
     classes = vector(labels, "labels", kinds="biufU")
     if classes.dtype.kind == "f":
         message = (
-            f"labels must be classes (integers, booleans or strings), got dtype {classes.dtype}; "
-            "put a numeric target among the columns of members"
+            f"labels must be classes, got dtype {classes.dtype}: a number is a column of members"
         )
         raise ArrayTypeError(message)
     check_length(classes, examples, "labels")
     return classes
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class MemberSplit:
-    """A random division of the known members into parts that share no example.
+def split_members(
+    n: int,
+    *,
+    shares: Mapping[str, float] | None = None,
+    documents: ArrayInput | None = None,
+    seed: int = 0,
+) -> dict[str, IntArray]:
+    """Divide members at random into parts that share no example.
 
     Members that the generator was trained on must not be audited: it may have copied them, and the
     baseline, which judges how well members can be told from samples, would be judged on them too.
-    Examples from one document stay together, since they resemble each other.
 
     Parameters
     ----------
-    ids : ndarray, shape (n,)
-        A different number or string for each member.
-    names : tuple of str
-        The parts.
-    part : ndarray of int64, shape (n,)
-        The position in `names` of each member's part.
+    n : int
+        How many members there are, at least 1.
+    shares : mapping of str to float, optional
+        How much each part gets, in proportion; by default "generator" 0.4, and "audit" 0.6.
+    documents : array-like of shape (n,), optional
+        Which document each member is a piece of: pieces of one, which resemble each other, are
+        never divided. By default each member stands alone.
+    seed : int
+        The same seed gives the same parts.
+
+    Returns
+    -------
+    dict of str to ndarray of int64
+        Positions of each part, increasing. Without documents their numbers are the shares, rounded.
 
     Examples
     --------
-    >>> split = MemberSplit.create(10, shares={"generator": 3, "train": 2, "test": 5}, seed=0)
-    >>> split
-    MemberSplit(n=10, generator=3, train=2, test=5)
-    >>> split.positions("generator")
+    >>> split_members(10, shares={"generator": 3, "train": 2, "test": 5})["generator"]
     array([1, 2, 4])
-    >>> split.check_audited([3, 4])  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    leakbound.errors.ReusedMembersError: 1 of the audited members trained the generator: 4; ...
     """
-
-    ids: NDArray[Any]
-    names: tuple[str, ...]
-    part: IntArray
-
-    @classmethod
-    def create(
-        cls,
-        n: int,
-        *,
-        shares: Mapping[str, float] | None = None,
-        ids: ArrayInput | None = None,
-        documents: ArrayInput | None = None,
-        seed: int = 0,
-    ) -> Self:
-        """Divide members at random.
-
-        Parameters
-        ----------
-        n : int
-            How many members there are, at least 1.
-        shares : mapping of str to float, optional
-            How much each part gets, in proportion; one part is called "generator". By default it
-            gets 0.4, and "audit" 0.6.
-        ids : array-like of shape (n,), optional
-            A different number or string for each member; by default 0, 1, …, n - 1.
-        documents : array-like of shape (n,), optional
-            Which document each member is a piece of: pieces of one are never divided. By default
-            each member stands alone.
-        seed : int
-            The same seed gives the same parts.
-
-        Returns
-        -------
-        MemberSplit
-            The parts. Without documents their sizes are the shares, rounded.
-        """
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        rng = Purpose.MEMBER_SPLIT.rng(integer(seed, "seed", least=0))
-        shares = SHARES if shares is None else shares
-        if GENERATOR not in shares:
-            message = f"shares must name the part {GENERATOR!r}, got {', '.join(map(repr, shares))}"
-            raise OptionError(message)
-        sizes = [real(share, f"the share of {name}", above=0) for name, share in shares.items()]
-        labels = np.arange(n) if ids is None else vector(ids, "ids", kinds="biufSUOT")
-        check_length(labels, n, "ids")
-        check_ids(labels, np.zeros(n, dtype=np.bool_))
-        pieces_of: NDArray[Any] = np.arange(n)
-        if documents is not None:
-            pieces_of = vector(documents, "documents", kinds="biufSUT")
-            check_length(pieces_of, n, "documents")
-        _, document, pieces = np.unique(pieces_of, return_inverse=True, return_counts=True)
-        # Documents in random order, each in the part where its middle falls.
-        order = rng.permutation(pieces.size)
-        middle = np.cumsum(pieces[order]) - pieces[order] / 2
-        limits = np.cumsum(np.array(sizes) / sum(sizes))[:-1]
-        part = np.empty(pieces.size, np.int64)
-        part[order] = np.searchsorted(np.round(limits * n), middle)
-        empty = np.setdiff1d(np.arange(len(sizes)), part)
-        if empty.size:
+    n = integer(n, "n", least=1, most=MOST_EXAMPLES)
+    rng = Purpose.MEMBER_SPLIT.rng(integer(seed, "seed", least=0))
+    shares = SHARES if shares is None else shares
+    sizes = [real(share, f"the share of {name}", above=0) for name, share in shares.items()]
+    pieces_of: NDArray[Any] = np.arange(n)
+    if documents is not None:
+        pieces_of = vector(documents, "documents", kinds="biufSUT")
+        check_length(pieces_of, n, "documents")
+    _, document, pieces = np.unique(pieces_of, return_inverse=True, return_counts=True)
+    # Documents in random order, each in the part where its middle falls.
+    order = rng.permutation(pieces.size)
+    middle = np.cumsum(pieces[order]) - pieces[order] / 2
+    limits = np.cumsum(np.array(sizes) / sum(sizes))[:-1]
+    part = np.empty(pieces.size, np.int64)
+    part[order] = np.searchsorted(np.round(limits * n), middle)
+    parts = {
+        name: np.flatnonzero(part[document] == place).astype(np.int64, copy=False)
+        for place, name in enumerate(shares)
+    }
+    for name, rows in parts.items():
+        if not rows.size:
             message = (
-                f"the part {[*shares][empty[0]]!r} would be empty: {n} members in {pieces.size} "
-                f"documents are too few for {len(sizes)} parts of these shares"
+                f"the part {name!r} would be empty: {n} members in {pieces.size} documents are too "
+                "few"
             )
             raise OptionError(message)
-        return cls(np.array(labels), tuple(shares), part[document])
-
-    def positions(self, name: str) -> IntArray:
-        """Return the positions of one part's members, increasing."""
-        if name not in self.names:
-            message = f"there is no part {name!r}; the parts are {', '.join(map(repr, self.names))}"
-            raise OptionError(message)
-        return np.flatnonzero(self.part == self.names.index(name)).astype(np.int64, copy=False)
-
-    def check_audited(self, ids: ArrayInput) -> None:
-        """Raise ReusedMembersError if one of the audited ids trained the generator."""
-        audited = vector(ids, "ids", kinds="biufSUOT")
-        reused = np.intersect1d(audited, self.ids[self.positions(GENERATOR)])
-        if reused.size:
-            message = (
-                f"{reused.size} of the audited members trained the generator: {_listed(reused)}; "
-                "audit only members of the other parts"
-            )
-            raise ReusedMembersError(message)
-
-    def __len__(self) -> int:
-        return self.ids.size
-
-    def __repr__(self) -> str:
-        sizes = ", ".join(f"{name}={self.positions(name).size}" for name in self.names)
-        return f"MemberSplit(n={len(self)}, {sizes})"
+    return parts
 
 
 def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     """Check that a generator does not return copies of members.
 
     A target may have been trained on such a "non-member", so that the audit compares members with
-    members. Where a record has few possible values, though, records repeat by chance, and real
-    non-members would equal members as well. How often is known from the members themselves: the
-    probability that a new record equals one of N is estimated by the share of members that equal
+    members. Where a record has few possible values, though, records repeat by chance: the
+    probability that a new one equals one of N is estimated by the share of members that equal
     another member (Good 1953). More copies than twice that and five standard deviations are
     refused; where no two members are equal, the first copy is. Copies are never dropped: a
     generator that avoids all members is further from their distribution, not closer.
@@ -239,10 +173,8 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     made: NDArray[Any] = numbers(samples, "samples")
     true: NDArray[Any] = numbers(members, "members")
     if made.shape[1:] != true.shape[1:] or not made.ndim or not made.size or not true.size:
-        message = (
-            f"samples have shape {made.shape} and members {true.shape}; both need at least one "
-            "row, and rows of the same shape"
-        )
+        shapes = f"shape {made.shape} and members {true.shape}"
+        message = f"samples have {shapes}; both need at least one row, of the same shape"
         raise ShapeError(message)
     common: np.dtype[Any] = np.dtype(np.float64)
     if made.dtype.kind == true.dtype.kind == "f":
@@ -258,8 +190,7 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
         message = (
             f"{copies.size} of {len(made)} samples {'equal' if several else 'equals'} a member, at "
             f"position{'s' * several} {_listed(copies)}, and {math.floor(allowed)} are what chance "
-            "allows: the generator copies what it was trained on; train it for less time, on more "
-            "members, or with more noise"
+            "allows: the generator copies what it was trained on"
         )
         raise GeneratedDuplicatesError(message, copies.tolist())
 

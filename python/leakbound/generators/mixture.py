@@ -36,13 +36,6 @@ class PCAMixture:
         What labels samples, if the members have labels.
     seed : int
         Seed of the fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> images = np.random.default_rng(0).normal(size=(200, 4, 4)).astype(np.float32)
-    >>> PCAMixture(components=5, mixtures=3).fit(images).sample(10, seed=0)
-    Samples(n=10, shape=(4, 4))
     """
 
     components: int = 40

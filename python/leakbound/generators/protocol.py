@@ -83,11 +83,6 @@ class Generator(Protocol):
             Training examples of the target that are kept out of the audit.
         labels : array-like of shape (n,), optional
             Their labels; then samples have labels too.
-
-        Returns
-        -------
-        Sampler
-            What draws new ones. The generator itself is left as it was.
         """
 
 

@@ -21,10 +21,7 @@ def read_table(
     """Read members that are rows of numbers, and their labels, at least 20 of each."""
     rows = read_array(members)
     if rows.ndim != 2:
-        message = (
-            f"members must be a table with one row for each, got shape {rows.shape}; flatten "
-            "images, or use a generator of images"
-        )
+        message = f"members must be a table with one row for each, got shape {rows.shape}"
         raise MembersError(message)
     classes = read_labels(labels, len(rows))
     if classes is not None:
@@ -32,7 +29,7 @@ def read_table(
         if sizes.min() < LEAST_ROWS:
             message = (
                 f"label {names[sizes.argmin()]} has {sizes.min()} members, and a generator needs "
-                f"at least {LEAST_ROWS} of each; merge rare labels, or leave their members out"
+                f"{LEAST_ROWS}: merge rare labels"
             )
             raise TooFewMembersError(message)
     return rows, classes

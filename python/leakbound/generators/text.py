@@ -35,10 +35,8 @@ class Chunks:
 
     Parameters
     ----------
-    values : ndarray of int64, shape (n, length)
-        Tokens; the pieces of a document follow each other in its order.
-    documents : ndarray of int64, shape (n,)
-        Which document each is a piece of: pass it to `MemberSplit.create`.
+    values, documents : ndarray of int64, of shapes (n, length) and (n,)
+        Tokens, the pieces of a document in its order, and which document each is a piece of.
     """
 
     values: IntArray
@@ -62,9 +60,8 @@ def chunk_texts(
 ) -> Chunks:
     """Cut documents into chunks of equal length.
 
-    Chunks of one document resemble each other, so that guesses about them go right or wrong
-    together; a limit keeps any one document from deciding an audit. A longer document gives a run
-    of chunks from a random place.
+    Chunks of one document go right or wrong together: a limit keeps any one document from deciding
+    an audit. A longer document gives a run of chunks from a random place.
 
     Parameters
     ----------
@@ -109,7 +106,7 @@ class LanguageModel:
     The model is trained on most of the members and given the others as prompts; what it writes
     after a prompt, as long as a member, is a sample. It is trained on pairs of chunks that follow
     each other, so that it knows what comes after a chunk. Give members in the order of their
-    documents, as `chunk_texts` and `MemberSplit.positions` do: the prompts are then taken from
+    documents, as `chunk_texts` and `split_members` do: the prompts are then taken from
     other documents than the training.
 
     Parameters
@@ -118,25 +115,16 @@ class LanguageModel:
         The folder of a causal language model to fine-tune, or a configuration, such as
         ``GPT2Config(...)``, of one to train from scratch. Nothing is downloaded. It must take two
         chunks at a time.
-    epochs : int
-        How often training sees each member.
-    batch_size : int
-        Pairs of chunks at a time.
-    learning_rate : float
-        Of AdamW: smaller to fine-tune than to train from scratch.
+    epochs, batch_size, learning_rate : int, int and float
+        How often training sees each member, pairs of chunks at a time, and the rate of AdamW.
     prompts : float
         Share of the members that are kept for prompts.
     samples_per_prompt : int
         Most samples that follow one prompt.
-    top_k : int
-        How many of the likeliest tokens are drawn from. Few make texts repeat themselves, many
-        make them ramble.
-    temperature : float
-        Above 1 for more variety than the model has.
-    seed : int
-        Seed of the training.
-    device : str
-        Where to train and to sample, such as ``"cpu"`` or ``"cuda"``.
+    top_k, temperature : int and float
+        How many of the likeliest tokens are drawn from, and with how much variety.
+    seed, device : int and str
+        Seed of the training, and where to train and to sample, such as ``"cuda"``.
 
     Examples
     --------
@@ -177,7 +165,7 @@ class LanguageModel:
         if chunks.ndim != 2 or chunks.dtype.kind not in "iu" or chunks.min() < 0:
             message = (
                 "members must be chunks of tokens, non-negative integers of shape (n, length), got "
-                f"{chunks.dtype} of shape {chunks.shape}; chunk_texts makes them from texts"
+                f"{chunks.dtype} of shape {chunks.shape}"
             )
             raise MembersError(message)
         if labels is not None:
@@ -198,10 +186,9 @@ class LanguageModel:
                 raise OptionError(message)
             positions = getattr(network.config, "max_position_embeddings", None)
             if positions is not None and positions < 2 * chunks.shape[1]:
+                both = 2 * chunks.shape[1]
                 message = (
-                    f"the model takes {positions} tokens, and a prompt and a sample of length "
-                    f"{chunks.shape[1]} are {2 * chunks.shape[1]}; use shorter chunks or another "
-                    "model"
+                    f"the model takes {positions} tokens, and a prompt and a sample are {both}"
                 )
                 raise OptionError(message)
             _train(network, chunks[:-kept].astype(np.int64), self)
@@ -224,7 +211,7 @@ class FittedLanguageModel(SeededSampler):
         if n > count * each:
             message = (
                 f"{n} samples are asked for, and {count} prompts with samples_per_prompt={each} "
-                f"give {count * each}; raise it, or keep more members for prompts"
+                f"give {count * each}"
             )
             raise TooFewSamplesError(message)
         turns = np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]

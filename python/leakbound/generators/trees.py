@@ -37,15 +37,6 @@ class SequentialCART:
     leaf : int
         Fewest members that a value is drawn from. With fewer, samples follow the members more
         closely and begin to copy them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> angle = np.random.default_rng(0).uniform(0, 6.3, 1000)
-    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    >>> samples = SequentialCART().fit(circle).sample(1000, seed=0)
-    >>> bool((np.abs((samples.values**2).sum(1) - 1) < 0.3).mean() > 0.9)
-    True
     """
 
     categorical: tuple[int, ...] = ()
@@ -123,14 +114,6 @@ class ChowLiuTree:
         Columns that hold codes of categories, besides those with at most 20 distinct values.
     intervals : int
         Most intervals that a column of measurements is cut into, of about equal frequency.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.random.default_rng(0).normal(size=(1000, 3)).cumsum(1)
-    >>> tree = ChowLiuTree().fit(x)
-    >>> tree.parents  # each column depends on the one before
-    (-1, 0, 1)
     """
 
     categorical: tuple[int, ...] = ()

@@ -35,34 +35,27 @@ _SPARE = 0.8  # share of the free memory that rows of canaries may take
 def check_optimizer(optimizer: object) -> None:
     """Raise unless canaries can be put in an optimizer: clips rows of `grad_sample` itself."""
     if not isinstance(optimizer, DPOptimizer):
-        message = (
-            "optimizer must be an opacus DPOptimizer, as PrivacyEngine.make_private returns it, "
-            f"got {shown(optimizer)}"
-        )
+        message = f"optimizer must be an opacus DPOptimizer, got {shown(optimizer)}"
         raise OptionTypeError(message)
     kinds = (DPOptimizerFastGradientClipping, AdaClipDPOptimizer, DistributedPerLayerOptimizer)
     if isinstance(optimizer, kinds):
-        reason = (
-            "its clipping norm follows the data"
-            if isinstance(optimizer, AdaClipDPOptimizer)
-            else "it clips inside the backward pass, where no gradient of a canary can be added"
-        )
+        reason = "it clips inside the backward pass, where no canary can be added"
+        if isinstance(optimizer, AdaClipDPOptimizer):
+            reason = "its clipping norm follows the data"
         message = (
-            f"{type(optimizer).__name__} cannot be watched: {reason}; make the run private with "
-            "grad_sample_mode='hooks' and flat or per-layer clipping"
+            f"{type(optimizer).__name__} cannot be watched: {reason}; use grad_sample_mode='hooks' "
+            "and flat or per-layer clipping"
         )
         raise OptionTypeError(message)
     if getattr(optimizer, _MARK, False):
         message = "this optimizer is being watched already: leave the first watch before the next"
         raise IncompatibleOptionsError(message)
     if not optimizer.params:
-        message = "the optimizer has no parameter that takes gradients: there is nothing to watch"
+        message = "the optimizer has no parameter that takes gradients"
         raise OptionError(message)
     if not optimizer.noise_multiplier > 0:
-        message = (
-            f"the optimizer's noise multiplier is {optimizer.noise_multiplier:g}: it claims no "
-            "privacy, and there is nothing to refute"
-        )
+        noise = optimizer.noise_multiplier
+        message = f"the optimizer's noise multiplier is {noise:g}: it claims no privacy"
         raise OptionError(message)
     if any(getattr(p, "summed_grad", None) is not None for p in optimizer.params) and getattr(
         optimizer, "_is_last_step_skipped", False
@@ -75,10 +68,8 @@ def number_of_examples(given: Any, optimizer: DPOptimizer) -> int:
     """Return how many examples there are, or a loader has; raise if batches are expected larger."""
     if isinstance(given, DataLoader):
         if not hasattr(given.dataset, "__len__"):
-            message = (
-                f"the loader's {type(given.dataset).__name__} has no length: pass the number of "
-                "training examples as examples, or leave it out"
-            )
+            name = type(given.dataset).__name__
+            message = f"the loader's {name} has no length: pass the number of training examples"
             raise OptionTypeError(message)
         given = len(given.dataset)
     examples = integer(given, "examples", least=1)
@@ -86,7 +77,7 @@ def number_of_examples(given: Any, optimizer: DPOptimizer) -> int:
     if examples < size:
         message = (
             f"examples is {examples:,}, and the optimizer expects batches of {size:g}: pass the "
-            "number of all training examples, len(dataset)"
+            "number of all, len(dataset)"
         )
         raise OptionError(message)
     return examples
@@ -225,8 +216,7 @@ class WatchedOptimizer:
         if not self._clipped:
             message = (
                 f"{type(self.optimizer).__name__} took a step without pre_step(), so that no "
-                "canary was in its batch: only optimizers that clip and add noise there can be "
-                "watched"
+                "canary was in its batch"
             )
             raise IncompatibleOptionsError(message)
         if self.leads:

@@ -206,11 +206,6 @@ class PlannedCallback:
         ----------
         dataset : map-style dataset or sequence
             The training data, without any canary.
-
-        Returns
-        -------
-        torch.utils.data.ConcatDataset
-            Its examples, and behind them the canaries whose coin says so.
         """
         return self._audit.insert(dataset)
 

@@ -43,12 +43,10 @@ class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
         A fair coin for each canary, tossed before training; each canary an example of its own,
         which the training data has nowhere else.
     canaries : Dataset, sequence or mapping
-        One for each coin: what an item of the training data is, such as a dict with ``input_ids``,
-        or columns under their names.
+        One for each coin: items such as those of the training data, or columns under their names.
     signal : str or callable
-        As for `leakbound.torch.score`: "cross_entropy" for language models, "loss_drop" (from the
-        beginning of training to its end, without a copy of the model), or "logit_margin" for
-        classes.
+        As for `leakbound.torch.score`, such as "cross_entropy", "logit_margin", or "loss_drop"
+        from the beginning of training to its end, without a copy of the model.
     claim : PureDP, ApproxDP or a family of trade-off functions, optional
         What to refute; if None, `ApproxDP` at the accountant's δ, or `PureDP` without one.
     confidence : float
@@ -58,13 +56,6 @@ class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
         is asked after training, such as ``lambda: accounted_by(engine, delta=1e-5)``.
     out : str or os.PathLike, optional
         Folder for ``result.json`` and ``report.html``; ``audit`` in the run's own if None.
-
-    Attributes
-    ----------
-    result : AuditResult or None
-        The audit, once training has ended.
-    scores : Scores or None
-        The scores of all canaries.
     """
 
     def on_train_begin(self, args: Any, *_: Any, **given: Any) -> None:

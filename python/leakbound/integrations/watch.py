@@ -50,11 +50,9 @@ def watch_dp_sgd(
         and no more than 200; runs of fewer than 100 steps have up to 500, for 20,000 coins.
     examples : int or torch.utils.data.DataLoader, optional
         Training examples N, without canaries: ``len(dataset)``, or the loader of the dataset. Pass
-        it to have the sampling rate tested. If None, N is what the optimizer's expected batch
-        size, ⌊N q⌋, leaves possible, and the rate is only stated.
+        it to have the sampling rate tested; else it is only stated.
     seed : int, optional
-        Seed of all coins, at least 0; a new one from the system's entropy if None. Whoever knows
-        it knows the coins: keep it from the training.
+        Seed of all coins; a new one if None. Whoever knows it knows the coins.
 
     Returns
     -------
@@ -65,9 +63,9 @@ def watch_dp_sgd(
     -----
     The optimizer gets four parameter vectors of its own during the block, which no model uses. A
     canary is one row more of the gradients per example: 0 in all parameters of the model, and far
-    above the clipping norm in the watcher's. The model's own examples have zeros there, so their
-    norms, the divisor of the sum and the steps that the accountant counts are what they were. Half
-    of the step canaries, and q/2 of the membership canaries, are rows of each batch.
+    above the clipping norm in the watcher's, where examples have zeros: their norms, the divisor of
+    the sum and the steps that are counted are what they were. Half of the step canaries, and q/2 of
+    the membership canaries, are rows of each batch.
 
     References
     ----------
@@ -117,10 +115,7 @@ class DPSGDWatch:
 
     def __enter__(self) -> Self:
         if self._watched is not None or self._observed is not None:
-            message = (
-                "this watch has been used: coins are tossed for one training run; call "
-                "watch_dp_sgd again for another"
-            )
+            message = "this watch has been used: call watch_dp_sgd again for another run"
             raise IncompatibleOptionsError(message)
         from leakbound.integrations.opacus import WatchedOptimizer
 
@@ -150,18 +145,12 @@ class DPSGDWatch:
         Parameters
         ----------
         accounted : Accounted or tuple of float, optional
-            What an accountant says of the run: (ε, δ), or more, as
-            `leakbound.integrations.accounted_by` reads it from an opacus PrivacyEngine.
+            What an accountant says of the run: (ε, δ), or what `accounted_by` returns.
         claim : PureDP, ApproxDP or a family of trade-off functions, optional
-            The guarantees that membership is audited under. If None, `SubsampledGaussianDP` at
-            the rate and number of steps declared; `ApproxDP` if the noise varied.
+            What membership is audited under; by default `SubsampledGaussianDP` at the rate and
+            number of steps declared, or `ApproxDP` if the noise varied.
         confidence : float
             Of each audit by itself, and of the verdict, in (0, 1).
-
-        Returns
-        -------
-        DPSGDAudit
-            What is proved of membership, steps and sampling, beside the accountant.
         """
         observed = self.observed
         assert self._watched is not None
@@ -177,10 +166,7 @@ class DPSGDWatch:
         """What was seen: coins, scores and sizes of batches; once the block has been left."""
         if self._observed is None:
             state = "entered" if self._watched is None else "left"
-            message = (
-                f"the block of this watch has not been {state}: train inside `with watch_dp_sgd"
-                "(…) as watch:`, and audit after it"
-            )
+            message = f"the block of this watch has not been {state}: audit after training in it"
             raise IncompatibleOptionsError(message)
         return self._observed
 

@@ -71,10 +71,7 @@ class Parts:
     def check(self) -> None:
         """Check that no part is too small."""
         if min(self.train, self.validation, self.test) < LEAST:
-            message = (
-                f"every part needs at least {LEAST} pairs, got {self}; pass more members and "
-                "non-members, or other shares"
-            )
+            message = f"every part needs at least {LEAST} pairs, got {self}: pass more members"
             raise IncompatibleOptionsError(message)
 
 

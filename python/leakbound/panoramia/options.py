@@ -48,11 +48,6 @@ class Options:
         log-odds that an example is real are linear in the baseline's score, with any coefficients
         that the coins do not rule out; tests try to refute it. Not for text, of whose tokens
         sceptics could make nothing.
-
-    Examples
-    --------
-    >>> Options(shares=(0.4, 0.2, 0.1), seeds=(0, 1, 2)).confidence
-    0.95
     """
 
     attack: StackedAttack = field(default_factory=StackedAttack)
@@ -75,10 +70,7 @@ class Options:
             instance(helper, "helper", Helper)
         shares = [real(share, "shares", above=0, below=1) for share in self.shares]
         if len(shares) != 3 or sum(shares) >= 1:
-            message = (
-                "shares must be three, of generator, training and validation, and leave members to "
-                f"audit: their sum must be below 1, got {self.shares}"
-            )
+            message = f"shares must be three that leave members to audit, got {self.shares}"
             raise OptionError(message)
         if self.helper_examples is not None:
             integer(self.helper_examples, "helper_examples", least=20)
@@ -94,9 +86,8 @@ class Options:
         instance(self.cuts, "cuts", CUT_POLICIES)
         if self.conditional and self.attack.modality == "text":
             message = (
-                "conditional bounds need features that a sceptic can bet on, and tokens are none; "
-                "pass features such as embeddings, with the scores of the report's games, to "
-                "Panoramia(features=...)"
+                "conditional bounds need features to bet on, and tokens are none: pass embeddings, "
+                "with scores of the report's games, to audit_panoramia(features=...)"
             )
             raise IncompatibleOptionsError(message)
 

@@ -19,7 +19,7 @@ from leakbound.errors import (
     OptionError,
     OptionTypeError,
 )
-from leakbound.generators import MemberSplit, check_duplicates
+from leakbound.generators import check_duplicates, split_members
 from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.game import LEAST, Game, Parts, Side
 from leakbound.panoramia.losses import fallen, helper_name, losses_of
@@ -64,8 +64,7 @@ def run(
     ----------
     model : nn.Module, classifier or callable, or mapping of str to them
         Trained models, by name if they are several. Only their outputs are used: logits of a torch
-        module, probabilities of a classifier with `predict_proba`, such as those of scikit-learn,
-        or of a function that takes inputs.
+        module, probabilities of a classifier with `predict_proba` or of a function.
     members : pair of array-like, or array-like
         Inputs and labels of examples that all models were trained on.
     generator : Generator
@@ -76,26 +75,19 @@ def run(
         the rows RM;RN and O(1) beside those of PANORAMIA.
     initial : nn.Module, classifier or callable, optional
         A model before training, for O(1): the score is then the drop of the loss.
-    ids : array-like, shape (n,), optional
-        A different number or string for each member; by default 0, 1, …, n - 1.
-    documents : array-like, shape (n,), optional
-        Which document each member is a piece of, where members are pieces of documents: those of
-        one document train the generator together or not at all.
+    ids, documents : array-like, shape (n,), optional
+        A different number or string for each member, by default 0, 1, …, n - 1; and the document it
+        is a piece of: those of one document train the generator together or not at all.
     generator_ids : array-like, optional
         Ids of the members that train the generator, or did; they are not audited. By default drawn
         at random.
     options : Options, optional
         Attack, helpers, shares, seeds, confidence and rows of the table.
     checkpoints : str or os.PathLike, optional
-        A folder, made if need be, in which each phase leaves its outcome. A run that is interrupted
-        goes on from there when it is started again with the same data and options: pass `seeds`.
+        A folder in which each phase leaves its outcome: an interrupted run goes on from there when
+        it is started again with the same data and options, `seeds` among them.
     progress : callable, optional
         Called with what is being done and the share done.
-
-    Returns
-    -------
-    PanoramiaReport
-        One row for each model and audit, with every seed's result.
 
     Notes
     -----
@@ -103,11 +95,6 @@ def run(
     for all `seeds`, drawn by the first; splits, training of baseline and attack and coins are not.
     Coins are tossed when everything that scores is trained, and no part that trains is ever
     audited.
-
-    Examples
-    --------
-    >>> from leakbound.generators import GaussianCopula
-    >>> # report = run(model, (x, y), GaussianCopula(), nonmembers=(x_test, y_test))
     """
     # 1. Whatever can be checked before hours of work.
     options = Options() if options is None else options
@@ -195,10 +182,8 @@ class _Study:
         for pairs in (self.audited.size, len(self.held_out or self.members)):
             self.parts.within(pairs).check()
         if self.helped_by("members") and self.teaching.size < LEAST:
-            message = (
-                f"a helper trained on members of the generator needs at least {LEAST} of them, got "
-                f"{self.teaching.size}"
-            )
+            few = f"needs at least {LEAST} of them, got {self.teaching.size}"
+            message = f"a helper trained on members of the generator {few}"
             raise IncompatibleOptionsError(message)
         epochs = sum(helper.epochs for helper in options.helpers)
         games = (1 if others is None else 2) * (1 + len(self.models)) + len(options.saturation)
@@ -364,10 +349,7 @@ def _teaching(
 ) -> IntArray:
     """Return the rows of the members that train the generator."""
     if not (hasattr(generator, "fit") or hasattr(generator, "sample")):
-        message = (
-            f"generator must have a method fit or sample, got {generator!r}; see "
-            "leakbound.generators"
-        )
+        message = f"generator must have a method fit or sample, got {generator!r}"
         raise OptionTypeError(message)
     labels = np.arange(members) if ids is None else vector(ids, "ids", kinds="biufSU")
     check_length(labels, members, "ids")
@@ -380,19 +362,11 @@ def _teaching(
             raise OptionError(message)
         return np.flatnonzero(np.isin(labels, chosen))
     if not hasattr(generator, "fit"):
-        message = (
-            "the generator is fitted already: pass generator_ids, the ids of the members that it "
-            "was fitted to, so that they are not audited"
-        )
+        message = "the generator is fitted already: pass generator_ids, ids of what it learnt from"
         raise IncompatibleOptionsError(message)
-    split = MemberSplit.create(
-        members,
-        shares={"generator": options.shares[0], "audit": 1 - options.shares[0]},
-        ids=labels,
-        documents=documents,
-        seed=options.seeds[0],
-    )
-    return split.positions("generator")
+    shares = {"generator": options.shares[0], "audit": 1 - options.shares[0]}
+    seed = options.seeds[0]
+    return split_members(members, shares=shares, documents=documents, seed=seed)["generator"]
 
 
 def _words(value: object) -> str:

@@ -38,16 +38,12 @@ class GameScores:
 
     Parameters
     ----------
-    seed : int
-        Seed of splits, training and coins.
-    nonmembers : {"generated", "real"}
-        Whom the members were compared with.
+    seed, nonmembers : int, and "generated" or "real"
+        Seed of splits, training and coins, and whom the members were compared with.
     member : ndarray of bool, shape (m,)
         The coins: True where the member of a pair is shown. Read-only, as are all scores.
-    baseline : ndarray of float64, shape (m,)
-        The baseline's scores.
-    attacks : dict of str to ndarray of float64, shape (m,)
-        Scores of the attack on each target.
+    baseline, attacks : ndarray of float64, shape (m,), and dict of str to such
+        Scores of the baseline, and of the attack on each target.
     losses : dict of str to ndarray of float64, shape (m,)
         For real non-members the scores of O(1): how far the loss fell in training, or how small it
         is; else empty.
@@ -98,9 +94,7 @@ class GameScores:
         Options are those of `leakbound.audit` and `Coins`; the seed is known here.
         """
         if self.nonmembers != "real":
-            message = (
-                'losses prove nothing against generated non-members: take those of games("real")'
-            )
+            message = 'losses prove nothing against generated non-members: take games("real")'
             raise IncompatibleOptionsError(message)
         scores = _of(self.losses, target)
         given: dict[str, Any] = {"seed": self.seed, "member": self.member}
@@ -160,14 +154,13 @@ def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Shown:
     known, baseline = game["baseline-validation"], game["baseline"]
     coins = np.repeat([True, False], known.size // 2)
     others, table = columns(known), columns(baseline, known)
+    guide = LogisticPropensity(calibration=None).fit(others, coins, seed=seed)
     return Shown(
         learning=Learning(
             features=table,
             seen=np.column_stack([table, features]),
             reference=(others, coins),
-            guide=LogisticPropensity(calibration=None)
-            .fit(others, coins, seed=seed)
-            .log_odds(table),
+            guide=guide.log_odds(table),
         ),
         model="logistic regression on the baseline's score",
         learnt_from="the validation part and the coins of the test part",

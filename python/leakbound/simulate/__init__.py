@@ -7,7 +7,6 @@ is false if it exceeds that truth, and may be so no more often than its confiden
 
 from leakbound.simulate.games import (
     Game,
-    Reconstruction,
     gaussian,
     mixture,
     null,
@@ -18,7 +17,6 @@ from leakbound.simulate.noisy_sums import NoisySum, noisy_sum
 __all__ = [
     "Game",
     "NoisySum",
-    "Reconstruction",
     "gaussian",
     "mixture",
     "noisy_sum",

@@ -1,23 +1,21 @@
-"""Games of membership and of reconstruction, and the exact privacy of what was played."""
+"""Games of membership, and the exact privacy of what was played."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, overload
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from leakbound._base.checks import MOST_EXAMPLES, integer, real
 from leakbound._base.streams import Purpose, in_pieces, permutation
-from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.errors import OptionError
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.stats import log_normal_cdf
 
 Parameter: TypeAlias = Literal["epsilon", "mu"]
 Profile: TypeAlias = Callable[[float], float]
 """From ε ≥ 0 to the smallest δ with which the mechanism is (ε, δ)-DP; non-increasing."""
 
-_SEEN_AT_ONCE = 1 << 20  # values of canaries drawn at a time, to bound memory
 _LARGEST = 500.0  # beyond this ε all probabilities are 0 or out of reach of an exponent
 _PRECISION = 1e-13  # relative, of ε found by bisection
 _LEAST = math.ulp(0.0)  # a Gaussian's δ is never 0
@@ -29,14 +27,10 @@ class Game:
 
     Parameters
     ----------
-    scores : ndarray of float64, shape (m,)
-        Higher for likelier members.
-    member : ndarray of bool, shape (m,)
-        What independent fair coins said.
-    truth : float
-        The smallest value of `parameter` with which the mechanism keeps its guarantee.
-    parameter : {"epsilon", "mu"}
-        Whether `truth` is the ε of (ε, δ)-DP or the μ of Gaussian DP.
+    scores, member : ndarray of float64 and of bool, shape (m,)
+        Higher for likelier members, and what independent fair coins said.
+    truth, parameter : float, and "epsilon" or "mu"
+        The smallest ε of (ε, δ)-DP, or μ of Gaussian DP, with which the mechanism is private.
     guarantee : str
         The guarantee in words.
     """
@@ -75,48 +69,6 @@ class Game:
         return f"{type(self).__name__}(m={self.member.size}, {self.parameter}={self.truth:g})"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Reconstruction:
-    """One game of reconstruction: which of k equally likely values each canary took.
-
-    Parameters
-    ----------
-    guess : ndarray of int64, shape (m,)
-        The likeliest value of each canary, in [0, k).
-    value : ndarray of int64, shape (m,)
-        The value that it took.
-    scores : ndarray of float64, shape (m,)
-        Log-odds that the guess is right, given what was seen: the confidence in it.
-    k : int
-        Number of values.
-    truth : float
-        μ of Gaussian DP, under a change of one canary's value.
-    guarantee : str
-        The guarantee in words.
-    """
-
-    guess: IntArray
-    value: IntArray
-    scores: FloatArray
-    k: int
-    truth: float
-    guarantee: str
-
-    @property
-    def right(self) -> BoolArray:
-        """Whether each guess is right."""
-        return np.equal(self.guess, self.value)
-
-    def correct(self, guesses: int) -> int:
-        """Count the right ones among so many guesses, made with most confidence."""
-        made = integer(guesses, "guesses", least=1, most=self.scores.size)
-        chosen = np.argpartition(self.scores, self.scores.size - made)[-made:]
-        return int(np.count_nonzero(self.right[chosen]))
-
-    def __repr__(self) -> str:
-        return f"Reconstruction(m={self.scores.size}, k={self.k}, mu={self.truth:g})"
-
-
 def coins(rng: np.random.Generator, examples: int) -> BoolArray:
     """Toss a fair coin for each example."""
     return in_pieces(examples, lambda _, size: rng.random(size) < 0.5, np.bool_)
@@ -149,11 +101,7 @@ def null(m: int, *, seed: int) -> Game:
     )
 
 
-@overload
-def gaussian(m: int, mu: float, *, seed: int, k: Literal[2] = 2) -> Game: ...
-@overload
-def gaussian(m: int, mu: float, *, seed: int, k: int) -> Game | Reconstruction: ...
-def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstruction:
+def gaussian(m: int, mu: float, *, seed: int) -> Game:
     """Play the game against a noisy sum of orthogonal canaries.
 
     Each canary has a coordinate of its own, so its presence is seen through one draw from N(±μ/2,
@@ -161,53 +109,32 @@ def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstructi
 
     Parameters
     ----------
-    m : int
-        Canaries, at least 1 and at most 10^8.
-    mu : float
-        μ, at least 0: the length of a canary over the standard deviation of the noise, 1/σ.
+    m, mu : int and float
+        Canaries, at most 10^8, and μ, at least 0: the length of a canary over the standard
+        deviation of the noise, 1/σ.
     seed : int
         Seed of coins and noise, at least 0.
-    k : int
-        Equally likely values of each canary, at least 2; 2 is membership. Beyond, m times k is at
-        most 10^8.
 
     Returns
     -------
-    Game or Reconstruction
-        A game of membership for k = 2, of reconstruction for k > 2. The mechanism is μ-GDP, and for
-        no smaller μ: under adding or removing a canary for k = 2, under changing its value for
-        k > 2.
+    Game
+        The mechanism is μ-GDP under adding or removing a canary, and for no smaller μ.
 
     Notes
     -----
     This is the game of Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one
-    run" (2025), Algorithm 4, where a canary of k > 2 values is one of k orthogonal unit vectors,
-    √2 apart, in noise of standard deviation √2 σ. The printed algorithm returns one count of right
-    guesses: the precision of the top ⌈r/2⌉ canaries times r, rounded up in each of 100 runs, and
-    the mean of those rounded down. Rounding up adds up to one guess to every count (the product of
-    a precision and r can also land just above a whole number), rounding down takes up to one away,
-    and doubling one half of the guesses doubles the variance. Here nothing is rounded: the game
-    itself is returned, and an audit counts the guesses that it makes.
+    run" (2025), Algorithm 4, for two values of each canary. The printed algorithm returns a rounded
+    count of right guesses; here the game itself is returned, and an audit counts its guesses.
 
     Examples
     --------
     >>> game = gaussian(1000, 1.0, seed=0)
     >>> round(game.epsilon(1e-5), 3)
     4.377
-    >>> gaussian(1000, 1.0, seed=0, k=4)
-    Reconstruction(m=1000, k=4, mu=1)
     """
     rng = Purpose.GAUSSIAN_GAME.rng(integer(seed, "seed", least=0))
     integer(m, "m", least=1, most=MOST_EXAMPLES)
     mu = real(mu, "mu", least=0, below=math.inf)
-    if integer(k, "k", least=2) > 2:
-        if m * k > MOST_EXAMPLES:
-            message = (
-                f"m times k must be at most {MOST_EXAMPLES}, one number for each value of each "
-                f"canary, got m={m} and k={k}: take fewer canaries or values"
-            )
-            raise OptionError(message)
-        return _reconstruction(rng, m, mu, k)
     member = coins(rng, m)
 
     def scores(rows: slice, size: int) -> FloatArray:
@@ -223,33 +150,6 @@ def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstructi
     )
 
 
-def _reconstruction(rng: np.random.Generator, m: int, mu: float, k: int) -> Reconstruction:
-    """See each canary's unit vector, times μ/√2, in unit noise: values are μ apart."""
-    value = rng.integers(k, size=m, dtype=np.int64)
-    shift = mu / math.sqrt(2)
-    guess, scores = np.empty(m, np.int64), np.empty(m)
-    step = max(1, _SEEN_AT_ONCE // k)
-    for start in range(0, m, step):  # Ctrl-C is answered between two parts
-        part = slice(start, min(start + step, m))
-        rows = np.arange(part.stop - start)
-        seen = rng.normal(size=(rows.size, k))
-        seen[rows, value[part]] += shift
-        guessed = seen.argmax(axis=1)
-        best = seen[rows, guessed]
-        against = shift * (seen - best[:, None])
-        against[rows, guessed] = -np.inf
-        guess[part] = guessed
-        scores[part] = -np.logaddexp.reduce(against, axis=1) if mu else best
-    return Reconstruction(
-        guess=guess,
-        value=value,
-        scores=scores,
-        k=k,
-        truth=mu,
-        guarantee=f"{mu:g}-GDP under changing a canary's value, independent canaries",
-    )
-
-
 def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> Game:
     """Play the game against a mechanism that is μ-GDP and whose canaries leak together.
 
@@ -259,15 +159,13 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
 
     Parameters
     ----------
-    m : int
-        Canaries, at least 1 and at most 10^8.
-    mu : float
-        μ, at least 0.
+    m, mu : int and float
+        Canaries, at most 10^8, and μ, at least 0.
     dependence : float
         Correlation of what reliabilities are drawn from, in [0, 1]. At 1 all are equal and all
         scores tied.
     seed : int
-        Seed of coins, reliabilities and reports, at least 0.
+        Of coins, reliabilities and reports, at least 0.
 
     Returns
     -------
@@ -336,11 +234,9 @@ def randomized_response(
     ----------
     m, epsilon : int and float
         Examples, at most 10^8, and ε, at least 0.
-    fraction : float
-        Share of the examples that are reported on, chosen by lot, in (0, 1]; the other scores are
-        noise.
-    delta : float
-        Probability that a report is the plain truth, and seen to be so, in [0, 1).
+    fraction, delta : float
+        Share of the examples that are reported on, chosen by lot, in (0, 1], the other scores being
+        noise; and probability that a report is the plain truth, and seen to be so, in [0, 1).
     seed : int
         Seed of coins, lot and reports, at least 0.
 

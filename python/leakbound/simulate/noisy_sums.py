@@ -33,10 +33,8 @@ class NoisySum(Game):
     features : ndarray of float64, shape (m, f)
         The first coordinates of each example, times √d; only the first differs in distribution
         between members and non-members, but for the common length.
-    holdout_features : ndarray of float64, shape (h, f)
-        Features of other examples of the same two populations, which are not in the sum.
-    holdout_member : ndarray of bool, shape (h,)
-        Which population each of those is from.
+    holdout_features, holdout_member : ndarray, of shapes (h, f) and (h,)
+        Other examples of the same two populations, not in the sum, and which each is from.
     """
 
     log_odds: FloatArray
@@ -154,21 +152,17 @@ def noisy_sum(
 
     Parameters
     ----------
-    m : int
-        Audited examples, at least 2 and at most 10^8.
-    mu : float
-        μ, positive: one over the standard deviation of the noise.
-    shift : float
-        ρ in [0, 1]: the bias of non-members as a share of that of members; 1 is no shift.
-    bias : float
-        γ, at least 0: how far members lean in the common direction.
+    m, mu : int and float
+        Audited examples, at least 2 and at most 10^8, and μ: one over the deviation of the noise.
+    shift, bias : float
+        γ, at least 0, is how far members lean in the common direction; the bias of non-members is
+        ργ, with the shift ρ in [0, 1]; 1 is no shift.
     dimension : int, optional
         d, at least `features` + 2; m if None. The signal drowns in the other members if d is much
         smaller than their number.
-    features : int
-        How many coordinates `features` shows, at least 1.
-    holdout : int
-        Number of examples, half of each population, to fit propensities on; at least 0.
+    features, holdout : int
+        How many coordinates `features` shows, and how many examples, half of each population, there
+        are to fit propensities on.
     seed : int
         Seed of everything, at least 0.
 

@@ -16,27 +16,18 @@ _LISTED = 5  # ids that a message names
 
 # What to do about ties, by signal.
 _CURES = {
-    "cross_entropy": (
-        "the loss of a confident model rounds to 0; use signal='logit_margin', which orders "
-        "examples alike and does not underflow, or, for tokens, run the model in float64 and drop "
-        "duplicate sequences"
-    ),
-    "loss_drop": (
-        "pass as reference the model as it was before training, run both in float32 or float64, "
-        "and drop duplicate examples"
-    ),
-    "gradient_dot": (
-        "pass as reference the model as it was before training or before a step, and drop "
-        "duplicate examples"
-    ),
-    "logit_margin": (
-        "return logits and not probabilities from the model, run it in float32 (model.float(), no "
-        "autocast) and drop duplicate examples"
-    ),
+    "cross_entropy": "the loss of a confident model rounds to 0: use signal='logit_margin', or for "
+    "tokens run the model in float64 and drop duplicate sequences",
+    "loss_drop": "pass as reference the model as it was before training, run both in float32 or "
+    "float64, and drop duplicates",
+    "gradient_dot": "pass as reference the model as it was before training or before a step, and "
+    "drop duplicates",
+    "logit_margin": "return logits and not probabilities from the model, run it in float32 "
+    "(model.float(), no autocast) and drop duplicates",
 }
 _CURE = (
-    "compute the signal in float32 or float64, from logits and not from probabilities; if its "
-    "values are meant to repeat, return integers"
+    "compute the signal in float32 or float64, from logits; if its values are meant to repeat, "
+    "return integers"
 )
 
 
@@ -50,12 +41,10 @@ def check_logits(output: object, batch: Batch) -> Tensor:
     logits, examples = unwrapped(output), len(batch)
     if _is_floating(logits, 2) and logits.shape[0] == examples and logits.shape[1] >= 2:
         return logits
-    hint = "for other outputs pass signal=function(output, targets) -> tensor of shape (batch,)"
-    if isinstance(logits, Tensor) and logits.ndim == 3:
-        hint = "for a language model pass signal='cross_entropy'"
     message = (
-        f"the model must return logits of shape ({examples}, classes) with at least two classes "
-        f"for a batch of {examples}, got {_described(logits)}; {hint}"
+        f"the model must return logits of shape ({examples}, classes) for a batch of {examples}, "
+        f"got {_described(logits)}; for a language model pass signal='cross_entropy', for other "
+        "outputs signal=function(output, targets) -> tensor of shape (batch,)"
     )
     raise ShapeError(message)
 
@@ -63,10 +52,8 @@ def check_logits(output: object, batch: Batch) -> Tensor:
 def check_token_logits(output: object, labels: Tensor) -> Tensor:
     """Check that a model's output is one row of vocabulary logits for each token."""
     if labels.ndim != 2 or labels.is_floating_point() or labels.is_complex():
-        message = (
-            "labels must be one integer for each token, in a table of shape (batch, length), got "
-            f"{_described(labels)}"
-        )
+        shape = "in a table of shape (batch, length)"
+        message = f"labels must be one integer for each token, {shape}, got {_described(labels)}"
         raise TargetError(message)
     logits = unwrapped(output)
     if _is_floating(logits, 3) and logits.shape[:2] == labels.shape:
@@ -87,16 +74,12 @@ def check_token_labels(following: Tensor, vocabulary: int, batch: Batch) -> None
         row, column = strange.nonzero()[0].tolist()
         message = (
             f"label {int(following[row, column])} at {_named([row], batch)} is outside 0 … "
-            f"{vocabulary - 1}, the vocabulary of the model's outputs; a token that must not count "
-            "has label -100"
+            f"{vocabulary - 1}, the vocabulary; a token that must not count has label -100"
         )
         raise TargetError(message)
     empty = (~counted.any(1)).nonzero()[:, 0].tolist()
     if empty:
-        message = (
-            f"{_named(empty, batch)}: no token counts, so that there is no loss; the first token "
-            "of a sequence is predicted from nothing, and -100 and padding are left out"
-        )
+        message = f"{_named(empty, batch)}: no token counts but padding, -100 and the first"
         raise TargetError(message)
 
 
@@ -106,8 +89,7 @@ def check_binary(output: object, batch: Batch) -> Tensor:
     if not _is_floating(logits, 1, 2) or logits.shape != targets.shape or not logits.numel():
         message = (
             f"the model must return one logit for each label, of shape {tuple(targets.shape)} as "
-            f"the targets, got {_described(logits)}; the shape is (batch, labels), or (batch,) for "
-            "a single label"
+            f"the targets, got {_described(logits)}"
         )
         raise ShapeError(message)
     strange = ~((targets == 0) | (targets == 1))
@@ -126,8 +108,7 @@ def check_targets(logits: Tensor, batch: Batch) -> None:
     if targets.shape != (examples,) or targets.is_floating_point() or targets.is_complex():
         message = (
             f"targets must be one integer class label for each example, got {_described(targets)} "
-            f"for a batch of {examples}; use argmax(1) of one-hot labels, squeeze(1) of a column, "
-            "or a callable signal"
+            f"for a batch of {examples}"
         )
         raise TargetError(message)
     labels = targets.to(torch.int64)
@@ -136,7 +117,7 @@ def check_targets(logits: Tensor, batch: Batch) -> None:
         row = int(strange.nonzero()[0, 0])
         message = (
             f"target {int(labels[row])} at {_named([row], batch)} is outside 0 … {classes - 1}, "
-            f"the {classes} classes of the model's outputs; drop the example or relabel it"
+            "the classes of the model's outputs"
         )
         raise TargetError(message)
 
@@ -157,9 +138,8 @@ def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
     rows = np.flatnonzero(np.isnan(values))
     if rows.size:
         message = (
-            f"{name} is NaN for {rows.size} of {values.size} examples, {_listed(ids[rows])}: the "
-            "model's outputs there are NaN or infinite; look for a diverged model, an overflow in "
-            "half precision (use model.float()) or bad inputs"
+            f"{name} is NaN for {rows.size} of {values.size} examples, {_listed(ids[rows])}: look "
+            "for a diverged model, an overflow in half precision (model.float()) or bad inputs"
         )
         raise NaNScoresError(message)
 

@@ -99,8 +99,8 @@ def read(data: Any, *, batch_size: int) -> Batches:
         batches = _from_loader(DataLoader(cast("Dataset[Any]", data), batch_size))
     else:
         message = (
-            "data must be a Dataset of pairs (x, y), a DataLoader, a pair of tensors or arrays, or "
-            f"a mapping with input_ids, got {_name(data)}"
+            "data must be a Dataset of pairs (x, y), a DataLoader, a pair of arrays, or a mapping "
+            f"with input_ids, got {_name(data)}"
         )
         raise OptionTypeError(message)
     if batches.examples == 0:
@@ -118,11 +118,8 @@ def _parts(item: Any) -> tuple[Tensor, dict[str, Tensor], Tensor]:
             labels = _next_tokens(inputs, named.get("attention_mask"))
         return inputs, named, labels
     if not isinstance(item, tuple | list) or len(item) != 2:
-        message = (
-            "data must yield pairs (inputs, targets), or mappings with input_ids, got "
-            + (f"{len(item)} parts" if isinstance(item, tuple | list) else _name(item))
-            + "; wrap the dataset so that each item is (x, y)"
-        )
+        parts = f"{len(item)} parts" if isinstance(item, tuple | list) else _name(item)
+        message = f"data must yield pairs (x, y), or mappings with input_ids, got {parts}"
         raise OptionTypeError(message)
     return _as_tensor(item[0], "inputs"), {}, _as_tensor(item[1], "targets")
 
@@ -135,8 +132,7 @@ def _next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
     if attention_mask.shape != labels.shape:
         message = (
             f"attention_mask has shape {tuple(attention_mask.shape)} and input_ids "
-            f"{tuple(labels.shape)}, so that it does not say which tokens are padding; pass labels "
-            "with -100 there"
+            f"{tuple(labels.shape)}; pass labels with -100 at padding"
         )
         raise ShapeError(message)
     real = attention_mask.bool()
@@ -148,10 +144,7 @@ def _next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
 def _as_tensor(part: object, name: str) -> Tensor:
     """Return a part of a batch as a tensor with one row for each example."""
     if not isinstance(part, Tensor | np.ndarray):
-        message = (
-            f"{name} of a batch must be a tensor, got {_name(part)}; let the dataset return "
-            "tensors, arrays or numbers, and wrap models that take several inputs"
-        )
+        message = f"{name} of a batch must be a tensor, got {_name(part)}"
         raise OptionTypeError(message)
     tensor = part if isinstance(part, Tensor) else torch.tensor(part)
     if tensor.ndim == 0:
@@ -170,10 +163,7 @@ def _is_tokens(data: object) -> bool:
 def _from_loader(loader: DataLoader[Any]) -> Batches:
     disorder = _disorder(loader)
     if disorder:
-        message = (
-            f"the loader {disorder}, so its scores would not belong to the ids in order; pass "
-            "DataLoader(dataset, shuffle=False) or the dataset itself"
-        )
+        message = f"the loader {disorder}: pass DataLoader(dataset, shuffle=False), or the dataset"
         raise VisitOrderError(message)
     if isinstance(loader.dataset, IterableDataset):
         return Batches(loader, None, None)
@@ -221,10 +211,7 @@ def _from_columns(columns: Mapping[str, Any], batch_size: int) -> Batches:
     examples = len(arrays[first])
     for name in others:
         if len(arrays[name]) != examples:
-            message = (
-                f"data has {examples} {first} and {len(arrays[name])} {name}; there must be one "
-                "of each for each example"
-            )
+            message = f"data has {examples} {first} and {len(arrays[name])} {name}"
             raise LengthMismatchError(message)
     for array in arrays.values():
         if not isinstance(array, Tensor) and array.dtype.kind not in "biuf":

@@ -14,17 +14,14 @@ from leakbound.errors import IncompatibleOptionsError, OptionError
 def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.device]:
     """Put `model` on a device and into evaluation mode, without gradients; undo all of it after.
 
-    Every submodule gets its own mode back (a frozen batch normalisation stays frozen), parameters
-    and buffers return to the device they were on, and the state of torch's generator on the CPU,
-    which loaders draw from, is what it was: a training run goes on as if nothing had happened.
-
-    Gradients are switched off by `torch.no_grad` and not by inference mode: what a model caches
-    during scoring then stays usable in later training.
+    Every submodule gets its own mode back, parameters and buffers their device, and torch's
+    generator on the CPU its state: a training run goes on as if nothing had happened.
     """
     homes = list({tensor.device: None for tensor in chain(model.parameters(), model.buffers())})
     target = _choose(device, homes)
     moved = len(homes) == 1 and homes != [target]
     modes = [(module, module.training) for module in model.modules()]
+    # Not inference mode: what a model caches here stays usable in later training.
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         try:
             model.eval()
@@ -82,9 +79,6 @@ def _choose(device: str | torch.device, homes: list[torch.device]) -> torch.devi
         message = f"device {device!r} cannot be used: {reason}; leave device='auto' or name another"
         raise OptionError(message) from error
     if len(homes) > 1:
-        message = (
-            f"the model is spread over {', '.join(map(str, homes))} and cannot be put on {chosen}; "
-            "leave device='auto' to run it where it is"
-        )
+        message = f"the model is spread over {', '.join(map(str, homes))}: leave device='auto'"
         raise IncompatibleOptionsError(message)
     return chosen

@@ -52,8 +52,8 @@ def score(
 ) -> Scores:
     r"""Score examples by how much `model` acts as if it was trained on them.
 
-    One pass in evaluation mode, without gradients. Afterwards the model is as it was: the mode of
-    every submodule, the device, gradients and torch's random state on the CPU.
+    One pass in evaluation mode. Afterwards the model is as it was: the mode of every submodule, the
+    device, gradients and torch's random state on the CPU.
 
     Parameters
     ----------
@@ -62,17 +62,16 @@ def score(
         (batch, classes) for class labels, (batch, labels) for several labels at once,
         (batch, length, vocabulary) for tokens; for a callable `signal`, to anything.
     data : Dataset, DataLoader, tensors or arrays
-        Pairs (x, y) of an input and its target; or all inputs and all targets, of the same
-        length. A target is a class label, for several labels a row of 0 and 1, for tokens a row of
-        labels, -100 where a token does not count. Position t of a language model's output predicts
-        token t + 1: labels are those of the tokens where they stand, as in transformers.
+        Pairs (x, y) of an input and its target, or all inputs and all targets. A target is a class
+        label, for several labels a row of 0 and 1, for tokens a row of labels where they stand, as
+        in transformers, -100 where a token does not count.
 
         Or tokens under their names: mappings with ``input_ids``, perhaps ``attention_mask``,
         ``labels`` and other arguments of the model; a table of integers is ``input_ids`` alone.
         Without ``labels`` every token counts but padding and the first one after it.
 
-        A loader must keep the order of its dataset and not drop any example. Inputs in float64,
-        NumPy's default, are given the precision of the model.
+        A loader must keep the order of its dataset and not drop any example. Inputs in float64 are
+        given the precision of the model.
     signal : str or callable
         What to measure; higher must mean more likely a member.
 
@@ -85,10 +84,8 @@ def score(
         - "loss_drop": the loss (of class, labels or tokens) under `reference` less that under
           `model`.
         - "gradient_dot": :math:`\langle\nabla\ell(\theta_0),\theta_0-\theta\rangle`, the gradient
-          of the loss under `reference`, with parameters :math:`\theta_0`, times the way from the
-          model's :math:`\theta` back to it: how far training went where the example pulls. For a
-          white-box audit of a training run, add the scores of its steps, each with the model before
-          the step as `reference`.
+          of the loss under `reference`, with parameters :math:`\theta_0`: how far training went
+          where the example pulls. For a white-box audit, add the scores of the steps of training.
         - a function of the model's output and the targets of a batch, both on the model's device,
           that returns a tensor of shape (batch,).
     batch_size : int
@@ -106,13 +103,7 @@ def score(
         before the examples were trained on. Left as it was, too.
     out : str or os.PathLike, optional
         A file, ``.npy``, that scores are written to as they come, and read back from when they
-        are used: memory holds one copy of them at most, while it is sorted to look for ties. It
-        appears, or replaces another of that name, when all of them are written and checked.
-
-    Returns
-    -------
-    Scores
-        Values in float64, ids and the name of the signal, in the order of `data`.
+        are used. It appears, or replaces another, when all of them are written and checked.
 
     Notes
     -----
@@ -181,11 +172,7 @@ def token_losses(
         an object with such ``logits``.
     data : Dataset, DataLoader, tensors or arrays
         As in `score`.
-    batch_size : int
-        Examples in a batch, at least 1; a DataLoader keeps its own.
-    device : str or torch.device
-        As in `score`.
-    progress : bool
+    batch_size, device, progress : optional
         As in `score`.
 
     Returns
@@ -193,16 +180,6 @@ def token_losses(
     ndarray of float32 or float64, shape (m, longest - 1)
         Losses in nats, at least 0, in the precision of the logits but at least float32; NaN where
         a token does not count, or a sequence is over.
-
-    Examples
-    --------
-    >>> import torch
-    >>> _ = torch.manual_seed(0)
-    >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9))
-    >>> tokens = torch.tensor([[1, 2, 3], [4, 5, -100]])
-    >>> losses = token_losses(model, (tokens.clamp(min=0), tokens))
-    >>> losses.shape, bool(losses[1, 1] > 0)
-    ((2, 2), False)
     """
     flag(progress, "progress")
     batches, labels = _read(model, data, batch_size, None)
@@ -225,15 +202,11 @@ def _reference(model: nn.Module, signal: Signal, reference: nn.Module | None) ->
     """Return the model to compare with: itself, for signals that do not compare."""
     if signal not in COMPARING:
         if reference is not None:
-            name = signal_name(signal)
-            message = f"{name} compares with no reference; leave it out, or use signal='loss_drop'"
+            message = f"{signal_name(signal)} compares with no reference; leave it out"
             raise IncompatibleOptionsError(message)
         return model
     if reference is None:
-        message = (
-            f"{signal} compares with the model before training: pass reference=, a copy made then "
-            "(copy.deepcopy(model)) or another model of the same initialisation"
-        )
+        message = f"{signal} compares with the model before training: pass reference=, a copy of it"
         raise IncompatibleOptionsError(message)
     instance(reference, "reference", nn.Module)
     return reference
@@ -265,8 +238,7 @@ def _ready(
     except torch.OutOfMemoryError as error:
         message = (
             "scoring does not fit in the memory of the device: pass "
-            f"batch_size={-(-batch_size // 4)} or less (to the loader, if data is one), or "
-            "device='cpu'"
+            f"batch_size={-(-batch_size // 4)} or less, or device='cpu'"
         )
         raise DeviceMemoryError(message) from error
 

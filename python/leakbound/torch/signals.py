@@ -43,11 +43,9 @@ def signal_name(signal: Signal) -> str:
 
 
 def logit_margin(logits: Tensor, targets: Tensor) -> Tensor:
-    r"""Log-odds of the true class: :math:`z_y-\log\sum_{j\ne y}e^{z_j}`.
+    r"""Log-odds of the true class: :math:`z_y-\log\sum_{j\ne y}e^{z_j}`, in float64.
 
-    Computed in float64 from the logits as they are, without forming a probability, so that it is
-    right to a few units in the last place of the largest logit and never underflows: where the
-    cross-entropy of a confident model rounds to 0, margins stay apart.
+    Right to a few units in the last place of the largest logit; it never underflows.
     """
     exact = float64(logits)
     own = targets.to(exact.device, torch.int64).unsqueeze(1)
@@ -56,11 +54,9 @@ def logit_margin(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    r"""Cross-entropy loss of the class: :math:`\log\sum_je^{z_j}-z_y`, at least 0.
+    r"""Cross-entropy loss of the class: :math:`\log\sum_je^{z_j}-z_y`, as training reports it.
 
-    The loss as torch computes it, in the precision of the logits but at least float32: the number
-    that training reports. It orders examples as the logit margin does until it rounds to 0, in
-    float32 from margins of about 17 on.
+    In the precision of the logits but at least float32, where it is 0 from margins of 17 on.
     """
     precision = torch.promote_types(logits.dtype, torch.float32)
     targets = targets.to(logits.device, torch.int64)
@@ -70,8 +66,7 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     r"""Mean loss of independent labels: :math:`\frac1L\sum_l\log(1+e^{-s_lz_l})`, at least 0.
 
-    Here :math:`s_l` is 1 where the label holds and -1 where it does not. Computed in float64 from
-    the logits, so that it is right to a few units in the last place and does not round to 0.
+    Here :math:`s_l` is 1 where the label holds and -1 where it does not; in float64.
     """
     exact = float64(logits)
     signs = 2 * targets.to(exact.device, exact.dtype) - 1
@@ -158,10 +153,7 @@ def _gradient_dot(model: nn.Module, reference: nn.Module) -> Measure:
     """
     weights, moved = _weights(reference), _weights(model)
     if {name: w.shape for name, w in weights.items()} != {n: w.shape for n, w in moved.items()}:
-        message = (
-            "gradient_dot needs a reference whose parameters have the names and shapes of the "
-            "model's; pass the same model at an earlier moment of its training"
-        )
+        message = "gradient_dot needs a reference with the names and shapes of the model's weights"
         raise IncompatibleOptionsError(message)
     steps = [weight - moved[name] for name, weight in weights.items()]
 
@@ -189,8 +181,7 @@ def _weights(model: nn.Module) -> dict[str, Tensor]:
 def _token_cross_entropy(logits: Tensor, following: Tensor) -> Tensor:
     r"""Loss of each next token: :math:`\log\sum_je^{z_{tj}}-z_{t,y_{t+1}}`, at least 0.
 
-    The loss as torch computes it, in the precision of the logits but at least float32. Logits are
-    never copied as a whole: they are taken a block at a time, which is also faster.
+    In the precision of the logits but at least float32; a block of logits at a time.
     """
     precision = torch.promote_types(logits.dtype, torch.float32)
     rows = max(1, (_CACHED if logits.device.type == "cpu" else _BOUNDED) // logits.shape[-1])

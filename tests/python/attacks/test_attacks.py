@@ -158,9 +158,6 @@ def test_gradient_dot(each_step: bool) -> None:  # noqa: FBT001
     assert found.ids.tolist() == list("abcdefghi")
 
 
-# --- better than the loss -----------------------------------------------------------------------
-
-
 # --- what they return and refuse ----------------------------------------------------------------
 
 ATTACKS: dict[str, Callable[..., Scores]] = {
@@ -230,7 +227,7 @@ BAD: list[tuple[Callable[[], Scores], type[Exception], str]] = [
     (lambda: rmia([-1.0], np.zeros((2, 2, 1))), ShapeError, "a row for each model"),
     (lambda: gradient_dot([1.0], [1.0]), ShapeError, r"\(m, d\) or \(T, m, d\), got shape \(1,\)"),
     (lambda: gradient_dot([1.0, 2.0], [[1.0]]), LengthMismatchError, "the same parameters"),
-    (lambda: gradient_dot([1.0], np.ones((2, 3, 1))), LengthMismatchError, "for 2 steps and 1"),
+    (lambda: gradient_dot([1.0], np.ones((2, 3, 1))), LengthMismatchError, "of the same steps"),
     (lambda: gradient_dot([np.inf], [[1.0]]), OptionError, "steps must be finite"),
     (lambda: gradient_dot([1.0], [[np.nan]]), OptionError, "gradients must be a number"),
 ]

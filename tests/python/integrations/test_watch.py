@@ -421,19 +421,7 @@ def test_coins_come_from_streams_of_their_own() -> None:
     assert not np.array_equal(found[0].design.member(), plan.member)
 
 
-def test_membership_canaries_have_coins_and_not_an_exact_half() -> None:
-    counts = {
-        int(lb.watch_dp_sgd(optimizer_of(network()), **FEW, seed=s)._design.member().sum())
-        for s in range(20)
-    }
-    assert len(counts) > 5
-
-
 # --- refusals -------------------------------------------------------------------------------------
-
-
-class Ghost(DPOptimizerFastGradientClipping):  # type: ignore[misc]
-    pass
 
 
 def adaptive(model: nn.Module) -> DPOptimizer:
@@ -457,7 +445,7 @@ REFUSED: dict[str, tuple[Callable[[nn.Module], Any], type[Exception], str]] = {
         "must be an opacus DPOptimizer",
     ),
     "ghost clipping": (
-        lambda m: Ghost(
+        lambda m: DPOptimizerFastGradientClipping(
             torch.optim.SGD(m.parameters(), lr=0.1),
             noise_multiplier=1.0,
             max_grad_norm=1.0,

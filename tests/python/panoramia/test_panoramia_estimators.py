@@ -12,7 +12,7 @@ from census import Census, features
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.panoramia import Options, run
 from leakbound.panoramia.examples import Examples
-from leakbound.panoramia.models.target import digest_of, margins_of, taught
+from leakbound.panoramia.models.target import fingerprint, margins_of, taught
 
 MEMBERS = 1000
 
@@ -65,5 +65,5 @@ def test_helpers_are_like_the_target_and_random_by_their_seed() -> None:
     lesson = Examples(X[:200], Y[:200])
     one, same, other = (taught(forest, lesson, features, seed) for seed in (0, 0, 1))
     assert (one.n_estimators, one.max_depth) == (3, 2)
-    assert digest_of(one) == digest_of(same) != digest_of(other)
-    assert digest_of(len) != digest_of(len)
+    assert fingerprint(one) == fingerprint(same) != fingerprint(other)
+    assert fingerprint(len) != fingerprint(len)

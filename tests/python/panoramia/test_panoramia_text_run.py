@@ -12,7 +12,7 @@ from transformers import GPT2Config
 import leakbound as lb
 from gpt import GPT
 from leakbound import panoramia, stats
-from leakbound.generators import LanguageModel, MemberSplit, Samples, chunk_texts
+from leakbound.generators import LanguageModel, Samples, chunk_texts, split_members
 from leakbound.panoramia import Helper, Options, PanoramiaReport, StackedAttack
 
 LENGTH = 10
@@ -103,13 +103,9 @@ def test_an_interrupted_run_on_documents_goes_on_where_it_was(tmp_path: Path) ->
     assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == kept
     assert not any("helper" in call or "generator" in call for call in calls)
     assert resumed == run()
-    split = MemberSplit.create(
-        len(CHUNKS),
-        shares={"generator": 0.3, "audit": 0.7},
-        documents=CHUNKS.documents,
-        seed=0,
-    )
-    teaching = split.positions("generator")
+    shares = {"generator": 0.3, "audit": 0.7}
+    split = split_members(len(CHUNKS), shares=shares, documents=CHUNKS.documents, seed=0)
+    teaching = split["generator"]
     assert resumed.sizes["generator"] == teaching.size
     audited = np.setdiff1d(np.arange(len(CHUNKS)), teaching)
     assert not np.intersect1d(CHUNKS.documents[teaching], CHUNKS.documents[audited]).size

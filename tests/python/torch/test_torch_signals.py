@@ -172,44 +172,6 @@ def test_vocabularies_beyond_a_block_of_logits() -> None:
     np.testing.assert_allclose(found, expected.view(3, 3), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("row", "column", "label", "named"),
-    [(8, 3, 11, "label 11 at id 108"), (20, 1, -1, "label -1 at id 120")],
-)
-def test_labels_outside_the_vocabulary(row: int, column: int, label: int, named: str) -> None:
-    labels = tokens()
-    labels[row, column] = label
-    data = tokens(), labels
-    ids = range(100, 100 + EXAMPLES)
-    with pytest.raises(TargetError, match=named + r" is outside 0 … 10, the vocabulary.*-100"):
-        score(Language(), data, signal="cross_entropy", ids=ids, batch_size=7)
-
-
-@pytest.mark.parametrize("function", [score, token_losses])
-def test_sequences_without_a_token_that_counts(function: Any) -> None:
-    labels = tokens()
-    labels[[9, 12], 1:] = -100
-    options = {"signal": "cross_entropy"} if function is score else {}
-    with pytest.raises(TargetError, match="ids 9, 12: no token counts"):
-        function(Language(), (tokens(), labels), **options)
-
-
-@pytest.mark.parametrize(
-    ("data", "error", "message"),
-    [
-        ((tokens(), tokens()[:, :-1]), ShapeError, r"logits of shape \(25, 8, vocabulary\)"),
-        ((tokens(), tokens()[:, 0]), TargetError, r"\(batch, length\), got .* shape \(25,\)"),
-        ((tokens(), tokens().double()), TargetError, "one integer for each token.*float64"),
-        ({"input_ids": tokens(), "labels": tokens()[1:]}, LengthMismatchError, "24 labels"),
-        ({"input_ids": tokens(), "attention_mask": mask()[:, 1:]}, ShapeError, "pass labels"),
-        ({"tokens": tokens()}, OptionTypeError, "a mapping with input_ids, got dict"),
-    ],
-)
-def test_bad_tokens(data: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        score(Language(), data, signal="cross_entropy")
-
-
 # --- several labels -----------------------------------------------------------------------------
 
 
@@ -252,19 +214,6 @@ def test_confident_labels_stay_apart() -> None:
         data = rows, torch.full((50, 1), sign)
         found = score(nn.Identity(), data, signal="binary_cross_entropy")
         np.testing.assert_allclose(found.values, -np.exp(-logits[:, 0].double().numpy()), rtol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("targets", "error", "message"),
-    [
-        (torch.full((30, 5), 2), TargetError, "must be 0 or 1, got 2 at id 0"),
-        (torch.zeros(30, 4), ShapeError, r"of shape \(30, 4\) as the targets, got"),
-    ],
-)
-def test_bad_labels(targets: Tensor, error: type[Exception], message: str) -> None:
-    model, inputs, _ = several()
-    with pytest.raises(error, match=message):
-        score(model, (inputs, targets), signal="binary_cross_entropy")
 
 
 # --- comparisons with an earlier model ----------------------------------------------------------
@@ -360,29 +309,73 @@ def test_both_models_are_left_as_they_were(signal: Any) -> None:
     assert state() == before
 
 
+# --- what is refused ----------------------------------------------------------------------------
+
+
+def with_label(row: int, column: int | slice, label: int) -> tuple[Tensor, Tensor]:
+    labels = tokens()
+    labels[row, column] = label
+    return tokens(), labels
+
+
+NONE_COUNTS = with_label(9, slice(1, None), -100)
+REFUSED: dict[str, list[tuple[Any, type[Exception], str]]] = {
+    "tokens": [
+        ((tokens(), tokens()[:, :-1]), ShapeError, r"logits of shape \(7, 8, vocabulary\)"),
+        ((tokens(), tokens()[:, 0]), TargetError, r"\(batch, length\), got .* shape \(7,\)"),
+        ((tokens(), tokens().double()), TargetError, "one integer for each token.*float64"),
+        ({"input_ids": tokens(), "labels": tokens()[1:]}, LengthMismatchError, "24 labels"),
+        ({"input_ids": tokens(), "attention_mask": mask()[:, 1:]}, ShapeError, "pass labels"),
+        ({"tokens": tokens()}, OptionTypeError, "a mapping with input_ids, got dict"),
+        (with_label(8, 3, 11), TargetError, "label 11 at id 108 is outside 0 … 10"),
+        (with_label(20, 1, -1), TargetError, "label -1 at id 120"),
+        (NONE_COUNTS, TargetError, "id 109: no token counts"),
+    ],
+    "several labels": [
+        (torch.full((30, 5), 2), TargetError, "must be 0 or 1, got 2 at id 0"),
+        (torch.zeros(30, 4), ShapeError, r"of shape \(30, 4\) as the targets, got"),
+    ],
+}
+
+
+@pytest.mark.parametrize(("data", "error", "message"), REFUSED["tokens"])
+def test_bad_tokens(data: Any, error: type[Exception], message: str) -> None:
+    ids = range(100, 100 + EXAMPLES)
+    with pytest.raises(error, match=message):
+        score(Language(), data, signal="cross_entropy", batch_size=7, ids=ids)
+
+
+@pytest.mark.parametrize(("targets", "error", "message"), REFUSED["several labels"])
+def test_bad_labels(targets: Tensor, error: type[Exception], message: str) -> None:
+    model, inputs, _ = several()
+    with pytest.raises(error, match=message):
+        score(model, (inputs, targets), signal="binary_cross_entropy")
+
+
+OTHER = nn.Linear(6, 5, bias=False)
+COMPARED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"signal": "loss_drop"}, IncompatibleOptionsError, "loss_drop compares.*pass reference="),
+    ({"signal": "gradient_dot", "reference": "start"}, OptionTypeError, "one of Module"),
+    ({"signal": "gradient_dot", "reference": OTHER}, IncompatibleOptionsError, "names and shapes"),
+    ({"reference": OTHER}, IncompatibleOptionsError, "compares with no reference; leave it out"),
+    ({"out": "scores.csv"}, OptionError, r"out must end in \.npy"),
+    ({"out": 3}, OptionTypeError, "out must be one of str"),
+    ({"out": "/nowhere/scores.npy"}, FileNotFoundError, "nowhere"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "message"), COMPARED)
+def test_bad_options(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    model, x, y = several()
+    with pytest.raises(error, match=message):
+        score(model, (x, y[:, 0]), **options)
+
+
 @pytest.mark.parametrize("signal", ["loss_drop", "gradient_dot"])
-def test_a_comparison_needs_another_model(signal: Any) -> None:
+def test_a_model_is_not_compared_with_itself(signal: Any) -> None:
     model, data, _ = classifier()
-    with pytest.raises(IncompatibleOptionsError, match=signal + r" compares.*pass reference="):
-        score(model, data, signal=signal)
-    with pytest.raises(OptionTypeError, match="reference must be one of Module"):
-        score(model, data, signal=signal, reference="start")  # type: ignore[arg-type] # what is tested
     with pytest.raises(TiedScoresError, match="pass as reference the model as it was before"):
         score(model, data, signal=signal, reference=model)
-
-
-@pytest.mark.parametrize("signal", ["logit_margin", "cross_entropy", lambda z, y: z[:, 0] - y])
-def test_other_signals_have_nothing_to_compare_with(signal: Any) -> None:
-    model, data, _ = classifier()
-    with pytest.raises(IncompatibleOptionsError, match="compares with no reference; leave it out"):
-        score(model, data, signal=signal, reference=model)
-
-
-@pytest.mark.parametrize("other", [nn.Linear(6, 4), nn.Linear(6, 5, bias=False)])
-def test_gradients_need_the_same_parameters(other: nn.Module) -> None:
-    model, x, y = several()
-    with pytest.raises(IncompatibleOptionsError, match="names and shapes of the model's"):
-        score(model, (x, y), signal="gradient_dot", reference=other)
 
 
 # --- into a file --------------------------------------------------------------------------------
@@ -430,13 +423,3 @@ def test_a_failure_leaves_the_file_as_it_was(reason: str, tmp_path: Path) -> Non
         score(classifier()[0], data, out=file, batch_size=7)
     assert file.read_bytes() == b"what was there before"
     assert [path.name for path in tmp_path.iterdir()] == ["scores.npy"]
-
-
-def test_bad_files(tmp_path: Path) -> None:
-    model, data, _ = classifier()
-    with pytest.raises(OptionError, match=r"out must end in \.npy"):
-        score(model, data, out=tmp_path / "scores.csv")
-    with pytest.raises(OptionTypeError, match="out must be one of str"):
-        score(model, data, out=3)  # type: ignore[arg-type] # what is tested
-    with pytest.raises(FileNotFoundError):
-        score(model, data, out=tmp_path / "nowhere" / "scores.npy")

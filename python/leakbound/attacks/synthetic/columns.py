@@ -43,10 +43,9 @@ _KINDS: dict[ColumnKind, str] = {
 
 @dataclass(frozen=True, eq=False)
 class RawColumn:
-    """One column of one table.
+    """One column of one table: float64, datetime64[us] (of UTC if they had a time zone) or str.
 
-    `values` are float64, datetime64[us] (of UTC where they had a time zone) or str; those that
-    `missing` marks mean nothing. `precision` is that of the numbers as given: float64 or less.
+    Values that `missing` marks mean nothing. `precision` is that of numbers as they were given.
     """
 
     values: NDArray[Any]
@@ -87,17 +86,11 @@ def same_columns(tables: Mapping[str, Mapping[str, RawColumn]]) -> tuple[str, ..
     (first, columns), *others = tables.items()
     for name, other in others:
         lacking, extra = columns.keys() - other.keys(), other.keys() - columns.keys()
-        if lacking or extra:
-            parts = [
-                f"{table} {'have' if table.endswith('s') else 'has'} no column {_listed(missing)}"
-                for table, missing in ((name, lacking), (first, extra))
-                if missing
-            ]
-            message = (
-                f"{first} and {name} differ in columns: {'; '.join(parts)}; give tables of the "
-                "same columns, named alike"
-            )
-            raise FeaturesError(message)
+        for table, missing in ((name, lacking), (first, extra)):
+            if missing:
+                verb = "have" if table.endswith("s") else "has"
+                message = f"{table} {verb} no column {_listed(missing)}: give tables of the same"
+                raise FeaturesError(message)
     return tuple(columns)
 
 
@@ -107,8 +100,8 @@ def pooled(members: RawColumn, nonmembers: RawColumn, name: str) -> RawColumn:
     if len(kinds) > 1:
         message = (
             f"column {name!r} holds {_KINDS[members.kind]} for members and "
-            f"{_KINDS[nonmembers.kind]} for non-members: the way in which a value is written must "
-            "not tell who is a member; read both tables alike"
+            f"{_KINDS[nonmembers.kind]} for non-members: how a value is written must not tell who "
+            "is a member; read both tables alike"
         )
         raise FeaturesError(message)
     column = joined([members, nonmembers])
@@ -218,8 +211,8 @@ def _named(table: Any, name: str) -> dict[str, Any]:
         return {label: array[label] for label in array.dtype.names}
     if array.ndim != 2:
         message = (
-            f"{name} must be a table: a data frame, a mapping from names to columns, or an array "
-            f"with a row for each record, got shape {array.shape}"
+            f"{name} must be a data frame, a mapping from names to columns, or an array with a row "
+            f"for each record, got shape {array.shape}"
         )
         raise ShapeError(message)
     return {str(place): column for place, column in enumerate(array.T)}
@@ -256,10 +249,7 @@ def _coarsest(types: Iterable[Any]) -> np.dtype[Any]:
 def _of_numbers(values: NDArray[np.float64], name: str, precision: np.dtype[Any]) -> RawColumn:
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
-        message = (
-            f"{name} is infinite in {infinite.size:,} rows, the first being row {infinite[0]}; "
-            "leave the value missing, or give a number"
-        )
+        message = f"{name} is infinite in {infinite.size:,} rows, the first being row {infinite[0]}"
         raise FeaturesError(message)
     missing = np.isnan(values)
     column = _settled(np.where(missing, 0.0, values), missing, "number")
@@ -288,9 +278,7 @@ def _of_dates(values: NDArray[Any], missing: BoolArray, name: str) -> RawColumn:
     there = values[~missing].tolist()
     zoned = {getattr(value, "tzinfo", None) is not None for value in there}
     if len(zoned) > 1:
-        message = (
-            f"{name} holds dates with a time zone and dates without: give all of them one, or none"
-        )
+        message = f"{name} holds dates with a time zone and dates without: give all one, or none"
         raise FeaturesError(message)
     filled = np.full(values.size, np.datetime64("NaT", "us"))
     if True in zoned:

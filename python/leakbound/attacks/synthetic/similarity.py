@@ -26,7 +26,7 @@ class Similarity:
     Parameters
     ----------
     copies_of_members, copies_of_nonmembers : float
-        Share of synthetic records that equal a member, or a non-member, in every column.
+        Share of synthetic records that equal one in every column.
     closer_to_members, expected : float
         Share of synthetic records whose nearest record is a member, and the share of members among
         all records, which it is for fresh data.
@@ -63,24 +63,8 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
 
     Parameters
     ----------
-    tables : Tables
-        Records and synthetic table.
-    member : ndarray of bool, shape (N,)
-        Who of the audited records is a member. No attack sees this.
-
-    Returns
-    -------
-    Similarity
-        The metrics.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> records = rng.normal(size=(400, 3))
-    >>> member = np.arange(400) < 200
-    >>> found = similarity(Tables.of(records, records[:100]), member)
-    >>> found.copies_of_members, found.copies_of_nonmembers, found.closer_to_members
-    (1.0, 0.0, 1.0)
+    tables, member : Tables, and ndarray of bool of shape (N,)
+        Records and synthetic table, and which records are members. No attack sees this.
     """
     size = len(tables.points)
     inside = np.bincount(tables.place[member], minlength=size)
@@ -94,9 +78,14 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     made = _some(tables.synthetic, MOST, rng)
     members, others = tables.points[tables.place[member]], tables.points[tables.place[~member]]
     alike = min(len(members), len(others), MOST)
-    distances, ratios = zip(
-        *(_closest(_some(rows, alike, rng), made) for rows in (members, others)), strict=True
-    )
+    distances, ratios = list[float](), list[float]()
+    for rows in (members, others):
+        some = _some(rows, alike, rng)
+        nearest_two = nearest(some, made, min(2, len(some)), what="Distances", shown=False)
+        first, last = nearest_two.distances[:, 0], nearest_two.distances[:, -1]
+        ratio = np.divide(first, last, out=np.ones(len(first)), where=last > 0)
+        distances.append(float(np.median(first)))
+        ratios.append(float(np.median(ratio)))
     return Similarity(
         copies_of_members=float((copy & (inside[nearest_point] > 0)).mean()),
         copies_of_nonmembers=float((copy & (outside[nearest_point] > 0)).mean()),
@@ -115,14 +104,6 @@ def _some(rows: FloatArray, most: int, rng: np.random.Generator) -> FloatArray:
     if len(rows) <= most:
         return rows
     return rows[np.sort(rng.choice(len(rows), most, replace=False))]
-
-
-def _closest(rows: FloatArray, made: FloatArray) -> tuple[float, float]:
-    """Return the median distance to the closest row, and its median share of that to the second."""
-    near = nearest(rows, made, min(2, len(rows)), what="Distances", shown=False).distances
-    second = near[:, -1]
-    ratio = np.divide(near[:, 0], second, out=np.ones(len(near)), where=second > 0)
-    return float(np.median(near[:, 0])), float(np.median(ratio))
 
 
 def _kolmogorov_smirnov(one: FloatArray, other: FloatArray) -> FloatArray:

@@ -60,19 +60,15 @@ class Tables:
 
     Parameters
     ----------
-    points : ndarray, shape (points, dimensions)
+    points, counts : ndarray, of shapes (points, dimensions) and (points,)
         The different records among the audited ones and the reference, in an order of their
-        content.
-    counts : ndarray, shape (points,)
-        How many records each of them stands for.
+        content, and how many records each of them stands for.
     place : ndarray, shape (N,)
         The point of each audited record.
     synthetic : ndarray, shape (S, dimensions)
         The synthetic records.
-    columns : tuple of str
-        Names of the columns.
-    sources : tuple of str
-        The column that each dimension comes from.
+    columns, sources : tuple of str
+        Names of the columns, and the one that each dimension comes from.
     seed : int
         Of whatever attacks draw.
     notes : tuple of str
@@ -129,18 +125,11 @@ class Tables:
             a new one, which the tables record.
         progress : bool
             Whether attacks that last show a bar on standard error.
-
-        Returns
-        -------
-        Tables
-            The tables as points.
         """
-        read = {
-            "the records": read_columns(records, "the records"),
-            "the synthetic table": read_columns(synthetic, "the synthetic table"),
-        }
+        given = {"the records": records, "the synthetic table": synthetic}
         if reference is not None:
-            read["the reference"] = read_columns(reference, "the reference")
+            given["the reference"] = reference
+        read = {name: read_columns(table, name) for name, table in given.items()}
         return cls.of_columns(read, categorical=categorical, seed=seed, progress=progress)
 
     @classmethod
@@ -156,20 +145,18 @@ class Tables:
         flag(progress, "progress")
         names = same_columns(read)
         seed = seed_of(seed)
-        unknown = [name for name in categorical if name not in names]
-        if unknown:
-            message = f"categorical names {unknown[0]!r}, and the columns are {', '.join(names)}"
-            raise OptionError(message)
+        for name in categorical:
+            if name not in names:
+                message = f"categorical names {name!r}, and the columns are {', '.join(names)}"
+                raise OptionError(message)
         sizes = [next(iter(table.values())).missing.size for table in read.values()]
         ends = np.cumsum(sizes).tolist()
         blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
         for place, name in enumerate(names):
             parts = [table[name] for table in read.values()]
-            if name not in categorical:
-                said = {which: numbers_in_words(one[name]) for which, one in read.items()}
-                notes += [
-                    f"column {name!r} of {which} {text}" for which, text in said.items() if text
-                ]
+            for which, table in read.items() if name not in categorical else ():
+                if text := numbers_in_words(table[name]):
+                    notes.append(f"column {name!r} of {which} {text}")
             column = joined(parts)
             if column.kind == "word" and parts[0].kind not in {"word", "empty"}:
                 notes.append(f"column {name!r} is of another kind in other tables: taken as words")
@@ -213,24 +200,15 @@ class Tables:
     @cached_property
     def of_synthetic(self) -> Neighbours:
         """The points nearest to each synthetic record, one more of them than `NEIGHBOURS`."""
-        return nearest(
-            self.points,
-            self.synthetic,
-            min(NEIGHBOURS + 1, len(self.points)),
-            what="Nearest records of synthetic ones",
-            shown=self.progress,
-        )
+        most, what = min(NEIGHBOURS + 1, len(self.points)), "Nearest records of synthetic ones"
+        return nearest(self.points, self.synthetic, most, what=what, shown=self.progress)
 
     @cached_property
     def of_audited(self) -> Neighbours:
         """The synthetic records nearest to each point of `audited`."""
-        return nearest(
-            self.synthetic,
-            self.points[self.audited],
-            min(NEIGHBOURS, len(self.synthetic)),
-            what="Nearest synthetic records",
-            shown=self.progress,
-        )
+        most, queries = min(NEIGHBOURS, len(self.synthetic)), self.points[self.audited]
+        what = "Nearest synthetic records"
+        return nearest(self.synthetic, queries, most, what=what, shown=self.progress)
 
     def at_records(self, values: FloatArray) -> FloatArray:
         """Return the values of points, or of `audited` ones, as values of audited records."""
@@ -275,7 +253,6 @@ def _encode(
     """
     known = ~column.missing
     there = np.unique(column.values[:records][known[:records]])
-    partly = bool(column.missing.any())
     if not there.size:
         return np.empty((0, 0)), "is missing in all records"
     if there.size == 1 and known[:records].all():
@@ -284,7 +261,7 @@ def _encode(
         block, why = _words(column, records, end, rng)
     else:
         block, why = _numbers(column, records)[:, None], ""
-    if partly and not why:
+    if column.missing.any() and not why:
         block = np.column_stack([block, column.missing])
     return block, why
 
@@ -298,8 +275,7 @@ def _numbers(column: RawColumn, records: int) -> FloatArray:
     inside = np.sort(values[:records][~column.missing[:records]])
     low, middle, high = np.quantile(inside, [0.25, 0.5, 0.75])
     spread = (high - low) / NORMAL_IQR or float(inside.std()) or 1.0
-    found: FloatArray = np.where(column.missing, 0.0, np.arcsinh((values - middle) / spread))
-    return found
+    return np.asarray(np.where(column.missing, 0.0, np.arcsinh((values - middle) / spread)))
 
 
 def _words(

@@ -23,31 +23,17 @@ class StackedAttack:
     Parameters
     ----------
     modality : {"tabular", "image", "text"}
-        What the examples are. "tabular": boosted trees on columns, label and signals over a small
-        grid, stacked by a logistic regression with trees on the signals alone. "image": a small
-        convolutional network, a dense one and boosted trees on image and label, stacked with a
-        small network on the signals. "text": a small transformer on tokens, whose hidden vector
-        stands beside what models lose on every token; the part on losses is trained first, then
-        both together, and a logistic regression weighs that, the transformer alone and mean losses.
+        "tabular": boosted trees on columns, label and signals over a small grid, stacked by a
+        logistic regression with trees on the signals alone. "image": a convolutional network, a
+        dense one and boosted trees on image and label, stacked with a network on the signals.
+        "text": a transformer on tokens, trained together with a network on the losses of every
+        token, stacked with the transformer alone and mean losses.
 
     Notes
     -----
     Hyper-parameters and the moment to stop are those that prove most on validation data: the bound
     on c for a baseline, on c + ε for an attack (Kazmi et al. 2024, appendix C). Audit them on
     examples that are in neither part.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakbound.panoramia import Examples, Sample, StackedAttack
-    >>> rng = np.random.default_rng(0)
-    >>> member = np.arange(600) % 2 == 0
-    >>> table = rng.normal(size=(600, 2)) + member[:, None]
-    >>> sample = Sample(Examples(table, None), np.empty((600, 0, 0)), member)
-    >>> attack = StackedAttack().fit(sample, sample, seed=0)
-    >>> scores = attack.score(sample.examples, sample.signals)
-    >>> bool(scores[member].mean() > scores[~member].mean())
-    True
     """
 
     modality: Modality = "tabular"
@@ -67,23 +53,8 @@ class StackedAttack:
     ) -> FittedAttack:
         """Train all candidates, and keep the one that proves most on validation data.
 
-        Parameters
-        ----------
-        train, validation : Sample
-            Examples, what models say of them, and membership.
-        seed : int
-            Seed of all that is random in training.
-        level : float
-            Probability of error of the bound that is maximised, in (0, 1).
-        cuts : CutPolicy, optional
-            Its policy; `KLScan()` if None.
-        prepared : object, optional
-            What `prepare` returned for the same examples and seed.
-
-        Returns
-        -------
-        FittedAttack
-            What scores examples.
+        `level` is the probability of error of the bound that is maximised under `cuts`, and
+        `prepared` what `prepare` returned for the same examples and seed.
         """
         seed = integer(seed, "seed", least=0)
         level = real(level, "level", above=0, below=1)
@@ -97,20 +68,7 @@ class StackedAttack:
         return choose(candidates, validation.member, level=level, cuts=policy)
 
     def prepare(self, train: Sample, validation: Sample, *, seed: int = 0) -> Any:
-        """Train what does not depend on signals, for several attacks on the same examples.
-
-        Parameters
-        ----------
-        train, validation : Sample
-            As for `fit`; signals are not looked at.
-        seed : int
-            As for `fit`.
-
-        Returns
-        -------
-        object
-            To be passed to `fit`.
-        """
+        """Train what sees no signal, and so serves all attacks on the same examples."""
         return self._models.prepare(train, validation, seed)
 
     @property
@@ -129,16 +87,11 @@ class StackedAttack:
 
 def _check(part: Sample, name: str, like: Sample) -> None:
     if not len(part.examples) == len(part.signals) == len(part):
-        message = (
-            f"{name} has {len(part.examples)} examples, signals of {len(part.signals)} and "
-            f"membership of {len(part)}; all three must describe the same examples"
-        )
+        message = f"signals and membership of {name} must describe the same examples"
         raise LengthMismatchError(message)
     if part.signals.shape[1:] != like.signals.shape[1:]:
-        message = (
-            f"{name} has signals of shape {part.signals.shape[1:]} for each example, and the "
-            f"training data {like.signals.shape[1:]}; pass the same models in the same order"
-        )
+        shapes = f"{part.signals.shape[1:]} and {like.signals.shape[1:]}"
+        message = f"{name} and training data have signals of shape {shapes}: pass the same models"
         raise LengthMismatchError(message)
     if not 0 < int(part.member.sum()) < len(part):
         message = f"{name} must hold members and non-members, got {int(part.member.sum())} members"

@@ -65,11 +65,6 @@ class Helper:
     given D_G, what helpers say is a fixed function of the example, a baseline that sees it is still
     a function of the example alone, and P(member | example) ≤ σ(c) and, with an ε-DP target,
     ≤ σ(c + ε) hold as before.
-
-    Examples
-    --------
-    >>> Helper(epochs=10)
-    Helper(trained_on='generated', network=None, epochs=10, batch_size=128, learning_rate=0.002)
     """
 
     trained_on: Trained = "generated"

@@ -1,6 +1,8 @@
 """Small networks of baseline and attack: their training, their answers, and the one on signals."""
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -12,15 +14,11 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.panoramia.examples import Sample
 from leakbound.panoramia.models.stacking import flat_signals
-from leakbound.panoramia.models.target import quietly, train_to_best
 
 HIDDEN = 64
 DECAY = 1e-3
-SCORED = 1024
-"""Examples scored at a time."""
-LEARNING_RATE = 0.01
-STEPS = 200
-"""Steps on all signals at once."""
+SCORED = 1024  # examples scored at a time, to bound memory
+LEARNING_RATE, STEPS = 0.01, 200  # of the network on signals; each step sees all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +67,13 @@ class Signals:
         return [] if self.network is None else [answers(self.network, [self.inputs(signals)])]
 
 
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep torch's random state on the CPU for whoever comes after."""
+    with torch.random.fork_rng(devices=[]):
+        yield
+
+
 def targets_of(sample: Sample) -> Tensor:
     """Return membership as a network learns it."""
     return torch.tensor(sample.member, dtype=torch.float32)
@@ -79,6 +84,19 @@ def optimizer_of(
 ) -> torch.optim.Optimizer:
     """Return the optimizer of a network: AdamW."""
     return torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=decay)
+
+
+def train_to_best(
+    network: nn.Module, rounds: int, train: Callable[[int], object], loss: Callable[[], float]
+) -> None:
+    """Train a network round by round, and leave it as it was where its loss was smallest."""
+    best, least = copy.deepcopy(network.state_dict()), float("inf")
+    for number in range(1, rounds + 1):
+        train(number)
+        now = loss()
+        if now < least:
+            best, least = copy.deepcopy(network.state_dict()), now
+    network.load_state_dict(best)
 
 
 def one_epoch(

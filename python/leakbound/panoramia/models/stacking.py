@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,10 +23,8 @@ GRID = (
     {"learning_rate": 0.05, "max_leaf_nodes": 15},
     {"learning_rate": 0.1, "max_leaf_nodes": 31},
 )
-STAGES = (20, 40, 80, 150)
-"""Numbers of trees that compete: where boosting might stop."""
-FEW = 40
-"""Trees on signals alone, which are few."""
+STAGES = (20, 40, 80, 150)  # numbers of trees that compete: where boosting might stop
+FEW = 40  # trees on signals alone, which are few
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,26 +47,6 @@ class FittedAttack:
     score: Score
 
 
-@dataclass(frozen=True, eq=False)
-class Stack:
-    """A logistic regression on the log-odds that several models give."""
-
-    model: Any
-
-    @classmethod
-    def fit(cls, parts: FloatArray, member: BoolArray) -> Self:
-        """Fit the weights."""
-        with needs("ml", "an attack"):
-            from sklearn.linear_model import LogisticRegression
-            from sklearn.pipeline import make_pipeline
-            from sklearn.preprocessing import StandardScaler
-        return cls(make_pipeline(StandardScaler(), LogisticRegression()).fit(parts, member))
-
-    def logits(self, parts: FloatArray) -> FloatArray:
-        """Return the log-odds of membership."""
-        return np.asarray(self.model.decision_function(parts), dtype=np.float64)
-
-
 def choose(
     candidates: Iterable[FittedAttack], member: BoolArray, *, level: float, cuts: CutPolicy
 ) -> FittedAttack:
@@ -84,6 +63,40 @@ def choose(
     return max(candidates, key=merit)
 
 
+def stacked(parts: FloatArray, member: BoolArray) -> Any:
+    """Fit a logistic regression on the log-odds that several models give."""
+    with needs("ml", "an attack"):
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(parts, member)
+
+
+def log_odds(weights: Any, parts: FloatArray) -> FloatArray:
+    """Return what a stack makes of its parts."""
+    return np.asarray(weights.decision_function(parts), dtype=np.float64)
+
+
+def grow(table: FloatArray, train: Sample, options: dict[str, Any], seed: int) -> Any:
+    """Boost trees, as many as ever compete."""
+    with needs("ml", "an attack"):
+        from sklearn.ensemble import HistGradientBoostingClassifier
+    trees = HistGradientBoostingClassifier(
+        max_iter=max(STAGES),
+        l2_regularization=1.0,
+        early_stopping=False,
+        random_state=Purpose.TREES.derived(seed, bits=32),
+        **options,
+    )
+    return trees.fit(table, train.member)
+
+
+def after(trees: Any, table: FloatArray, stage: int) -> FloatArray:
+    """Return the log-odds after the first few of the trees."""
+    stages = trees.staged_decision_function(table)
+    return np.asarray(next(islice(stages, stage - 1, None)), dtype=np.float64).ravel()
+
+
 def prepare(*_: object) -> None:
     """Prepare nothing: all trees see signals."""
 
@@ -93,86 +106,38 @@ def candidates(
 ) -> Iterator[FittedAttack]:
     """Boost trees with each setting of a small grid, and offer them at several sizes."""
     signals = flat_signals(validation.signals)
-    alone = Trees.grow(flat_signals(train.signals), train, GRID[0], seed) if signals.size else None
+    alone = grow(flat_signals(train.signals), train, GRID[0], seed) if signals.size else None
     for options in GRID:
-        trees = Trees.grow(columns(train.examples, train.signals), train, options, seed)
-        staged = trees.staged(columns(validation.examples, validation.signals))
-        for stage, logits in staged.items():
-            attack = _Attack.fitted(trees, stage, alone, logits, validation)
-            yield FittedAttack(
-                {**options, "trees": stage},
-                attack.stacked(logits, validation.signals),
-                attack.score,
-            )
+        trees = grow(columns(train.examples, train.signals), train, options, seed)
+        table = columns(validation.examples, validation.signals)
+        for stage, logits in enumerate(trees.staged_decision_function(table), start=1):
+            if stage in STAGES:
+                parts = _parts(logits.ravel(), alone, validation.signals)
+                weights = stacked(parts, validation.member)
+                score = partial(_score, trees, stage, alone, weights)
+                yield FittedAttack({**options, "trees": stage}, log_odds(weights, parts), score)
 
 
-@dataclass(frozen=True, eq=False)
-class Trees:
-    """Boosted trees, all of them or the first few."""
-
-    model: Any
-
-    @classmethod
-    def grow(cls, table: FloatArray, train: Sample, options: dict[str, Any], seed: int) -> Self:
-        """Grow them."""
-        with needs("ml", "an attack"):
-            from sklearn.ensemble import HistGradientBoostingClassifier
-        model = HistGradientBoostingClassifier(
-            max_iter=max(STAGES),
-            l2_regularization=1.0,
-            early_stopping=False,
-            random_state=Purpose.TREES.derived(seed, bits=32),
-            **options,
-        )
-        return cls(model.fit(table, train.member))
-
-    def staged(self, table: FloatArray) -> dict[int, FloatArray]:
-        """Return the log-odds after each number of trees that competes."""
-        stages = enumerate(self.model.staged_decision_function(table), start=1)
-        return {stage: logits.ravel() for stage, logits in stages if stage in STAGES}
-
-    def logits(self, table: FloatArray, stage: int) -> FloatArray:
-        """Return the log-odds after some of the trees."""
-        stages = self.model.staged_decision_function(table)
-        return np.asarray(next(islice(stages, stage - 1, None)), dtype=np.float64).ravel()
+def _score(
+    trees: Any, stage: int, alone: Any, weights: Any, examples: Examples, signals: FloatArray
+) -> FloatArray:
+    logits = after(trees, columns(examples, signals), stage)
+    return log_odds(weights, _parts(logits, alone, signals))
 
 
-@dataclass(frozen=True, eq=False)
-class _Attack:
-    """Trees on everything, trees on signals alone if there are any, and their weights."""
-
-    trees: Trees
-    stage: int
-    alone: Trees | None
-    weights: Stack
-
-    @classmethod
-    def fitted(
-        cls, trees: Trees, stage: int, alone: Trees | None, logits: FloatArray, sample: Sample
-    ) -> Self:
-        parts = _parts(logits, alone, sample.signals)
-        return cls(trees, stage, alone, Stack.fit(parts, sample.member))
-
-    def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
-        logits = self.trees.logits(columns(examples, signals), self.stage)
-        return self.stacked(logits, signals)
-
-    def stacked(self, logits: FloatArray, signals: FloatArray) -> FloatArray:
-        return self.weights.logits(_parts(logits, self.alone, signals))
-
-
-def _parts(logits: FloatArray, alone: Trees | None, signals: FloatArray) -> FloatArray:
+def _parts(logits: FloatArray, alone: Any, signals: FloatArray) -> FloatArray:
+    """Put what trees on signals alone say beside what those on everything do, if there are any."""
     if alone is None:
         return logits[:, None]
-    return np.column_stack([logits, alone.logits(flat_signals(signals), FEW)])
+    return np.column_stack([logits, after(alone, flat_signals(signals), FEW)])
 
 
 def columns(examples: Examples, signals: FloatArray | None = None) -> FloatArray:
     """Return the rows of the table, with the label and the signals beside them."""
-    table = examples.x.reshape(len(examples), -1)
-    parts = [table] if examples.y is None else [table, examples.y]
-    said = [] if signals is None else [flat_signals(signals)]
-    return np.column_stack([*parts, *said]).astype(np.float64)
+    parts = [examples.x.reshape(len(examples), -1)]
+    parts += [] if examples.y is None else [examples.y[:, None]]
+    parts += [] if signals is None else [flat_signals(signals)]
+    return np.column_stack(parts).astype(np.float64)
 
 
 def flat_signals(signals: FloatArray) -> FloatArray:

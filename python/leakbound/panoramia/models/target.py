@@ -4,8 +4,7 @@ import copy
 import hashlib
 import pickle
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from leakbound.attacks import score
 from leakbound.errors import IncompatibleOptionsError, NaNScoresError
 from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.models.helper import Helper, Inputs, Target
+from leakbound.panoramia.models.networks import quietly, train_to_best
 from leakbound.torch import token_losses
 from leakbound.torch.checks import unwrapped
 from leakbound.torch.data import read
@@ -28,10 +28,8 @@ from leakbound.torch.signals import measure
 
 Progress: TypeAlias = Callable[[str], None]
 BATCH = 512
-HELD_OUT = 10
-"""One example in so many shows when the helper stops to learn."""
-SURE = 37.0
-"""Log-odds beyond those that a probability in double precision can have, short of 0 and 1."""
+HELD_OUT = 10  # one example in so many shows when the helper stops to learn
+SURE = 37.0  # log-odds beyond those of a probability in double precision, short of 0 and 1
 
 
 def signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
@@ -45,10 +43,7 @@ def signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatAr
         values = _margins(model, x, examples.y)[:, None]
     bad = np.flatnonzero(np.isnan(values).any(axis=1))
     if bad.size:
-        message = (
-            f"the model says NaN of {bad.size} of {len(values)} examples, the first in row "
-            f"{bad[0]}; its training may have diverged"
-        )
+        message = f"the model says NaN of {bad.size} examples, the first in row {bad[0]}"
         raise NaNScoresError(message)
     return values
 
@@ -80,23 +75,14 @@ def train(
 
         def one_epoch(epoch: int) -> None:
             progress(f"training the helper, epoch {epoch} of {helper.epochs}")
-            _one_epoch(model, optimizer, loader)
+            model.train()
+            for x, y in loader:
+                optimizer.zero_grad()
+                torch.autograd.backward(_loss(model, x, y))
+                optimizer.step()
 
         train_to_best(model, helper.epochs, one_epoch, lambda: _mean_loss(model, held_out))
     return model
-
-
-def train_to_best(
-    network: nn.Module, rounds: int, train: Callable[[int], object], loss: Callable[[], float]
-) -> None:
-    """Train a network round by round, and leave it as it was where its loss was smallest."""
-    best, least = copy.deepcopy(network.state_dict()), float("inf")
-    for number in range(1, rounds + 1):
-        train(number)
-        found = loss()
-        if found < least:
-            best, least = copy.deepcopy(network.state_dict()), found
-    network.load_state_dict(best)
 
 
 def pairs(examples: Examples, inputs: Inputs | None) -> TensorDataset:
@@ -106,17 +92,12 @@ def pairs(examples: Examples, inputs: Inputs | None) -> TensorDataset:
     return TensorDataset(x, x if examples.y is None else torch.tensor(examples.y))
 
 
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Keep torch's random state on the CPU for whoever comes after."""
-    with torch.random.fork_rng(devices=[]):
-        yield
-
-
 def fingerprint(model: Target) -> str:
     """Return a digest of a model's parameters and buffers."""
     if not isinstance(model, nn.Module):
-        return digest_of(model)
+        # The state of a function is known to nobody: it is never the same.
+        known = hasattr(model, "get_params")
+        return hashlib.sha256(pickle.dumps(model)).hexdigest() if known else secrets.token_hex(32)
     total = hashlib.sha256()
     for name, tensor in model.state_dict().items():
         content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
@@ -148,21 +129,10 @@ def _blank(target: Target) -> nn.Module:
     if stale:
         message = (
             f"the target's {stale[0]} cannot be initialised anew, and the helper must not start "
-            "from the target's weights; pass Helper(network=...), a function that returns a new "
-            "network"
+            "from it: pass Helper(network=...)"
         )
         raise IncompatibleOptionsError(message)
     return model.requires_grad_()
-
-
-def _one_epoch(
-    model: nn.Module, optimizer: torch.optim.Optimizer, loader: DataLoader[tuple[Tensor, ...]]
-) -> None:
-    model.train()
-    for x, y in loader:
-        optimizer.zero_grad()
-        torch.autograd.backward(_loss(model, x, y))
-        optimizer.step()
 
 
 def _mean_loss(model: nn.Module, data: TensorDataset) -> float:
@@ -203,8 +173,7 @@ def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> A
     if not hasattr(target, "get_params"):
         message = (
             f"the target, {type(target).__name__}, is a function, which cannot be trained anew: "
-            "pass helper=Helper(network=...), a function that returns a torch network, or "
-            "helper=None"
+            "pass Helper(network=...), or helper=None"
         )
         raise IncompatibleOptionsError(message)
     from sklearn.base import clone
@@ -213,10 +182,3 @@ def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> A
     drawn = [name for name in helper.get_params() if name.split("__")[-1] == "random_state"]
     helper.set_params(**dict.fromkeys(drawn, Purpose.HELPER_ESTIMATOR.derived(seed, bits=32)))
     return helper.fit(lesson.x if inputs is None else inputs(lesson.x), lesson.y)
-
-
-def digest_of(model: Any) -> str:
-    """Return a digest of an estimator; of a function, whose state nobody knows, a new one."""
-    if not hasattr(model, "get_params"):
-        return secrets.token_hex(32)
-    return hashlib.sha256(pickle.dumps(model)).hexdigest()

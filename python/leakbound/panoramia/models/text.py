@@ -1,8 +1,9 @@
 """Texts: a small transformer whose hidden vector stands beside the losses of every token."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -22,24 +23,20 @@ from leakbound.panoramia.models.networks import (
     loss_of,
     one_epoch,
     optimizer_of,
+    quietly,
     targets_of,
+    train_to_best,
 )
-from leakbound.panoramia.models.stacking import FittedAttack, Stack
-from leakbound.panoramia.models.target import quietly, train_to_best
+from leakbound.panoramia.models.stacking import FittedAttack, log_odds, stacked
 
-WIDTH = 64
-HEADS = 4
-NEIGHBOURS = 5
-"""Tokens that are read together before attention: what a word looks like."""
+WIDTH, HEADS = 64, 4
+NEIGHBOURS = 5  # tokens that are read together before attention: what a word looks like
 DROPOUT = 0.1
-SPREAD = 0.3
-"""Standard deviation of the vectors of tokens before training."""
+SPREAD = 0.3  # standard deviation of the vectors of tokens before training
 BATCH = 64
 LEARNING_RATE = 2e-3
-EPOCHS = 10
-"""Most passes of the transformer alone."""
-TOGETHER = (0, 1, 2)
-"""Passes of transformer and losses together that compete: where training might stop."""
+EPOCHS = 10  # most passes of the transformer alone
+TOGETHER = (0, 1, 2)  # passes of transformer and losses together: where training might stop
 TOGETHER_RATE = 5e-4
 
 
@@ -92,48 +89,39 @@ def candidates(
 ) -> Iterator[FittedAttack]:
     """Train a network on losses, then that and the transformer together, ever longer."""
     signals = Signals.train(train, seed, validation)
-    for epochs, network in _trained_together(train, seed, prepared, signals):
-        attack = _Attack(prepared, signals, network)
-        parts = attack.parts(validation.examples, validation.signals)
-        weights = Stack.fit(parts, validation.member)
-        fitted = _Attack(prepared, signals, network, weights)
-        yield FittedAttack({"epochs": epochs}, weights.logits(parts), fitted.score)
-
-
-def _trained_together(
-    train: Sample, seed: int, reader: Reader, signals: Signals
-) -> Iterator[tuple[int, "_Both"]]:
-    """Join both networks, and hand out a copy wherever their training might stop."""
     with quietly():
         torch.manual_seed(Purpose.READER_AND_SIGNALS.derived(seed))
-        network = _Both(reader.network, signals)
-        inputs, targets = _inputs(reader, signals, train.examples, train.signals), targets_of(train)
+        network = _Both(prepared.network, signals)
+        inputs = [prepared.inputs(train.examples), signals.inputs(train.signals)]
         optimizer = optimizer_of(network, TOGETHER_RATE)
         for epoch in range(TOGETHER[-1] + 1):
             if epoch:
-                one_epoch(network, optimizer, inputs, targets, batch=BATCH)
+                one_epoch(network, optimizer, inputs, targets_of(train), batch=BATCH)
             if epoch in TOGETHER:
-                yield epoch, deepcopy(network)
+                made = partial(_parts, prepared, signals, deepcopy(network))
+                parts = made(validation.examples, validation.signals)
+                weights = stacked(parts, validation.member)
+                score = partial(_score, made, weights)
+                yield FittedAttack({"epochs": epoch}, log_odds(weights, parts), score)
 
 
-@dataclass(frozen=True, eq=False)
-class _Attack:
-    """Both networks as one, and its weight beside that of each model's mean loss."""
+def _parts(
+    reader: Reader, signals: Signals, network: "_Both", examples: Examples, losses: FloatArray
+) -> FloatArray:
+    """Return the transformer alone, both networks as one, and each model's mean loss."""
+    inputs = [reader.inputs(examples), signals.inputs(losses)]
+    alone, together = answers(reader.network, inputs[:1]), answers(network, inputs)
+    means = [of_model.mean(axis=1) for of_model in np.moveaxis(losses, 1, 0)]
+    return np.column_stack([alone, together, *means])
 
-    reader: Reader
-    signals: Signals
-    network: "_Both"
-    weights: Stack | None = None
 
-    def parts(self, examples: Examples, signals: FloatArray) -> FloatArray:
-        inputs = _inputs(self.reader, self.signals, examples, signals)
-        alone, together = answers(self.reader.network, inputs[:1]), answers(self.network, inputs)
-        means = [said.mean(axis=1) for said in np.moveaxis(signals, 1, 0)]
-        return np.column_stack([alone, together, *means])
-
-    def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
-        assert self.weights is not None
-        return self.weights.logits(self.parts(examples, signals))
+def _score(
+    parts: Callable[[Examples, FloatArray], FloatArray],
+    weights: Any,
+    examples: Examples,
+    losses: FloatArray,
+) -> FloatArray:
+    return log_odds(weights, parts(examples, losses))
 
 
 class _Transformer(nn.Module):
@@ -202,10 +190,6 @@ class _Both(nn.Module):
             vectors.append(self.losses(signals))
         logits: Tensor = self.head(torch.cat(vectors, dim=1)).squeeze(1)
         return logits
-
-
-def _inputs(reader: Reader, signals: Signals, examples: Examples, said: FloatArray) -> list[Tensor]:
-    return [reader.inputs(examples), signals.inputs(said)]
 
 
 def _tokens(examples: Examples) -> NDArray[Any]:
