@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.files import replacing
 from leakbound._base.progress import needs
 from leakbound._base.validation import check_length, check_membership, flag, integer, vector
 from leakbound.errors import ArrayTypeError, MembershipError, NaNScoresError, TallyError
@@ -324,7 +325,8 @@ class Tally:
         with needs("io", "writing a tally"):
             import pyarrow as pa
             from pyarrow import parquet
-        parquet.write_table(pa.Table.from_batches([self.to_arrow()]), path)
+        with replacing(path) as file:
+            parquet.write_table(pa.Table.from_batches([self.to_arrow()]), file)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Tally:
@@ -407,7 +409,7 @@ class _Sum:
             message = (
                 f"{len(again)} of these shards were added before, the first with the digest "
                 f"{again[0][:12]}…: no example may be counted twice; where two shards do have the "
-                "same counts, allow repeats"
+                "same counts, a tally with allow_repeats=True adds them"
             )
             raise TallyError(message)
         self._bits = bits

@@ -1,16 +1,15 @@
 """The commands of a challenge: one lays it out, one judges what came back."""
 
-from __future__ import annotations
-
-from pathlib import Path  # noqa: TC003 (typer reads the annotation)
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from leakbound._base.ending import tell
 from leakbound.cli import output
-from leakbound.cli.audits import Json, Lenient  # noqa: TC001 (typer reads the annotation)
-from leakbound.cli.tables import read_columns, whole
+from leakbound.cli.files import read, whole
+from leakbound.cli.layouts import Signs
+from leakbound.cli.options import Json, Lenient, argument, command, option
 from leakbound.evidence import judge_challenge, new_challenge, opened_challenge
 from leakbound.planning import read_protocol
 
@@ -34,53 +33,46 @@ app = typer.Typer(
 )
 
 
-@app.command("new", help=NEW)
+@command(app, "new", NEW)
 def new(
-    canaries: Annotated[
-        Path, typer.Argument(metavar="CANARIES", help="A .csv, .jsonl, .txt or .npy file.")
-    ],
+    canaries: Annotated[Path, argument("CANARIES", "A .csv, .jsonl, .txt or .npy file.")],
     *,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder for the challenge.")],
+    out: Annotated[Path, option("DIR", "A new folder for the challenge.")],
     protocol: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="What the audit will be, .toml or .json."),
+        Path | None, option("FILE", "What the audit will be, .toml or .json.")
     ] = None,
 ) -> None:
     """Lay out a challenge."""
-    with output.answering():
-        agreed = None if protocol is None else read_protocol(protocol)
-        commitment = new_challenge(canaries, out, protocol=agreed)
-        typer.echo(f"{commitment.sha256}  {out / 'public' / 'commitment.json'}")
-        typer.echo(
-            f"Publish it; hand over {out / 'for-the-trainer'}; and only once the model is fixed "
-            f"{next((out / 'secret').glob('canaries.*'))}, to be scored."
-        )
+    agreed = None if protocol is None else read_protocol(protocol)
+    commitment = new_challenge(canaries, out, protocol=agreed)
+    typer.echo(f"{commitment.sha256}  {out / 'public' / 'commitment.json'}")
+    typer.echo(
+        f"Publish it; hand over {out / 'for-the-trainer'}; and only once the model is fixed "
+        f"{next((out / 'secret').glob('canaries.*'))}, to be scored."
+    )
 
 
-@app.command("judge", help=JUDGE)
+@command(app, "judge", JUDGE)
 def judge(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the challenge.")],
+    folder: Annotated[Path, argument("DIR", "The folder of the challenge.")],
     *,
-    scores: Annotated[
-        Path, typer.Option(metavar="FILE", help="Scores of all canaries: .csv, .npz or .parquet.")
-    ],
+    scores: Annotated[Path, option("FILE", "Scores of all canaries: .csv, .npz or .parquet.")],
     model: Annotated[
-        str | None,
-        typer.Option("--model-sha256", metavar="HEX", help="Digest of the model, if published."),
+        str | None, option("HEX", "Digest of the model, if published.", "--model-sha256")
     ] = None,
     json: Json = False,
     lenient: Lenient = False,
 ) -> None:
     """Judge a challenge."""
-    with output.answering():
-        names = opened_challenge(folder).agreed.attacks
-        table = read_columns(scores, {name: (name,) for name in ["id", *names]})
-        given = {name: table[name] for name in names}
-        with output.waiting("Auditing"):
-            result = judge_challenge(folder, given, ids=whole(table["id"]), model=model)
-        tell(f"Bundle: {folder / 'bundle'}")
-        if json:
-            typer.echo(result.to_json())
-        else:
-            output.show(result)
-        output.end(result, lenient=lenient)
+    names = opened_challenge(folder).agreed.attacks
+    table = read(scores, ["id", *names], Signs(), optional=())
+    columns = {name: table.numbers(name) for name in names}
+    ids = whole(table.words("id"))
+    with output.waiting("Auditing"):
+        result = judge_challenge(folder, columns, ids=ids, model=model)
+    tell(f"Bundle: {folder / 'bundle'}")
+    if json:
+        typer.echo(result.to_json())
+    else:
+        output.show(result)
+    output.end(result, lenient=lenient)

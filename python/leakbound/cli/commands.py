@@ -9,10 +9,13 @@ import typer
 from typer.core import TyperGroup
 
 COMMANDS = {
-    "one-run": ("audits", "Audit one training run: how much ε do the scores prove?"),
-    "tally": ("tally", "Count shards of scores into one small file, a tally, that one-run audits."),
-    "panoramia": (
+    "coins": ("audits", "Audit one training run: how much ε do the scores prove?"),
+    "split": (
         "audits",
+        "Audit one training run by its training set and test set: how much ε do the scores prove?",
+    ),
+    "panoramia": (
+        "panoramia",
         "Audit a trained model against generated points: estimate ε without retraining.",
     ),
     "zero-run": (
@@ -28,19 +31,20 @@ COMMANDS = {
         "commit",
         "Commit to an audit before training: publish a digest of its coins and its protocol.",
     ),
-    "verify": (
-        "verify",
-        "Recompute what a bundle claims: its digests, its commitment, its audit, its page.",
-    ),
     "challenge": (
         "challenge",
         "Audit a trainer who does not trust the auditor, and the other way round.",
     ),
+    "verify": (
+        "verify",
+        "Recompute what a bundle claims: its digests, its commitment, its audit, its page.",
+    ),
+    "tally": ("tally", "Count shards of scores into one small file, a tally, that coins audits."),
+    "demo": ("demo", "Train a real target on the spot, without any download, and audit it."),
     "validate": (
         "validate",
         "Count how often audits claim more than the truth, on simulated games.",
     ),
-    "demo": ("demo", "Train a real target on the spot, without any download, and audit it."),
 }
 """For each command its module, and the first line of its help, which is all that a list shows."""
 
@@ -72,7 +76,7 @@ app = typer.Typer(
     cls=_Commands,
     help="Statistically valid lower bounds on the privacy leakage of trained models.",
     epilog=(
-        "Start with: leakbound demo digits   Your own scores: leakbound one-run scores.csv "
+        "Start with: leakbound demo digits   Your own scores: leakbound coins scores.csv "
         "--out report"
     ),
     no_args_is_help=True,

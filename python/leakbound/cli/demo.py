@@ -1,7 +1,5 @@
 """The command that trains something on the spot and audits it."""
 
-from __future__ import annotations
-
 import json as json_text
 import sys
 from contextlib import contextmanager
@@ -12,7 +10,7 @@ import typer
 
 from leakbound._base.formatting import number, percent
 from leakbound.cli import output
-from leakbound.cli.audits import Json  # noqa: TC001 (typer reads the annotation)
+from leakbound.cli.options import Json, command, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,35 +42,32 @@ def _demos() -> None:
     """Keep the name of the demo on the command line, although there is only one."""
 
 
-@app.command("digits", help=DIGITS)
+@command(app, "digits", DIGITS)
 def digits(
     *,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for report.html, result.json and scores.")
-    ] = Path("leakbound-out/digits"),
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of data, coins, weights, batches and noise.")
-    ] = 0,
+    out: Annotated[Path, option("DIR", "Folder for report.html, result.json and scores.")] = Path(
+        "leakbound-out/digits"
+    ),
+    seed: Annotated[int, option("", "Seed of data, coins, weights, batches and noise.", min=0)] = 0,
     json: Json = False,
 ) -> None:
     """Train the digits targets, audit each, and report."""
-    with output.answering():
-        output.prepare(out)
-        with output.waiting("Loading libraries"):
-            from leakbound.demo.digits import run
-        with bar() as progress:
-            found = run(out, seed=seed, progress=progress)
-        with output.waiting("Drawing the report"):
-            _write(found, out)
-        if json:
-            typer.echo(json_text.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
-        else:
-            _show(found)
-        output.announce(out, aside=json)
+    output.prepare(out)
+    with output.waiting("Loading libraries"):
+        from leakbound.demo.digits import run
+    with bar() as progress:
+        report = run(out, seed=seed, progress=progress)
+    with output.waiting("Drawing the report"):
+        _write(report, out)
+    if json:
+        typer.echo(json_text.dumps(report.to_dict(), allow_nan=False, ensure_ascii=False))
+    else:
+        _show(report)
+    output.announce(out, aside=json)
 
 
 @contextmanager
-def bar() -> Iterator[Callable[[str, float], None] | None]:
+def bar() -> "Iterator[Callable[[str, float], None] | None]":
     """Lend a progress bar on standard error, where somebody is looking."""
     if not sys.stderr.isatty():
         yield None
@@ -86,7 +81,7 @@ def bar() -> Iterator[Callable[[str, float], None] | None]:
         yield lambda what, share: bar.update(task, description=what, completed=share)
 
 
-def _write(found: DigitsReport, out: Path) -> None:
+def _write(found: "DigitsReport", out: Path) -> None:
     from leakbound import report
     from leakbound._base.files import write_text
 
@@ -107,7 +102,7 @@ def _write(found: DigitsReport, out: Path) -> None:
     )
 
 
-def _summary(found: DigitsReport) -> str:
+def _summary(found: "DigitsReport") -> str:
     return (
         f"A small network trained on {found.training_examples:,} of scikit-learn's handwritten "
         f"digits, {found.plan.indices.size} of them canaries: digits with a wrong label, "
@@ -118,7 +113,7 @@ def _summary(found: DigitsReport) -> str:
     )
 
 
-def _show(found: DigitsReport) -> None:
+def _show(found: "DigitsReport") -> None:
     from leakbound.report import headline_of_many
 
     headings = ("Test acc", "Split ε̂", "AUC", "Guesses", "Correct", "ε̂", "Ceiling")

@@ -6,7 +6,7 @@ import io
 import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import typer
 
@@ -22,7 +22,7 @@ from leakbound._base.ending import (
     tell,
 )
 from leakbound._base.formatting import printable
-from leakbound.cli.wording import in_its_words
+from leakbound.cli.wording import OPTIONS, in_its_words
 from leakbound.errors import InternalError, LeakboundError
 from leakbound.report.contents import KINDS
 from leakbound.report.style import house_style
@@ -48,8 +48,9 @@ _PAGE = 160
 
 
 @contextmanager
-def answering() -> Iterator[None]:
+def answering(options: Iterable[str]) -> Iterator[None]:
     """End a command as the command line promises: no traceback for what a user can mend."""
+    OPTIONS.set(tuple(options))
     try:
         yield
         sys.stdout.flush()
@@ -88,7 +89,7 @@ def waiting(what: str) -> Iterator[None]:
         status.stop()
 
 
-def end(result: Result, *, lenient: bool) -> None:
+def end(result: Result, *, lenient: bool) -> NoReturn:
     """Leave with 0, 1 or 3: the checked claim is not refuted (or there is none), is, or may be.
 
     Unless lenient, what there are warnings about, or assumptions that the data contradict, is not

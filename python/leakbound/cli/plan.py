@@ -1,10 +1,9 @@
 """The command that plans an audit."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
@@ -12,19 +11,21 @@ from leakbound import ApproxDP, GaussianDP, PureDP, planning
 from leakbound._base.ending import INCONCLUSIVE
 from leakbound._base.formatting import number, percent
 from leakbound._base.scalars import real
+from leakbound._base.types import Sides
 from leakbound.cli import output
-from leakbound.cli.options import guarantee_of, parse_claim, parse_cuts
+from leakbound.cli.options import (
+    Confidence,
+    Cuts,
+    Json,
+    command,
+    guarantee_of,
+    option,
+    parse_claim,
+    parse_cuts,
+)
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.planning.forecast import units, why_short
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rich.table import Table
-
-    from leakbound._base.types import Sides, SidesChoice
-    from leakbound.planning import CanariesNeeded, Power
-    from leakbound.planning.forecast import PlannedClaim, Truth
+from leakbound.planning import CanariesNeeded, Power
+from leakbound.planning.forecast import PlannedClaim, Truth, units, why_short
 
 app = typer.Typer()
 
@@ -46,126 +47,93 @@ PLAN = (
 )
 
 
-@app.command("plan", help=PLAN)
+@command(app, "plan", PLAN)
 def plan(
     *,
     truth: Annotated[
         float | None,
-        typer.Option(
-            metavar="X",
-            help="What is true: ε, or μ of Gaussian DP. With a δ, the Gaussian mechanism with this "
+        option(
+            "X",
+            "What is true: ε, or μ of Gaussian DP. With a δ, the Gaussian mechanism with this "
             "ε at δ. If none, a perfect attack and three weaker ones are planned for.",
         ),
     ] = None,
-    m: Annotated[
-        int | None, typer.Option("--examples", "-m", metavar="M", help="Canaries of the audit.")
-    ] = None,
+    m: Annotated[int | None, option("M", "Canaries of the audit.", "--examples", "-m")] = None,
     target: Annotated[
-        float | None, typer.Option(metavar="B", help="The bound to reach; half the truth if none.")
+        float | None, option("B", "The bound to reach; half the truth if none.")
     ] = None,
     claim: Annotated[
         str,
-        typer.Option(
-            metavar="eps=E",
-            help="The guarantee to refute, in place of a target, as for one-run: eps=E, "
-            "eps=E,delta=D or mu=M.",
+        option(
+            "eps=E",
+            "The guarantee to refute, in place of a target: eps=E, eps=E,delta=D or mu=M.",
         ),
     ] = "",
     family: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="What the target is a bound of, if there is no claim: pure, approx:D or gaussian.",
+        option(
+            "NAME",
+            "What the target is a bound of, if there is no claim: pure, approx:D or gaussian.",
         ),
     ] = "",
     fraction: Annotated[
-        float,
-        typer.Option(metavar="F", help="Share of the canaries that leak, for pure DP at a truth."),
+        float, option("F", "Share of the canaries that leak, for pure DP at a truth.")
     ] = 1.0,
     probability: Annotated[
-        float, typer.Option(metavar="P", help="How sure the audit should be to reach the target.")
+        float, option("P", "How sure the audit should be to reach the target.")
     ] = 0.8,
-    confidence: Annotated[
-        float, typer.Option(metavar="P", help="Probability that a bound is not above the truth.")
-    ] = 0.95,
-    cuts: Annotated[
-        str,
-        typer.Option(metavar="POLICY", help="The cut policy of the audit, as for one-run."),
-    ] = "auto",
+    confidence: Confidence = 0.95,
+    cuts: Cuts = "auto",
     sides: Annotated[
-        Literal["both", "member"],
-        typer.Option(help="Guess members and non-members, or members only."),
+        Literal["both", "member", "pairs"],
+        option(
+            "",
+            "Guess members and non-members, members only, or within pairs, as for a random split: "
+            "then numbers are of pairs, as many as the smaller part has examples, and truth, claim "
+            "and bound are of replacing one.",
+        ),
     ] = "both",
-    design: Annotated[
-        Literal["coins", "random_split"],
-        typer.Option(
-            help="Coins for each canary, or a random split: then numbers are of pairs, as many as "
-            "the smaller part has examples, and truth, claim and bound are of replacing one."
-        ),
-    ] = "coins",
     simulations: Annotated[
-        int, typer.Option(metavar="N", help="Simulated audits of each number of canaries.", min=1)
+        int, option("N", "Simulated audits of each number of canaries.", min=1)
     ] = 200,
-    most: Annotated[
-        int, typer.Option(metavar="M", help="The most canaries to think of.")
-    ] = 100_000,
-    seed: Annotated[int, typer.Option(help="Seed of the simulations.", min=0)] = 0,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json", metavar="", help="Print the plan as JSON to stdout, and nothing else there."
-        ),
-    ] = False,
+    most: Annotated[int, option("M", "The most canaries to think of.")] = 100_000,
+    seed: Annotated[int, option("", "Seed of the simulations.", min=0)] = 0,
+    json: Json = False,
 ) -> None:
     """Plan an audit."""
-    with output.answering():
-        truth = None if truth is None else real(truth, "--truth", above=0)
-        guessed = _guessed(design, sides)
-        audited, goal = _claimed(claim, family, target, truth)
-        goal = real(goal, "--target", above=0, below=math.inf)
-        chance = real(probability, "--probability", above=0, below=1)
-        policy, attacks = parse_cuts(cuts), _attacks(truth, goal, audited, fraction)
-        options: dict[str, Any] = {
-            "claim": audited,
-            "confidence": confidence,
-            "cuts": policy,
-            "sides": guessed,
-            "simulations": simulations,
-            "seed": seed,
-        }
+    truth = None if truth is None else real(truth, "--truth", above=0)
+    audited, goal = _claimed(claim, family, target, truth)
+    goal = real(goal, "--target", above=0, below=math.inf)
+    chance = real(probability, "--probability", above=0, below=1)
+    policy, attacks = parse_cuts(cuts), _attacks(truth, goal, audited, fraction)
+    options: dict[str, Any] = {
+        "claim": audited,
+        "confidence": confidence,
+        "cuts": policy,
+        "sides": sides,
+        "simulations": simulations,
+        "seed": seed,
+    }
 
-        def needed(assumed: float | Truth) -> CanariesNeeded:
-            if m is None:
-                return planning.canaries_needed(
-                    goal, assumed, probability=chance, most=most, **options
-                )
-            found = planning.power(m, assumed, target=goal, **options)
-            if found.probability >= chance:
-                return planning.CanariesNeeded(m=m, power=found)
-            short = why_short(m, found, guessed)
-            return planning.CanariesNeeded(m=None, power=found, reason=short)
+    def needed(assumed: float | Truth) -> CanariesNeeded:
+        if m is None:
+            return planning.canaries_needed(goal, assumed, probability=chance, most=most, **options)
+        power = planning.power(m, assumed, target=goal, **options)
+        if power.probability >= chance:
+            return planning.CanariesNeeded(m=m, power=power)
+        return planning.CanariesNeeded(m=None, power=power, reason=why_short(m, power, sides))
 
-        with output.waiting(f"Simulating {simulations:,} audits of each number"):
-            found = {words: needed(assumed) for words, assumed in attacks.items()}
-        first = next(iter(found.values()))
-        if json:
-            listed = ", ".join(one.to_json() for one in found.values())
-            typer.echo(f"[{listed}]" if len(found) > 1 else listed)
-        else:
-            goal_said = f"{_symbol(audited)} ≥ {number(goal)}"
-            command = _command(audited, goal, cuts if policy else "", guessed)
-            _show(found, f"{goal_said}, {audited.name}", command, guessed, m)
-        raise typer.Exit(INCONCLUSIVE if first.m is None else 0)
-
-
-def _guessed(design: str, sides: SidesChoice) -> Sides:
-    """Return which guesses are made."""
-    if design == "coins":
-        return sides
-    if sides != "both":
-        message = "--sides member has no meaning in pairs: leave it out for --design random_split"
-        raise IncompatibleOptionsError(message)
-    return "pairs"
+    with output.waiting(f"Simulating {simulations:,} audits of each number"):
+        found = {words: needed(assumed) for words, assumed in attacks.items()}
+    first = next(iter(found.values()))
+    if json:
+        listed = ", ".join(one.to_json() for one in found.values())
+        typer.echo(f"[{listed}]" if len(found) > 1 else listed)
+    else:
+        goal_said = f"{_symbol(audited)} ≥ {number(goal)}"
+        command = _command(audited, goal, cuts if policy else "", sides)
+        _show(found, f"{goal_said}, {audited.name}", command, sides, m)
+    raise typer.Exit(INCONCLUSIVE if first.m is None else 0)
 
 
 def _claimed(
@@ -175,7 +143,7 @@ def _claimed(
     if claim and (family or target is not None):
         message = "--claim names guarantee and target: give it, or --target and --family"
         raise IncompatibleOptionsError(message)
-    goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
+    goal = parse_claim(claim, ("eps", "eps,delta", "mu"))
     audited = guarantee_of(goal, family)
     if not isinstance(audited, PureDP | ApproxDP | GaussianDP):
         message = f"--family {family} is not planned for: take pure, approx:D or gaussian"
@@ -249,8 +217,8 @@ def _command(claim: PlannedClaim, goal: float, cuts: str, sides: Sides) -> str:
     said += f" --cuts {cuts}" if cuts else ""
     said += " --sides member" if sides == "member" else ""
     if sides == "pairs":
-        said += " --design random_split --relation replace --untouched"
-    return f"leakbound one-run scores.csv {said}"
+        return f"leakbound split scores.csv {said} --relation replace --untouched"
+    return f"leakbound coins scores.csv {said}"
 
 
 def _row(needed: CanariesNeeded, m: int | None) -> tuple[str, ...]:
@@ -267,7 +235,7 @@ def _guesses(found: Power) -> str:
     return f"{found.guesses:,}{levels}"
 
 
-def _details(found: Power) -> Table:
+def _details(found: Power) -> Any:
     table = output.grid([("", False), ("", True), ("", False)])
     table.show_header = False
     symbol = _symbol(found.claim)

@@ -1,22 +1,19 @@
 """The command that verifies a bundle."""
 
-from __future__ import annotations
-
 import signal
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path  # noqa: TC003 (typer reads the annotation)
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from leakbound._base.ending import REFUTED
 from leakbound.cli import output
+from leakbound.cli.options import argument, command, flag, option
 from leakbound.errors import OptionError
 from leakbound.evidence import verify_bundle
 from leakbound.planning import Commitment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 app = typer.Typer()
 
@@ -31,50 +28,44 @@ _PATIENCE = 600.0
 _MARKS = {True: "ok", False: "FAILED", None: "-"}
 
 
-@app.command("verify", help=VERIFY)
+@command(app, "verify", VERIFY)
 def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The bundle.")],
+    folder: Annotated[Path, argument("DIR", "The bundle.")],
     *,
     commitment: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="The commitment.json that was published before training."
-        ),
+        Path | None, option("FILE", "The commitment.json that was published before training.")
     ] = None,
     canaries: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The canaries, whose digest the protocol has to name."),
+        Path | None, option("FILE", "The canaries, whose digest the protocol has to name.")
     ] = None,
     page: Annotated[
         bool,
-        typer.Option(
+        flag(
             " /--no-page",
-            metavar="",
-            help="Leave report.html out: for bundles of another matplotlib. Do not read it then.",
+            "Leave report.html out: for bundles of another matplotlib. Do not read it then.",
         ),
     ] = True,
     most_seconds: Annotated[
         float,
-        typer.Option(
-            metavar="S",
+        option(
+            "S",
+            "Stop a bundle that takes longer, with exit code 2; where the system has timers.",
             min=0.001,
             max=1e8,
-            help="Stop a bundle that takes longer, with exit code 2; where the system has timers.",
         ),
     ] = _PATIENCE,
 ) -> None:
     """Verify a bundle."""
-    with output.answering():
-        published = None if commitment is None else Commitment.from_json(commitment)
-        with output.waiting("Auditing again"), _within(most_seconds):
-            found = verify_bundle(folder, commitment=published, canaries=canaries, page=page)
-        table = output.grid([("", False), ("", False), ("", False)])
-        table.show_header = False
-        for check in found.checks:
-            table.add_row(_MARKS[check.passed], check.name, check.words)
-        output.say(table)
-        output.say(str(found), "bold" if found.valid else "bold red")
-        raise typer.Exit(0 if found.valid else REFUTED)
+    published = None if commitment is None else Commitment.from_json(commitment)
+    with output.waiting("Auditing again"), _within(most_seconds):
+        verification = verify_bundle(folder, commitment=published, canaries=canaries, page=page)
+    table = output.grid([("", False), ("", False), ("", False)])
+    table.show_header = False
+    for check in verification.checks:
+        table.add_row(_MARKS[check.passed], check.name, check.words)
+    output.say(table)
+    output.say(str(verification), "bold" if verification.valid else "bold red")
+    raise typer.Exit(0 if verification.valid else REFUTED)
 
 
 class _TimeIsUpError(BaseException):

@@ -140,8 +140,8 @@ def test_an_exact_half_taken_for_coins_names_the_random_split(tmp_path: Path) ->
     assert "in 2.5 % of audits" in said
     counted = lb.Tally.of(NOISE, FAIR)
     assert said in lb.audit_one_run(counted).warnings
-    answer = _command(tmp_path, "one-run", FAIR)
-    assert "--design random_split" in answer.stdout
+    answer = _command(tmp_path, "coins", FAIR)
+    assert "leakbound split" in answer.stdout
 
 
 def test_an_exact_half_says_nothing_where_coins_are_known_or_examples_few() -> None:

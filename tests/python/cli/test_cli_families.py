@@ -40,7 +40,7 @@ def test_no_claim_is_without_a_word_but_that_of_a_function() -> None:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_one_run_audits_the_family_that_is_named(word: str, scores: Path) -> None:
-    answer = leakbound("one-run", scores, "--family", word, "--json")
+    answer = leakbound("coins", scores, "--family", word, "--json")
     assert lb.AuditResult.from_json(answer.out) == lb.audit_one_run(
         SCORE, MEMBER, claim=WORDS[word]
     )
@@ -67,7 +67,7 @@ CLAIMED = {
 @pytest.mark.parametrize("words", CLAIMED)
 def test_claims_in_the_numbers_of_a_family(words: str, scores: Path) -> None:
     family, claim = words.split()
-    answer = leakbound("one-run", scores, "--family", family, "--claim", claim)
+    answer = leakbound("coins", scores, "--family", family, "--claim", claim)
     assert answer.code == CLAIMED[words], answer.err
 
 
@@ -76,30 +76,29 @@ def test_a_claim_of_noise_is_put_to_the_test_as_from_python(scores: Path) -> Non
     result = lb.audit_one_run(SCORE, MEMBER, claim=SAMPLED)
     for share, code in ((0.99, 0), (1.01, 1)):
         claim = f"noise={share * result.bound}"
-        answer = leakbound("one-run", scores, "--family", "dp-sgd:0.1,20", "--claim", claim)
+        answer = leakbound("coins", scores, "--family", "dp-sgd:0.1,20", "--claim", claim)
         assert answer.code == code
 
 
 REFUSED = {
-    "one-run --family normal": "--family must be one of pure, approx:D, gaussian",
-    "one-run --family approx": "--family must be one of",
-    "one-run --family dp-sgd:0.1,2.5": "--family must be one of",
-    "one-run --family dp-sgd:x,20": "needs a number of at least 0",
-    "one-run --family dp-sgd:1.5,20": "--family dp-sgd:1.5,20: sampling_rate must be above 0",
-    "one-run --family approx:2": "--family approx:2: delta must be above 0 and below 1",
-    "one-run --claim noise=1": "name its rate and steps by --family dp-sgd:Q,T",
-    "one-run --family dp-sgd:0.1,20 --claim noise=0": "no privacy to claim",
-    "one-run --family dp-sgd:0.1,20 --claim noise=1,eps=1": "mixes noise with others",
-    "one-run --family dp-sgd:0.1,20 --claim mu=1": "--claim mu=… is not about DP-SGD",
-    "one-run --family gaussian --claim eps=1": "within Gaussian DP no ε holds without a δ: name",
-    "one-run --family gaussian:0.1 --claim eps=1,delta=0.1": "without a δ above 0.1",
-    "one-run --family dp-sgd:0.1,20 --claim eps=1": "name eps and delta in --claim, or noise alone",
-    "one-run --family pure --claim eps=1,delta=0.1": "says nothing about delta = 0.1",
-    "one-run --family laplace --cuts kl": "Laplace DP: take outside-in",
+    "coins --family normal": "--family must be one of pure, approx:D, gaussian",
+    "coins --family approx": "--family must be one of",
+    "coins --family dp-sgd:0.1,2.5": "--family dp-sgd:0.1,2.5: steps must be",
+    "coins --family dp-sgd:x,20": "--family must be one of",
+    "coins --family dp-sgd:1.5,20": "--family dp-sgd:1.5,20: sampling_rate must be above 0",
+    "coins --family approx:2": "--family approx:2: delta must be above 0 and below 1",
+    "coins --claim noise=1": "laplace, dp-sgd:Q,T",
+    "coins --family dp-sgd:0.1,20 --claim noise=0": "must be eps=… or eps=…,delta=… or mu=…",
+    "coins --family dp-sgd:0.1,20 --claim noise=1,eps=1": "in numbers of at least 0",
+    "coins --family dp-sgd:0.1,20 --claim mu=1": "--claim mu=… is not about DP-SGD",
+    "coins --family gaussian --claim eps=1": "within Gaussian DP no ε holds without a δ: name",
+    "coins --family gaussian:0.1 --claim eps=1,delta=0.1": "without a δ above 0.1",
+    "coins --family dp-sgd:0.1,20 --claim eps=1": "name eps and delta in --claim",
+    "coins --family pure --claim eps=1,delta=0.1": "says nothing about delta = 0.1",
+    "coins --family laplace --cuts kl": "Laplace DP: take outside-in",
     "zero-run --family pure --claim mu=1": "--claim mu=… is not about pure DP",
-    "zero-run --family laplace --delta 0.1": "--delta 0.1 is for --family approx",
     "zero-run --family laplace --correction poisson_binomial": "is for pure DP, got Laplace DP",
-    "panoramia --claim mu=1": "which is not known here",
+    "panoramia --claim mu=1": "must be eps=… or eps=…,delta=… or c=…,eps=…",
 }
 
 
@@ -109,11 +108,3 @@ def test_what_is_refused_is_said_in_words_of_the_command_line(options: str, give
     refusal = leakbound(command, given, *rest).refusal
     assert REFUSED[options] in refusal
     assert not any(name in refusal for name in lb.__all__ if name.endswith("DP"))
-
-
-def test_approx_alone_takes_its_delta_from_the_claim_or_the_option(given: Path) -> None:
-    found = {}
-    for options in ("", "--delta 1e-3", "--claim eps=9,delta=1e-4"):
-        answer = leakbound("zero-run", given, "--family", "approx", *options.split(), "--json")
-        found[options] = lb.ZeroRunResult.from_json(answer.out).claim.delta
-    assert found == {"": 1e-5, "--delta 1e-3": 1e-3, "--claim eps=9,delta=1e-4": 1e-4}

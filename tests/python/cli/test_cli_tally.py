@@ -64,16 +64,16 @@ def test_one_run_takes_folders_globs_files_and_tallies(folder: Path, tmp_path: P
         [tmp_path / "one.parquet", folder / "c.feather", folder / "more"],
     ]
     for files in given:
-        answer = leakbound("one-run", *files, "--json")
+        answer = leakbound("coins", *files, "--json")
         assert answer.code == 0, answer.err
         assert json.loads(answer.out)["bound"] == bound
-    single = leakbound("one-run", tmp_path / "one.parquet", "--claim", "eps=0.1")
+    single = leakbound("coins", tmp_path / "one.parquet", "--claim", "eps=0.1")
     assert single.code == 1
 
 
 def test_options_reach_the_audit_of_a_tally(folder: Path, tmp_path: Path) -> None:
     options = ["--family", "gaussian", "--cuts", "fixed:500", "--sides", "member", "--seed", "3"]
-    answer = leakbound("one-run", folder, *options, "--json", "--out", tmp_path / "out")
+    answer = leakbound("coins", folder, *options, "--json", "--out", tmp_path / "out")
     cuts = lb.Fixed(500)
     result = lb.audit_one_run(TALLY, claim=lb.GaussianDP(), cuts=cuts, sides="member", seed=3)
     assert json.loads(answer.out)["bound"] == result.bound
@@ -89,7 +89,7 @@ def test_a_pipe_is_counted(kind: str) -> None:
         with pa.ipc.new_stream(piped, table().schema) as stream:
             stream.write_table(table(), max_chunksize=999)
     done = subprocess.run(
-        [*PROGRAM, "one-run", "-", "--json"],
+        [*PROGRAM, "coins", "-", "--json"],
         input=piped.getvalue(),
         capture_output=True,
         check=False,
@@ -112,7 +112,7 @@ def test_bad_shards_are_refused_with_their_names_and_rows(tmp_path: Path) -> Non
         "nan.parquet", table(3000, score=late)
     )
     assert "has no column 'member'" in refusal("columns.parquet", table(3000).drop(["member"]))
-    assert "added before" in refusal("again.parquet", table(0, 3000))
+    assert "--allow-repeats adds them" in refusal("again.parquet", table(0, 3000))
     again = leakbound("tally", good, tmp_path / "again.parquet", "--out", out, "--allow-repeats")
     assert "6,000 examples" in again.out
     lb.Tally.of(SCORES[3000:], MEMBER[3000:], bits=12).to_parquet(tmp_path / "coarse.parquet")
@@ -127,10 +127,10 @@ def test_what_names_no_shard_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.parquet").write_text("score,member")
     out = ["--out", tmp_path / "out.parquet"]
     for given, said in (
-        ("empty", "is a folder without shards"),
-        ("none-*.csv", "no file matches"),
-        ("none.csv", "is no file"),
-        ("notes.txt", "is no shard"),
+        ("empty", "names no shards"),
+        ("none-*.csv", "names no shards"),
+        ("none.csv", "names no shards"),
+        ("notes.txt", "is read: save it as"),
         ("text.parquet", "cannot be read"),
     ):
         assert said in leakbound("tally", tmp_path / given, *out).refusal
@@ -138,12 +138,11 @@ def test_what_names_no_shard_is_refused(tmp_path: Path) -> None:
 
 def test_options_that_tell_examples_apart_are_refused(folder: Path, tmp_path: Path) -> None:
     for options in (
-        ["--design", "random_split", "--untouched"],
         ["--attacks", "score,other"],
         ["--prior", "chance"],
         ["--bundle", tmp_path / "bundle"],
     ):
-        assert "are only counted" in leakbound("one-run", folder, *options).refusal
+        assert "are only counted" in leakbound("coins", folder, *options).refusal
 
 
 def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(tmp_path: Path) -> None:
@@ -153,9 +152,9 @@ def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(tmp_pa
     words.write_text("score,member\n1,in\n2,out\n")
     others.write_text("loss,label\n1,1\n2,0\n")
     for file, said in (
-        (empty, f"{empty} is empty: it needs the columns score and member"),
-        (words, "give one-run this file alone, with --member-values IN,OUT"),
-        (others, "no column 'score', or several: name another by --score-col"),
+        (empty, f"{empty} has no column 'score'"),
+        (words, "words that --member-values IN,OUT names"),
+        (others, "no column 'score': name another by --score-col"),
     ):
         assert said in leakbound("tally", file, "--out", out).refusal
     named = ("--score-col", "loss", "--member-col", "label", "--out")
