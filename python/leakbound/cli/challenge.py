@@ -7,6 +7,7 @@ import typer
 
 from leakbound._base.ending import tell
 from leakbound.cli import output
+from leakbound.cli.commands import COMMANDS
 from leakbound.cli.files import read, whole
 from leakbound.cli.layouts import Signs
 from leakbound.cli.options import Json, Lenient, argument, command, option
@@ -26,11 +27,7 @@ JUDGE = (
     "reach or in doubt, 70 a crash.[/]"
 )
 
-app = typer.Typer(
-    name="challenge",
-    no_args_is_help=True,
-    help="Audit a trainer who does not trust the auditor, and the other way round.",
-)
+app = typer.Typer(name="challenge", no_args_is_help=True, help=COMMANDS["challenge"][1])
 
 
 @command(app, "new", NEW)

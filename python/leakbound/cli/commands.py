@@ -10,41 +10,17 @@ from typer.core import TyperGroup
 
 COMMANDS = {
     "coins": ("audits", "Audit one training run: how much ε do the scores prove?"),
-    "split": (
-        "audits",
-        "Audit one training run by its training set and test set: how much ε do the scores prove?",
-    ),
-    "panoramia": (
-        "panoramia",
-        "Audit a trained model against generated points: estimate ε without retraining.",
-    ),
-    "zero-run": (
-        "zero_run",
-        "Audit a model from given members and non-members, without any training.",
-    ),
-    "synthetic": (
-        "synthetic_data",
-        "Audit a generator by the synthetic table that it made: how much ε does the table prove?",
-    ),
+    "split": ("audits", "Audit one training run by its training set and test set."),
+    "panoramia": ("panoramia", "Audit a trained model against generated points: estimate ε."),
+    "zero-run": ("zero_run", "Audit a model from given members and non-members."),
+    "synthetic": ("synthetic_data", "Audit a generator by the synthetic table that it made."),
     "plan": ("plan", "Plan an audit: what it will prove, or how many canaries it takes."),
-    "commit": (
-        "commit",
-        "Commit to an audit before training: publish a digest of its coins and its protocol.",
-    ),
-    "challenge": (
-        "challenge",
-        "Audit a trainer who does not trust the auditor, and the other way round.",
-    ),
-    "verify": (
-        "verify",
-        "Recompute what a bundle claims: its digests, its commitment, its audit, its page.",
-    ),
+    "commit": ("commit", "Commit to an audit before training: publish a digest of its coins."),
+    "challenge": ("challenge", "Audit a trainer who does not trust the auditor."),
+    "verify": ("verify", "Recompute what a bundle claims: its digests, audit and page."),
     "tally": ("tally", "Count shards of scores into one small file, a tally, that coins audits."),
     "demo": ("demo", "Train a real target on the spot, without any download, and audit it."),
-    "validate": (
-        "validate",
-        "Count how often audits claim more than the truth, on simulated games.",
-    ),
+    "validate": ("validate", "Count how often audits claim more than the truth, in simulations."),
 }
 """For each command its module, and the first line of its help, which is all that a list shows."""
 

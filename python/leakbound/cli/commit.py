@@ -13,7 +13,6 @@ from leakbound.planning import read_protocol
 app = typer.Typer()
 
 COMMIT = (
-    "Commit to an audit before training: publish a digest of its coins and its protocol.\n\n"
     "PROTOCOL is a .toml or .json file that says claim, confidence, cuts, sides, attacks, unit and "
     "canaries. The folder of [bold]--out[/] gets commitment.json, which is for everybody; that of "
     "[bold]--secret[/] gets the plan and what opens the commitment, which nobody else sees before "
@@ -27,18 +26,10 @@ COMMIT = (
 def commit(
     protocol: Annotated[Path, argument("PROTOCOL", "What the audit will be: .toml or .json.")],
     *,
-    examples: Annotated[
-        int | None, option("M", "Toss so many coins now.", "--examples", "-m")
-    ] = None,
-    plan: Annotated[
-        Path | None, option("FILE", "Coins tossed already: what InclusionPlan.save wrote.")
-    ] = None,
-    out: Annotated[Path, option("DIR", "Folder for commitment.json, to be published.")] = Path(
-        "public"
-    ),
-    secret: Annotated[Path, option("DIR", "Folder for plan.npz and opening.json.")] = Path(
-        "secret"
-    ),
+    examples: Annotated[int | None, option("M", "Toss so many coins.", "--examples", "-m")] = None,
+    plan: Annotated[Path | None, option("FILE", "Coins tossed before: a saved plan.")] = None,
+    out: Annotated[Path, option("DIR", "Folder for commitment.json.")] = Path("public"),
+    secret: Annotated[Path, option("DIR", "Folder for plan and opening.")] = Path("secret"),
 ) -> None:
     """Write a commitment, and what opens it."""
     agreed = read_protocol(protocol)
@@ -47,11 +38,8 @@ def commit(
         raise IncompatibleOptionsError(message)
     coins = InclusionPlan.load(plan) if plan else InclusionPlan.create(examples or 0)
     kept = plan is not None and plan.resolve() == (secret / "plan.npz").resolve()
-    for file in (
-        secret / "opening.json",
-        out / "commitment.json",
-        *([] if kept else [secret / "plan.npz"]),
-    ):
+    new = [secret / "opening.json", out / "commitment.json", secret / "plan.npz"]
+    for file in new[:2] if kept else new:
         if file.exists():
             message = f"{file} exists already, and what it opens would be lost: name another folder"
             raise OptionError(message)

@@ -10,6 +10,7 @@ import typer
 
 from leakbound._base.formatting import number, percent
 from leakbound.cli import output
+from leakbound.cli.commands import COMMANDS
 from leakbound.cli.options import Json, command, option
 
 if TYPE_CHECKING:
@@ -30,11 +31,7 @@ AFTER = (
     "removing one: the training set against the test set, a random split, no canaries."
 )
 
-app = typer.Typer(
-    name="demo",
-    no_args_is_help=True,
-    help="Train a real target on the spot, without any download, and audit it.",
-)
+app = typer.Typer(name="demo", no_args_is_help=True, help=COMMANDS["demo"][1])
 
 
 @app.callback()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     Batches = Iterator[Mapping[str, Any]]
     Source = tuple[list[str], Callable[[Sequence[str]], Batches]]
+    Reader = tuple[list[str], Callable[[Sequence[str]], Iterable[Any]]]
     """The names of columns, and what yields some of them batch by batch."""
 
 PIPE = Path("-")
@@ -216,26 +217,23 @@ def opened(path: Path, signs: Signs) -> Iterator[Source]:
             with open_archive(path) as archive:
                 yield (
                     archive.names,
-                    lambda names: iter([{one: _flat(archive[one]) for one in names}]),
+                    lambda picked: iter([{one: _array(archive[one]) for one in picked}]),
                 )
             return
-        with needs("io", f"reading {path}"):
-            import pyarrow as pa  # noqa: F401 (what each reader needs)
-        with _stream(path) as file:
+        with needs("io", f"reading {path}"), _stream(path) as file:
             if suffix == ".parquet":
-                yield _parquet(file)
+                names, batches = _parquet(file)
             elif suffix in {".jsonl", ".ndjson"}:
-                yield _json(file)
+                names, batches = _json(file)
             elif suffix in ARROW or file.peek(1).startswith((_FILE, _STREAM)):
-                yield _arrow(file)
+                names, batches = _arrow(file)
             else:
-                yield _csv(path, file, signs)
+                names, batches = _csv(path, file, signs)
+            yield names, lambda picked: _columns(batches(picked), picked)
     except Exception as error:
+        kinds = (DamagedFileError, EOFError, UnicodeError, csv.Error, zlib.error)
         arrow = type(error).__module__.startswith("pyarrow")
-        damaged = isinstance(
-            error, DamagedFileError | EOFError | UnicodeError | csv.Error | zlib.error
-        )
-        if not (arrow or damaged or (isinstance(error, OSError) and error.errno is None)):
+        if not (arrow or isinstance(error, kinds) or getattr(error, "errno", 0) is None):
             raise
         said = re.sub(r"Row #(\d+)", lambda found: f"row {int(found[1]) - 1}", str(error))
         message = f"{path} cannot be read: {said} (rows count from 0, without the header)"
@@ -267,85 +265,74 @@ def _stream(path: Path) -> Any:
     return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
-def _csv(path: Path, file: Any, signs: Signs) -> Source:
+def _csv(path: Path, file: Any, signs: Signs) -> Reader:
+    import pyarrow as pa
     from pyarrow import csv as arrow
-    from pyarrow import string
 
     separator = signs.separates(path)
     header = file.readline(_HEADER).decode("utf-8-sig")
     names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
+    columns = [str(place) for place in range(len(names))]  # names may repeat
 
-    def load(picked: Sequence[str]) -> Batches:
+    def batches(picked: Sequence[str]) -> Iterator[Any]:
         if not file.peek(1):
-            yield {name: np.empty(0) for name in picked}
             return
-        places = {name: str(names.index(name)) for name in picked}  # names may repeat
-        columns = [str(place) for place in range(len(names))]
-        batches = arrow.open_csv(
+        for batch in arrow.open_csv(
             file,
             read_options=arrow.ReadOptions(
                 column_names=columns, block_size=_BLOCK, use_threads=False
             ),
             parse_options=arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
             convert_options=arrow.ConvertOptions(
-                column_types=dict.fromkeys(columns, string()),
-                include_columns=[*places.values()],
-                strings_can_be_null=False,
+                column_types=dict.fromkeys(columns, pa.string()),
+                include_columns=[columns[names.index(name)] for name in picked],
             ),
-        )
-        for batch in batches:
-            yield {name: batch.column(place) for name, place in places.items()}
+        ):
+            yield pa.record_batch(batch.columns, names=[*picked])
 
-    return names, load
+    return names, batches
 
 
-def _json(file: Any) -> Source:
+def _json(file: Any) -> Reader:
     from pyarrow import json
 
-    table = json.read_json(file, json.ReadOptions(block_size=_BLOCK))
-    return table.column_names, _picking(table.combine_chunks().to_batches())
+    table = json.read_json(file, json.ReadOptions(block_size=_BLOCK)).combine_chunks()
+    return table.column_names, lambda _: table.to_batches()
 
 
-def _parquet(file: Any) -> Source:
+def _parquet(file: Any) -> Reader:
     from pyarrow import parquet
 
     shard = parquet.ParquetFile(file, pre_buffer=False)
-    return shard.schema_arrow.names, lambda picked: _picking(
-        shard.iter_batches(_ROWS, columns=picked)
-    )(picked)
+    return shard.schema_arrow.names, lambda picked: shard.iter_batches(_ROWS, columns=picked)
 
 
-def _arrow(file: Any) -> Source:
+def _arrow(file: Any) -> Reader:
     from pyarrow import ipc
 
-    if file.peek(1).startswith(_FILE):
-        content = ipc.open_file(file)
-        batches = map(content.get_batch, range(content.num_record_batches))
-        return content.schema.names, _picking(batches)
-    stream = ipc.open_stream(file)
-    return stream.schema.names, _picking(stream)
+    if not file.peek(1).startswith(_FILE):
+        stream = ipc.open_stream(file)
+        return stream.schema.names, lambda _: stream
+    content = ipc.open_file(file)
+    places = range(content.num_record_batches)
+    return content.schema.names, lambda _: map(content.get_batch, places)
 
 
-def _picking(batches: Iterable[Any]) -> Callable[[Sequence[str]], Batches]:
-    """Return what yields columns of Arrow records, dictionaries and decimals decoded."""
+def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:
+    """Yield columns of Arrow records, dictionaries and decimals decoded; of none empty ones."""
+    from pyarrow import types
 
-    def load(picked: Sequence[str]) -> Batches:
-        from pyarrow import types
-
-        empty = True
-        for batch in batches:
-            columns = {name: batch.column(name) for name in picked}
-            for name, column in columns.items():
-                if types.is_dictionary(column.type):
-                    columns[name] = column.cast(column.type.value_type)
-                elif types.is_decimal(column.type):
-                    columns[name] = column.cast("float64")
-            empty = False
-            yield columns
-        if empty:
-            yield {name: np.empty(0) for name in picked}
-
-    return load
+    columns: Mapping[str, Any] = {}
+    for batch in batches:
+        columns = {name: batch.column(name) for name in picked}
+        for name, column in columns.items():
+            if types.is_dictionary(column.type):
+                columns[name] = column.cast(column.type.value_type)
+            elif types.is_decimal(column.type):
+                columns[name] = column.cast("float64")
+        yield columns
+    if not columns:
+        yield {name: np.empty(0) for name in picked}
 
 
 def _is_text(column: Any) -> bool:
@@ -353,11 +340,7 @@ def _is_text(column: Any) -> bool:
 
 
 def _array(column: Any) -> NDArray[Any]:
+    """Return a column of an archive or of Arrow as an array; one column of a matrix as a vector."""
     stored = isinstance(column, np.ndarray)
     values: NDArray[Any] = column if stored else column.to_numpy(zero_copy_only=False)
-    return values
-
-
-def _flat(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array of one column as a vector; audits refuse others."""
-    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

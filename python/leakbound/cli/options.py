@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
@@ -18,6 +18,7 @@ from leakbound.claims import (
     SubsampledGaussianDP,
     replacing,
 )
+from leakbound.cli.commands import COMMANDS
 from leakbound.cli.output import answering
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound, Weighted
 from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 CUTS = "auto, kl, union, geometric, fixed:R, outside-in, weighted"
 FAMILIES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
+KINDS = ".csv, .tsv, .jsonl, these with .gz, .parquet, .arrow or .npz"
 ONE_MODEL = ("eps", "eps,delta", "mu", "noise")
 """The numbers that a claim about one model may be made of."""
 EXIT_CODES = (
@@ -59,8 +61,8 @@ def command(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a function a command that ends as `answering` says.
 
-    A parameter whose type is a dataclass is a group of options: its fields, and the function gets
-    the object that they make.
+    Its help begins with its line in the list of commands. A parameter whose type is a dataclass is
+    a group of options: its fields, and the function gets the object that they make.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -87,20 +89,14 @@ def command(
 
         run.__dict__["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {one.name: one.annotation for one in parameters}
-        app.command(name, help=text)(run)
+        line = COMMANDS[name][1] if name in COMMANDS else ""
+        app.command(name, help=f"{line}\n\n{text}".strip())(run)
         return function
 
     return decorate
 
 
-File = Annotated[
-    Path,
-    argument(
-        "FILE",
-        "Table with one row per example: .csv, .tsv, .jsonl, these with .gz, .parquet, .arrow or "
-        ".npz.",
-    ),
-]
+File = Annotated[Path, argument("FILE", f"Table with one row per example: {KINDS}.")]
 Claimed = Annotated[
     str,
     option(
@@ -118,10 +114,7 @@ Family = Annotated[
     ),
 ]
 Confidence = Annotated[float, option("P", "Probability that the bound is not above the truth.")]
-Cuts = Annotated[
-    str,
-    option("POLICY", f"How the search over the cuts of the ranking is accounted for: {CUTS}."),
-]
+Cuts = Annotated[str, option("POLICY", f"How the search over cuts is accounted for: {CUTS}.")]
 Sides = Annotated[
     Literal["both", "member"], option("", "Guess members and non-members, or members only.")
 ]
@@ -129,8 +122,7 @@ Attacks = Annotated[
     str,
     option(
         "COL,COL",
-        "The column of scores, or several to audit together: the best wins, and the stated "
-        "confidence covers the choice.",
+        "The column of scores, or several attacks: the best wins, and confidence covers it.",
         "--score-col",
         "--attacks",
     ),
@@ -139,68 +131,42 @@ Relation = Annotated[
     Literal["replace", "add_remove"] | None,
     option(
         "",
-        "What the claim compares: training with one example replaced by another, or with and "
-        "without one. The bound is on the former; a claim of the latter is converted.",
+        "What the claim compares: one example replaced by another, or with and without one. The "
+        "bound is on the former; a claim of the latter is converted.",
     ),
 ]
 Seed = Annotated[
-    int | None,
-    option("", "Seed of what the audit draws; by default a new one, which is recorded.", min=0),
+    int | None, option("N", "Seed of what the audit draws; a new one if none. Recorded.", min=0)
 ]
-Json = Annotated[
-    bool, flag("--json", "Print the result as JSON to stdout, and nothing else there.")
-]
+Json = Annotated[bool, flag("--json", "Print the result as JSON, and nothing else there.")]
 Lenient = Annotated[
-    bool,
-    flag(
-        "--lenient",
-        "Let a claim pass (0) in spite of warnings and contradicted assumptions, which otherwise "
-        "end in 3.",
-    ),
+    bool, flag("--lenient", "Let a claim pass in spite of warnings and contradicted assumptions.")
 ]
 
 
 def parse_cuts(text: str) -> CutPolicy | None:
-    """Return the cut policy of a word such as kl or fixed:120.
-
-    Examples
-    --------
-    >>> parse_cuts("fixed:120")
-    Fixed(guesses=120)
-    """
+    """Return the cut policy of a word such as kl or fixed:120."""
     name, _, value = text.strip().lower().partition(":")
-    policies: dict[str, Callable[[], CutPolicy | None]] = {
+    policies: dict[str, Callable[..., CutPolicy | None]] = {
         "auto": lambda: None,
         "kl": KLScan,
         "union": UnionBound,
         "geometric": lambda: UnionBound(grid="geometric"),
         "weighted": Weighted,
-        "outside-in": OutsideIn,
+        "outside-in": lambda *levels: OutsideIn(levels or None),
+        "fixed": lambda guesses: Fixed(guesses=guesses),
     }
     try:
-        if name == "fixed":
-            return Fixed(guesses=int(value))
-        if name == "outside-in" and value:
-            return OutsideIn([int(level) for level in value.split(",")])
-        if name in policies and not value:
-            return policies[name]()
+        return policies[name](*(int(number) for number in value.split(",") if value))
     except OptionError as error:
         message = f"--cuts {text}: {error}"
-        raise OptionError(message) from error
-    except ValueError:
-        pass
-    message = f"--cuts must be one of {CUTS}; got {text!r}"
+    except (KeyError, TypeError, ValueError):
+        message = f"--cuts must be one of {CUTS}; got {text!r}"
     raise OptionError(message)
 
 
 def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, float]:
-    """Return the numbers of a claim such as eps=2 or c=1.5,eps=2; none of no claim.
-
-    Examples
-    --------
-    >>> parse_claim("eps=2, delta=0")
-    {'eps': 2.0, 'delta': 0.0}
-    """
+    """Return the numbers of a claim such as eps=2 or c=1.5,eps=2; none of no claim."""
     parts = [part.partition("=") for part in text.split(",")] if text else []
     names = [_QUANTITIES.get(name.strip().lower(), name.strip().lower()) for name, _, _ in parts]
     claim = {name: _number(value) for name, (_, _, value) in zip(names, parts, strict=True)}
@@ -213,13 +179,7 @@ def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, floa
 
 
 def parse_family(text: str) -> Claim:
-    """Return the guarantees that a word stands for, such as laplace or dp-sgd:0.01,1000.
-
-    Examples
-    --------
-    >>> parse_family("dp-sgd:0.01,1000").name
-    'DP-SGD with sampling rate 0.01 and 1000 steps'
-    """
+    """Return the guarantees that a word stands for, such as laplace or dp-sgd:0.01,1000."""
     name, _, value = text.strip().lower().partition(":")
     numbers = [_number(part) for part in value.split(",")] if value else []
     families: dict[tuple[str, int], Callable[..., Claim]] = {
@@ -228,31 +188,21 @@ def parse_family(text: str) -> Claim:
         ("gaussian", 0): GaussianDP,
         ("gaussian", 1): lambda delta: GaussianDP(delta=delta),
         ("approx", 1): lambda delta: ApproxDP(delta=delta),
-        ("dp-sgd", 2): _dp_sgd,
+        ("dp-sgd", 2): lambda rate, steps: SubsampledGaussianDP(
+            sampling_rate=rate, steps=int(steps) if steps.is_integer() else steps
+        ),
     }
-    if (name, len(numbers)) not in families or not all(map(math.isfinite, numbers)):
-        message = f"--family must be one of {FAMILIES}; got {text!r}"
-        raise OptionError(message)
     try:
         return families[name, len(numbers)](*numbers)
     except (OptionError, OptionTypeError) as error:
         message = f"--family {text}: {error}"
-        raise OptionError(message) from error
-
-
-def _dp_sgd(rate: float, steps: float) -> Claim:
-    whole = int(steps) if steps.is_integer() else steps
-    return SubsampledGaussianDP(sampling_rate=rate, steps=whole)  # type: ignore[arg-type]
+    except KeyError:
+        message = f"--family must be one of {FAMILIES}; got {text!r}"
+    raise OptionError(message)
 
 
 def guarantee_of(goal: Mapping[str, float], family: str = "") -> Claim:
-    """Return what is audited: the family that was named, or what the claim is about.
-
-    Examples
-    --------
-    >>> guarantee_of({"eps": 1.0, "delta": 1e-5})
-    ApproxDP(delta=1e-05)
-    """
+    """Return what is audited: the family that was named, or what the claim is about."""
     own = {"mu": GaussianDP, "noise": SubsampledGaussianDP}
     delta = goal.get("delta", 0.0)
     if family:
@@ -278,13 +228,7 @@ def guarantee_of(goal: Mapping[str, float], family: str = "") -> Claim:
 
 
 def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
-    """Return a claim about adding or removing one example as one about replacing one.
-
-    Examples
-    --------
-    >>> for_replacing({"eps": 1.0})
-    {'eps': 2.0}
-    """
+    """Return a claim about adding or removing one example as one about replacing one."""
     if not goal or "noise" in goal:  # noise is noise, whatever is compared
         return goal
     if "mu" in goal:
@@ -293,14 +237,34 @@ def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
     return {"eps": epsilon, "delta": delta} if delta else {"eps": epsilon}
 
 
-def parse_columns(text: str, name: str) -> list[str]:
-    """Return what an option lists, separated by commas: nothing, or names that differ.
+@dataclass(frozen=True)
+class Question:
+    """What is asked of an audit: options of most of them."""
 
-    Examples
-    --------
-    >>> parse_columns("loss, margin", "--attacks")
-    ['loss', 'margin']
-    """
+    claim: Claimed = ""
+    family: Family = ""
+    confidence: Confidence = 0.95
+    cuts: Cuts = "auto"
+    seed: Seed = None
+
+    @property
+    def goal(self) -> dict[str, float]:
+        """The numbers of the claim."""
+        return parse_claim(self.claim)
+
+    def options(self, relation: str | None = None) -> dict[str, Any]:
+        """Return options of the audit; the claim compares as `relation` says."""
+        goal = for_replacing(self.goal) if relation == "add_remove" else self.goal
+        return {
+            "claim": guarantee_of(goal, self.family),
+            "confidence": self.confidence,
+            "cuts": parse_cuts(self.cuts),
+            "seed": self.seed,
+        }
+
+
+def parse_columns(text: str, name: str) -> list[str]:
+    """Return what an option lists, separated by commas: nothing, or names that differ."""
     names = [part.strip() for part in text.split(",")] if text else []
     if not all(names) or len(set(names)) < len(names):
         message = f"{name} must name different columns, such as one,other; got {text!r}"

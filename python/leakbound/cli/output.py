@@ -104,8 +104,9 @@ def end(result: Result, *, lenient: bool) -> NoReturn:
     raise typer.Exit(code)
 
 
-def grid(columns: Iterable[tuple[str, bool]] = ()) -> Table:
+def grid(columns: Iterable[tuple[str, bool]]) -> Table:
     """Return an empty table without lines; each column has a heading, and whether it is numbers."""
+    columns = list(columns)
     from rich.table import Table
 
     class Grid(Table):
@@ -116,6 +117,7 @@ def grid(columns: Iterable[tuple[str, bool]] = ()) -> Table:
             super().add_row(*cast("Any", plain), **cast("Any", options))
 
     table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.show_header = any(heading for heading, _ in columns)
     for heading, numeric in columns:
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
     return table
@@ -130,7 +132,6 @@ def show(result: Result) -> None:
     for text in result.evidence():
         say(text)
     table = grid([("", False), ("", True), ("", False)])
-    table.show_header = False
     for metric in result.metrics():
         table.add_row(metric.name, metric.value, metric.note)
     say("")

@@ -6,29 +6,16 @@ from typing import Annotated, Literal
 import typer
 
 from leakbound import audit_panoramia
-from leakbound.cli import output
+from leakbound.cli import options, output
 from leakbound.cli.delivery import BundledDelivery, auditing
 from leakbound.cli.files import names_of, read
 from leakbound.cli.layouts import Layout
-from leakbound.cli.options import (
-    EXIT_CODES,
-    Confidence,
-    Cuts,
-    File,
-    Seed,
-    command,
-    flag,
-    option,
-    parse_claim,
-    parse_columns,
-    parse_cuts,
-)
+from leakbound.cli.options import command, flag, option
 from leakbound.errors import InputFileError
 
 app = typer.Typer()
 
 PANORAMIA = (
-    "Audit a trained model against generated points: estimate ε without retraining.\n\n"
     "FILE has the columns [bold]baseline_score[/] (from the example alone), "
     "[bold]attack_score[/] or [bold]score[/] (from the example and the model), [bold]member[/] "
     "(0: generated) and optionally [bold]id[/]. The columns [bold]baseline_pred[/] and "
@@ -37,7 +24,7 @@ PANORAMIA = (
     "where c tells how far the generator is from the data. With --features a Zero-Run audit of the "
     "same examples stands beside it: a lower bound if the probability that an example is real is "
     "what a model learnt from features and baseline says.\n\n"
-    + EXIT_CODES
+    + options.EXIT_CODES
     + " [dim]Only a joint claim can be refuted, or one with real non-members or an upper limit on "
     "c.[/]"
 )
@@ -45,14 +32,8 @@ PANORAMIA = (
 
 @command(app, "panoramia", PANORAMIA)
 def panoramia(
-    file: File,
+    file: options.File,
     *,
-    claim: Annotated[
-        str,
-        option("c=C,eps=E", "A joint claim about generator and model: exit code 1 if refuted."),
-    ] = "",
-    confidence: Confidence = 0.95,
-    cuts: Cuts = "auto",
     tail: Annotated[
         Literal["exact", "hoeffding"],
         option("", "Limits of the union policies: Clopper-Pearson, or Hoeffding's."),
@@ -63,41 +44,34 @@ def panoramia(
         Literal["knapsack", "published"],
         option("", "How gamma and δ are allowed for; the published form is for comparison."),
     ] = "knapsack",
-    max_recall: Annotated[
-        float, option("R", "Test cuts of up to this share of the examples.")
-    ] = 1.0,
+    max_recall: Annotated[float, option("R", "Test cuts of up to this share of examples.")] = 1.0,
     model: Annotated[str, option("NAME", "Whose scores to read from columns mia_NAME_pred.")] = "",
     real_nonmembers: Annotated[
-        bool,
-        flag(
-            "--real-nonmembers",
-            "The non-members are real and exchangeable with the members: c = 0.",
-        ),
+        bool, flag("--real-nonmembers", "Non-members are real, exchangeable with members: c = 0.")
     ] = False,
     c_upper: Annotated[float | None, option("C", "An upper limit on c that you vouch for.")] = None,
     features: Annotated[
-        str,
-        option(
-            "COL,COL",
-            "Columns of features, for a conditional lower bound on ε beside the estimate.",
-        ),
+        str, option("COL,COL", "Columns of features, for a conditional lower bound on ε beside it.")
     ] = "",
-    seed: Seed = None,
+    claim: Annotated[
+        str, option("c=C,eps=E", "A joint claim about generator and model: exit code 1 if refuted.")
+    ] = "",
+    confidence: options.Confidence = 0.95,
+    cuts: options.Cuts = "auto",
+    seed: options.Seed = None,
     layout: Layout,
     delivery: BundledDelivery,
 ) -> None:
     """Audit the scores of members and generated points in a file."""
-    goal = parse_claim(claim, ("eps", "eps,delta", "c,eps", "c,eps,delta"))
-    policy, known = parse_cuts(cuts), parse_columns(features, "--features")
+    goal = options.parse_claim(claim, ("eps", "eps,delta", "c,eps", "c,eps,delta"))
+    policy, known = options.parse_cuts(cuts), options.parse_columns(features, "--features")
     baseline, attack = _rankings(file, model, layout)
     with output.waiting(f"Reading {file}"):
         table = read(file, [baseline, attack, *known, layout.member_col], layout)
     with auditing(file, len(table)):
         member, told = table.member(), table.matrix(known)
-        scores = {
-            "baseline_scores": table.numbers(baseline),
-            "attack_scores": table.numbers(attack),
-        }
+        columns = {"baseline_scores": baseline, "attack_scores": attack}
+        scores = {name: table.numbers(column) for name, column in columns.items()}
         ids = table.words("id") if "id" in table else None
         result = audit_panoramia(
             **scores,
@@ -129,6 +103,6 @@ def _rankings(file: Path, model: str, layout: Layout) -> tuple[str, str]:
         message = f"{file} has scores of several models: choose one by --model, of {listed}"
         raise InputFileError(message)
     attacks = [f"mia_{model}_pred"] if model else ["attack_score", "score", *models]
-    baseline = next((one for one in ("baseline_score", "baseline_pred") if one in names), "")
-    attack = next((one for one in attacks if one in names), attacks[0])
-    return baseline or "baseline_score", attack
+    wanted = (["baseline_score", "baseline_pred"], attacks)
+    baseline, attack = (next((one for one in some if one in names), some[0]) for some in wanted)
+    return baseline, attack

@@ -6,36 +6,20 @@ from typing import Annotated
 import typer
 
 from leakbound import audit_synthetic
-from leakbound.cli import output
+from leakbound.cli import options, output
 from leakbound.cli.delivery import Delivery
 from leakbound.cli.layouts import Signs
-from leakbound.cli.options import (
-    EXIT_CODES,
-    Claimed,
-    Confidence,
-    Cuts,
-    Family,
-    Relation,
-    Seed,
-    command,
-    for_replacing,
-    guarantee_of,
-    option,
-    parse_claim,
-    parse_columns,
-    parse_cuts,
-)
+from leakbound.cli.options import command, option
 from leakbound.cli.records import read_tables
 
 app = typer.Typer()
 
 SYNTHETIC = (
-    "Audit a generator by the synthetic table that it made: how much ε does the table prove?\n\n"
     "The records were split at random before: the generator learnt from --members, and "
     "--nonmembers were held out. All three files have the same columns: numbers, dates "
     "(2024-05-31), words, and empty where a value is missing. The bound is on replacing one record "
     "of the training data; the usual similarity metrics stand beside it.\n\n"
-    + EXIT_CODES
+    + options.EXIT_CODES
     + "\n\n[dim]Needs: pip install 'leakbound\\[io,ml]'[/]"
 )
 
@@ -52,11 +36,7 @@ def synthetic(
         Path | None,
         option("FILE", "Other records of the population, a third set: never the non-members."),
     ] = None,
-    relation: Relation = "replace",
-    claim: Claimed = "",
-    family: Family = "",
-    confidence: Confidence = 0.95,
-    cuts: Cuts = "auto",
+    relation: options.Relation = "replace",
     attacks: Annotated[
         str, option("NAME,NAME", "Attacks to make, each at its share of the level.")
     ] = "default",
@@ -65,13 +45,12 @@ def synthetic(
         str, option("COL", "The column whose values were split as one, such as a person's id.")
     ] = "",
     categorical: Annotated[str, option("COL,COL", "Columns of numbers that are codes.")] = "",
-    seed: Seed = None,
+    question: options.Question,
     signs: Signs,
     delivery: Delivery,
 ) -> None:
     """Audit a synthetic table in a file."""
-    goal = parse_claim(claim)
-    names = parse_columns(attacks, "--attacks")
+    common, names = question.options(relation), options.parse_columns(attacks, "--attacks")
     with output.waiting("Reading the tables"):
         inside, outside = read_tables([members, nonmembers], signs)
         (generated,) = read_tables([table], signs)
@@ -81,13 +60,10 @@ def synthetic(
         outside,
         generated,
         reference=third,
-        claim=guarantee_of(for_replacing(goal) if relation == "add_remove" else goal, family),
         attacks="default" if names == ["default"] else names,
-        confidence=confidence,
-        cuts=parse_cuts(cuts),
         strata=strata or None,
         groups=groups or None,
-        categorical=parse_columns(categorical, "--categorical"),
-        seed=seed,
+        categorical=options.parse_columns(categorical, "--categorical"),
+        **common,
     )
-    delivery.conclude(result, table, goal, relation)
+    delivery.conclude(result, table, question.goal, relation)

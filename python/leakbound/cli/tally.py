@@ -13,7 +13,6 @@ from leakbound.errors import OptionError
 app = typer.Typer()
 
 TALLY = (
-    "Count shards of scores into one small file, a tally, that coins audits.\n\n"
     "A SHARD is a .parquet, .csv, .tsv, .jsonl or .arrow file with the columns [bold]score[/] and "
     "[bold]member[/], a tally, a folder of these, a glob, or - for csv or a stream of Arrow IPC on "
     "standard input. Shards are read one batch after another. Every example must be in one shard "

@@ -20,7 +20,6 @@ from leakbound.errors import IncompatibleOptionsError, OptionError
 app = typer.Typer()
 
 VALIDATE = (
-    "Count how often audits claim more than the truth, on simulated games.\n\n"
     "An audit at 90 % confidence may do so in a tenth of the games; an exact binomial test judges "
     "each count. A trap should fail. WORDS select cases, "
     "as in [bold]one-run both[/]; none selects all.\n\n"
@@ -34,35 +33,23 @@ def validate(
     words: Annotated[list[str] | None, argument("[WORDS]...", "Words a case must have.")] = None,
     *,
     attack: Annotated[
-        str,
-        option(
-            "MODULE:FUNCTION",
-            "An attack of yours, called as attack(member, seed) for scores, under every audit.",
-        ),
+        str, option("MODULE:FUNCTION", "An attack of yours: attack(member, seed) gives scores.")
     ] = "",
-    truth: Annotated[
-        float, option("E", "ε of what the attack looks at; 0 if members are ignored.")
-    ] = 0.0,
-    examples: Annotated[
-        int, option("M", "Examples of an attack's games.", "--examples", "-m")
-    ] = 200,
+    truth: Annotated[float, option("E", "ε of what the attack looks at; 0 if no member is.")] = 0.0,
+    examples: Annotated[int, option("M", "Examples of an attack.", "--examples", "-m")] = 200,
     long: Annotated[bool, flag("--long", "Thousands of games of each case.")] = False,
     repetitions: Annotated[int | None, option("N", "Games of each case, instead.", min=1)] = None,
-    workers: Annotated[int, option("N", "Processes; the counts do not depend on it.", min=1)] = 1,
-    seed: Annotated[int, option("", "Seed of the games.", min=0)] = 0,
+    workers: Annotated[int, option("N", "Processes; counts do not depend on it.", min=1)] = 1,
+    seed: Annotated[int, option("N", "Seed of the games.", min=0)] = 0,
     checkpoint: Annotated[
-        Path | None,
-        option("DIR", "Folder that keeps the counts: run again after an interruption to go on."),
+        Path | None, option("DIR", "Folder that keeps the counts, to go on after an interruption.")
     ] = None,
     table: Annotated[Path | None, option("FILE", "Write the counts as Markdown, too.")] = None,
     json: Json = False,
 ) -> None:
     """Count how often audits claim more than the truth."""
     if attack and checkpoint:
-        message = (
-            "--checkpoint cannot keep counts of an --attack: it would not see the attack's "
-            "code change; leave it out"
-        )
+        message = "--checkpoint keeps no counts of an --attack, whose code may change: leave it out"
         raise IncompatibleOptionsError(message)
     cases: Sequence[validity.Case]
     if attack:
@@ -99,10 +86,7 @@ def _load(name: str) -> Callable[..., Any]:
     try:
         found = getattr(importlib.import_module(module), function)
     except Exception as error:  # whatever the module does when it is imported
-        message = (
-            f"--attack {name!r} cannot be loaded: {error}; give module:function, with the module "
-            "in the current folder or installed"
-        )
+        message = f"--attack {name!r} cannot be loaded: {error}; give module:function"
         raise OptionError(message) from error
     return found  # type: ignore[no-any-return]
 

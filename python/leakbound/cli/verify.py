@@ -18,7 +18,6 @@ from leakbound.planning import Commitment
 app = typer.Typer()
 
 VERIFY = (
-    "Recompute what a bundle claims: its digests, its commitment, its audit, its page.\n\n"
     "Prints each check, then [bold]VALID[/] or [bold]INVALID[/] and why.\n\n"
     "[dim]Exit code: 0 valid, 1 invalid, 2 no bundle there or no commitment, or no time left, 70 a "
     "crash.[/]"
@@ -39,20 +38,11 @@ def verify(
         Path | None, option("FILE", "The canaries, whose digest the protocol has to name.")
     ] = None,
     page: Annotated[
-        bool,
-        flag(
-            " /--no-page",
-            "Leave report.html out: for bundles of another matplotlib. Do not read it then.",
-        ),
+        bool, flag(" /--no-page", "Leave report.html out, of another matplotlib: do not read it.")
     ] = True,
     most_seconds: Annotated[
         float,
-        option(
-            "S",
-            "Stop a bundle that takes longer, with exit code 2; where the system has timers.",
-            min=0.001,
-            max=1e8,
-        ),
+        option("S", "Stop a bundle that takes longer, with exit code 2.", min=0.001, max=1e8),
     ] = _PATIENCE,
 ) -> None:
     """Verify a bundle."""
@@ -60,7 +50,6 @@ def verify(
     with output.waiting("Auditing again"), _within(most_seconds):
         verification = verify_bundle(folder, commitment=published, canaries=canaries, page=page)
     table = output.grid([("", False), ("", False), ("", False)])
-    table.show_header = False
     for check in verification.checks:
         table.add_row(_MARKS[check.passed], check.name, check.words)
     output.say(table)
@@ -74,29 +63,20 @@ class _TimeIsUpError(BaseException):
 
 @contextmanager
 def _within(seconds: float) -> Iterator[None]:
-    """Stop a block that takes longer, or too much memory: that is bad input, and no verdict.
-
-    Systems without timers stop nothing.
-    """
-    timed = hasattr(signal, "setitimer")
-    before = signal.signal(signal.SIGALRM, _stop) if timed else None
-    if timed:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+    """Stop a block that takes longer, or too much memory: that is bad input, and no verdict."""
+    before = signal.signal(signal.SIGALRM, _stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     except MemoryError:
         message = "there is too little memory for this bundle, and nothing was judged"
         raise OptionError(message) from None
     except _TimeIsUpError:
-        message = (
-            f"the bundle takes more than {seconds:g} seconds, and nothing was judged: give it more "
-            "by --most-seconds"
-        )
+        message = f"the bundle takes more than {seconds:g} seconds: give it more by --most-seconds"
         raise OptionError(message) from None
     finally:
-        if timed:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _stop(*_: object) -> None:

@@ -1,5 +1,6 @@
 """The command that audits given members and non-members: read, fit, call, print, write."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,36 +12,18 @@ from leakbound import audit_zero_run
 from leakbound._base.archives import DamagedFileError, read_array_file
 from leakbound._base.streams import seed_of
 from leakbound._base.validation import check_membership, real
-from leakbound.cli import output
+from leakbound.cli import options, output
 from leakbound.cli.audits import scores_of
 from leakbound.cli.delivery import BundledDelivery, auditing
 from leakbound.cli.files import Columns, read
 from leakbound.cli.layouts import Layout
-from leakbound.cli.options import (
-    EXIT_CODES,
-    FAMILIES,
-    Attacks,
-    Claimed,
-    Confidence,
-    Cuts,
-    File,
-    Seed,
-    Sides,
-    command,
-    flag,
-    guarantee_of,
-    option,
-    parse_claim,
-    parse_columns,
-    parse_cuts,
-)
+from leakbound.cli.options import command, flag, option
 from leakbound.errors import IncompatibleOptionsError, InputFileError
 from leakbound.propensity import LogisticPropensity, cross_fit, hold_out
 
 app = typer.Typer()
 
 ZERO_RUN = (
-    "Audit a model from given members and non-members, without any training.\n\n"
     "FILE has the columns [bold]score[/] (--score-col names others), [bold]member[/] and "
     "[bold]propensity[/] (the probability of membership given an example's features) or, for "
     "--features, columns of features; and optionally [bold]id[/].\n\n"
@@ -51,13 +34,20 @@ ZERO_RUN = (
     "[bold]audit[/], or --holdout how many.\n\n"
     "--uncertainty bootstrap is the procedure of the paper, with propensities fitted to half of "
     "the examples and refitted 600 times: exploratory, no bound, and it refutes nothing.\n\n"
-    + EXIT_CODES
+    + options.EXIT_CODES
 )
+
+
+@dataclass(frozen=True)
+class WithinGaussian(options.Question):
+    """The same, within Gaussian DP if nothing else is said."""
+
+    family: options.Family = "gaussian"
 
 
 @command(app, "zero-run", ZERO_RUN)
 def zero_run(
-    file: File,
+    file: options.File,
     *,
     propensity: Annotated[
         Path | None,
@@ -67,30 +57,21 @@ def zero_run(
             "array with a propensity for each example or K rows of them.",
         ),
     ] = None,
-    features: Annotated[str, option("COL,COL", "Columns of features to fit propensities to.")] = "",
+    features: Annotated[str, option("COL,COL", "Columns to fit propensities to.")] = "",
     holdout: Annotated[
         float | None,
         option(
             "SHARE",
-            "With --features: share of the rows to learn propensities from and not to audit, if no "
-            "column split says. None unless a bootstrap is asked for, then half.",
+            "Share of the rows to fit to and not to audit, if no column split says. None unless a "
+            "bootstrap is asked for, then half.",
         ),
     ] = None,
     folds: Annotated[
-        int,
-        option(
-            "K",
-            "For a bootstrap, in place of rows held out: fit propensities of each of K parts "
-            "to the others. Every part is audited at its share of the error probability, and the "
-            "best wins.",
-            min=0,
-        ),
+        int, option("K", "For a bootstrap: fit each of K parts by the others, audit all.", min=0)
     ] = 0,
     uncertainty: Annotated[
         Literal["set", "bootstrap"],
-        option(
-            "", "With --features: bound over a confidence set of log-odds, or explore with refits."
-        ),
+        option("", "Bound over a confidence set of log-odds, or explore with refits."),
     ] = "set",
     correction: Annotated[
         Literal["conditional", "match", "poisson_binomial", "tamper", "composition"],
@@ -100,25 +81,17 @@ def zero_run(
         float | None, option("L", "Leave out examples whose log-odds are beyond ±L.")
     ] = None,
     release_refuted: Annotated[
-        bool,
-        flag("--release-refuted", "Report the bound although the propensities were refuted."),
+        bool, flag("--release-refuted", "Report the bound of refuted propensities all the same.")
     ] = False,
-    claim: Claimed = "",
-    family: Annotated[
-        str, option("NAME", f"The guarantees whose parameter is bounded: {FAMILIES}.")
-    ] = "gaussian",
-    confidence: Confidence = 0.95,
-    cuts: Cuts = "auto",
-    sides: Sides = "both",
-    attacks: Attacks = "score",
-    seed: Seed = None,
+    sides: options.Sides = "both",
+    attacks: options.Attacks = "score",
+    question: WithinGaussian,
     layout: Layout,
     delivery: BundledDelivery,
 ) -> None:
     """Audit the scores of given members and non-members in a file."""
-    goal, names = parse_claim(claim), parse_columns(attacks, "--score-col")
-    guarantee, policy = guarantee_of(goal, family), parse_cuts(cuts)
-    columns = parse_columns(features, "--features")
+    names, common = options.parse_columns(attacks, "--score-col"), question.options()
+    columns = options.parse_columns(features, "--features")
     if columns and propensity is not None:
         message = "give --features, to fit propensities, or --propensity, to read them; not both"
         raise IncompatibleOptionsError(message)
@@ -135,7 +108,7 @@ def zero_run(
     with output.waiting(f"Reading {file}"):
         table = read(file, [*names, *known, layout.member_col], layout, optional=optional)
     with auditing(file, len(table)):
-        seed = seed_of(seed)
+        seed = common["seed"] = seed_of(question.seed)
         member, scores = check_membership(table.member(), len(table)), scores_of(table, names)
         ids = table.words("id") if "id" in table else None
         odds: Any = LogisticPropensity()
@@ -163,20 +136,17 @@ def zero_run(
             scores,
             member,
             odds,
-            claim=guarantee,
             correction=correction,
-            confidence=confidence,
-            cuts=policy,
             sides=sides,
             uncertainty=uncertainty if columns else None,
             max_log_odds=max_log_odds,
             release_refuted=release_refuted,
             ids=ids,
-            seed=seed,
+            **common,
             **inputs,
         )
     inputs |= {"scores": scores, "plan": member, "propensity": odds, "ids": ids}
-    delivery.conclude(result, file, goal, inputs=inputs)
+    delivery.conclude(result, file, question.goal, inputs=inputs)
 
 
 def _held_out(table: Columns) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -84,7 +84,7 @@ REFUSED = {
     "coins --family normal": "--family must be one of pure, approx:D, gaussian",
     "coins --family approx": "--family must be one of",
     "coins --family dp-sgd:0.1,2.5": "--family dp-sgd:0.1,2.5: steps must be",
-    "coins --family dp-sgd:x,20": "--family must be one of",
+    "coins --family dp-sgd:x,20": "--family dp-sgd:x,20: sampling_rate must be",
     "coins --family dp-sgd:1.5,20": "--family dp-sgd:1.5,20: sampling_rate must be above 0",
     "coins --family approx:2": "--family approx:2: delta must be above 0 and below 1",
     "coins --claim noise=1": "laplace, dp-sgd:Q,T",
