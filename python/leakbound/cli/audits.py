@@ -1,21 +1,21 @@
-"""The commands that audit one training run: read, call, print, write."""
+"""The commands that audit a table of scores: read, call, print, write."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
-from leakbound import audit_one_run
+from leakbound import audit_one_run, audit_panoramia
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.validation import check_membership
 from leakbound.cli import options, output
-from leakbound.cli.delivery import BundledDelivery, auditing
-from leakbound.cli.files import Columns, read, whole
-from leakbound.cli.layouts import Layout
-from leakbound.cli.options import argument, command, flag, option
+from leakbound.cli.delivery import BundledDelivery
+from leakbound.cli.files import Columns, Layout, about, names_of, read, whole
+from leakbound.cli.options import argument, command, flag, option, refuse
 from leakbound.cli.shards import are_shards, tally_of
-from leakbound.errors import IncompatibleOptionsError, MembershipError
+from leakbound.errors import InputFileError, MembershipError
 from leakbound.planning import InclusionPlan, load_opening
 from leakbound.planning.commitment import Coins
 
@@ -31,6 +31,19 @@ SPLIT = (
     "The training set is a random part of the examples, such as that of train_test_split: FILE has "
     "the scores of both parts, as for coins. The bound is on replacing one example.\n\n"
     + options.EXIT_CODES
+)
+PANORAMIA = (
+    "FILE has the columns [bold]baseline_score[/] (from the example alone), "
+    "[bold]attack_score[/] or [bold]score[/] (from the example and the model), [bold]member[/] "
+    "(0: generated) and optionally [bold]id[/]. The columns [bold]baseline_pred[/] and "
+    "[bold]mia_NAME_pred[/] will do for the scores.\n\n"
+    "The estimate ε̃ is not a lower bound on ε: it is the bound on c + ε minus the bound on c, "
+    "where c tells how far the generator is from the data. With --features a Zero-Run audit of the "
+    "same examples stands beside it: a lower bound if the probability that an example is real is "
+    "what a model learnt from features and baseline says.\n\n"
+    + options.EXIT_CODES
+    + " [dim]Only a joint claim can be refuted, or one with real non-members or an upper limit on "
+    "c.[/]"
 )
 
 
@@ -69,40 +82,37 @@ def coins(
     chance = _prior(prior)
     if are_shards(files):
         if len(names) > 1 or isinstance(chance, str) or plan or opening or delivery.bundle:
-            message = (
+            refuse(
                 "shards are only counted: several --attacks, a column of --prior, --plan, "
                 "--opening and --bundle need one file with all examples"
             )
-            raise IncompatibleOptionsError(message)
         counted = tally_of(files, names[0], layout)
         with output.waiting(f"Auditing {counted.m:,} examples"):
             result = audit_one_run(counted, prior=chance, **common)
         delivery.conclude(result, files[0], question.goal)
     (file,) = files
     if plan and opening:
-        message = "--opening holds a plan: give --plan or --opening, not both"
-        raise IncompatibleOptionsError(message)
+        refuse("--opening holds a plan: give --plan or --opening, not both")
     opened = None if opening is None else load_opening(opening)
-    tossed = InclusionPlan.load(plan) if plan else opened.plan if opened else None
+    planned = InclusionPlan.load(plan) if plan else opened.plan if opened else None
     agreed = None if opened is None else opened.agreed.options.get("seed")
     if agreed is not None and question.seed not in {None, agreed}:
-        message = f"--seed {question.seed}: the protocol fixed {agreed} before, leave it out"
-        raise IncompatibleOptionsError(message)
+        refuse(f"--seed {question.seed}: the protocol fixed {agreed} before, leave it out")
     common |= {} if agreed is None else {"seed": agreed}
     wanted = [*names, *([chance] if isinstance(chance, str) else [])]
-    needed = [*wanted, *([] if tossed else [layout.member_col])]
+    needed = [*wanted, *([] if planned else [layout.member_col])]
     with output.waiting(f"Reading {file}"):
         table = read(file, needed, layout, optional=("id", layout.member_col))
-    with auditing(file, len(table)):
+    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
         scores = scores_of(table, names, named=opened is not None)
         priors = table.numbers(chance) if isinstance(chance, str) else chance
         ids = table.words("id") if "id" in table else None
         member = table.member() if layout.member_col in table else None
-        if tossed is not None:
-            ids = whole(ids) if ids is not None and tossed.ids.dtype.kind in "iu" else ids
-            member = _tossed(tossed, ids, member, len(table))
+        if planned is not None:
+            ids = whole(ids) if ids is not None and planned.ids.dtype.kind in "iu" else ids
+            member = _member_of(planned, ids, member, len(table))
         result = audit_one_run(scores, member, prior=priors, ids=ids, **common)
-    inputs = {"scores": scores, "plan": member if tossed is None else tossed, "ids": ids}
+    inputs = {"scores": scores, "plan": member if planned is None else planned, "ids": ids}
     inputs |= {"prior": priors} if isinstance(chance, str) else {}
     inputs |= {"plan": None, "opening": opened} if opened else {}
     delivery.conclude(result, file, question.goal, inputs=inputs)
@@ -136,24 +146,22 @@ def split(
 ) -> None:
     """Audit scores of a training set and a test set."""
     if not untouched:
-        message = (
+        refuse(
             "the examples held out must have chosen nothing about the model, by early stopping or "
             "tuning: declare so with --untouched, or leave those that did out of the file"
         )
-        raise IncompatibleOptionsError(message)
     names, common = options.parse_columns(attacks, "--score-col"), question.options(relation)
     if question.goal and relation is None:
-        message = (
+        refuse(
             "the bound of a random split is on replacing one example: say what the claim compares, "
             "--relation add_remove (it is converted: 2ε, 2μ) or --relation replace"
         )
-        raise IncompatibleOptionsError(message)
     known = options.parse_columns(features, "--features")
     labels = {"strata": strata, "groups": groups}
     wanted = [*names, *known, *filter(None, labels.values()), layout.member_col]
     with output.waiting(f"Reading {file}"):
         table = read(file, wanted, layout)
-    with auditing(file, len(table)):
+    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
         scores, member = scores_of(table, names), table.member()
         inputs: dict[str, Any] = {one: table.words(col) for one, col in labels.items() if col}
         inputs |= {"features": table.matrix(known)} if known else {}
@@ -170,9 +178,72 @@ def split(
     delivery.conclude(result, file, question.goal, relation, inputs)
 
 
-def scores_of(table: Columns, names: list[str], *, named: bool = False) -> Any:
+@dataclass(frozen=True)
+class Relaxations:
+    """What PANORAMIA allows for."""
+
+    tail: Annotated[
+        Literal["exact", "hoeffding"],
+        option("", "Limits of the union policies: Clopper-Pearson, or Hoeffding's."),
+    ] = "exact"
+    gamma: Annotated[float, option("G", "Mass of real points that the generator may miss.")] = 0.0
+    delta: Annotated[float, option("D", "δ of a model that is (ε, δ)-DP.")] = 0.0
+    relaxation: Annotated[
+        Literal["knapsack", "published"],
+        option("", "How gamma and δ are allowed for; the published form is for comparison."),
+    ] = "knapsack"
+    max_recall: Annotated[float, option("R", "Test cuts of up to this share of examples.")] = 1.0
+    real_nonmembers: Annotated[
+        bool, flag("--real-nonmembers", "Non-members are real, exchangeable with members: c = 0.")
+    ] = False
+    c_upper: Annotated[float | None, option("C", "An upper limit on c that you vouch for.")] = None
+
+
+@command(app, "panoramia", PANORAMIA)
+def panoramia(
+    file: options.File,
+    *,
+    model: Annotated[str, option("NAME", "Whose scores to read from columns mia_NAME_pred.")] = "",
+    features: Annotated[
+        str, option("COL,COL", "Columns of features, for a conditional lower bound on ε beside it.")
+    ] = "",
+    claim: Annotated[
+        str, option("c=C,eps=E", "A joint claim about generator and model: exit code 1 if refuted.")
+    ] = "",
+    relaxations: Relaxations,
+    search: options.Search,
+    layout: Layout,
+    delivery: BundledDelivery,
+) -> None:
+    """Audit the scores of members and generated points in a file."""
+    goal = options.parse_claim(claim, ("eps", "eps,delta", "c,eps", "c,eps,delta"))
+    common, columns = search.options(), options.parse_columns(features, "--features")
+    baseline, attack = _rankings(file, model, layout)
+    with output.waiting(f"Reading {file}"):
+        table = read(file, [baseline, attack, *columns, layout.member_col], layout)
+    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+        member, matrix = table.member(), table.matrix(columns)
+        rankings = {"baseline_scores": baseline, "attack_scores": attack}
+        scores: dict[str, Any] = {one: table.numbers(name) for one, name in rankings.items()}
+        ids = table.words("id") if "id" in table else None
+        result = audit_panoramia(
+            **scores,
+            member=member,
+            features=matrix,
+            ids=ids,
+            **vars(relaxations),
+            **common,
+        )
+    inputs = {"scores": scores, "plan": member, "ids": ids}
+    inputs |= {} if matrix is None else {"features": matrix}
+    delivery.conclude(result, file, goal, inputs=inputs)
+
+
+def scores_of(
+    table: Columns, names: list[str], *, named: bool = False, rows: Any = slice(None)
+) -> Any:
     """Return the scores of one attack, or by name: those of several, and any that is `named`."""
-    scores = {name: table.numbers(name) for name in names}
+    scores = {name: table.numbers(name)[rows] for name in names}
     return scores if named or len(names) > 1 else scores[names[0]]
 
 
@@ -184,7 +255,7 @@ def _prior(text: str) -> float | str:
         return text.strip()
 
 
-def _tossed(plan: Coins, ids: Any, member: Any, examples: int) -> Any:
+def _member_of(plan: Coins, ids: Any, member: Any, examples: int) -> Any:
     """Return who was a member by a plan; raise where the file says otherwise."""
     planned = ExampleOrder(ids).member(plan, examples)
     if member is not None:
@@ -195,3 +266,17 @@ def _tossed(plan: Coins, ids: Any, member: Any, examples: int) -> Any:
             )
             raise MembershipError(message)
     return planned
+
+
+def _rankings(file: Path, model: str, layout: Layout) -> tuple[str, str]:
+    """Return the columns that hold the scores of baseline and attack."""
+    names = names_of(file, layout)
+    models = [name for name in names if name.startswith("mia_") and name.endswith("_pred")]
+    if len(models) > 1 and not model:
+        listed = ", ".join(name.removeprefix("mia_").removesuffix("_pred") for name in models)
+        message = f"{file} has scores of several models: choose one by --model, of {listed}"
+        raise InputFileError(message)
+    attacks = [f"mia_{model}_pred"] if model else ["attack_score", "score", *models]
+    wanted = (["baseline_score", "baseline_pred"], attacks)
+    baseline, attack = (next((one for one in some if one in names), some[0]) for some in wanted)
+    return baseline, attack

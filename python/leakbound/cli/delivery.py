@@ -1,7 +1,6 @@
 """How an audit of a file ends: its claim is put to the test, and the result printed and written."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -13,18 +12,7 @@ from leakbound._base.types import Relation
 from leakbound.claims import FamilyClaim
 from leakbound.cli import output
 from leakbound.cli.options import Json, Lenient, for_replacing, option
-from leakbound.errors import (
-    InputFileError,
-    InternalError,
-    LeakboundError,
-    MissingExtraError,
-    OptionError,
-    OptionTypeError,
-)
 from leakbound.results.words import DELTA
-
-_AS_THEY_ARE = (InputFileError, InternalError, MissingExtraError, OptionError, OptionTypeError)
-"""What is said of no column of the file, or names the file already."""
 
 
 @dataclass(frozen=True)
@@ -92,20 +80,6 @@ class BundledDelivery(Delivery):
             "verify`.",
         ),
     ] = None
-
-
-@contextmanager
-def auditing(file: Path, examples: int) -> Iterator[None]:
-    """Show that the audit runs, and name the file in what it says about its columns."""
-    try:
-        with output.waiting(f"Auditing {examples:,} examples"):
-            yield
-    except _AS_THEY_ARE:
-        raise
-    except LeakboundError as error:
-        rows = " (rows count from 0, without the header)" if " row" in str(error) else ""
-        message = f"{file}: {error}{rows}"
-        raise InputFileError(message) from error
 
 
 def _drawn(result: Any, goal: Mapping[str, float]) -> float | None:

@@ -57,7 +57,7 @@ def digits(
     with output.waiting("Drawing the report"):
         _write(report, out)
     if json:
-        typer.echo(json_text.dumps(report.to_dict(), allow_nan=False, ensure_ascii=False))
+        typer.echo(_text(report))
     else:
         _show(report)
     output.announce(out, aside=json)
@@ -82,55 +82,41 @@ def _write(found: "DigitsReport", out: Path) -> None:
     from leakbound import report
     from leakbound._base.files import write_text
 
-    text = json_text.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False)
-    write_text(out / "result.json", text + "\n")
+    write_text(out / "result.json", _text(found) + "\n")
+    accuracy = {row.name: f"{row.test_accuracy:.3f}" for row in found.rows}
+    split = {row.name: number(row.split.bound) for row in found.rows}
     report.write(
         out / "report.html",
         {row.name: row.result for row in found.rows},
         title=TITLE,
-        summary=_summary(found),
-        columns={
-            "Test accuracy": {row.name: f"{row.test_accuracy:.3f}" for row in found.rows},
-            "ε of replacing one, from the test set": {
-                row.name: number(row.split.bound) for row in found.rows
-            },
-        },
+        summary=f"A small network trained on {found.training_examples:,} of scikit-learn's digits, "
+        f"{found.plan.indices.size} of them canaries: digits with a wrong label, {len(found.plan)} "
+        "in all, each in the training set or not by its own fair coin. The audits see the logit "
+        "margins of the canaries. A column has what the networks' own test set proves beside: "
+        "training and test set are a random split of the digits, audited in pairs. Seed "
+        f"{found.seed}.",
+        columns={"Test accuracy": accuracy, "ε of replacing one, from the test set": split},
         simultaneous={row.name: row.simultaneous for row in found.rows},
     )
 
 
-def _summary(found: "DigitsReport") -> str:
-    return (
-        f"A small network trained on {found.training_examples:,} of scikit-learn's handwritten "
-        f"digits, {found.plan.indices.size} of them canaries: digits with a wrong label, "
-        f"{len(found.plan)} in all, each in the training set or not by its own fair coin. The "
-        "audits see the logit margins of the canaries. A column has what the networks' own test "
-        "set proves beside: training and test set are a random split of the digits, audited in "
-        f"pairs. Seed {found.seed}."
-    )
+def _text(found: "DigitsReport") -> str:
+    return json_text.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False)
 
 
 def _show(found: "DigitsReport") -> None:
     from leakbound.report import headline_of_many
 
     headings = ("Test acc", "Split ε̂", "AUC", "Guesses", "Correct", "ε̂", "Ceiling")
-    table = output.grid(
-        [("Model", False), *((text, True) for text in headings), ("Verdict", False)]
-    )
+    numbers = [(heading, True) for heading in headings]
+    table = output.grid([("Model", False), *numbers, ("Verdict", False)])
     for row in found.rows:
         result = row.result
-        table.add_row(
-            row.name,
-            f"{row.test_accuracy:.3f}",
-            number(row.split.bound),
-            f"{row.auc:.3f}",
-            f"{result.guesses:,}",
-            f"{result.correct:,}",
-            number(result.epsilon_bound),
-            number(result.epsilon_ceiling),
-            result.verdict,
-            style="bold" if result.leaks else None,
-        )
+        shares = (f"{row.test_accuracy:.3f}", number(row.split.bound), f"{row.auc:.3f}")
+        counts = (f"{result.guesses:,}", f"{result.correct:,}")
+        ends = (number(result.epsilon_bound), number(result.epsilon_ceiling), result.verdict)
+        style = "bold" if result.leaks else None
+        table.add_row(row.name, *shares, *counts, *ends, style=style)
     output.say(table)
     output.say("")
     output.say(headline_of_many({row.name: row.simultaneous for row in found.rows}), "bold")

@@ -15,21 +15,26 @@ import zlib
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import numpy as np
 
 from leakbound._base.archives import DamagedFileError, open_archive
 from leakbound._base.progress import needs
-from leakbound.cli.layouts import suffix_of
-from leakbound.errors import IncompatibleOptionsError, InputFileError
+from leakbound.cli.options import option, refuse
+from leakbound.errors import (
+    InputFileError,
+    InternalError,
+    LeakboundError,
+    MissingExtraError,
+    OptionError,
+    OptionTypeError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
-
-    from leakbound.cli.layouts import Layout, Signs
 
     Batches = Iterator[Mapping[str, Any]]
     Source = tuple[list[str], Callable[[Sequence[str]], Batches]]
@@ -49,12 +54,78 @@ _LISTED, _QUOTED = 20, 60
 """Most columns that a message names, and most characters of a value: a cell may hold megabytes."""
 _FILE, _STREAM = b"ARROW1", b"\xff\xff\xff\xff"
 """How Arrow's files begin, and its streams."""
+_AS_THEY_ARE = (InputFileError, InternalError, MissingExtraError, OptionError, OptionTypeError)
+"""What is said of no column of a file, or names the file already."""
 _SETTLED_BY = {
     "score": ": name another by --score-col",
     "member": ": name another by --member-col",
     "propensity": ": give a file of them by --propensity, or the --features to learn them from",
 }
 """What settles that a column is missing."""
+
+
+_MEMBERSHIP = {
+    **dict.fromkeys(("1", "+1", "1.0", "true"), 1),
+    **dict.fromkeys(("0", "0.0", "false"), 0),
+    **dict.fromkeys(("-1", "-1.0"), -1),
+}
+
+
+@dataclass(frozen=True)
+class Signs:
+    """How text is written; nothing is guessed."""
+
+    sep: Annotated[
+        Literal[",", ";", "tab"] | None,
+        option("", "What separates columns: a comma by default, a tab in a .tsv."),
+    ] = None
+    decimal: Annotated[
+        Literal[".", ","] | None,
+        option("", "The decimal sign: a point by default; to be said with --sep ;."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.sep == self.decimal == ",":
+            refuse("--sep , and --decimal , cannot both be: a comma is one or the other")
+        if self.sep == ";" and not self.decimal:  # where 1.234 may be a thousand and more
+            refuse("--sep ';' needs --decimal, . or ,: numbers between semicolons have either")
+
+    def separates(self, path: Path) -> str:
+        """Return what separates the columns of a file of this name."""
+        sign = self.sep or ("tab" if suffix_of(path) == ".tsv" else ",")
+        return "\t" if sign == "tab" else sign
+
+
+@dataclass(frozen=True)
+class Layout(Signs):
+    """The same, and the column that says who was a member."""
+
+    member_col: Annotated[str, option("COL", "The column that says who is a member.")] = "member"
+    member_values: Annotated[
+        str,
+        option("IN,OUT", "Its words for members and others; 1,0, 1,-1 and true,false need none."),
+    ] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        words = self._words
+        if self.member_values and not (len(words) == 2 and words[0] != words[1] and all(words)):
+            refuse("--member-values must name two different words, that of members first: in,out")
+
+    @property
+    def _words(self) -> list[str]:
+        return [word.strip() for word in self.member_values.split(",")]
+
+    def membership(self, word: str) -> int | None:
+        """Return 1 for members, 0 or -1 for others, None for words that say neither."""
+        if self.member_values:
+            return dict(zip(self._words, (1, 0), strict=True)).get(word)
+        return _MEMBERSHIP.get(word.lower())
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix that says what a file is, in small letters, without that of gzip."""
+    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
 @dataclass(frozen=True)
@@ -160,8 +231,7 @@ def read(
     with opened(path, signs) as (names, load):
         check_names(path, names, wanted)
         if len(set(wanted)) < len(wanted):
-            message = f"one column cannot have two roles, and options name one of {wanted} twice"
-            raise IncompatibleOptionsError(message)
+            refuse(f"one column cannot have two roles, and options name one of {wanted} twice")
         picked = dict.fromkeys([*wanted, *(name for name in optional if names.count(name) == 1)])
         columns = Columns(path, together(load([*picked])), signs)
     lengths = {name: len(values) for name, values in columns.stored.items()}
@@ -173,6 +243,19 @@ def read(
         message = f"{path} has a header and no rows: it needs one row for each example"
         raise InputFileError(message)
     return columns
+
+
+@contextmanager
+def about(path: Path) -> Iterator[None]:
+    """Name the file in what is said about its columns."""
+    try:
+        yield
+    except _AS_THEY_ARE:
+        raise
+    except LeakboundError as error:
+        rows = " (rows count from 0, without the header)" if " row" in str(error) else ""
+        message = f"{path}: {error}{rows}"
+        raise InputFileError(message) from error
 
 
 def names_of(path: Path, signs: Signs) -> list[str]:

@@ -6,7 +6,7 @@ import inspect
 import math
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, get_type_hints
 
 import typer
 
@@ -21,7 +21,7 @@ from leakbound.claims import (
 from leakbound.cli.commands import COMMANDS
 from leakbound.cli.output import answering
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound, Weighted
-from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
+from leakbound.errors import OptionError, OptionTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,6 +39,11 @@ EXIT_CODES = (
 )
 _QUANTITIES = {"epsilon": "eps", "ε": "eps", "δ": "delta", "μ": "mu", "sigma": "noise"}
 """Other names of what a claim is made of."""
+
+
+def refuse(message: str) -> NoReturn:
+    """Refuse options of the command line."""
+    raise OptionError(message)
 
 
 def option(metavar: str, text: str, *names: str, **limits: Any) -> Any:
@@ -173,8 +178,7 @@ def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, floa
     known = sorted(names) in [sorted(form.split(",")) for form in forms]
     if text and not (known and all(map(math.isfinite, claim.values())) and claim.get("noise") != 0):
         listed = " or ".join(form.replace(",", "=…,") + "=…" for form in forms)
-        message = f"--claim {text!r} must be {listed}, in numbers of at least 0"
-        raise OptionError(message)
+        refuse(f"--claim {text!r} must be {listed}, in numbers of at least 0")
     return claim
 
 
@@ -213,17 +217,11 @@ def guarantee_of(goal: Mapping[str, float], family: str = "") -> Claim:
         named = ApproxDP(delta=delta) if delta else PureDP()
     for key, kind in own.items():
         if key in goal and not isinstance(named, kind):
-            message = (
-                f"--claim {key}=… is not about {named.name}: name another --family: {FAMILIES}"
-            )
-            raise IncompatibleOptionsError(message)
+            refuse(f"--claim {key}=… is not about {named.name}: name another --family: {FAMILIES}")
     unlimited = isinstance(named, GaussianDP | SubsampledGaussianDP)
     if unlimited and "eps" in goal and delta <= named.delta:
         above = f" above {named.delta:g}" if named.delta else ""
-        message = (
-            f"within {named.name} no ε holds without a δ{above}: name eps and delta in --claim"
-        )
-        raise IncompatibleOptionsError(message)
+        refuse(f"within {named.name} no ε holds without a δ{above}: name eps and delta in --claim")
     return named
 
 
@@ -238,14 +236,25 @@ def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked of an audit: options of most of them."""
+class Search:
+    """How cuts are searched: options of every audit."""
 
-    claim: Claimed = ""
-    family: Family = ""
     confidence: Confidence = 0.95
     cuts: Cuts = "auto"
     seed: Seed = None
+
+    def options(self) -> dict[str, Any]:
+        """Return options of the audit."""
+        policy = parse_cuts(self.cuts)
+        return {"confidence": self.confidence, "cuts": policy, "seed": self.seed}
+
+
+@dataclass(frozen=True)
+class Question(Search):
+    """The same, and what is audited."""
+
+    claim: Claimed = ""
+    family: Family = ""
 
     @property
     def goal(self) -> dict[str, float]:
@@ -255,20 +264,14 @@ class Question:
     def options(self, relation: str | None = None) -> dict[str, Any]:
         """Return options of the audit; the claim compares as `relation` says."""
         goal = for_replacing(self.goal) if relation == "add_remove" else self.goal
-        return {
-            "claim": guarantee_of(goal, self.family),
-            "confidence": self.confidence,
-            "cuts": parse_cuts(self.cuts),
-            "seed": self.seed,
-        }
+        return {"claim": guarantee_of(goal, self.family), **super().options()}
 
 
 def parse_columns(text: str, name: str) -> list[str]:
     """Return what an option lists, separated by commas: nothing, or names that differ."""
     names = [part.strip() for part in text.split(",")] if text else []
     if not all(names) or len(set(names)) < len(names):
-        message = f"{name} must name different columns, such as one,other; got {text!r}"
-        raise OptionError(message)
+        refuse(f"{name} must name different columns, such as one,other; got {text!r}")
     return names
 
 

@@ -28,19 +28,14 @@ from leakbound.report.contents import KINDS
 from leakbound.report.style import house_style
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from rich.table import Table
 
-    from leakbound._base.types import Verdict
     from leakbound.results.base import Result
 
-_CODES: Mapping[Verdict, int] = {
-    "not refuted": 0,
-    "refuted": REFUTED,
-    "inconclusive": INCONCLUSIVE,
-}
+_CODES = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
 _PATIENCE = 1.0
 """Seconds of silence before a spinner appears."""
 _PAGE = 160
@@ -58,6 +53,7 @@ def answering(options: Iterable[str]) -> Iterator[None]:
         silence(sys.stdout)
         raise typer.Exit(BROKEN_PIPE) from None
     except KeyboardInterrupt:
+        tell("leakbound: interrupted")
         raise typer.Exit(INTERRUPTED) from None
     except EOFError as error:  # for which Click has an end of its own
         message = "EOFError: the end of a file that none of the readers expected"

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Annotated, Any, Literal, cast
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -13,8 +13,7 @@ from leakbound._base.formatting import number
 from leakbound._base.scalars import real
 from leakbound._base.types import Sides
 from leakbound.cli import options, output
-from leakbound.cli.options import command, option
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.cli.options import command, option, refuse
 from leakbound.planning import CanariesNeeded, Power
 from leakbound.planning.forecast import PlannedClaim, Truth, units, why_short
 
@@ -37,9 +36,10 @@ PLAN = (
 )
 
 
-@command(app, "plan", PLAN)
-def plan(
-    *,
+@dataclass(frozen=True)
+class Goal:
+    """What is true, and what is to be reached."""
+
     truth: Annotated[
         float | None,
         option(
@@ -47,16 +47,53 @@ def plan(
             "What is true: ε, or μ of Gaussian DP. With a δ, the Gaussian mechanism with this ε at "
             "δ. If none, a perfect attack and three weaker ones are planned for.",
         ),
-    ] = None,
-    m: Annotated[int | None, option("M", "Canaries of the audit.", "--examples", "-m")] = None,
-    target: Annotated[float | None, option("B", "The bound to reach; or half the truth.")] = None,
-    claim: Annotated[str, option("eps=E", "The guarantee to refute, in place of a target.")] = "",
-    family: Annotated[
-        str, option("NAME", "What a target bounds: pure, approx:D or gaussian.")
-    ] = "",
+    ] = None
+    target: Annotated[float | None, option("B", "The bound to reach; or half the truth.")] = None
+    claim: Annotated[str, option("eps=E", "The guarantee to refute, in place of a target.")] = ""
+    family: Annotated[str, option("NAME", "What a target bounds: pure, approx:D or gaussian.")] = ""
     fraction: Annotated[
         float, option("F", "Share of the canaries that leak, for pure DP at a truth.")
-    ] = 1.0,
+    ] = 1.0
+
+    def bounded(self) -> tuple[PlannedClaim, float]:
+        """Return what is audited, and the bound to reach: half the truth where none is named."""
+        if self.claim and (self.family or self.target is not None):
+            refuse("--claim names guarantee and target: give it, or --target and --family")
+        goal = options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
+        audited = options.guarantee_of(goal, self.family)
+        if not isinstance(audited, PureDP | ApproxDP | GaussianDP):
+            refuse(f"--family {self.family} is not planned for: take pure, approx:D or gaussian")
+        half = None if self.truth is None else real(self.truth, "--truth", above=0) / 2
+        bound = goal.get("mu", goal.get("eps", half if self.target is None else self.target))
+        if bound is None:
+            refuse("name the bound to reach, by --target or --claim, or what is true, by --truth")
+        return audited, real(bound, "--target", above=0, below=math.inf)
+
+    def attacks(self, claim: PlannedClaim, bound: float) -> dict[str, float | Truth]:
+        """Return what is assumed, by what an attack would find: four of them without a truth."""
+        if self.fraction != 1 and (self.truth is None or not isinstance(claim, PureDP)):
+            refuse(
+                f"--fraction {self.fraction:g} is for pure DP, and for a truth: name it by --truth"
+            )
+        if self.truth is not None:
+            partial = replace(planning.Response(self.truth), fraction=self.fraction)
+            leaks = self.truth if self.fraction == 1 else partial
+            return {repr(leaks): leaks}
+        attacks: dict[str, float | Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
+        for times in _WEAKER:
+            strength = real(times * bound, "--target", above=0, below=math.inf)
+            words = f"{_symbol(claim)} = {strength:.4g}"
+            if isinstance(claim, PureDP):
+                words += f", right in {100 / (1 + math.exp(-strength)):.4g} %"
+            attacks[words] = strength
+        return attacks
+
+
+@command(app, "plan", PLAN)
+def plan(
+    *,
+    m: Annotated[int | None, option("M", "Canaries of the audit.", "--examples", "-m")] = None,
+    goal: Goal,
     probability: Annotated[
         float, option("P", "How sure the audit should be to reach the target.")
     ] = 0.8,
@@ -77,9 +114,8 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Plan an audit."""
-    truth = None if truth is None else real(truth, "--truth", above=0)
-    audited, goal = _claimed(claim, family, target, truth)
-    goal = real(goal, "--target", above=0, below=math.inf)
+    audited, bound = goal.bounded()
+    attacks = goal.attacks(audited, bound)
     chance = real(probability, "--probability", above=0, below=1)
     common: dict[str, Any] = {
         "claim": audited,
@@ -92,13 +128,12 @@ def plan(
 
     def needed(assumed: float | Truth) -> CanariesNeeded:
         if m is None:
-            return planning.canaries_needed(goal, assumed, probability=chance, most=most, **common)
-        power = planning.power(m, assumed, target=goal, **common)
+            return planning.canaries_needed(bound, assumed, probability=chance, most=most, **common)
+        power = planning.power(m, assumed, target=bound, **common)
         if power.probability >= chance:
             return planning.CanariesNeeded(m=m, power=power)
         return planning.CanariesNeeded(m=None, power=power, reason=why_short(m, power, sides))
 
-    attacks = _attacks(truth, goal, audited, fraction)
     with output.waiting(f"Simulating {simulations:,} audits of each number"):
         plans = {words: needed(assumed) for words, assumed in attacks.items()}
     first = next(iter(plans.values()))
@@ -106,50 +141,11 @@ def plan(
         listed = ", ".join(one.to_json() for one in plans.values())
         typer.echo(f"[{listed}]" if len(plans) > 1 else listed)
     else:
-        _show(plans, audited, goal, units(sides), m)
+        _show(plans, audited, bound, units(sides), m)
         if first.m is not None:
             policy = cuts if common["cuts"] else ""
-            output.say(f"Then: {_command(audited, goal, policy, sides)}", "bold")
+            output.say(f"Then: {_command(audited, bound, policy, sides)}", "bold")
     raise typer.Exit(INCONCLUSIVE if first.m is None else 0)
-
-
-def _claimed(
-    claim: str, family: str, target: float | None, truth: float | None
-) -> tuple[PlannedClaim, float]:
-    """Return what is audited, and the bound to reach: half the truth where none is named."""
-    if claim and (family or target is not None):
-        message = "--claim names guarantee and target: give it, or --target and --family"
-        raise IncompatibleOptionsError(message)
-    goal = options.parse_claim(claim, ("eps", "eps,delta", "mu"))
-    audited = options.guarantee_of(goal, family)
-    if not isinstance(audited, PureDP | ApproxDP | GaussianDP):
-        message = f"--family {family} is not planned for: take pure, approx:D or gaussian"
-        raise IncompatibleOptionsError(message)
-    if goal:
-        return audited, goal["mu"] if "mu" in goal else goal["eps"]
-    if target is None and truth is None:
-        message = "name the bound to reach, by --target or --claim, or what is true, by --truth"
-        raise IncompatibleOptionsError(message)
-    return audited, cast("float", truth) / 2 if target is None else target
-
-
-def _attacks(
-    truth: float | None, goal: float, claim: PlannedClaim, fraction: float
-) -> dict[str, float | Truth]:
-    """Return what is assumed, by what an attack would find: four of them without a truth."""
-    if fraction != 1 and (truth is None or not isinstance(claim, PureDP)):
-        message = f"--fraction {fraction:g} is for pure DP, and for a truth: name it by --truth"
-        raise IncompatibleOptionsError(message)
-    if truth is not None:
-        leaks = truth if fraction == 1 else replace(planning.Response(truth), fraction=fraction)
-        return {repr(leaks): leaks}
-    found: dict[str, float | Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
-    for times in _WEAKER:
-        strength = real(times * goal, "--target", above=0, below=math.inf)
-        right = f", right in {100 / (1 + math.exp(-strength)):.4g} %"
-        words = f"{_symbol(claim)} = {strength:.4g}" + (right if isinstance(claim, PureDP) else "")
-        found[words] = strength
-    return found
 
 
 def _show(

@@ -1,27 +1,29 @@
 """Shards of scores and membership, counted batch by batch: files, folders, globs, a pipe."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Sequence
 from glob import glob, has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
+
+import typer
 
 from leakbound._base.progress import bar, needs
 from leakbound._base.tally import TALLY_BITS, Tally, counted_batches, is_tally
-from leakbound.cli.files import ARROW, PIPE, TEXT, Columns, check_names, opened
-from leakbound.cli.layouts import suffix_of
-from leakbound.errors import (
-    ArrayTypeError,
-    InputFileError,
-    MembershipError,
-    NaNScoresError,
-    TallyError,
+from leakbound.cli.files import (
+    ARROW,
+    PIPE,
+    TEXT,
+    Columns,
+    Layout,
+    about,
+    check_names,
+    opened,
+    suffix_of,
 )
+from leakbound.cli.options import argument, command, flag, option, refuse
+from leakbound.errors import InputFileError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from leakbound.cli.layouts import Layout
+app = typer.Typer()
 
 _KINDS = TEXT | ARROW | {".parquet"}
 
@@ -52,7 +54,7 @@ def tally_of(
 
     def counted(advance: Callable[[int], None]) -> Iterator[Tally]:
         for path in files:
-            try:
+            with about(path):
                 if path in tallies:
                     yield Tally.from_parquet(path)
                 else:
@@ -60,9 +62,6 @@ def tally_of(
                     part = counted_batches(batches, score="score", member="member", bits=bits)
                     if part is not None:
                         yield part
-            except (ArrayTypeError, MembershipError, NaNScoresError, TallyError) as error:
-                message = f"{path}: {error}"
-                raise InputFileError(message) from error
             advance(1)
 
     with bar("Counting", total=len(files) if len(files) > 1 else None, shown=True) as advance:
@@ -108,3 +107,46 @@ def _batches(path: Path, score: str, layout: Layout) -> Iterator[tuple[int, Any]
             columns = [pa.array(batch.numbers(score)), pa.array(batch.member())]
             yield first, pa.RecordBatch.from_arrays(columns, names=["score", "member"])
             first += len(batch)
+
+
+TALLY = (
+    "A SHARD is a .parquet, .csv, .tsv, .jsonl or .arrow file with the columns [bold]score[/] and "
+    "[bold]member[/], a tally, a folder of these, a glob, or - for csv or a stream of Arrow IPC on "
+    "standard input. Shards are read one batch after another. Every example must be in one shard "
+    "only; shards of equal counts are refused.\n\n"
+    "[dim]leakbound tally scores/ --out tally.parquet[/]\n"
+    "[dim]leakbound coins tally.parquet[/]"
+)
+
+
+@command(app, "tally", TALLY)
+def tally(
+    shards: Annotated[list[Path], argument("SHARD…", "Files, folders, globs, or -.")],
+    *,
+    out: Annotated[Path, option("FILE", "The tally to write: .parquet.")],
+    score_col: Annotated[str, option("COL", "The column of scores.")] = "score",
+    bits: Annotated[
+        int | None,
+        option(
+            "N",
+            "Bits of a key, 9 of them sign and exponent: 20, or those of tallies added.",
+            min=8,
+            max=32,
+        ),
+    ] = None,
+    allow_repeats: Annotated[
+        bool, flag("--allow-repeats", "Add shards whose counts are those of another.")
+    ] = False,
+    layout: Layout,
+) -> None:
+    """Count shards of scores into a tally."""
+    if out.suffix.lower() != ".parquet":
+        refuse(
+            f"--out {out}: a tally is a .parquet file; write --out {out.with_suffix('.parquet')}"
+        )
+    counted = tally_of(shards, score_col, layout, bits=bits, allow_repeats=allow_repeats)
+    counted.to_parquet(out)
+    typer.echo(
+        f"{out}: {counted.m:,} examples, {counted.members:,} members, {len(counted):,} keys of "
+        f"{counted.bits} bits, {len(counted.shards):,} shards"
+    )

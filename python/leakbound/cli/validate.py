@@ -14,8 +14,8 @@ import typer
 from leakbound import validity
 from leakbound._base.files import write_text
 from leakbound.cli import output
-from leakbound.cli.options import Json, argument, command, flag, option
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.cli.options import Json, argument, command, flag, option, refuse
+from leakbound.errors import OptionError
 
 app = typer.Typer()
 
@@ -49,8 +49,7 @@ def validate(
 ) -> None:
     """Count how often audits claim more than the truth."""
     if attack and checkpoint:
-        message = "--checkpoint keeps no counts of an --attack, whose code may change: leave it out"
-        raise IncompatibleOptionsError(message)
+        refuse("--checkpoint keeps no counts of an --attack, whose code may change: leave it out")
     cases: Sequence[validity.Case]
     if attack:
         mine = validity.attack_cases(_load(attack), truth=truth, m=examples)

@@ -14,11 +14,10 @@ from leakbound._base.streams import seed_of
 from leakbound._base.validation import check_membership, real
 from leakbound.cli import options, output
 from leakbound.cli.audits import scores_of
-from leakbound.cli.delivery import BundledDelivery, auditing
-from leakbound.cli.files import Columns, read
-from leakbound.cli.layouts import Layout
-from leakbound.cli.options import command, flag, option
-from leakbound.errors import IncompatibleOptionsError, InputFileError
+from leakbound.cli.delivery import BundledDelivery
+from leakbound.cli.files import Columns, Layout, about, read
+from leakbound.cli.options import command, flag, option, refuse
+from leakbound.errors import InputFileError
 from leakbound.propensity import LogisticPropensity, cross_fit, hold_out
 
 app = typer.Typer()
@@ -45,6 +44,51 @@ class WithinGaussian(options.Question):
     family: options.Family = "gaussian"
 
 
+@dataclass(frozen=True)
+class Fitting:
+    """How propensities are fitted to features."""
+
+    holdout: Annotated[
+        float | None,
+        option(
+            "SHARE",
+            "Share of the rows to fit to and not to audit, if no column split says. None unless a "
+            "bootstrap is asked for, then half.",
+        ),
+    ] = None
+    folds: Annotated[
+        int, option("K", "For a bootstrap: fit each of K parts by the others, audit all.", min=0)
+    ] = 0
+    uncertainty: Annotated[
+        Literal["set", "bootstrap"],
+        option("", "Bound over a confidence set of log-odds, or explore with refits."),
+    ] = "set"
+
+    @property
+    def share(self) -> float:
+        """Share of the rows that are held out."""
+        default = 0.5 if self.uncertainty == "bootstrap" else 0.0
+        share = default if self.holdout is None else self.holdout
+        return real(share, "--holdout", least=0, below=1)
+
+
+@dataclass(frozen=True)
+class Correction:
+    """How shift is taken out, and of which examples."""
+
+    correction: Annotated[
+        Literal["conditional", "match", "poisson_binomial", "tamper", "composition"],
+        option("", "How shift is taken out; conditional is the best one for the family."),
+    ] = "conditional"
+    max_log_odds: Annotated[
+        float | None, option("L", "Leave out examples whose log-odds are beyond ±L.")
+    ] = None
+    release_refuted: Annotated[
+        bool, flag("--release-refuted", "Report the bound of refuted propensities all the same.")
+    ] = False
+    sides: options.Sides = "both"
+
+
 @command(app, "zero-run", ZERO_RUN)
 def zero_run(
     file: options.File,
@@ -58,32 +102,8 @@ def zero_run(
         ),
     ] = None,
     features: Annotated[str, option("COL,COL", "Columns to fit propensities to.")] = "",
-    holdout: Annotated[
-        float | None,
-        option(
-            "SHARE",
-            "Share of the rows to fit to and not to audit, if no column split says. None unless a "
-            "bootstrap is asked for, then half.",
-        ),
-    ] = None,
-    folds: Annotated[
-        int, option("K", "For a bootstrap: fit each of K parts by the others, audit all.", min=0)
-    ] = 0,
-    uncertainty: Annotated[
-        Literal["set", "bootstrap"],
-        option("", "Bound over a confidence set of log-odds, or explore with refits."),
-    ] = "set",
-    correction: Annotated[
-        Literal["conditional", "match", "poisson_binomial", "tamper", "composition"],
-        option("", "How shift is taken out; conditional is the best one for the family."),
-    ] = "conditional",
-    max_log_odds: Annotated[
-        float | None, option("L", "Leave out examples whose log-odds are beyond ±L.")
-    ] = None,
-    release_refuted: Annotated[
-        bool, flag("--release-refuted", "Report the bound of refuted propensities all the same.")
-    ] = False,
-    sides: options.Sides = "both",
+    fitting: Fitting,
+    correction: Correction,
     attacks: options.Attacks = "score",
     question: WithinGaussian,
     layout: Layout,
@@ -93,55 +113,38 @@ def zero_run(
     names, common = options.parse_columns(attacks, "--score-col"), question.options()
     columns = options.parse_columns(features, "--features")
     if columns and propensity is not None:
-        message = "give --features, to fit propensities, or --propensity, to read them; not both"
-        raise IncompatibleOptionsError(message)
-    if not columns and (holdout is not None or folds or uncertainty == "bootstrap"):
-        message = "--holdout, --folds and --uncertainty bootstrap fit propensities: name --features"
-        raise IncompatibleOptionsError(message)
-    if folds and uncertainty == "set":
-        message = "--folds is for --uncertainty bootstrap: a confidence set learns from all rows"
-        raise IncompatibleOptionsError(message)
-    share = (0.5 if uncertainty == "bootstrap" else 0.0) if holdout is None else holdout
-    share = real(share, "--holdout", least=0, below=1)
+        refuse("give --features, to fit propensities, or --propensity, to read them; not both")
+    if not columns and fitting != Fitting():
+        refuse("--holdout, --folds and --uncertainty bootstrap fit propensities: name --features")
+    if fitting.folds and fitting.uncertainty == "set":
+        refuse("--folds is for --uncertainty bootstrap: a confidence set learns from all rows")
     known = columns or ([] if propensity else ["propensity"])
-    optional = ("id", "split") if columns and not folds else ("id",)
+    optional = ("id", "split") if columns and not fitting.folds else ("id",)
     with output.waiting(f"Reading {file}"):
         table = read(file, [*names, *known, layout.member_col], layout, optional=optional)
-    with auditing(file, len(table)):
+    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
         seed = common["seed"] = seed_of(question.seed)
-        member, scores = check_membership(table.member(), len(table)), scores_of(table, names)
+        member = check_membership(table.member(), len(table))
         ids = table.words("id") if "id" in table else None
-        odds: Any = LogisticPropensity()
-        inputs: dict[str, Any] = {}
+        rows, inputs = np.arange(len(table)), dict[str, Any]()
         if propensity:
             odds = _propensities(propensity, ids)
         elif not columns:
             odds = table.numbers("propensity")
         else:
-            told = np.column_stack([table.numbers(name) for name in columns]).astype(np.float64)
-            rows = np.arange(len(table)) if ids is None else ids
-            held = _held_out(table) if "split" in table else None
-            if folds:
-                odds = cross_fit(odds, told, member, folds=folds, seed=seed)
-            elif held is not None or share:
-                size = round(share * len(table))
-                learn, rest = held or hold_out(rows, size=size, seed=seed)
-                odds = odds.fit(told[learn], member[learn], ids=rows[learn], seed=seed)
-                member, ids, inputs = member[rest], rows[rest], {"features": told[rest]}
-                kept = {name: table.numbers(name)[rest] for name in names}
-                scores = kept if len(names) > 1 else kept[names[0]]
-            else:
-                inputs = {"features": told}
+            matrix = table.matrix(columns).astype(np.float64)
+            odds, rows = _fitted(table, matrix, member, fitting, seed)
+            inputs = {} if fitting.folds else {"features": matrix[rows]}
+        scores, member = scores_of(table, names, rows=rows), member[rows]
+        if rows.size < len(table):
+            ids = rows if ids is None else ids[rows]
         result = audit_zero_run(
             scores,
             member,
             odds,
-            correction=correction,
-            sides=sides,
-            uncertainty=uncertainty if columns else None,
-            max_log_odds=max_log_odds,
-            release_refuted=release_refuted,
+            uncertainty=fitting.uncertainty if columns else None,
             ids=ids,
+            **vars(correction),
             **common,
             **inputs,
         )
@@ -149,17 +152,28 @@ def zero_run(
     delivery.conclude(result, file, question.goal, inputs=inputs)
 
 
-def _held_out(table: Columns) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows to fit to, and the rows to audit, as the column split says."""
-    said = table.words("split")
-    learn, rest = np.flatnonzero(said == "holdout"), np.flatnonzero(said == "audit")
-    if learn.size + rest.size < said.size or not (learn.size and rest.size):
-        message = (
-            f"{table.path}: column 'split' must say holdout or audit in every row, and both of "
-            f"them: {learn.size:,} rows are holdout and {rest.size:,} audit, of {said.size:,}"
-        )
-        raise InputFileError(message)
-    return learn, rest
+def _fitted(
+    table: Columns, matrix: NDArray[Any], member: NDArray[Any], fitting: Fitting, seed: int
+) -> tuple[Any, NDArray[Any]]:
+    """Return a model of the propensities, or what was fitted, and the rows that are audited."""
+    model, share, every = LogisticPropensity(), fitting.share, np.arange(len(table))
+    if fitting.folds:
+        return cross_fit(model, matrix, member, folds=fitting.folds, seed=seed), every
+    ids = table.words("id") if "id" in table else every
+    if "split" in table:
+        labels = table.words("split")
+        learn, rest = np.flatnonzero(labels == "holdout"), np.flatnonzero(labels == "audit")
+        if learn.size + rest.size < labels.size or not (learn.size and rest.size):
+            message = (
+                f"{table.path}: column 'split' must say holdout or audit in every row, and both of "
+                f"them: {learn.size:,} rows are holdout and {rest.size:,} audit, of {labels.size:,}"
+            )
+            raise InputFileError(message)
+    elif share:
+        learn, rest = hold_out(ids, size=round(share * len(table)), seed=seed)
+    else:
+        return model, every
+    return model.fit(matrix[learn], member[learn], ids=ids[learn], seed=seed), rest
 
 
 def _propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:

@@ -153,12 +153,3 @@ def test_what_is_left_in_standard_error_changes_no_code(
 
     monkeypatch.setattr(sys, "stderr", Full())
     assert ended(lambda: code) == code
-
-
-def test_nobody_reading_errors_is_no_refutation(tmp_path: Path) -> None:
-    gone, pipe = os.pipe()
-    os.close(gone)
-    missing = [sys.executable, "-m", "leakbound", "coins", str(tmp_path / "missing.csv")]
-    process = subprocess.run(missing, stdout=subprocess.PIPE, stderr=pipe, check=False)
-    os.close(pipe)
-    assert process.returncode == 2

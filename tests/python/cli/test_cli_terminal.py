@@ -22,7 +22,7 @@ main()
 """
 
 
-def test_an_interrupt_ends_quietly_with_130(scores: Path) -> None:
+def test_an_interrupt_says_so_and_ends_with_130(scores: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", WAITING, "coins", str(scores)],
         stdout=subprocess.PIPE,
@@ -32,7 +32,7 @@ def test_an_interrupt_ends_quietly_with_130(scores: Path) -> None:
     assert process.stdout.readline() == b"busy\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
-    assert (process.returncode, out, err) == (130, b"", b"")
+    assert (process.returncode, out, err) == (130, b"", b"leakbound: interrupted\n")
 
 
 @pytest.mark.parametrize("option", ["--json", "--help"])

@@ -21,8 +21,7 @@ from pyarrow import feather, parquet
 
 import leakbound as lb
 from command_line import csv_text, leakbound, spawn
-from leakbound.cli.files import read
-from leakbound.cli.layouts import Layout
+from leakbound.cli.files import Layout, read
 from leakbound.errors import LeakboundError
 from mutations import LONG, QUICK, assaulted, mutants
 

@@ -1,12 +1,13 @@
-"""Every family of guarantees has a word on the command line, and claims are in its numbers."""
+"""Options in words: families, claims and cuts, and how they are refused with exit code 2."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import leakbound as lb
-from command_line import MEMBER, SCORE, csv_text, leakbound
+from command_line import MEMBER, SCORE, csv_text, leakbound, spawn
 from leakbound.claims import CLAIMS, Claim, TradeOffFamily
 from leakbound.cli.options import FAMILIES, parse_family
 
@@ -26,7 +27,9 @@ def given(tmp_path: Path) -> Path:
     """The scores of the fixture `scores`, each with a propensity of one half."""
     path = tmp_path / "given.csv"
     half = np.full(SCORE.size, 0.5)
-    path.write_text(csv_text(score=SCORE, member=MEMBER.astype(int), propensity=half))
+    path.write_text(
+        csv_text(score=SCORE, member=MEMBER.astype(int), propensity=half, baseline_score=half)
+    )
     return path
 
 
@@ -71,15 +74,6 @@ def test_claims_in_the_numbers_of_a_family(words: str, scores: Path) -> None:
     assert answer.code == CLAIMED[words], answer.err
 
 
-def test_a_claim_of_noise_is_put_to_the_test_as_from_python(scores: Path) -> None:
-    """The bound is from above: less noise than is claimed refutes."""
-    result = lb.audit_one_run(SCORE, MEMBER, claim=SAMPLED)
-    for share, code in ((0.99, 0), (1.01, 1)):
-        claim = f"noise={share * result.bound}"
-        answer = leakbound("coins", scores, "--family", "dp-sgd:0.1,20", "--claim", claim)
-        assert answer.code == code
-
-
 REFUSED = {
     "coins --family normal": "--family must be one of pure, approx:D, gaussian",
     "coins --family approx": "--family must be one of",
@@ -99,6 +93,24 @@ REFUSED = {
     "zero-run --family pure --claim mu=1": "--claim mu=… is not about pure DP",
     "zero-run --family laplace --correction poisson_binomial": "is for pure DP, got Laplace DP",
     "panoramia --claim mu=1": "must be eps=… or eps=…,delta=… or c=…,eps=…",
+    "coins --cuts best": "--cuts must be one of auto, kl, union",
+    "coins --attacks score,score": "must name different columns",
+    "coins --prior 1.5": "prior must be",
+    "coins --cuts fixed:0": "guesses",
+    "coins --cuts fixed:1000": "--cuts fixed:1000 asks for more guesses than there are examples",
+    "coins --cuts outside-in:4,3": "--cuts outside-in:4,3: levels must",
+    "coins --claim eps=nan": "in numbers of at least 0",
+    "coins --claim rho=1": "'rho=1' must be eps=… or eps=…,delta=… or mu=… or noise=…",
+    "coins --claim c=1,eps=1": "must be eps",
+    "coins --claim eps=1,eps=2": "must be eps",
+    "coins --claim delta=0": "must be eps",
+    "coins --claim eps=1,delta=1": "delta",
+    "coins --claim eps=1,delta=1e-5 --cuts weighted": "delta > 0 take outside-in, fixed:R, kl",
+    "coins --claim mu=1 --prior 0.1": "prior other than 1/2 is for pure DP",
+    "coins --confidence 1": "confidence must be",
+    "panoramia --real-nonmembers --c-upper 1": "leave out --c-upper",
+    "panoramia --tail hoeffding --cuts kl": "--tail hoeffding is for --cuts union: kl has",
+    "zero-run --features score2 --holdout 400": "--holdout must be at least 0 and below 1, got",
 }
 
 
@@ -108,3 +120,25 @@ def test_what_is_refused_is_said_in_words_of_the_command_line(options: str, give
     refusal = leakbound(command, given, *rest).refusal
     assert REFUSED[options] in refusal
     assert not any(name in refusal for name in lb.__all__ if name.endswith("DP"))
+    assert str(given) not in refusal
+
+
+def test_unknown_words_exit_with_2(scores: Path) -> None:
+    for arguments in (("coins", scores, "--bogus"), ("bogus",), ("coins",)):
+        answer = spawn(*arguments)
+        assert answer.code == 2
+        assert answer.out == ""
+        assert "Traceback" not in answer.err
+
+
+def test_a_report_without_matplotlib_is_refused_before_the_audit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    refusal = leakbound("coins", tmp_path / "missing.csv", "--out", tmp_path / "out").refusal
+    assert "pip install 'leakbound[plot]'" in refusal
+
+
+def test_an_assumed_truth_and_a_missing_column(scores: Path) -> None:
+    assert "--truth must be above 0, got -1" in leakbound("plan", "--truth", -1).refusal
+    assert "give a file of them by --propensity" in leakbound("zero-run", scores).refusal
