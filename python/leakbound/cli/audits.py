@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
-from leakbound import audit_one_run, audit_panoramia
+from leakbound import audit_one_run
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.validation import check_membership
 from leakbound.cli import options, output
@@ -216,6 +216,8 @@ def panoramia(
     delivery: BundledDelivery,
 ) -> None:
     """Audit the scores of members and generated points in a file."""
+    from leakbound import audit_panoramia
+
     goal = options.parse_claim(claim, ("eps", "eps,delta", "c,eps", "c,eps,delta"))
     common, columns = search.options(), options.parse_columns(features, "--features")
     baseline, attack = _rankings(file, model, layout)

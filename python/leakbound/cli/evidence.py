@@ -176,7 +176,8 @@ def _within(seconds: float) -> Iterator[None]:
     except MemoryError:
         refuse("there is too little memory for this bundle, and nothing was judged")
     except _TimeIsUpError:
-        refuse(f"the bundle takes more than {seconds:g} seconds: give it more by --most-seconds")
+        limit = f"the bundle takes more than {seconds:g} seconds, and nothing was judged"
+        refuse(f"{limit}: give it more by --most-seconds")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -319,7 +319,8 @@ def opened(path: Path, signs: Signs) -> Iterator[Source]:
         if not (arrow or isinstance(error, kinds) or getattr(error, "errno", 0) is None):
             raise
         said = re.sub(r"Row #(\d+)", lambda found: f"row {int(found[1]) - 1}", str(error))
-        message = f"{path} cannot be read: {said} (rows count from 0, without the header)"
+        rows = " (rows count from 0, without the header)" if said != str(error) else ""
+        message = f"{path} cannot be read: {said}{rows}"
         raise InputFileError(message) from error
 
 

@@ -64,12 +64,14 @@ class Fitting:
         option("", "Bound over a confidence set of log-odds, or explore with refits."),
     ] = "set"
 
+    def __post_init__(self) -> None:
+        real(self.share, "--holdout", least=0, below=1)
+
     @property
     def share(self) -> float:
         """Share of the rows that are held out."""
         default = 0.5 if self.uncertainty == "bootstrap" else 0.0
-        share = default if self.holdout is None else self.holdout
-        return real(share, "--holdout", least=0, below=1)
+        return default if self.holdout is None else self.holdout
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,16 @@ def test_panoramia_takes_either_name_for_the_attack(
 
 
 def test_every_policy_has_a_word() -> None:
-    words = {"auto": None, "kl": lb.KLScan(), "union": lb.UnionBound(), "fixed:9": lb.Fixed(9)}
-    words |= {"geometric": lb.UnionBound(grid="geometric"), "weighted": lb.Weighted()}
-    words |= {"outside-in": lb.OutsideIn(), "outside-in:3,5": lb.OutsideIn([3, 5])}
+    words: dict[str, lb.cuts.CutPolicy | None] = {
+        "auto": None,
+        "kl": lb.KLScan(),
+        "union": lb.UnionBound(),
+        "fixed:9": lb.Fixed(9),
+        "geometric": lb.UnionBound(grid="geometric"),
+        "weighted": lb.Weighted(),
+        "outside-in": lb.OutsideIn(),
+        "outside-in:3,5": lb.OutsideIn([3, 5]),
+    }
     assert {word: parse_cuts(word) for word in words} == words
 
 

@@ -84,16 +84,6 @@ def test_coins_have_no_options_of_a_split_and_name_it(scores: Path) -> None:
     assert "leakbound split" in leakbound("coins", scores).refusal  # 440 of 600 are no coins
 
 
-def test_empty_strata_are_named_by_row(tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv"
-    path.write_text("score,member,site\n1,1,a\n2,0,\n3,1,a\n4,0,a\n", encoding="utf-8")
-    answer = leakbound("split", path, *SPLIT, "--strata", "site")
-    assert answer.code == 2
-    assert "column 'site' needs a value for every example; it is empty at row 1" in " ".join(
-        answer.err.split()
-    )
-
-
 def test_a_withheld_bound_tests_no_claim(tmp_path: Path) -> None:
     time = np.arange(400.0)
     rows = zip(RNG.normal(size=400) - time / 100, time < 280, time, strict=True)

@@ -36,18 +36,6 @@ def test_the_column_of_propensities(table: Path) -> None:
     assert lb.ZeroRunResult.from_json(answer.stdout) == expected
 
 
-def test_several_attacks(tmp_path: Path) -> None:
-    noise = np.random.default_rng(8).normal(size=1200)
-    attacks = {"told": GAME.scores, "noise": noise}
-    path = tmp_path / "scores.npz"
-    np.savez(path, member=GAME.member, propensity=GAME.propensity, **attacks)  # type: ignore[arg-type]
-    answer = leakbound(path, "--attacks", "told,noise", "--json")
-    found = lb.ZeroRunResult.from_json(answer.stdout)
-    assert found.options["attacks"].keys() == attacks.keys()
-    assert found.options["attack"] == "told"
-    assert found == lb.audit_zero_run(attacks, GAME.member, GAME.propensity)
-
-
 def test_a_table_of_propensities(tmp_path: Path) -> None:
     ids = np.arange(1200)
     scores, propensities = tmp_path / "scores.npz", tmp_path / "propensities.csv"

@@ -85,7 +85,9 @@ def test_binary_files_of_every_kind(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", loss=SCORE[:, None], label=words[:, None], more=np.zeros((2, 2)))
     for path in sorted(tmp_path.iterdir()):
         named = ("--member-values", "in,out") if path.stem in "bd" else ()
-        found = read(path, ["loss", "label"], Layout("", "", "label", ",".join(named[1:])))
+        found = read(
+            path, ["loss", "label"], Layout(member_col="label", member_values="".join(named[1:]))
+        )
         assert found.numbers("loss").tolist() == SCORE.tolist()
         assert (found.member() > 0).tolist() == MEMBER.tolist()
         answer = leakbound("coins", path, *COLUMNS, *named)
@@ -138,6 +140,12 @@ REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     "NaN": ("a.csv", HEAD + "1,0\nnan,1\n", (), "must not be NaN, but 1 of 2 are, at row 1"),
     "equal": ("a.csv", HEAD + "1,0\n1,1\n", (), "all 2 scores are equal"),
     "signs": ("a.csv", HEAD + "1,-1\n2,0\n3,1\n", (), "member must be"),
+    "no id": (
+        "a.csv",
+        "id,score,member\na,1,0\n,2,1\n",
+        (),
+        "value for every example; it is empty",
+    ),
     "ids": ("a.csv", "id,score,member\na,1,0\na,2,1\n", (), "a at rows 0, 1"),
     "Latin": ("a.csv", HEAD.encode() + b"\xff,1\n", (), "invalid UTF8"),
     "UTF-16": ("a.csv", (HEAD + "1,0\n").encode("utf-16"), (), "'utf-8' codec"),
@@ -164,7 +172,7 @@ def test_what_is_refused(
 
 @pytest.mark.parametrize(
     "options",
-    [("--member-values", "in,in"), ("--sep", "|"), ("--sep", ",", "--decimal", ",")],
+    [("--member-values", "in,in"), ("--sep", ",", "--decimal", ",")],
 )
 def test_layouts_that_make_no_sense(options: tuple[str, ...]) -> None:
     assert options[0] in leakbound("coins", "a.csv", *options).refusal
