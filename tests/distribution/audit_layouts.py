@@ -63,9 +63,9 @@ def layouts(folder: Path) -> Iterator[Layout]:
     """Yield a layout of every reader."""
     packed = gzip.compress(table().encode())
     PLAN.save(folder / "plan.npz")
-    yield Layout("csv", _text("scores.csv", table()), ("scores.csv",))
-    yield Layout("packed", _bytes("scores.csv.gz", packed), ("scores.csv.gz",))
-    yield Layout("JSON lines", _text("scores.jsonl", objects()), ("scores.jsonl",))
+    yield Layout("csv", _text("scores.csv", table()), ("scores.csv",), arrow=True)
+    yield Layout("packed", _bytes("scores.csv.gz", packed), ("scores.csv.gz",), arrow=True)
+    yield Layout("JSON lines", _text("scores.jsonl", objects()), ("scores.jsonl",), arrow=True)
     yield Layout("npz", _npz("a.npz", score=SCORE, member=MEMBER), ("a.npz",))
     yield Layout("a plan", _npz("p.npz", score=SCORE), ("p.npz", "--plan", "plan.npz"))
     yield Layout("parquet", _parquet("a.parquet"), ("a.parquet",), arrow=True)
@@ -120,7 +120,7 @@ def _arrow_table() -> Any:
 def audit(layout: Layout, folder: Path) -> str:
     """Return what is wrong with an audit of a layout; nothing if it is as it must be."""
     layout.write(folder)
-    command = [sys.executable, "-m", "leakbound", "one-run", *layout.arguments, "--json"]
+    command = [sys.executable, "-m", "leakbound", "coins", *layout.arguments, "--json"]
     piped = (folder / layout.pipe).read_bytes() if layout.pipe else b""
     done = subprocess.run(command, cwd=folder, input=piped, capture_output=True, check=False)
     said = done.stderr.decode()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -147,13 +146,12 @@ def lists_its_crates(wheel: Path) -> None:
 
 def audits_a_file(installed: Installed) -> None:
     """The command line answers a claim about a table of scores, with its exit code."""
-    draw = random.Random(0)
-    member = [draw.random() < 0.5 for _ in range(1000)]
-    rows = (f"{draw.gauss(2.0 * yes, 1)},{int(yes)}\n" for yes in member)
-    (installed.folder / "scores.csv").write_text("score,member\n" + "".join(rows))
+    made = "import numpy as np; rng = np.random.default_rng(0); member = rng.random(1000) < 0.5; "
+    made += "np.savez('scores.npz', score=rng.normal(2.0 * member), member=member)"
+    installed.run("python", "-c", made)
     installed.run("leakbound", "--help")
-    installed.run("leakbound", "one-run", "scores.csv", "--claim", "eps=1", code=1)
-    printed = installed.run("leakbound", "one-run", "scores.csv", "--claim", "eps=100", code=3)
+    installed.run("leakbound", "coins", "scores.npz", "--claim", "eps=1", code=1)
+    printed = installed.run("leakbound", "coins", "scores.npz", "--claim", "eps=100", code=3)
     if "lower bound" not in printed:
         raise SystemExit(printed)
 

@@ -120,15 +120,15 @@ SNAPSHOTS: dict[str, Callable[[], str]] = {
     "page": page,
     "refusals": refused,
     "commands": lambda: ran(
-        "one-run FILE --claim eps=1 --seed 20 --out DIR",
-        "one-run FILE --attacks nobody",
-        "one-run FILE --claim eps=-1",
-        "one-run FILE --sides all",
+        "coins FILE --claim eps=1 --seed 20 --out DIR",
+        "coins FILE --attacks nobody",
+        "coins FILE --claim eps=-1",
+        "coins FILE --sides all",
         "zero-run FILE --features x --seed 20",
         "panoramia FILE --seed 20",
         "plan --truth 3 -m 200 --seed 20",
     ),
-    "help": lambda: ran("--help", "one-run --help"),
+    "help": lambda: ran("--help", "coins --help"),
     "signatures": signatures,
 }
 """Every text by its name."""

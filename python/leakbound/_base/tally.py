@@ -27,6 +27,7 @@ from leakbound._base.counting import (
     record_batch,
     whole,
 )
+from leakbound._base.files import replacing
 from leakbound._base.imports import needs
 from leakbound.errors import ArrayTypeError, TallyError
 
@@ -275,7 +276,8 @@ class Tally:
         with needs("io", "writing a tally"):
             import pyarrow as pa
             from pyarrow import parquet
-        parquet.write_table(pa.Table.from_batches([self.to_arrow()]), path)
+        with replacing(path) as file:
+            parquet.write_table(pa.Table.from_batches([self.to_arrow()]), file)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Tally:
@@ -334,7 +336,7 @@ def _check_addable(tally: object, bits: set[int], shards: set[str]) -> None:
         message = (
             f"{len(again)} of these shards were added before, the first with the digest "
             f"{again[0][:12]}…: no example may be counted twice; where two shards do have the "
-            "same counts, allow repeats"
+            "same counts, a tally with allow_repeats=True adds them"
         )
         raise TallyError(message)
 

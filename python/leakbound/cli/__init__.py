@@ -37,7 +37,6 @@ def _program() -> int:
             return BAD_INPUT
         from typer import rich_utils
 
-        error.message = error.message.replace("Value error, ", "")  # pydantic's own words
         rich_utils.rich_format_error(error)
         return BAD_INPUT
 

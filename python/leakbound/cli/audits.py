@@ -1,84 +1,38 @@
-"""The commands that audit a file of scores: read, call, print, write."""
+"""The commands that audit a table of scores: read, call, print, write."""
 
-from __future__ import annotations
-
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
 from leakbound import ApproxDP, Coins, Panoramia, PureDP, RandomSplit, audit
-from leakbound._base.console import tell
-from leakbound.claims import FamilyClaim
-from leakbound.cli import output
-from leakbound.cli.layouts import Layout, parse_layout
-from leakbound.cli.options import (
-    CLAIM_OF,
-    CUTS,
-    FAMILIES,
-    for_replacing,
-    guarantee_of,
-    parse_claim,
-    parse_columns,
-    parse_cuts,
-    parse_prior,
-)
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_membership
+from leakbound.cli import options, output
+from leakbound.cli.delivery import BundledDelivery
+from leakbound.cli.files import Columns, Layout, about, names_of, read, whole
+from leakbound.cli.options import argument, command, flag, option, refuse
 from leakbound.cli.shards import are_shards, tally_of
-from leakbound.cli.tables import Table, panoramia_columns, read
-from leakbound.errors import (
-    AbstentionError,
-    ArrayTypeError,
-    DuplicateIdsError,
-    FeaturesError,
-    IncompatibleOptionsError,
-    InputFileError,
-    MembershipError,
-    NaNScoresError,
-    NoPairsError,
-    ShapeError,
-    UnmatchedIdsError,
-)
+from leakbound.errors import InputFileError, MembershipError
 from leakbound.planning import InclusionPlan, load_opening
-from leakbound.results.words import DELTA
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from leakbound._base.types import ArrayInput, Relation
-    from leakbound.planning import Opening
-    from leakbound.planning.commitment import Coins as Flips
-    from leakbound.results import AuditResult
-    from leakbound.results.base import Result
-
-_ABOUT_DATA = (
-    AbstentionError,
-    ArrayTypeError,
-    DuplicateIdsError,
-    FeaturesError,
-    MembershipError,
-    NaNScoresError,
-    NoPairsError,
-    ShapeError,
-    UnmatchedIdsError,
-)
+from leakbound.planning.commitment import Coins as PlannedCoins
 
 app = typer.Typer()
 
-ONE_RUN = (
-    "Audit one training run: how much ε do the scores prove?\n\n"
-    "A fair coin decided for each example whether it was trained on. FILE has a column "
-    "[bold]score[/] (higher: more likely a member; --attacks names several), a column "
-    "[bold]member[/] (0/1, -1/1 or false/true) and optionally [bold]id[/].\n\n"
-    "With --design random_split the training set is a random part of the examples, such as that of "
-    "train_test_split: scores of both parts, and the bound is on replacing one example.\n\n"
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach "
-    "or in doubt, 70 a crash.[/]"
+COINS = (
+    "A coin decided for each example whether it was trained on. FILE has a column "
+    "[bold]score[/] (higher: more likely a member; --score-col names others), a column "
+    "[bold]member[/] (0/1, -1/1 or false/true) and optionally [bold]id[/]. A tally will do, and "
+    "several files, a folder or a pipe are counted into one.\n\n" + options.EXIT_CODES
+)
+SPLIT = (
+    "The training set is a random part of the examples, such as that of train_test_split: FILE has "
+    "the scores of both parts, as for coins. The bound is on replacing one example.\n\n"
+    + options.EXIT_CODES
 )
 PANORAMIA = (
-    "Audit a trained model against generated points: estimate ε without retraining.\n\n"
     "FILE has the columns [bold]baseline_score[/] (from the example alone), "
     "[bold]attack_score[/] or [bold]score[/] (from the example and the model), [bold]member[/] "
     "(0: generated) and optionally [bold]id[/]. The columns [bold]baseline_pred[/] and "
@@ -87,593 +41,235 @@ PANORAMIA = (
     "where c tells how far the generator is from the data. With --features a Zero-Run audit of the "
     "same examples stands beside it: a lower bound if the probability that an example is real is "
     "what a model learnt from features and baseline says.\n\n"
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach "
-    "or in doubt, 70 a crash. Only a joint claim can be refuted, or one with real non-members or "
-    "an upper limit on c.[/]"
+    + options.EXIT_CODES
+    + " [dim]Only a joint claim can be refuted, or one with real non-members or an upper limit on "
+    "c.[/]"
 )
 
-File = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        help="Table with one row per example: .csv, .tsv, .jsonl, these with .gz, .npz or "
-        ".parquet.",
-    ),
-]
-Claimed = Annotated[
-    str,
-    typer.Option(
-        metavar="eps=E",
-        help="A guarantee to check: exit code 1 if refuted. With delta: eps=E,delta=D. "
-        "Of Gaussian DP: mu=M. Of DP-SGD, its noise multiplier: noise=S.",
-    ),
-]
-Family = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="The guarantees whose parameter is bounded, if not those that the claim is about: "
-        f"{FAMILIES}. D is a δ, Q the sampling rate and T the number of steps of DP-SGD.",
-    ),
-]
-Confidence = Annotated[
-    float, typer.Option(metavar="P", help="Probability that the bound is not above the truth.")
-]
-Cuts = Annotated[
-    str,
-    typer.Option(
-        metavar="POLICY",
-        help=f"How the search over the cuts of the ranking is accounted for: {CUTS}.",
-    ),
-]
-AttackColumns = Annotated[
-    str,
-    typer.Option(
-        metavar="COL,COL",
-        help="Columns of scores to audit together: the best wins, and the stated confidence covers "
-        "the choice.",
-    ),
-]
-MemberColumn = Annotated[
-    str, typer.Option("--member-col", metavar="COL", help="The column that says who is a member.")
-]
-MemberValues = Annotated[
-    str,
-    typer.Option(
-        metavar="IN,OUT",
-        help="What that column says of members and of others, such as in,out; 1,0, 1,-1 and "
-        "true,false need no word.",
-    ),
-]
-Separator = Annotated[
-    str,
-    typer.Option(
-        "--sep",
-        metavar="SIGN",
-        help="What separates columns of text: , ; or tab. A comma by default, a tab in a .tsv.",
-    ),
-]
-Decimal = Annotated[
-    str,
-    typer.Option(
-        metavar="SIGN",
-        help="The decimal sign, . or , in text. A point by default; to be said with --sep ;.",
-    ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        help="Seed of what the audit draws; by default a new one, which the result records.", min=0
-    ),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Write result.json, report.html and the figures (svg) to this folder.",
-    ),
-]
-Json = Annotated[
-    bool,
-    typer.Option(
-        "--json", metavar="", help="Print the result as JSON to stdout, and nothing else there."
-    ),
-]
-Lenient = Annotated[
-    bool,
-    typer.Option(
-        "--lenient",
-        metavar="",
-        help="Let a claim pass (0) in spite of warnings and contradicted assumptions, which "
-        "otherwise end in 3.",
-    ),
-]
-Bundle = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Write all that it takes to recompute the result to this folder, for `leakbound "
-        "verify`.",
-    ),
-]
 
-
-@dataclass(frozen=True)
-class Kept:
-    """What goes into a bundle beside the result, and where it goes, if anywhere."""
-
-    folder: Path | None
-    content: Mapping[str, Any]
-
-    def write(self, result: Result) -> None:
-        """Write the bundle, if one was asked for."""
-        if self.folder is not None:
-            with output.waiting("Auditing again, for the bundle"):
-                result.bundle(self.folder, **self.content)
-            tell(f"Bundle: {self.folder}")
-
-
-@app.command("one-run", help=ONE_RUN)
-def one_run(
+@command(app, "coins", COINS)
+def coins(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE…",
-            help="Table with one row per example: .csv, .tsv, .jsonl, these with .gz, .npz or "
-            ".parquet. Several files, a folder, a glob, tallies or - (csv or Arrow on standard "
-            "input) are counted batch by batch.",
+        argument(
+            "FILE…",
+            f"Table with one row per example: {options.KINDS}. Several files, a folder, a glob, "
+            "tallies or - (csv or Arrow on standard input) are counted batch by batch.",
         ),
     ],
     *,
-    claim: Claimed = "",
-    family: Family = "",
-    confidence: Confidence = 0.95,
-    cuts: Cuts = "auto",
-    sides: Annotated[
-        Literal["both", "member"],
-        typer.Option(help="Guess members and non-members, or members only."),
-    ] = "both",
-    attacks: AttackColumns = "score",
-    score_col: Annotated[
-        str, typer.Option(metavar="COL", help="The column of scores, if --attacks names none.")
-    ] = "",
-    member_col: MemberColumn = "member",
-    member_values: MemberValues = "",
-    sep: Separator = "",
-    decimal: Decimal = "",
     prior: Annotated[
-        str,
-        typer.Option(
-            metavar="P",
-            help="Probability of each coin to include, or the column that holds one for each.",
-        ),
+        str, option("P", "Probability of each coin to include, or a column of them.")
     ] = "0.5",
-    design: Annotated[
-        Literal["coins", "random_split"],
-        typer.Option(
-            help="How membership was assigned: by independent coins, or by a random split into "
-            "training and test set, of any shares."
+    plan: Annotated[
+        Path | None,
+        option(
+            "FILE", "The InclusionPlan that says who was a member, joined by id if there is one."
         ),
-    ] = "coins",
-    strata: Annotated[
-        str,
-        typer.Option(metavar="COL", help="The column that the random split was stratified by."),
-    ] = "",
-    groups: Annotated[
-        str,
-        typer.Option(metavar="COL", help="The column of groups that the split moved as a whole."),
-    ] = "",
+    ] = None,
+    opening: Annotated[
+        Path | None, option("DIR", "What `leakbound commit` kept secret, in place of a plan.")
+    ] = None,
+    sides: options.Sides = "both",
+    attacks: options.Attacks = "score",
+    question: options.Question,
+    layout: Layout,
+    delivery: BundledDelivery,
+) -> None:
+    """Audit scores of examples that coins decided on."""
+    names = options.parse_columns(attacks, "--score-col")
+    common = {**question.options(), "sides": sides}
+    chance = _prior(prior)
+    if are_shards(files):
+        if len(names) > 1 or isinstance(chance, str) or plan or opening or delivery.bundle:
+            refuse(
+                "shards are only counted: several --attacks, a column of --prior, --plan, "
+                "--opening and --bundle need one file with all examples"
+            )
+        counted = tally_of(files, names[0], layout)
+        with output.waiting(f"Auditing {counted.m:,} examples"):
+            result = audit(counted, Coins(prior=chance), **common)
+        delivery.conclude(result, files[0], question.goal)
+    (file,) = files
+    if plan and opening:
+        refuse("--opening holds a plan: give --plan or --opening, not both")
+    opened = None if opening is None else load_opening(opening)
+    planned = InclusionPlan.load(plan) if plan else opened.plan if opened else None
+    agreed = None if opened is None else opened.agreed.options.get("seed")
+    if agreed is not None and question.seed not in {None, agreed}:
+        refuse(f"--seed {question.seed}: the protocol fixed {agreed} before, leave it out")
+    common |= {} if agreed is None else {"seed": agreed}
+    wanted = [*names, *([chance] if isinstance(chance, str) else [])]
+    needed = [*wanted, *([] if planned else [layout.member_col])]
+    with output.waiting(f"Reading {file}"):
+        table = read(file, needed, layout, optional=("id", layout.member_col))
+    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+        scores = scores_of(table, names, named=opened is not None)
+        priors = table.numbers(chance) if isinstance(chance, str) else chance
+        ids = table.words("id") if "id" in table else None
+        member = table.member() if layout.member_col in table else None
+        if planned is not None:
+            ids = whole(ids) if ids is not None and planned.ids.dtype.kind in "iu" else ids
+            member = _member_of(planned, ids, member, len(table))
+        result = audit(scores, Coins(member, prior=priors), ids=ids, **common)
+    inputs = {"scores": scores, "plan": member if planned is None else planned, "ids": ids}
+    inputs |= {"prior": priors} if isinstance(chance, str) else {}
+    inputs |= {"plan": None, "opening": opened} if opened else {}
+    delivery.conclude(result, file, question.goal, inputs=inputs)
+
+
+@command(app, "split", SPLIT)
+def split(
+    file: options.File,
+    *,
+    strata: Annotated[str, option("COL", "The column that the split was stratified by.")] = "",
+    groups: Annotated[str, option("COL", "The column of groups that moved as a whole.")] = "",
     aggregate: Annotated[
-        Literal["mean", "max", "log_mean_exp"],
-        typer.Option(help="The score of a group, from those of its rows."),
+        Literal["mean", "max", "log_mean_exp"], option("", "How rows of a group make its score.")
     ] = "mean",
     features: Annotated[
-        str,
-        typer.Option(
-            metavar="COL,COL",
-            help="Columns of features that may contradict the randomness of the split.",
-        ),
+        str, option("COL,COL", "Columns of features that may contradict the split's randomness.")
     ] = "",
     untouched: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--untouched",
-            metavar="",
-            help="Declare that the examples held out chose nothing about the model: no early "
-            "stopping, checkpoint or option. Needed for a random split.",
+            "Declare that the examples held out chose nothing about the model: no early stopping, "
+            "checkpoint or option. Without it nothing is audited.",
         ),
     ] = False,
-    relation: Annotated[
-        Literal["", "add_remove", "replace"],
-        typer.Option(
-            metavar="R",
-            help="What the claim compares: add_remove or replace. Needed for a random split, whose "
-            "bound is on replacing one example; the claim is converted.",
-        ),
-    ] = "",
-    seed: Seed = None,
-    out: Out = None,
-    json: Json = False,
-    lenient: Lenient = False,
-    bundle: Bundle = None,
-    opening: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="What `leakbound commit` kept secret: its plan says who was a member, and the "
-            "bundle opens the commitment.",
-        ),
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The .npz file of an InclusionPlan, which says who was a member: joined by the "
-            "column id, or by the order of rows where there is none.",
-        ),
-    ] = None,
-) -> None:
-    """Audit the scores of one training run in a file."""
-    with output.answering():
-        goal = parse_claim(claim, CLAIM_OF) if claim else {}
-        _check_design(design, strata, groups, features, untouched=untouched)
-        compares = _compared(goal, relation, design)
-        own = for_replacing(goal) if compares == "add_remove" else goal
-        guarantee = guarantee_of(own, family)
-        policy = parse_cuts(cuts)
-        names, chance = score_columns(attacks, score_col), parse_prior(prior)
-        layout = parse_layout(member_col, member_values, sep, decimal)
-        if are_shards(files):
-            _check_counted(design, names, chance, layout, opening or plan, bundle)
-            if out is not None:
-                output.prepare(out)
-            counted = tally_of(files, score=names[0], member=layout.member)
-            with output.waiting(f"Auditing {counted.m:,} examples"):
-                result = audit(
-                    counted,
-                    Coins(prior=chance),
-                    claim=guarantee,
-                    confidence=confidence,
-                    cuts=policy,
-                    sides=sides,
-                    seed=seed,
-                )
-            conclude(result, files[0], goal, out, json=json, lenient=lenient, relation=compares)
-            return
-        (file,) = files
-        opened, coins = _coins_of(opening, plan)
-        seed = _agreed_seed(seed, opened)
-        known = parse_columns(features, "--features") if features else []
-        wanted = [*names, *known, *([chance] if isinstance(chance, str) else [])]
-        columns = tuple(dict.fromkeys(name for name in (strata, groups) if name))
-        needed = {name: (name,) for name in wanted}
-        table = table_of(file, needed, out, words=columns, layout=layout, coins=coins)
-        with auditing(file, table):
-            scores = scores_of(table, names, named=opened is not None)
-            chances = table.scores[chance] if isinstance(chance, str) else chance
-            within = table.words[strata] if strata else None
-            units = table.words[groups] if groups else None
-            told = np.column_stack([table.scores[name] for name in known]) if known else None
-            member = table.member if coins is None else coins
-            result = audit(
-                scores,
-                Coins(member, prior=chances)
-                if design == "coins"
-                else RandomSplit(
-                    member, strata=within, groups=units, aggregate=aggregate, features=told
-                ),
-                claim=guarantee,
-                confidence=confidence,
-                cuts=policy,
-                sides=sides,
-                ids=table.ids,
-                seed=seed,
-            )
-        given = table.member if coins is None else coins
-        inputs = {"ids": table.ids, "strata": within, "groups": units, "features": told}
-        inputs |= {"prior": chances} if isinstance(chances, np.ndarray) else {}
-        members = {"plan": given if opened is None else None, "opening": opened}
-        kept = Kept(bundle, {"scores": scores, **members, **inputs})
-        conclude(result, file, goal, out, json=json, lenient=lenient, relation=compares, kept=kept)
-
-
-def _check_counted(
-    design: str,
-    names: Sequence[str],
-    chance: float | str,
+    relation: options.Relation = None,
+    attacks: options.Attacks = "score",
+    question: options.Question,
     layout: Layout,
-    coins: Path | None,
-    bundle: Path | None,
+    delivery: BundledDelivery,
 ) -> None:
-    """Raise where an option tells apart examples that are only counted."""
-    if not layout.is_plain:
-        message = (
-            "--member-values, --sep and --decimal are for one file with all examples: shards have "
-            "commas, points, and membership in 0 and 1"
-        )
-        raise IncompatibleOptionsError(message)
-    several = {
-        f"--design {design}": design != "coins",
-        "--attacks of several columns": len(names) > 1,
-        "--prior of a column": isinstance(chance, str),
-        "--opening and --plan": coins is not None,
-        "--bundle": bundle is not None,
-    }
-    named = [option for option, given in several.items() if given]
-    if named:
-        message = (
-            f"{named[0]}: examples are told apart, and shards are only counted: give one .csv, "
-            ".npz or .parquet file with all examples"
-        )
-        raise IncompatibleOptionsError(message)
-
-
-def _coins_of(opening: Path | None, plan: Path | None) -> tuple[Opening | None, Flips | None]:
-    """Return what a commitment or a plan says of the coins."""
-    if opening is not None and plan is not None:
-        message = "--opening holds a plan: give --plan or --opening, not both"
-        raise IncompatibleOptionsError(message)
-    if plan is not None:
-        return None, InclusionPlan.load(plan)
-    opened = None if opening is None else load_opening(opening)
-    return opened, None if opened is None else opened.plan
-
-
-def _agreed_seed(seed: int | None, opened: Opening | None) -> int | None:
-    """Return the seed of the protocol, if it has one."""
-    agreed: int | None = None if opened is None else opened.agreed.options.get("seed")
-    if None not in {seed, agreed} and seed != agreed:
-        message = f"--seed {seed}: the protocol fixed {agreed} before training, leave it out"
-        raise IncompatibleOptionsError(message)
-    return seed if agreed is None else agreed
-
-
-def score_columns(attacks: str, score_col: str) -> list[str]:
-    """Return the names of the columns of scores."""
-    if not score_col:
-        return parse_columns(attacks, "--attacks")
-    if attacks != "score":
-        message = "--score-col names one column and --attacks several: give one of them"
-        raise IncompatibleOptionsError(message)
-    return [score_col.strip()]
-
-
-def _check_design(design: str, strata: str, groups: str, features: str, *, untouched: bool) -> None:
-    """Raise where options do not suit a design, or a random split lacks what has to be declared."""
-    if design == "coins":
-        columns = {"--strata": strata, "--groups": groups, "--features": features}
-        named = [name for name, value in columns.items() if value]
-        named += ["--untouched"] if untouched else []
-        if named:
-            message = f"{named[0]} is for --design random_split: name the design, or leave it out"
-            raise IncompatibleOptionsError(message)
-        return
+    """Audit scores of a training set and a test set."""
     if not untouched:
-        message = (
-            "an audit of a random split holds if the examples held out chose nothing about the "
-            "model, by early stopping, selection or tuning: declare so with --untouched, or leave "
-            "the examples that did out of the file"
+        refuse(
+            "the examples held out must have chosen nothing about the model, by early stopping or "
+            "tuning: declare so with --untouched, or leave those that did out of the file"
         )
-        raise IncompatibleOptionsError(message)
-
-
-def _compared(
-    goal: Mapping[str, float], relation: Literal["", "add_remove", "replace"], design: str
-) -> Relation | None:
-    """Return what a claim about the bound of a random split compares; raise if that is unsaid."""
-    if design == "coins":
-        if relation == "replace":
-            message = (
-                "--relation replace is for --design random_split: coins decide whether an example "
-                "is there, which is to add or remove one"
-            )
-            raise IncompatibleOptionsError(message)
-        return None
-    if goal and not relation:
-        message = (
+    names, common = options.parse_columns(attacks, "--score-col"), question.options(relation)
+    if question.goal and relation is None:
+        refuse(
             "the bound of a random split is on replacing one example: say what the claim compares, "
             "--relation add_remove (it is converted: 2ε, 2μ) or --relation replace"
         )
-        raise IncompatibleOptionsError(message)
-    return relation or None
+    known = options.parse_columns(features, "--features")
+    labels = {"strata": strata, "groups": groups}
+    wanted = [*names, *known, *filter(None, labels.values()), layout.member_col]
+    with output.waiting(f"Reading {file}"):
+        table = read(file, wanted, layout)
+    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+        scores, member = scores_of(table, names), table.member()
+        inputs: dict[str, Any] = {one: table.words(col) for one, col in labels.items() if col}
+        inputs |= {"features": table.matrix(known)} if known else {}
+        ids = table.words("id") if "id" in table else None
+        design = RandomSplit(member, aggregate=aggregate, **inputs)
+        result = audit(scores, design, ids=ids, **common)
+    inputs |= {"scores": scores, "plan": member, "ids": ids}
+    delivery.conclude(result, file, question.goal, relation, inputs)
 
 
-def conclude(
-    result: AuditResult,
-    file: Path,
-    goal: Mapping[str, float],
-    out: Path | None,
-    *,
-    json: bool,
-    lenient: bool,
-    relation: Relation | None = None,
-    kept: Kept | None = None,
-) -> None:
-    """Print and write a result, and leave with the exit code of a claim about it."""
-    own = next((goal[name] for name in ("mu", "noise") if name in goal), None)
-    if own is not None:
-        result = result.with_check(parameter=own, relation=relation)
-    elif goal:
-        delta = goal.get("delta", 0.0)
-        result = result.with_check(epsilon=goal["eps"], delta=delta, relation=relation)
-    epsilon = _drawn(result, for_replacing(goal) if relation == "add_remove" else goal)
-    if kept is not None:
-        kept.write(result)
-    _deliver(result, file, epsilon, out, json=json)
-    output.end(result, lenient=lenient)
+@dataclass(frozen=True)
+class Relaxations:
+    """What PANORAMIA allows for."""
 
-
-def _drawn(result: AuditResult, goal: Mapping[str, float]) -> float | None:
-    """Return the claimed ε beside which pages draw the bound; None where δ is another one."""
-    claim = result.claim
-    if not isinstance(claim, FamilyClaim):
-        return goal.get("eps")
-    own = next((goal[name] for name in ("mu", "noise") if name in goal), None)
-    if own is not None:
-        return float(claim.attained(own, "both").epsilon(DELTA))
-    return goal["eps"] if goal.get("delta") == DELTA else None
-
-
-@app.command("panoramia", help=PANORAMIA)
-def panoramia(
-    file: File,
-    *,
-    claim: Annotated[
-        str,
-        typer.Option(
-            metavar="c=C,eps=E",
-            help="A joint claim about generator and model: exit code 1 if refuted.",
-        ),
-    ] = "",
-    confidence: Confidence = 0.95,
-    cuts: Cuts = "auto",
-    tail: Annotated[
-        Literal["exact", "hoeffding"],
-        typer.Option(help="Limits of the union policies: Clopper-Pearson, or Hoeffding's."),
-    ] = "exact",
-    gamma: Annotated[
-        float,
-        typer.Option(metavar="G", help="Mass of real points that the generator may miss."),
-    ] = 0.0,
-    delta: Annotated[
-        float, typer.Option(metavar="D", help="δ of a model that is (ε, δ)-DP.")
-    ] = 0.0,
+    gamma: Annotated[float, option("G", "Mass of real points that the generator may miss.")] = 0.0
+    delta: Annotated[float, option("D", "δ of a model that is (ε, δ)-DP.")] = 0.0
     relaxation: Annotated[
         Literal["knapsack", "published"],
-        typer.Option(help="How gamma and δ are allowed for; the published form is for comparison."),
-    ] = "knapsack",
-    max_recall: Annotated[
-        float, typer.Option(metavar="R", help="Test cuts of up to this share of the examples.")
-    ] = 1.0,
-    model: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Whose scores to read from columns mia_NAME_pred."),
-    ] = "",
+        option("", "How gamma and δ are allowed for; the published form is for comparison."),
+    ] = "knapsack"
+    max_recall: Annotated[float, option("R", "Test cuts of up to this share of examples.")] = 1.0
     real_nonmembers: Annotated[
-        bool,
-        typer.Option(
-            "--real-nonmembers",
-            metavar="",
-            help="The non-members are real and exchangeable with the members: c = 0.",
-        ),
-    ] = False,
-    c_upper: Annotated[
-        float | None,
-        typer.Option(metavar="C", help="An upper limit on c that you vouch for."),
-    ] = None,
+        bool, flag("--real-nonmembers", "Non-members are real, exchangeable with members: c = 0.")
+    ] = False
+    c_upper: Annotated[float | None, option("C", "An upper limit on c that you vouch for.")] = None
+
+
+@command(app, "panoramia", PANORAMIA)
+def panoramia(
+    file: options.File,
+    *,
+    model: Annotated[str, option("NAME", "Whose scores to read from columns mia_NAME_pred.")] = "",
     features: Annotated[
-        str,
-        typer.Option(
-            metavar="COL,COL",
-            help="Columns of features, for a conditional lower bound on ε beside the estimate.",
-        ),
+        str, option("COL,COL", "Columns of features, for a conditional lower bound on ε beside it.")
     ] = "",
-    member_col: MemberColumn = "member",
-    member_values: MemberValues = "",
-    sep: Separator = "",
-    decimal: Decimal = "",
-    seed: Seed = None,
-    out: Out = None,
-    json: Json = False,
-    lenient: Lenient = False,
-    bundle: Bundle = None,
+    claim: Annotated[
+        str, option("c=C,eps=E", "A joint claim about generator and model: exit code 1 if refuted.")
+    ] = "",
+    relaxations: Relaxations,
+    search: options.Search,
+    layout: Layout,
+    delivery: BundledDelivery,
 ) -> None:
     """Audit the scores of members and generated points in a file."""
-    with output.answering():
-        goal = parse_claim(claim, ("c", "eps", "delta")) if claim else {}
-        policy = parse_cuts(cuts)
-        columns = parse_columns(features, "--features") if features else []
-        layout = parse_layout(member_col, member_values, sep, decimal)
-        wanted = panoramia_columns(file, model, layout) | {
-            f"feature {name}": (name,) for name in columns
-        }
-        table = table_of(file, wanted, out, layout=layout)
-        known = [table.scores[f"feature {name}"] for name in columns]
-        with auditing(file, table):
-            result = audit(
-                table.scores["attack"],
-                Panoramia(
-                    table.member,
-                    baseline=table.scores["baseline"],
-                    gamma=gamma,
-                    relaxation=relaxation,
-                    max_recall=max_recall,
-                    real_nonmembers=real_nonmembers,
-                    c_upper=c_upper,
-                    features=np.column_stack(known) if known else None,
-                ),
-                claim=ApproxDP(delta=delta) if delta else PureDP(),
-                confidence=confidence,
-                cuts=policy,
-                ids=table.ids,
-                seed=seed,
-            )
-        if goal:
-            result = result.with_check(
-                epsilon=goal["eps"], delta=goal.get("delta", 0.0), c=goal.get("c")
-            )
-        inputs = {"ids": table.ids, "baseline": table.scores["baseline"]} | (
-            {"features": np.column_stack(known)} if known else {}
-        )
-        Kept(bundle, {"scores": table.scores["attack"], "plan": table.member, **inputs}).write(
-            result
-        )
-        _deliver(result, file, goal.get("eps"), out, json=json)
-        output.end(result, lenient=lenient)
-
-
-def table_of(
-    file: Path,
-    wanted: Mapping[str, tuple[str, ...]],
-    out: Path | None,
-    *,
-    optional: tuple[str, ...] = ("id",),
-    words: tuple[str, ...] = (),
-    layout: Layout | None = None,
-    coins: Flips | None = None,
-) -> Table:
-    """Read a table, once the folder of the results is known to be writable."""
-    if out is not None:
-        output.prepare(out)
+    goal = options.parse_claim(claim, ("eps", "eps,delta", "c,eps", "c,eps,delta"))
+    common, columns = search.options(), options.parse_columns(features, "--features")
+    baseline, attack = _rankings(file, model, layout)
     with output.waiting(f"Reading {file}"):
-        return read(
-            file, wanted, optional=optional, words=words, layout=layout or Layout(), coins=coins
+        table = read(file, [baseline, attack, *columns, layout.member_col], layout)
+    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+        member, matrix = table.member(), table.matrix(columns)
+        scores, known = table.numbers(attack), table.numbers(baseline)
+        ids = table.words("id") if "id" in table else None
+        design = Panoramia(
+            member,
+            baseline=known,
+            gamma=relaxations.gamma,
+            relaxation=relaxations.relaxation,
+            max_recall=relaxations.max_recall,
+            real_nonmembers=relaxations.real_nonmembers,
+            c_upper=relaxations.c_upper,
+            features=matrix,
         )
+        guarantee = ApproxDP(delta=relaxations.delta) if relaxations.delta else PureDP()
+        result = audit(scores, design, claim=guarantee, ids=ids, **common)
+    inputs = {"scores": scores, "baseline": known, "plan": member, "ids": ids}
+    inputs |= {} if matrix is None else {"features": matrix}
+    delivery.conclude(result, file, goal, inputs=inputs)
 
 
 def scores_of(
-    table: Table, names: Sequence[str], *, named: bool = False
-) -> ArrayInput | dict[str, ArrayInput]:
+    table: Columns, names: list[str], *, named: bool = False, rows: Any = slice(None)
+) -> Any:
     """Return the scores of one attack, or by name: those of several, and any that is `named`."""
-    scores: dict[str, ArrayInput] = {name: table.scores[name] for name in names}
+    scores = {name: table.numbers(name)[rows] for name in names}
     return scores if named or len(names) > 1 else scores[names[0]]
 
 
-@contextmanager
-def auditing(file: Path, table: Table) -> Iterator[None]:
-    """Show that the audit runs, and name the file in what it says about its columns."""
+def _prior(text: str) -> float | str:
+    """Return a prior probability, or the name of the column that holds one for each example."""
     try:
-        examples = len(next(iter(table.scores.values())))
-        with output.waiting(f"Auditing {examples:,} examples"):
-            yield
-    except _ABOUT_DATA as error:
-        rows = " (rows count from 0, without the header)" if " row" in str(error) else ""
-        message = f"{file}: {error}{rows}"
-        raise InputFileError(message) from error
+        return float(text)
+    except ValueError:
+        return text.strip()
 
 
-def _deliver(
-    result: Result, file: Path, epsilon: float | None, out: Path | None, *, json: bool
-) -> None:
-    """Print the result, as JSON or for people, and write the files if asked to."""
-    if out is not None:
-        name = file.name.encode(errors="replace").decode()  # names need not be text
-        title = f"Privacy audit of {name}"
-        with output.waiting("Drawing the report"):
-            output.write_files(out, result, title=title, epsilon=epsilon)
-    if json:
-        typer.echo(result.to_json())
-    else:
-        output.show(result)
-    if out is not None:
-        output.announce(out, aside=json)
+def _member_of(plan: PlannedCoins, ids: Any, member: Any, examples: int) -> Any:
+    """Return who was a member by a plan; raise where the file says otherwise."""
+    planned = ExampleOrder(ids).member(plan, examples)
+    if member is not None:
+        for row in np.flatnonzero(planned != check_membership(member, examples))[:1]:
+            message = (
+                f"column member is not that of the plan, first at row {row}: the plan was "
+                "another one, or the rows have another order and no ids"
+            )
+            raise MembershipError(message)
+    return planned
+
+
+def _rankings(file: Path, model: str, layout: Layout) -> tuple[str, str]:
+    """Return the columns that hold the scores of baseline and attack."""
+    names = names_of(file, layout)
+    models = [name for name in names if name.startswith("mia_") and name.endswith("_pred")]
+    if len(models) > 1 and not model:
+        listed = ", ".join(name.removeprefix("mia_").removesuffix("_pred") for name in models)
+        message = f"{file} has scores of several models: choose one by --model, of {listed}"
+        raise InputFileError(message)
+    attacks = [f"mia_{model}_pred"] if model else ["attack_score", "score", *models]
+    wanted = (["baseline_score", "baseline_pred"], attacks)
+    baseline, attack = (next((one for one in some if one in names), some[0]) for some in wanted)
+    return baseline, attack

@@ -9,38 +9,18 @@ import typer
 from typer.core import TyperGroup
 
 COMMANDS = {
-    "one-run": ("audits", "Audit one training run: how much ε do the scores prove?"),
-    "tally": ("tally", "Count shards of scores into one small file, a tally, that one-run audits."),
-    "panoramia": (
-        "audits",
-        "Audit a trained model against generated points: estimate ε without retraining.",
-    ),
-    "zero-run": (
-        "zero_run",
-        "Audit a model from given members and non-members, without any training.",
-    ),
-    "synthetic": (
-        "synthetic_data",
-        "Audit a generator by the synthetic table that it made: how much ε does the table prove?",
-    ),
+    "coins": ("audits", "Audit one training run: how much ε do the scores prove?"),
+    "split": ("audits", "Audit one training run by its training set and test set."),
+    "panoramia": ("audits", "Audit a trained model against generated points: estimate ε."),
+    "zero-run": ("zero_run", "Audit a model from given members and non-members."),
+    "synthetic": ("synthetic_data", "Audit a generator by the synthetic table that it made."),
     "plan": ("plan", "Plan an audit: what it will prove, or how many canaries it takes."),
-    "commit": (
-        "commit",
-        "Commit to an audit before training: publish a digest of its coins and its protocol.",
-    ),
-    "verify": (
-        "verify",
-        "Recompute what a bundle claims: its digests, its commitment, its audit, its page.",
-    ),
-    "challenge": (
-        "challenge",
-        "Audit a trainer who does not trust the auditor, and the other way round.",
-    ),
-    "validate": (
-        "validate",
-        "Count how often audits claim more than the truth, on simulated games.",
-    ),
+    "commit": ("evidence", "Commit to an audit before training: publish a digest of its coins."),
+    "challenge": ("evidence", "Audit a trainer who does not trust the auditor."),
+    "verify": ("evidence", "Recompute what a bundle claims: its digests, audit and page."),
+    "tally": ("shards", "Count shards of scores into one small file, a tally, that coins audits."),
     "demo": ("demo", "Train a real target on the spot, without any download, and audit it."),
+    "validate": ("validate", "Count how often audits claim more than the truth, in simulations."),
 }
 """For each command its module, and the first line of its help, which is all that a list shows."""
 
@@ -72,7 +52,7 @@ app = typer.Typer(
     cls=_Commands,
     help="Statistically valid lower bounds on the privacy leakage of trained models.",
     epilog=(
-        "Start with: leakbound demo digits   Your own scores: leakbound one-run scores.csv "
+        "Start with: leakbound demo digits   Your own scores: leakbound coins scores.csv "
         "--out report"
     ),
     no_args_is_help=True,

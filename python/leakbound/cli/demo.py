@@ -1,7 +1,5 @@
 """The command that trains something on the spot and audits it."""
 
-from __future__ import annotations
-
 import json as json_text
 import sys
 from contextlib import contextmanager
@@ -12,7 +10,8 @@ import typer
 
 from leakbound._base.formatting import number, percent
 from leakbound.cli import output
-from leakbound.cli.audits import Json  # noqa: TC001 (typer reads the annotation)
+from leakbound.cli.commands import COMMANDS
+from leakbound.cli.options import Json, command, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,11 +31,7 @@ AFTER = (
     "removing one: the training set against the test set, a random split, no canaries."
 )
 
-app = typer.Typer(
-    name="demo",
-    no_args_is_help=True,
-    help="Train a real target on the spot, without any download, and audit it.",
-)
+app = typer.Typer(name="demo", no_args_is_help=True, help=COMMANDS["demo"][1])
 
 
 @app.callback()
@@ -44,35 +39,32 @@ def _demos() -> None:
     """Keep the name of the demo on the command line, although there is only one."""
 
 
-@app.command("digits", help=DIGITS)
+@command(app, "digits", DIGITS)
 def digits(
     *,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for report.html, result.json and scores.")
-    ] = Path("leakbound-out/digits"),
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of data, coins, weights, batches and noise.")
-    ] = 0,
+    out: Annotated[Path, option("DIR", "Folder for report.html, result.json and scores.")] = Path(
+        "leakbound-out/digits"
+    ),
+    seed: Annotated[int, option("", "Seed of data, coins, weights, batches and noise.", min=0)] = 0,
     json: Json = False,
 ) -> None:
     """Train the digits targets, audit each, and report."""
-    with output.answering():
-        output.prepare(out)
-        with output.waiting("Loading libraries"):
-            from leakbound.demo.digits import run
-        with bar() as progress:
-            found = run(out, seed=seed, progress=progress)
-        with output.waiting("Drawing the report"):
-            _write(found, out)
-        if json:
-            typer.echo(json_text.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
-        else:
-            _show(found)
-        output.announce(out, aside=json)
+    output.prepare(out)
+    with output.waiting("Loading libraries"):
+        from leakbound.demo.digits import run
+    with bar() as progress:
+        report = run(out, seed=seed, progress=progress)
+    with output.waiting("Drawing the report"):
+        _write(report, out)
+    if json:
+        typer.echo(_text(report))
+    else:
+        _show(report)
+    output.announce(out, aside=json)
 
 
 @contextmanager
-def bar() -> Iterator[Callable[[str, float], None] | None]:
+def bar() -> "Iterator[Callable[[str, float], None] | None]":
     """Lend a progress bar on standard error, where somebody is looking."""
     if not sys.stderr.isatty():
         yield None
@@ -86,59 +78,45 @@ def bar() -> Iterator[Callable[[str, float], None] | None]:
         yield lambda what, share: bar.update(task, description=what, completed=share)
 
 
-def _write(found: DigitsReport, out: Path) -> None:
+def _write(found: "DigitsReport", out: Path) -> None:
     from leakbound import report
     from leakbound._base.files import write_text
 
-    text = json_text.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False)
-    write_text(out / "result.json", text + "\n")
+    write_text(out / "result.json", _text(found) + "\n")
+    accuracy = {row.name: f"{row.test_accuracy:.3f}" for row in found.rows}
+    split = {row.name: number(row.split.bound) for row in found.rows}
     report.write(
         out / "report.html",
         {row.name: row.result for row in found.rows},
         title=TITLE,
-        summary=_summary(found),
-        columns={
-            "Test accuracy": {row.name: f"{row.test_accuracy:.3f}" for row in found.rows},
-            "ε of replacing one, from the test set": {
-                row.name: number(row.split.bound) for row in found.rows
-            },
-        },
+        summary=f"A small network trained on {found.training_examples:,} of scikit-learn's digits, "
+        f"{found.plan.indices.size} of them canaries: digits with a wrong label, {len(found.plan)} "
+        "in all, each in the training set or not by its own fair coin. The audits see the logit "
+        "margins of the canaries. A column has what the networks' own test set proves beside: "
+        "training and test set are a random split of the digits, audited in pairs. Seed "
+        f"{found.seed}.",
+        columns={"Test accuracy": accuracy, "ε of replacing one, from the test set": split},
         simultaneous={row.name: row.simultaneous for row in found.rows},
     )
 
 
-def _summary(found: DigitsReport) -> str:
-    return (
-        f"A small network trained on {found.training_examples:,} of scikit-learn's handwritten "
-        f"digits, {found.plan.indices.size} of them canaries: digits with a wrong label, "
-        f"{len(found.plan)} in all, each in the training set or not by its own fair coin. The "
-        "audits see the logit margins of the canaries. A column has what the networks' own test "
-        "set proves beside: training and test set are a random split of the digits, audited in "
-        f"pairs. Seed {found.seed}."
-    )
+def _text(found: "DigitsReport") -> str:
+    return json_text.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False)
 
 
-def _show(found: DigitsReport) -> None:
+def _show(found: "DigitsReport") -> None:
     from leakbound.report import headline_of_many
 
     headings = ("Test acc", "Split ε̂", "AUC", "Guesses", "Correct", "ε̂", "Ceiling")
-    table = output.grid(
-        [("Model", False), *((text, True) for text in headings), ("Verdict", False)]
-    )
+    numbers = [(heading, True) for heading in headings]
+    table = output.grid([("Model", False), *numbers, ("Verdict", False)])
     for row in found.rows:
         result = row.result
-        table.add_row(
-            row.name,
-            f"{row.test_accuracy:.3f}",
-            number(row.split.bound),
-            f"{row.auc:.3f}",
-            f"{result.guesses:,}",
-            f"{result.correct:,}",
-            number(result.epsilon_bound),
-            number(result.epsilon_ceiling),
-            result.verdict,
-            style="bold" if result.leaks else None,
-        )
+        shares = (f"{row.test_accuracy:.3f}", number(row.split.bound), f"{row.auc:.3f}")
+        counts = (f"{result.guesses:,}", f"{result.correct:,}")
+        ends = (number(result.epsilon_bound), number(result.epsilon_ceiling), result.verdict)
+        style = "bold" if result.leaks else None
+        table.add_row(row.name, *shares, *counts, *ends, style=style)
     output.say(table)
     output.say("")
     output.say(headline_of_many({row.name: row.simultaneous for row in found.rows}), "bold")

@@ -1,10 +1,14 @@
-"""Command-line words to objects: cut policies and claims."""
+"""Options of the commands: their declarations, and their words made objects."""
 
 from __future__ import annotations
 
+import inspect
 import math
-import re
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, get_type_hints
+
+import typer
 
 from leakbound.claims import (
     ApproxDP,
@@ -14,175 +18,216 @@ from leakbound.claims import (
     SubsampledGaussianDP,
     replacing,
 )
+from leakbound.cli.commands import COMMANDS
+from leakbound.cli.output import answering
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound, Weighted
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.errors import OptionError, OptionTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from leakbound.claims import Claim
 
 CUTS = "auto, kl, union, geometric, fixed:R, outside-in, weighted"
 FAMILIES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
-CLAIM_OF = ("eps", "delta", "mu", "noise")
-"""What a claim about one model may name."""
-_CLAIM_KEYS = {
-    **dict.fromkeys(("eps", "epsilon", "ε"), "eps"),
-    **dict.fromkeys(("delta", "δ"), "delta"),
-    **dict.fromkeys(("mu", "μ"), "mu"),
-    **dict.fromkeys(("noise", "sigma"), "noise"),
-    "c": "c",
-}
+KINDS = ".csv, .tsv, .jsonl, these with .gz, .parquet, .arrow or .npz"
+ONE_MODEL = ("eps", "eps,delta", "mu", "noise")
+"""The numbers that a claim about one model may be made of."""
+EXIT_CODES = (
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach "
+    "or in doubt, 70 a crash.[/]"
+)
+_QUANTITIES = {"epsilon": "eps", "ε": "eps", "δ": "delta", "μ": "mu", "sigma": "noise"}
+"""Other names of what a claim is made of."""
 
 
-def parse_cuts(text: str, *, offered: str = CUTS) -> CutPolicy | None:
-    """Return the cut policy of a word such as kl or fixed:120.
-
-    Examples
-    --------
-    >>> parse_cuts("fixed:120")
-    Fixed(guesses=120)
-    """
-    try:
-        return _policy(text, offered)
-    except OptionError as error:
-        message = str(error) if "--cuts" in str(error) else f"--cuts {text}: {error}"
-        raise OptionError(message) from error
-
-
-def _policy(text: str, offered: str) -> CutPolicy | None:
-    name, _, value = text.strip().lower().partition(":")
-    if name == "fixed" and value.isdecimal():
-        return Fixed(guesses=int(value))
-    if name == "outside-in":
-        levels = value.split(",") if value else []
-        if all(level.strip().isdecimal() for level in levels):
-            return OutsideIn([int(level) for level in levels] or None)
-    plain: dict[str, CutPolicy | None] = {
-        "auto": None,
-        "kl": KLScan(),
-        "union": UnionBound(),
-        "geometric": UnionBound(grid="geometric"),
-        "weighted": Weighted(),
-    }
-    if name in plain and not value:
-        return plain[name]
-    message = f"--cuts must be one of {offered}; got {text!r}"
+def refuse(message: str) -> NoReturn:
+    """Refuse options of the command line."""
     raise OptionError(message)
 
 
-def parse_claim(text: str, allowed: tuple[str, ...]) -> dict[str, float]:
-    """Return the numbers of a claim such as eps=2 or c=1.5,eps=2.
+def option(metavar: str, text: str, *names: str, **limits: Any) -> Any:
+    """Declare an option; without a metavar, its choices or its type are shown."""
+    return typer.Option(*names, metavar=metavar or None, help=text, **limits)
 
-    Examples
-    --------
-    >>> parse_claim("eps=2, delta=0", ("eps", "delta"))
-    {'eps': 2.0, 'delta': 0.0}
+
+def flag(name: str, text: str) -> Any:
+    """Declare an option that takes no value."""
+    return typer.Option(name, metavar="", help=text)
+
+
+def argument(metavar: str, text: str) -> Any:
+    """Declare an argument."""
+    return typer.Argument(metavar=metavar, help=text)
+
+
+def command(
+    app: typer.Typer, name: str, text: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command that ends as `answering` says.
+
+    Its help begins with its line in the list of commands. A parameter whose type is a dataclass is
+    a group of options: its fields, and the function gets the object that they make.
     """
-    claim: dict[str, float] = {}
-    for part in text.split(","):
-        name, _, value = part.partition("=")
-        key = _CLAIM_KEYS.get(name.strip().lower(), "")
-        if key not in allowed or key in claim:
-            message = f"--claim {text!r} {_misnamed(part, twice=key in claim)}; {_form(allowed)}"
-            raise OptionError(message)
-        claim[key] = _number(value, text, "--claim")
-    for alone in ("mu", "noise"):
-        if alone in claim and len(claim) > 1:
-            message = f"--claim {text!r} mixes {alone} with others; give {alone}=… alone"
-            raise OptionError(message)
-    if claim.get("noise") == 0:
-        message = f"--claim {text!r}: without noise there is no privacy to claim"
-        raise OptionError(message)
-    if not claim.keys() & {"eps", "mu", "noise"}:
-        message = f"--claim {text!r} lacks eps; {_form(allowed)}"
-        raise OptionError(message)
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(function, include_extras=True)
+        parameters: list[inspect.Parameter] = []
+        groups: dict[str, Any] = {}
+        for one in inspect.signature(function).parameters.values():
+            kind = hints[one.name]
+            if not is_dataclass(kind):
+                parameters.append(one.replace(annotation=kind))
+                continue
+            groups[one.name] = kind
+            types = get_type_hints(kind, include_extras=True)
+            parameters += [
+                one.replace(name=field.name, annotation=types[field.name], default=field.default)
+                for field in fields(kind)
+            ]
+
+        def run(**values: Any) -> None:
+            with answering(run.__annotations__):
+                for group, kind in groups.items():
+                    values[group] = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
+                function(**values)
+
+        run.__dict__["__signature__"] = inspect.Signature(parameters)
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        line = COMMANDS[name][1] if name in COMMANDS else ""
+        app.command(name, help=f"{line}\n\n{text}".strip())(run)
+        return function
+
+    return decorate
+
+
+File = Annotated[Path, argument("FILE", f"Table with one row per example: {KINDS}.")]
+Claimed = Annotated[
+    str,
+    option(
+        "eps=E",
+        "A guarantee to check: exit code 1 if refuted. With delta: eps=E,delta=D. "
+        "Of Gaussian DP: mu=M. Of DP-SGD, its noise multiplier: noise=S.",
+    ),
+]
+Family = Annotated[
+    str,
+    option(
+        "NAME",
+        "The guarantees whose parameter is bounded, if not those that the claim is about: "
+        f"{FAMILIES}. D is a δ, Q the sampling rate and T the number of steps of DP-SGD.",
+    ),
+]
+Confidence = Annotated[float, option("P", "Probability that the bound is not above the truth.")]
+Cuts = Annotated[str, option("POLICY", f"How the search over cuts is accounted for: {CUTS}.")]
+Sides = Annotated[
+    Literal["both", "member"], option("", "Guess members and non-members, or members only.")
+]
+Attacks = Annotated[
+    str,
+    option(
+        "COL,COL",
+        "The column of scores, or several attacks: the best wins, and confidence covers it.",
+        "--score-col",
+        "--attacks",
+    ),
+]
+Relation = Annotated[
+    Literal["replace", "add_remove"] | None,
+    option(
+        "",
+        "What the claim compares: one example replaced by another, or with and without one. The "
+        "bound is on the former; a claim of the latter is converted.",
+    ),
+]
+Seed = Annotated[
+    int | None, option("N", "Seed of what the audit draws; a new one if none. Recorded.", min=0)
+]
+Json = Annotated[bool, flag("--json", "Print the result as JSON, and nothing else there.")]
+Lenient = Annotated[
+    bool, flag("--lenient", "Let a claim pass in spite of warnings and contradicted assumptions.")
+]
+
+
+def parse_cuts(text: str) -> CutPolicy | None:
+    """Return the cut policy of a word such as kl or fixed:120."""
+    name, _, value = text.strip().lower().partition(":")
+    policies: dict[str, Callable[..., CutPolicy | None]] = {
+        "auto": lambda: None,
+        "kl": KLScan,
+        "union": UnionBound,
+        "geometric": lambda: UnionBound(grid="geometric"),
+        "hoeffding": lambda: UnionBound(tail="hoeffding"),
+        "weighted": Weighted,
+        "outside-in": lambda *levels: OutsideIn(levels or None),
+        "fixed": lambda guesses: Fixed(guesses=guesses),
+    }
+    try:
+        return policies[name](*(int(number) for number in value.split(",") if value))
+    except OptionError as error:
+        message = f"--cuts {text}: {error}"
+    except (KeyError, TypeError, ValueError):
+        message = f"--cuts must be one of {CUTS}; got {text!r}"
+    raise OptionError(message)
+
+
+def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, float]:
+    """Return the numbers of a claim such as eps=2 or c=1.5,eps=2; none of no claim."""
+    parts = [part.partition("=") for part in text.split(",")] if text else []
+    names = [_QUANTITIES.get(name.strip().lower(), name.strip().lower()) for name, _, _ in parts]
+    claim = {name: _number(value) for name, (_, _, value) in zip(names, parts, strict=True)}
+    known = sorted(names) in [sorted(form.split(",")) for form in forms]
+    if text and not (known and all(map(math.isfinite, claim.values())) and claim.get("noise") != 0):
+        listed = " or ".join(form.replace(",", "=…,") + "=…" for form in forms)
+        refuse(f"--claim {text!r} must be {listed}, in numbers of at least 0")
     return claim
 
 
 def parse_family(text: str) -> Claim:
-    """Return the guarantees that a word stands for, such as laplace or dp-sgd:0.01,1000.
-
-    Examples
-    --------
-    >>> parse_family("dp-sgd:0.01,1000").name
-    'DP-SGD with sampling rate 0.01 and 1000 steps'
-    """
+    """Return the guarantees that a word stands for, such as laplace or dp-sgd:0.01,1000."""
     name, _, value = text.strip().lower().partition(":")
-    given = [part.strip() for part in value.split(",")] if value else []
+    numbers = [_number(part) for part in value.split(",")] if value else []
+    families: dict[tuple[str, int], Callable[..., Claim]] = {
+        ("pure", 0): PureDP,
+        ("laplace", 0): LaplaceDP,
+        ("gaussian", 0): GaussianDP,
+        ("gaussian", 1): lambda delta: GaussianDP(delta=delta),
+        ("approx", 1): lambda delta: ApproxDP(delta=delta),
+        ("dp-sgd", 2): lambda rate, steps: SubsampledGaussianDP(
+            sampling_rate=rate, steps=int(steps) if steps.is_integer() else steps
+        ),
+    }
     try:
-        found = _family(name, given, text)
-    except OptionError as error:
-        message = str(error) if "--family" in str(error) else f"--family {text}: {error}"
-        raise OptionError(message) from error
-    if found is None:
+        return families[name, len(numbers)](*numbers)
+    except (OptionError, OptionTypeError) as error:
+        message = f"--family {text}: {error}"
+    except KeyError:
         message = f"--family must be one of {FAMILIES}; got {text!r}"
-        raise OptionError(message)
-    return found
-
-
-def _family(name: str, given: list[str], text: str) -> Claim | None:
-    """Return the guarantees of a name and what follows it, None if there are none."""
-    if name in {"approx", "gaussian"} and len(given) == 1:
-        delta = _number(given[0], text, "--family")
-        return ApproxDP(delta=delta) if name == "approx" else GaussianDP(delta=delta)
-    if name == "dp-sgd" and len(given) == 2 and given[1].isdecimal():
-        rate = _number(given[0], text, "--family")
-        return SubsampledGaussianDP(sampling_rate=rate, steps=int(given[1]))
-    plain: dict[str, Claim] = {"pure": PureDP(), "gaussian": GaussianDP(), "laplace": LaplaceDP()}
-    return None if given else plain.get(name)
+    raise OptionError(message)
 
 
 def guarantee_of(goal: Mapping[str, float], family: str = "") -> Claim:
-    """Return what is audited: the family that was named, or what the claim is about.
-
-    Examples
-    --------
-    >>> guarantee_of({"eps": 1.0, "delta": 1e-5})
-    ApproxDP(delta=1e-05)
-    """
+    """Return what is audited: the family that was named, or what the claim is about."""
+    own = {"mu": GaussianDP, "noise": SubsampledGaussianDP}
+    delta = goal.get("delta", 0.0)
     if family:
         named = parse_family(family)
-        check_claim(goal, named)
-        return named
-    if "noise" in goal:
-        message = "--claim noise=… is of DP-SGD: name its rate and steps by --family dp-sgd:Q,T"
-        raise IncompatibleOptionsError(message)
-    if "mu" in goal:
-        return GaussianDP()
-    delta = goal.get("delta", 0.0)
-    return ApproxDP(delta=delta) if delta else PureDP()
-
-
-def check_claim(goal: Mapping[str, float], named: Claim) -> None:
-    """Raise where a claim is in numbers of another family, or within this one says nothing."""
-    own = {"mu": GaussianDP, "noise": SubsampledGaussianDP}
-    for key, family in own.items():
-        if key in goal and not isinstance(named, family):
-            message = (
-                f"--claim {key}=… is not about {named.name}: name eps in the claim, or another "
-                "--family"
-            )
-            raise IncompatibleOptionsError(message)
+    elif "mu" in goal:
+        named = GaussianDP()
+    else:
+        named = ApproxDP(delta=delta) if delta else PureDP()
+    for key, kind in own.items():
+        if key in goal and not isinstance(named, kind):
+            refuse(f"--claim {key}=… is not about {named.name}: name another --family: {FAMILIES}")
     unlimited = isinstance(named, GaussianDP | SubsampledGaussianDP)
-    if unlimited and "eps" in goal and goal.get("delta", 0.0) <= named.delta:
-        key = "mu" if isinstance(named, GaussianDP) else "noise"
+    if unlimited and "eps" in goal and delta <= named.delta:
         above = f" above {named.delta:g}" if named.delta else ""
-        message = (
-            f"within {named.name} no ε holds without a δ{above}: name eps and delta in --claim, or "
-            f"{key} alone"
-        )
-        raise IncompatibleOptionsError(message)
+        refuse(f"within {named.name} no ε holds without a δ{above}: name eps and delta in --claim")
+    return named
 
 
 def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
-    """Return a claim about adding or removing one example as one about replacing one.
-
-    Examples
-    --------
-    >>> for_replacing({"eps": 1.0})
-    {'eps': 2.0}
-    """
+    """Return a claim about adding or removing one example as one about replacing one."""
     if not goal or "noise" in goal:  # noise is noise, whatever is compared
         return goal
     if "mu" in goal:
@@ -191,61 +236,50 @@ def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
     return {"eps": epsilon, "delta": delta} if delta else {"eps": epsilon}
 
 
-def parse_columns(text: str, option: str) -> list[str]:
-    """Return the names of columns, separated by commas, that an option has.
+@dataclass(frozen=True)
+class Search:
+    """How cuts are searched: options of every audit."""
 
-    Examples
-    --------
-    >>> parse_columns("loss, margin", "--attacks")
-    ['loss', 'margin']
-    """
-    names = [name.strip() for name in text.split(",")]
+    confidence: Confidence = 0.95
+    cuts: Cuts = "auto"
+    seed: Seed = None
+
+    def options(self) -> dict[str, Any]:
+        """Return options of the audit."""
+        policy = parse_cuts(self.cuts)
+        return {"confidence": self.confidence, "cuts": policy, "seed": self.seed}
+
+
+@dataclass(frozen=True)
+class Question(Search):
+    """The same, and what is audited."""
+
+    claim: Claimed = ""
+    family: Family = ""
+
+    @property
+    def goal(self) -> dict[str, float]:
+        """The numbers of the claim."""
+        return parse_claim(self.claim)
+
+    def options(self, relation: str | None = None) -> dict[str, Any]:
+        """Return options of the audit; the claim compares as `relation` says."""
+        goal = for_replacing(self.goal) if relation == "add_remove" else self.goal
+        return {"claim": guarantee_of(goal, self.family), **super().options()}
+
+
+def parse_columns(text: str, name: str) -> list[str]:
+    """Return what an option lists, separated by commas: nothing, or names that differ."""
+    names = [part.strip() for part in text.split(",")] if text else []
     if not all(names) or len(set(names)) < len(names):
-        message = f"{option} must name different columns, such as one,other; got {text!r}"
-        raise OptionError(message)
+        refuse(f"{name} must name different columns, such as one,other; got {text!r}")
     return names
 
 
-def parse_prior(text: str) -> float | str:
-    """Return a prior probability, or the name of the column that holds one for each example.
-
-    Examples
-    --------
-    >>> parse_prior("0.1"), parse_prior("chance")
-    (0.1, 'chance')
-    """
+def _number(text: str) -> float:
+    """Return a number of at least 0, or NaN."""
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        return text.strip()
-
-
-def _misnamed(part: str, *, twice: bool) -> str:
-    """Return what is wrong with the name in a part of a claim."""
-    name, sign, _ = (piece.strip() for piece in part.partition("="))
-    if not sign and re.fullmatch(r"[\d.]+", name):
-        return f"does not say what is {name}: an ε is eps={name}"
-    return f"names {name!r} {'twice' if twice else 'which is not known here'}"
-
-
-def _form(allowed: tuple[str, ...]) -> str:
-    """Return what a claim may be made of."""
-    forms = {
-        "eps": "eps=…",
-        "delta": "eps=…,delta=…",
-        "c": "c=…,eps=…",
-        "mu": "mu=…",
-        "noise": "noise=…",
-    }
-    return "give " + " or ".join(f"--claim {forms[name]}" for name in forms if name in allowed)
-
-
-def _number(value: str, text: str, option: str) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < math.inf:
-        message = f"{option} {text!r} needs a number of at least 0 after its sign, got {value!r}"
-        raise OptionError(message)
-    return number
+        return math.nan
+    return number if number >= 0 else math.nan

@@ -6,7 +6,7 @@ import io
 import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import typer
 
@@ -22,25 +22,20 @@ from leakbound._base.console import (
     tell,
 )
 from leakbound._base.formatting import printable
-from leakbound.cli.wording import in_its_words
+from leakbound.cli.wording import OPTIONS, in_its_words
 from leakbound.errors import InternalError, LeakboundError
 from leakbound.report.contents import KINDS
 from leakbound.report.style import house_style
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from rich.table import Table
 
-    from leakbound._base.types import Verdict
     from leakbound.results.base import Result
 
-_CODES: Mapping[Verdict, int] = {
-    "not refuted": 0,
-    "refuted": REFUTED,
-    "inconclusive": INCONCLUSIVE,
-}
+_CODES = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
 _PATIENCE = 1.0
 """Seconds of silence before a spinner appears."""
 _PAGE = 160
@@ -48,8 +43,9 @@ _PAGE = 160
 
 
 @contextmanager
-def answering() -> Iterator[None]:
+def answering(options: Iterable[str]) -> Iterator[None]:
     """End a command as the command line promises: no traceback for what a user can mend."""
+    OPTIONS.set(tuple(options))
     try:
         yield
         sys.stdout.flush()
@@ -57,6 +53,7 @@ def answering() -> Iterator[None]:
         silence(sys.stdout)
         raise typer.Exit(BROKEN_PIPE) from None
     except KeyboardInterrupt:
+        tell("leakbound: interrupted")
         raise typer.Exit(INTERRUPTED) from None
     except EOFError as error:  # for which Click has an end of its own
         message = "EOFError: the end of a file that none of the readers expected"
@@ -88,7 +85,7 @@ def waiting(what: str) -> Iterator[None]:
         status.stop()
 
 
-def end(result: Result, *, lenient: bool) -> None:
+def end(result: Result, *, lenient: bool) -> NoReturn:
     """Leave with 0, 1 or 3: the checked claim is not refuted (or there is none), is, or may be.
 
     Unless lenient, what there are warnings about, or assumptions that the data contradict, is not
@@ -103,8 +100,9 @@ def end(result: Result, *, lenient: bool) -> None:
     raise typer.Exit(code)
 
 
-def grid(columns: Iterable[tuple[str, bool]] = ()) -> Table:
+def grid(columns: Iterable[tuple[str, bool]]) -> Table:
     """Return an empty table without lines; each column has a heading, and whether it is numbers."""
+    columns = list(columns)
     from rich.table import Table
 
     class Grid(Table):
@@ -115,6 +113,7 @@ def grid(columns: Iterable[tuple[str, bool]] = ()) -> Table:
             super().add_row(*cast("Any", plain), **cast("Any", options))
 
     table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.show_header = any(heading for heading, _ in columns)
     for heading, numeric in columns:
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
     return table
@@ -129,7 +128,6 @@ def show(result: Result) -> None:
     for text in result.evidence():
         say(text)
     table = grid([("", False), ("", True), ("", False)])
-    table.show_header = False
     for metric in result.metrics():
         table.add_row(metric.name, metric.value, metric.note)
     say("")

@@ -1,30 +1,21 @@
 """The command that plans an audit."""
 
-from __future__ import annotations
-
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 import typer
 
 from leakbound import ApproxDP, GaussianDP, PureDP, planning
 from leakbound._base.checks import real
 from leakbound._base.console import INCONCLUSIVE
-from leakbound._base.formatting import number, percent
-from leakbound.cli import output
-from leakbound.cli.options import guarantee_of, parse_claim, parse_cuts
-from leakbound.errors import IncompatibleOptionsError
-from leakbound.planning.forecast import units, why_short
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rich.table import Table
-
-    from leakbound._base.types import Sides, SidesChoice
-    from leakbound.planning import CanariesNeeded, Power
-    from leakbound.planning.forecast import PlannedClaim, Truth
+from leakbound._base.formatting import number
+from leakbound._base.types import Sides
+from leakbound.cli import options, output
+from leakbound.cli.options import command, option, refuse
+from leakbound.planning import CanariesNeeded, Power
+from leakbound.planning.forecast import PlannedClaim, Truth, units, why_short
 
 app = typer.Typer()
 
@@ -34,7 +25,6 @@ _WEAKER = (4.0, 3.0, 2.0)
 """What weaker attacks find, in units of the target: the weakest finds what targets default to."""
 
 PLAN = (
-    "Plan an audit: what it will prove, or how many canaries it takes.\n\n"
     "With [bold]-m[/] it simulates audits of so many canaries, without it looks for the number of "
     "canaries that reaches [bold]--target[/], or refutes [bold]--claim[/]: at a truth that you "
     "assume, or for a perfect attack and three weaker ones. No scores and no labels are needed."
@@ -46,198 +36,146 @@ PLAN = (
 )
 
 
-@app.command("plan", help=PLAN)
-def plan(
-    *,
+@dataclass(frozen=True)
+class Goal:
+    """What is true, and what is to be reached."""
+
     truth: Annotated[
         float | None,
-        typer.Option(
-            metavar="X",
-            help="What is true: ε, or μ of Gaussian DP. With a δ, the Gaussian mechanism with this "
-            "ε at δ. If none, a perfect attack and three weaker ones are planned for.",
+        option(
+            "X",
+            "What is true: ε, or μ of Gaussian DP. With a δ, the Gaussian mechanism with this ε at "
+            "δ. If none, a perfect attack and three weaker ones are planned for.",
         ),
-    ] = None,
-    m: Annotated[
-        int | None, typer.Option("--examples", "-m", metavar="M", help="Canaries of the audit.")
-    ] = None,
-    target: Annotated[
-        float | None, typer.Option(metavar="B", help="The bound to reach; half the truth if none.")
-    ] = None,
-    claim: Annotated[
-        str,
-        typer.Option(
-            metavar="eps=E",
-            help="The guarantee to refute, in place of a target, as for one-run: eps=E, "
-            "eps=E,delta=D or mu=M.",
-        ),
-    ] = "",
-    family: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="What the target is a bound of, if there is no claim: pure, approx:D or gaussian.",
-        ),
-    ] = "",
+    ] = None
+    target: Annotated[float | None, option("B", "The bound to reach; or half the truth.")] = None
+    claim: Annotated[str, option("eps=E", "The guarantee to refute, in place of a target.")] = ""
+    family: Annotated[str, option("NAME", "What a target bounds: pure, approx:D or gaussian.")] = ""
     fraction: Annotated[
-        float,
-        typer.Option(metavar="F", help="Share of the canaries that leak, for pure DP at a truth."),
-    ] = 1.0,
+        float, option("F", "Share of the canaries that leak, for pure DP at a truth.")
+    ] = 1.0
+
+    def bounded(self) -> tuple[PlannedClaim, float]:
+        """Return what is audited, and the bound to reach: half the truth where none is named."""
+        if self.claim and (self.family or self.target is not None):
+            refuse("--claim names guarantee and target: give it, or --target and --family")
+        goal = options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
+        audited = options.guarantee_of(goal, self.family)
+        if not isinstance(audited, PureDP | ApproxDP | GaussianDP):
+            refuse(f"--family {self.family} is not planned for: take pure, approx:D or gaussian")
+        half = None if self.truth is None else real(self.truth, "--truth", above=0) / 2
+        bound = goal.get("mu", goal.get("eps", half if self.target is None else self.target))
+        if bound is None:
+            refuse("name the bound to reach, by --target or --claim, or what is true, by --truth")
+        return audited, real(bound, "--target", above=0, below=math.inf)
+
+    def attacks(self, claim: PlannedClaim, bound: float) -> dict[str, float | Truth]:
+        """Return what is assumed, by what an attack would find: four of them without a truth."""
+        if self.fraction != 1 and (self.truth is None or not isinstance(claim, PureDP)):
+            refuse(
+                f"--fraction {self.fraction:g} is for pure DP, and for a truth: name it by --truth"
+            )
+        if self.truth is not None:
+            partial = replace(planning.Response(self.truth), fraction=self.fraction)
+            leaks = self.truth if self.fraction == 1 else partial
+            return {repr(leaks): leaks}
+        attacks: dict[str, float | Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
+        for times in _WEAKER:
+            strength = real(times * bound, "--target", above=0, below=math.inf)
+            words = f"{_symbol(claim)} = {strength:.4g}"
+            if isinstance(claim, PureDP):
+                words += f", right in {100 / (1 + math.exp(-strength)):.4g} %"
+            attacks[words] = strength
+        return attacks
+
+
+@command(app, "plan", PLAN)
+def plan(
+    *,
+    m: Annotated[int | None, option("M", "Canaries of the audit.", "--examples", "-m")] = None,
+    goal: Goal,
     probability: Annotated[
-        float, typer.Option(metavar="P", help="How sure the audit should be to reach the target.")
+        float, option("P", "How sure the audit should be to reach the target.")
     ] = 0.8,
-    confidence: Annotated[
-        float, typer.Option(metavar="P", help="Probability that a bound is not above the truth.")
-    ] = 0.95,
-    cuts: Annotated[
-        str,
-        typer.Option(metavar="POLICY", help="The cut policy of the audit, as for one-run."),
-    ] = "auto",
+    confidence: options.Confidence = 0.95,
+    cuts: options.Cuts = "auto",
     sides: Annotated[
-        Literal["both", "member"],
-        typer.Option(help="Guess members and non-members, or members only."),
+        Literal["both", "member", "pairs"],
+        option(
+            "",
+            "Guess members and non-members, members only, or within pairs, as for a random split: "
+            "then numbers are of pairs, as many as the smaller part has examples, and truth, claim "
+            "and bound are of replacing one.",
+        ),
     ] = "both",
-    design: Annotated[
-        Literal["coins", "random_split"],
-        typer.Option(
-            help="Coins for each canary, or a random split: then numbers are of pairs, as many as "
-            "the smaller part has examples, and truth, claim and bound are of replacing one."
-        ),
-    ] = "coins",
-    simulations: Annotated[
-        int, typer.Option(metavar="N", help="Simulated audits of each number of canaries.", min=1)
-    ] = 200,
-    most: Annotated[
-        int, typer.Option(metavar="M", help="The most canaries to think of.")
-    ] = 100_000,
-    seed: Annotated[int, typer.Option(help="Seed of the simulations.", min=0)] = 0,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json", metavar="", help="Print the plan as JSON to stdout, and nothing else there."
-        ),
-    ] = False,
+    simulations: Annotated[int, option("N", "Simulated audits of each number.", min=1)] = 200,
+    most: Annotated[int, option("M", "The most canaries to think of.")] = 100_000,
+    seed: Annotated[int, option("N", "Seed of the simulations.", min=0)] = 0,
+    json: options.Json = False,
 ) -> None:
     """Plan an audit."""
-    with output.answering():
-        truth = None if truth is None else real(truth, "--truth", above=0)
-        guessed = _guessed(design, sides)
-        audited, goal = _claimed(claim, family, target, truth)
-        goal = real(goal, "--target", above=0, below=math.inf)
-        chance = real(probability, "--probability", above=0, below=1)
-        policy, attacks = parse_cuts(cuts), _attacks(truth, goal, audited, fraction)
-        options: dict[str, Any] = {
-            "claim": audited,
-            "confidence": confidence,
-            "cuts": policy,
-            "sides": guessed,
-            "simulations": simulations,
-            "seed": seed,
-        }
+    audited, bound = goal.bounded()
+    attacks = goal.attacks(audited, bound)
+    chance = real(probability, "--probability", above=0, below=1)
+    common: dict[str, Any] = {
+        "claim": audited,
+        "confidence": confidence,
+        "cuts": options.parse_cuts(cuts),
+        "sides": sides,
+        "simulations": simulations,
+        "seed": seed,
+    }
 
-        def needed(assumed: float | Truth) -> CanariesNeeded:
-            if m is None:
-                return planning.canaries_needed(
-                    goal, assumed, probability=chance, most=most, **options
-                )
-            found = planning.power(m, assumed, target=goal, **options)
-            if found.probability >= chance:
-                return planning.CanariesNeeded(m=m, power=found)
-            short = why_short(m, found, guessed)
-            return planning.CanariesNeeded(m=None, power=found, reason=short)
+    def needed(assumed: float | Truth) -> CanariesNeeded:
+        if m is None:
+            return planning.canaries_needed(bound, assumed, probability=chance, most=most, **common)
+        power = planning.power(m, assumed, target=bound, **common)
+        if power.probability >= chance:
+            return planning.CanariesNeeded(m=m, power=power)
+        return planning.CanariesNeeded(m=None, power=power, reason=why_short(m, power, sides))
 
-        with output.waiting(f"Simulating {simulations:,} audits of each number"):
-            found = {words: needed(assumed) for words, assumed in attacks.items()}
-        first = next(iter(found.values()))
-        if json:
-            listed = ", ".join(one.to_json() for one in found.values())
-            typer.echo(f"[{listed}]" if len(found) > 1 else listed)
-        else:
-            goal_said = f"{_symbol(audited)} ≥ {number(goal)}"
-            command = _command(audited, goal, cuts if policy else "", guessed)
-            _show(found, f"{goal_said}, {audited.name}", command, guessed, m)
-        raise typer.Exit(INCONCLUSIVE if first.m is None else 0)
-
-
-def _guessed(design: str, sides: SidesChoice) -> Sides:
-    """Return which guesses are made."""
-    if design == "coins":
-        return sides
-    if sides != "both":
-        message = "--sides member has no meaning in pairs: leave it out for --design random_split"
-        raise IncompatibleOptionsError(message)
-    return "pairs"
-
-
-def _claimed(
-    claim: str, family: str, target: float | None, truth: float | None
-) -> tuple[PlannedClaim, float]:
-    """Return what is audited, and the bound to reach: half the truth where none is named."""
-    if claim and (family or target is not None):
-        message = "--claim names guarantee and target: give it, or --target and --family"
-        raise IncompatibleOptionsError(message)
-    goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
-    audited = guarantee_of(goal, family)
-    if not isinstance(audited, PureDP | ApproxDP | GaussianDP):
-        message = f"--family {family} is not planned for: take pure, approx:D or gaussian"
-        raise IncompatibleOptionsError(message)
-    if goal:
-        return audited, goal["mu"] if "mu" in goal else goal["eps"]
-    if target is None and truth is None:
-        message = "name the bound to reach, by --target or --claim, or what is true, by --truth"
-        raise IncompatibleOptionsError(message)
-    return audited, cast("float", truth) / 2 if target is None else target
-
-
-def _attacks(
-    truth: float | None, goal: float, claim: PlannedClaim, fraction: float
-) -> dict[str, float | Truth]:
-    """Return what is assumed, by what an attack would find: four of them without a truth."""
-    if fraction != 1 and (truth is None or not isinstance(claim, PureDP)):
-        message = f"--fraction {fraction:g} is for pure DP, and for a truth: name it by --truth"
-        raise IncompatibleOptionsError(message)
-    if truth is not None:
-        leaks = truth if fraction == 1 else replace(planning.Response(truth), fraction=fraction)
-        return {"": leaks}
-    found: dict[str, float | Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
-    for times in _WEAKER:
-        strength = real(times * goal, "--target", above=0, below=math.inf)
-        right = f", right in {100 / (1 + math.exp(-strength)):.4g} %"
-        words = f"{_symbol(claim)} = {strength:.4g}" + (right if isinstance(claim, PureDP) else "")
-        found[words] = strength
-    return found
+    with output.waiting(f"Simulating {simulations:,} audits of each number"):
+        plans = {words: needed(assumed) for words, assumed in attacks.items()}
+    first = next(iter(plans.values()))
+    if json:
+        listed = ", ".join(one.to_json() for one in plans.values())
+        typer.echo(f"[{listed}]" if len(plans) > 1 else listed)
+    else:
+        _show(plans, audited, bound, units(sides), m)
+        if first.m is not None:
+            policy = cuts if common["cuts"] else ""
+            output.say(f"Then: {_command(audited, bound, policy, sides)}", "bold")
+    raise typer.Exit(INCONCLUSIVE if first.m is None else 0)
 
 
 def _show(
-    found: Mapping[str, CanariesNeeded], goal: str, command: str, sides: Sides, m: int | None
+    plans: Mapping[str, CanariesNeeded], claim: PlannedClaim, goal: float, of: str, m: int | None
 ) -> None:
-    """Print what each attack takes, and the audit that does for the weakest that suffices."""
-    enough = [(words, one.power) for words, one in found.items() if one.m is not None and one.power]
-    if not enough:
-        first = next(iter(found.values()))
-        output.say(f"Out of reach: {goal}: {first.reason}.", "bold")
+    """Print what each attack takes, and first the weakest of those that suffice."""
+    said = f"{_symbol(claim)} ≥ {number(goal)}, {claim.name}"
+    enough = [(words, one.power) for words, one in plans.items() if one.m is not None and one.power]
+    if enough:
+        words, power = enough[-1]
+        weakest = f", for an attack that finds {words}" if len(plans) > 1 else ""
+        output.say(f"{power.m:,} {of} prove {said}, with chance {_chance(power)}{weakest}.", "bold")
+    else:
+        output.say(f"Out of reach: {said}: {next(iter(plans.values())).reason}.", "bold")
         more = "allow for more by --most" if m is None else "leave out -m to find how many do"
         output.say(f"Take a smaller --target, or {more}.")
-    else:
-        words, power = enough[-1]
-        weakest = f", for an attack that finds {words}" if len(found) > 1 else ""
-        output.say(
-            f"{power.m:,} {units(sides)} prove {goal}, with chance {_chance(power)}{weakest}.",
-            "bold",
-        )
-        output.say(f"Then: {command}", "bold")
-    shown = {words: one.power for words, one in found.items() if one.power}
-    if shown and len(found) == 1:
-        output.say("")
-        output.say(_details(*shown.values()))
-    if len(found) > 1:
-        output.say("")
-        headings = ("chance", "bound, 5 % to 95 %", "guesses")
-        table = output.grid([("an attack that finds", False), (units(sides), True)])
-        for heading in headings:
-            table.add_column(heading, justify="right")
-        for words, one in found.items():
-            table.add_row(words, *_row(one, m))
-        output.say(table)
+    headings = (of, "chance", "bound, 5 % to 95 %", "median", "ceiling", "guesses")
+    table = output.grid([("an attack that finds", False), *((name, True) for name in headings)])
+    for words, one in plans.items():
+        found = one.power
+        if found is None:
+            table.add_row(words, "out of reach", *["-"] * (len(headings) - 1))
+            continue
+        few = "" if one.m or m else "> "
+        between = f"{number(found.low)} to {number(found.high)}"
+        levels = f" of {found.levels[0]:,}…{found.levels[-1]:,}" if len(found.levels) > 1 else ""
+        ends = (number(found.median), number(found.ceiling), f"{found.guesses:,}{levels}")
+        table.add_row(words, f"{few}{found.m:,}", _chance(found), between, *ends)
+    output.say("")
+    output.say(table)
 
 
 def _command(claim: PlannedClaim, goal: float, cuts: str, sides: Sides) -> str:
@@ -249,40 +187,8 @@ def _command(claim: PlannedClaim, goal: float, cuts: str, sides: Sides) -> str:
     said += f" --cuts {cuts}" if cuts else ""
     said += " --sides member" if sides == "member" else ""
     if sides == "pairs":
-        said += " --design random_split --relation replace --untouched"
-    return f"leakbound one-run scores.csv {said}"
-
-
-def _row(needed: CanariesNeeded, m: int | None) -> tuple[str, ...]:
-    found = needed.power
-    if found is None:
-        return "out of reach", "-", "-", "-"
-    few = "" if needed.m or m else "> "
-    between = f"{number(found.low)} to {number(found.high)}"
-    return f"{few}{found.m:,}", _chance(found), between, _guesses(found)
-
-
-def _guesses(found: Power) -> str:
-    levels = f" of {found.levels[0]:,}…{found.levels[-1]:,}" if len(found.levels) > 1 else ""
-    return f"{found.guesses:,}{levels}"
-
-
-def _details(found: Power) -> Table:
-    table = output.grid([("", False), ("", True), ("", False)])
-    table.show_header = False
-    symbol = _symbol(found.claim)
-    rows = [
-        ("assumed truth", repr(found.truth), ""),
-        ("confidence", percent(found.confidence), ""),
-        ("bound, median", number(found.median), f"mean {number(found.mean)}"),
-        ("bound, 5 % to 95 %", f"{number(found.low)} to {number(found.high)}", ""),
-        ("guesses", _guesses(found), ""),
-        ("ceiling", f"{symbol} = {number(found.ceiling)}", "a perfect attack"),
-        ("simulated audits", f"{found.simulations:,}", f"seed {found.seed}"),
-    ]
-    for row in rows:
-        table.add_row(*row)
-    return table
+        return f"leakbound split scores.csv {said} --relation replace --untouched"
+    return f"leakbound coins scores.csv {said}"
 
 
 def _chance(found: Power) -> str:

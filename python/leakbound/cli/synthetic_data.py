@@ -1,134 +1,201 @@
 """The command that audits a synthetic table: read three files, call, print, write."""
 
-from __future__ import annotations
+import datetime as dt
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
-from pathlib import Path  # noqa: TC003 (typer reads the annotation)
-from typing import Annotated, Literal
-
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from leakbound import audit_synthetic
-from leakbound.cli import output
-from leakbound.cli.audits import (
-    Claimed,
-    Confidence,
-    Cuts,
-    Decimal,
-    Family,
-    Json,
-    Lenient,
-    Out,
-    Seed,
-    Separator,
-    conclude,
-)
-from leakbound.cli.layouts import parse_layout
-from leakbound.cli.options import (
-    CLAIM_OF,
-    for_replacing,
-    guarantee_of,
-    parse_claim,
-    parse_columns,
-    parse_cuts,
-)
-from leakbound.cli.records import read_tables
+from leakbound._base.checks import shown
+from leakbound.cli import options, output
+from leakbound.cli.delivery import Delivery
+from leakbound.cli.files import Signs, names_of, read, suffix_of
+from leakbound.cli.options import command, option
+from leakbound.errors import FeaturesError
 
 app = typer.Typer()
 
+Table: TypeAlias = dict[str, NDArray[Any]]
+
+_MISSING = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "?"})
+"""Words that stand for no value in a column of numbers or dates; among words only the empty one."""
+_BY_CHANCE = 1e-6
+"""Least probability with which values that are written otherwise may all be in one table."""
+_CODE = re.compile(r"[+-]?0\d")
+"""How codes such as postal codes begin, which are no numbers."""
+
 SYNTHETIC = (
-    "Audit a generator by the synthetic table that it made: how much ε does the table prove?\n\n"
     "The records were split at random before: the generator learnt from --members, and "
     "--nonmembers were held out. All three files have the same columns: numbers, dates "
     "(2024-05-31), words, and empty where a value is missing. The bound is on replacing one record "
     "of the training data; the usual similarity metrics stand beside it.\n\n"
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach "
-    "or in doubt, 70 a crash.[/]\n\n"
-    "[dim]Needs: pip install 'leakbound\\[ml]'[/]"
+    + options.EXIT_CODES
+    + "\n\n[dim]Needs: pip install 'leakbound\\[io,ml]'[/]"
 )
 
-_FILE = "A table with one row per record: .csv, .tsv, .jsonl, these with .gz, .npz or .parquet."
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """Columns of the records that are more than values."""
+
+    strata: Annotated[str, option("COL", "The column that the split was stratified by.")] = ""
+    groups: Annotated[
+        str, option("COL", "The column whose values were split as one, such as a person's id.")
+    ] = ""
+    categorical: Annotated[str, option("COL,COL", "Columns of numbers that are codes.")] = ""
 
 
-@app.command("synthetic", help=SYNTHETIC)
+@command(app, "synthetic", SYNTHETIC)
 def synthetic(
     *,
     members: Annotated[
-        Path, typer.Option(metavar="FILE", help=f"What the generator was trained on. {_FILE}")
+        Path, option("FILE", "What the generator was trained on: one row per record.")
     ],
-    nonmembers: Annotated[
-        Path, typer.Option(metavar="FILE", help="The rest of the same random split.")
-    ],
-    made: Annotated[
-        Path, typer.Option("--synthetic", metavar="FILE", help="What the generator made.")
-    ],
+    nonmembers: Annotated[Path, option("FILE", "The rest of the same random split.")],
+    table: Annotated[Path, option("FILE", "What the generator made.", "--synthetic")],
     reference: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Other records of the population, a third set: never the non-members.",
-        ),
+        option("FILE", "Other records of the population, a third set: never the non-members."),
     ] = None,
-    claim: Claimed = "",
-    family: Family = "",
-    relation: Annotated[
-        Literal["replace", "add_remove"],
-        typer.Option(
-            help="What the claim compares: training with one record replaced by another, or with "
-            "and without one. The bound is on the former; a claim of the latter is converted to "
-            "what follows from it.",
-        ),
-    ] = "replace",
+    relation: options.Relation = "replace",
     attacks: Annotated[
-        str,
-        typer.Option(metavar="NAME,NAME", help="Attacks to make, each at its share of the level."),
+        str, option("NAME,NAME", "Attacks to make, each at its share of the level.")
     ] = "default",
-    strata: Annotated[
-        str, typer.Option(metavar="COL", help="The column that the split was stratified by.")
-    ] = "",
-    groups: Annotated[
-        str,
-        typer.Option(
-            metavar="COL", help="The column whose values were split as one, such as a person's id."
-        ),
-    ] = "",
-    categorical: Annotated[
-        str, typer.Option(metavar="COL,COL", help="Columns of numbers that are codes.")
-    ] = "",
-    sep: Separator = "",
-    decimal: Decimal = "",
-    confidence: Confidence = 0.95,
-    cuts: Cuts = "auto",
-    seed: Seed = None,
-    out: Out = None,
-    json: Json = False,
-    lenient: Lenient = False,
+    columns: ColumnNames,
+    question: options.Question,
+    signs: Signs,
+    delivery: Delivery,
 ) -> None:
     """Audit a synthetic table in a file."""
-    with output.answering():
-        goal = parse_claim(claim, CLAIM_OF) if claim else {}
-        guarantee = guarantee_of(goal if relation == "replace" else for_replacing(goal), family)
-        policy = parse_cuts(cuts)
-        names = parse_columns(attacks, "--attacks")
-        codes = parse_columns(categorical, "--categorical") if categorical else []
-        layout = parse_layout("", "", sep, decimal)
-        if out is not None:
-            output.prepare(out)
-        with output.waiting("Reading the tables"):
-            inside, outside = read_tables([members, nonmembers], layout)
-            (table,) = read_tables([made], layout)
-            third = None if reference is None else read_tables([reference], layout)[0]
-        result = audit_synthetic(
-            inside,
-            outside,
-            table,
-            reference=third,
-            claim=guarantee,
-            attacks="default" if names == ["default"] else names,
-            confidence=confidence,
-            cuts=policy,
-            strata=strata or None,
-            groups=groups or None,
-            categorical=codes,
-            seed=seed,
+    common, names = question.options(relation), options.parse_columns(attacks, "--attacks")
+    with output.waiting("Reading the tables"):
+        inside, outside = read_tables([members, nonmembers], signs)
+        (generated,) = read_tables([table], signs)
+        third = None if reference is None else read_tables([reference], signs)[0]
+    result = audit_synthetic(
+        inside,
+        outside,
+        generated,
+        reference=third,
+        attacks="default" if names == ["default"] else names,
+        strata=columns.strata or None,
+        groups=columns.groups or None,
+        categorical=options.parse_columns(columns.categorical, "--categorical"),
+        **common,
+    )
+    delivery.conclude(result, table, question.goal, relation)
+
+
+def read_tables(paths: Sequence[Path], signs: Signs) -> list[Table]:
+    """Read tables of records whose values are written alike, such that columns are so in all."""
+    return typed([_records(path, signs) for path in paths], signs.decimal or ".")
+
+
+def _records(path: Path, signs: Signs) -> Table:
+    """Read all columns of a table of records: words from csv, otherwise what the file holds."""
+    columns = read(path, names_of(path, signs), signs, optional=())
+    table = {
+        name: stored if isinstance(stored, np.ndarray) else stored.to_numpy(zero_copy_only=False)
+        for name, stored in columns.stored.items()
+    }
+    if suffix_of(path) in {".csv", ".tsv"}:
+        return {name: np.char.strip(words.astype(np.str_)) for name, words in table.items()}
+    return table
+
+
+def typed(tables: Sequence[Table], sign: str = ".") -> list[Table]:
+    """Return tables whose columns of words are numbers or dates if they are so in all tables.
+
+    What a column is depends on the values of all tables together: were it decided for each, a value
+    would look otherwise in one than in another. `sign` is the decimal one.
+    """
+    tables = [dict(table) for table in tables]
+    for name in sorted({name for table in tables for name in table}):
+        holders = [table for table in tables if name in table]
+        words = [table[name] for table in holders]
+        if any(column.dtype.kind != "U" for column in words):
+            continue
+        distinct, which = np.unique(np.concatenate(words), return_inverse=True)
+        values = _read(distinct, partial(_number, sign=sign), np.float64(np.nan))
+        values = _dates(distinct, name) if values is None else values
+        if values is not None:
+            ends = np.cumsum([column.size for column in words])[:-1]
+            for table, part in zip(holders, np.split(values[which], ends), strict=True):
+                table[name] = part
+        elif len(words) == 2:
+            _check_alike(words, name)
+    return tables
+
+
+def _check_alike(columns: Sequence[NDArray[np.str_]], name: str) -> None:
+    """Check that two tables do not write a column in two ways, of which one can be read."""
+    tables = [[word for word in one.tolist() if word.lower() not in _MISSING] for one in columns]
+    if math.comb(sum(map(len, tables)), len(tables[0])) * _BY_CHANCE < 1:
+        return
+    readers: tuple[Callable[[str], object], ...] = (
+        _number,
+        partial(_number, sign=","),
+        dt.datetime.fromisoformat,
+    )
+    for reader in readers:
+        for one, other in (tables, tables[::-1]):
+            if all(_reads(word, reader) for word in one) and not any(
+                _reads(word, reader) for word in other
+            ):
+                kind = "dates" if reader is dt.datetime.fromisoformat else "numbers"
+                message = (
+                    f"column {name!r} holds {kind} in one of the tables of members and non-members "
+                    f"({shown(one[0])}) and words in the other ({shown(other[0])}): the way in "
+                    "which a value is written must not tell who is a member; write both alike"
+                )
+                raise FeaturesError(message)
+
+
+def _reads(word: str, reader: Callable[[str], object]) -> bool:
+    return _read(np.array([word]), reader, None) is not None
+
+
+def _number(word: str, sign: str = ".") -> float:
+    if "_" in word or _CODE.match(word) or (sign == "," and "." in word):
+        raise ValueError(word)
+    return float(word.replace(sign, "."))
+
+
+def _dates(words: NDArray[np.str_], name: str) -> NDArray[Any] | None:
+    zoned = set[bool]()
+
+    def date(word: str) -> np.datetime64:
+        moment = dt.datetime.fromisoformat(word)
+        zoned.add(moment.tzinfo is not None)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+        return np.datetime64(moment, "us")
+
+    dates = _read(words, date, np.datetime64("NaT", "us"))
+    if dates is not None and len(zoned) > 1:
+        message = (
+            f"column {name!r} holds dates with a time zone and dates without: the way in which a "
+            "value is written must not tell who is a member; give all of them one, or none"
         )
-        conclude(result, made, goal, out, json=json, lenient=lenient, relation=relation)
+        raise FeaturesError(message)
+    return dates
+
+
+def _read(
+    words: NDArray[np.str_], reader: Callable[[str], Any], missing: object
+) -> NDArray[Any] | None:
+    """Return what distinct words stand for, or None if some stand for nothing of the kind."""
+    try:
+        return np.array(
+            [missing if word.lower() in _MISSING else reader(word) for word in words.tolist()]
+        )
+    except (ValueError, OverflowError):
+        return None

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
 
+OPTIONS: ContextVar[tuple[str, ...]] = ContextVar("OPTIONS", default=())
+"""Arguments of Python that are options of the command that runs."""
 _WORDS = {
-    "audit_one_run": "leakbound one-run",
-    "audit_panoramia": "leakbound panoramia",
-    "audit_zero_run": "leakbound zero-run",
+    "Coins": "leakbound coins",
+    "Panoramia": "leakbound panoramia",
+    "RandomSplit": "leakbound split",
+    "ZeroRun": "leakbound zero-run",
     "ApproxDP": "(ε, δ)-DP",
     "GaussianDP": "Gaussian DP",
     "LaplaceDP": "Laplace DP",
@@ -18,17 +22,9 @@ _WORDS = {
     "OutsideIn": "outside-in",
     "UnionBound": "union",
     "Weighted": "weighted",
+    "ids=": "the column id",
+    "allow_repeats=True": "--allow-repeats",
 }
-_OPTIONS = (
-    "c_upper|confidence|correction|cuts|delta|design|features|fraction|gamma|max_recall|most|prior|"
-    "probability|real_nonmembers|relaxation|relation|seed|sides|simulations|tail|target|uncertainty"
-)
-"""Arguments that are options of the same name."""
-
-
-def _option(found: re.Match[str]) -> str:
-    value = (found[2] or "").strip('"')
-    return f"--{found[1].replace('_', '-')}{f' {value}' if value not in {'', 'True'} else ''}"
 
 
 def in_its_words(text: str) -> str:
@@ -36,12 +32,22 @@ def in_its_words(text: str) -> str:
 
     Examples
     --------
-    >>> in_its_words('cuts=Weighted is not for Laplace DP: take OutsideIn, Fixed or UnionBound')
-    '--cuts weighted is not for Laplace DP: take outside-in, fixed:R or union'
+    >>> in_its_words('Weighted is not for Laplace DP: take OutsideIn, Fixed or UnionBound')
+    'weighted is not for Laplace DP: take outside-in, fixed:R or union'
     """
     text = re.sub(r": InclusionPlan\(plan\.member\[kept\].*", "", text)
     text = re.sub(r"\bFixed\(guesses=(\d+)\)", r"fixed:\1", text)
     text = re.sub(r"\bset (\w+)=False\b", r"leave out \1=True", text)
-    text = re.sub(rf"\b({'|'.join(_WORDS)})\b(?:\([^()]*\))?", lambda found: _WORDS[found[1]], text)
-    text = re.sub(rf'(?<!,)\b({_OPTIONS})=(?!…)("?[\w.+:-]*"?)', _option, text)
-    return re.sub(rf"^({_OPTIONS})()(?= must\b)", _option, text)
+    words = "|".join(map(re.escape, _WORDS))
+    text = re.sub(rf"\b({words})(?!\w)(?:\([^()]*\))?", lambda found: _WORDS[found[1]], text)
+    names = "|".join(OPTIONS.get()) or "(?!)"
+    # A name of one word may be a word, except before a value and where a message begins with it.
+    snakes = "|".join(name for name in OPTIONS.get() if "_" in name) or "(?!)"
+    text = re.sub(rf'(?<![,\w-])({names})=(?![…\'])("?(?:[\w.+-]+(?::\w+)?)?"?)()', _flag, text)
+    return re.sub(rf"\b({snakes})()\b|^({names})()(?= must\b)", _flag, text)
+
+
+def _flag(found: re.Match[str]) -> str:
+    name, value = found[1] or found[3], (found[2] or "").strip('"')
+    flag = f"--{name.replace('_', '-')}"
+    return flag if value in {"", "True"} else f"{flag} {value}"

@@ -1,70 +1,29 @@
 """The command that audits given members and non-members: read, fit, call, print, write."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from leakbound import ZeroRun, audit
-from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_membership, real
 from leakbound._base.files import DamagedFileError, read_array_file
-from leakbound._base.scores import Scores
 from leakbound._base.streams import seed_of
-from leakbound.cli import output
-from leakbound.cli.audits import (
-    AttackColumns,
-    Bundle,
-    Claimed,
-    Confidence,
-    Decimal,
-    File,
-    Json,
-    Kept,
-    Lenient,
-    MemberColumn,
-    MemberValues,
-    Out,
-    Seed,
-    Separator,
-    auditing,
-    conclude,
-    score_columns,
-    scores_of,
-    table_of,
-)
-from leakbound.cli.layouts import parse_layout
-from leakbound.cli.options import (
-    CLAIM_OF,
-    FAMILIES,
-    guarantee_of,
-    parse_claim,
-    parse_columns,
-    parse_cuts,
-)
-from leakbound.cli.tables import Table, read_columns
-from leakbound.errors import IncompatibleOptionsError, InputFileError
+from leakbound.cli import options, output
+from leakbound.cli.audits import scores_of
+from leakbound.cli.delivery import BundledDelivery
+from leakbound.cli.files import Columns, Layout, about, read
+from leakbound.cli.options import command, flag, option, refuse
+from leakbound.errors import InputFileError
 from leakbound.propensity import LogisticPropensity, cross_fit, hold_out
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from numpy.typing import NDArray
-
-    from leakbound._base.types import ArrayInput, BoolArray, FloatArray
-    from leakbound.claims import Claim
-    from leakbound.propensity import CrossFit, PropensityFit
 
 app = typer.Typer()
 
 ZERO_RUN = (
-    "Audit a model from given members and non-members, without any training.\n\n"
-    "FILE has the columns [bold]score[/] (--attacks names several), [bold]member[/] and "
+    "FILE has the columns [bold]score[/] (--score-col names others), [bold]member[/] and "
     "[bold]propensity[/] (the probability of membership given an example's features) or, for "
     "--features, columns of features; and optionally [bold]id[/].\n\n"
     "The bound holds if the propensities do; with --features, if log-odds of membership are linear "
@@ -74,284 +33,168 @@ ZERO_RUN = (
     "[bold]audit[/], or --holdout how many.\n\n"
     "--uncertainty bootstrap is the procedure of the paper, with propensities fitted to half of "
     "the examples and refitted 600 times: exploratory, no bound, and it refutes nothing.\n\n"
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach "
-    "or in doubt, 70 a crash.[/]"
+    + options.EXIT_CODES
 )
 
-_DELTA = 1e-5
-"""δ of --family approx where nothing says another one."""
-_CUTS = "auto, fixed:R, geometric, kl, union, outside-in"
-"""Cut policies that some audit of given members and non-members takes."""
 
-PropensityFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help=(
-            "A table with the column propensity, in the order of FILE, or an .npy array with a "
-            "propensity for each example or K rows of them."
-        ),
-    ),
-]
+@dataclass(frozen=True)
+class WithinGaussian(options.Question):
+    """The same, within Gaussian DP if nothing else is said."""
+
+    family: options.Family = "gaussian"
 
 
 @dataclass(frozen=True)
-class _Audited:
-    """What the audit takes from a file."""
+class Fitting:
+    """How propensities are fitted to features."""
 
-    scores: ArrayInput | dict[str, ArrayInput]
-    member: BoolArray
-    ids: NDArray[np.generic] | None
-    propensity: FloatArray | PropensityFit | CrossFit | LogisticPropensity
-    features: FloatArray | None
-
-
-@dataclass(frozen=True)
-class _Fitting:
-    """How propensities are fitted, if there are columns of features."""
-
-    columns: list[str]
-    holdout: float | None
-    folds: int
-    seed: int
-    uncertainty: Literal["set", "bootstrap"]
-
-    @property
-    def held_out(self) -> float:
-        """Share of the rows that are learnt from and not audited; half for a bootstrap."""
-        if self.holdout is None:
-            return 0.5 if self.uncertainty == "bootstrap" else 0.0
-        return real(self.holdout, "--holdout", least=0, below=1)
-
-
-@app.command("zero-run", help=ZERO_RUN)
-def zero_run(
-    file: File,
-    *,
-    propensity: PropensityFile = None,
-    features: Annotated[
-        str,
-        typer.Option(metavar="COL,COL", help="Columns of features to fit propensities to."),
-    ] = "",
     holdout: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Share of the rows to learn propensities from and not to audit, if no column "
-            "split says. None unless a bootstrap is asked for, then half.",
+        option(
+            "SHARE",
+            "Share of the rows to fit to and not to audit, if no column split says. None unless a "
+            "bootstrap is asked for, then half.",
         ),
-    ] = None,
+    ] = None
     folds: Annotated[
-        int,
-        typer.Option(
-            metavar="K",
-            help="For a bootstrap, in place of rows held out: fit propensities of each of K parts "
-            "to the others. Every part is audited at its share of the error probability, and the "
-            "best wins.",
-            min=0,
-        ),
-    ] = 0,
+        int, option("K", "For a bootstrap: fit each of K parts by the others, audit all.", min=0)
+    ] = 0
     uncertainty: Annotated[
         Literal["set", "bootstrap"],
-        typer.Option(
-            help="With --features: bound over a confidence set of log-odds, or explore with refits."
-        ),
-    ] = "set",
-    family: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help=f"The guarantees whose parameter is bounded: {FAMILIES}. D is a δ, Q the sampling "
-            "rate and T the number of steps of DP-SGD; approx alone has the δ of the claim, of "
-            "--delta, or 1e-5.",
-        ),
-    ] = "gaussian",
-    delta: Annotated[
-        float | None, typer.Option(metavar="D", help="δ of --family approx.", show_default=False)
-    ] = None,
-    claim: Claimed = "",
+        option("", "Bound over a confidence set of log-odds, or explore with refits."),
+    ] = "set"
+
+    def __post_init__(self) -> None:
+        real(self.share, "--holdout", least=0, below=1)
+
+    @property
+    def share(self) -> float:
+        """Share of the rows that are held out."""
+        default = 0.5 if self.uncertainty == "bootstrap" else 0.0
+        return default if self.holdout is None else self.holdout
+
+
+@dataclass(frozen=True)
+class Correction:
+    """How shift is taken out, and of which examples."""
+
     correction: Annotated[
         Literal["conditional", "match", "poisson_binomial", "tamper", "composition"],
-        typer.Option(help="How shift is taken out; conditional is the best one for the family."),
-    ] = "conditional",
-    confidence: Confidence = 0.95,
-    cuts: Annotated[
-        str,
-        typer.Option(
-            metavar="POLICY",
-            help=f"Numbers of guesses that are tested: {_CUTS}. auto plans them, and fixed:R makes "
-            "R. Over a set of log-odds, and for tampering, there are no others; elsewhere kl "
-            "and union are for --family pure, and outside-in for the others.",
-        ),
-    ] = "auto",
-    sides: Annotated[
-        Literal["both", "member"],
-        typer.Option(help="Guess members and non-members, or members only."),
-    ] = "both",
-    attacks: AttackColumns = "score",
-    score_col: Annotated[
-        str, typer.Option(metavar="COL", help="The column of scores, if --attacks names none.")
-    ] = "",
-    member_col: MemberColumn = "member",
-    member_values: MemberValues = "",
-    sep: Separator = "",
-    decimal: Decimal = "",
+        option("", "How shift is taken out; conditional is the best one for the family."),
+    ] = "conditional"
     max_log_odds: Annotated[
-        float | None,
-        typer.Option(metavar="L", help="Leave out examples whose log-odds are beyond ±L."),
-    ] = None,
+        float | None, option("L", "Leave out examples whose log-odds are beyond ±L.")
+    ] = None
     release_refuted: Annotated[
-        bool,
-        typer.Option(
-            "--release-refuted",
-            metavar="",
-            help="Report the bound although the propensities were refuted.",
+        bool, flag("--release-refuted", "Report the bound of refuted propensities all the same.")
+    ] = False
+    sides: options.Sides = "both"
+
+
+@command(app, "zero-run", ZERO_RUN)
+def zero_run(
+    file: options.File,
+    *,
+    propensity: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "A table with the column propensity, joined by id or in the order of FILE, or an .npy "
+            "array with a propensity for each example or K rows of them.",
         ),
-    ] = False,
-    seed: Seed = None,
-    out: Out = None,
-    json: Json = False,
-    lenient: Lenient = False,
-    bundle: Bundle = None,
+    ] = None,
+    features: Annotated[str, option("COL,COL", "Columns to fit propensities to.")] = "",
+    fitting: Fitting,
+    correction: Correction,
+    attacks: options.Attacks = "score",
+    question: WithinGaussian,
+    layout: Layout,
+    delivery: BundledDelivery,
 ) -> None:
     """Audit the scores of given members and non-members in a file."""
-    with output.answering():
-        goal = parse_claim(claim, CLAIM_OF) if claim else {}
-        guarantee = _guarantee(goal, family, delta)
-        policy = parse_cuts(cuts, offered=_CUTS)
-        columns = parse_columns(features, "--features") if features else []
-        if columns and propensity is not None:
-            message = (
-                "give --features, to fit propensities, or --propensity, to read them; not both"
-            )
-            raise IncompatibleOptionsError(message)
-        names = score_columns(attacks, score_col)
-        layout = parse_layout(member_col, member_values, sep, decimal)
-        wanted = {name: (name,) for name in [*names, *columns]}
-        if not columns and propensity is None:
-            wanted["propensity"] = ("propensity",)
-        if folds and not columns:
-            message = "--folds is for propensities that are fitted: name columns with --features"
-            raise IncompatibleOptionsError(message)
-        if folds and uncertainty == "set":
-            message = (
-                "--folds is for --uncertainty bootstrap: over a confidence set all examples are "
-                "audited and learnt from"
-            )
-            raise IncompatibleOptionsError(message)
-        if uncertainty == "bootstrap" and not columns:
-            message = "--uncertainty is for propensities that are fitted: name --features"
-            raise IncompatibleOptionsError(message)
-        optional = ("id", "split") if columns and not folds else ("id",)
-        table = table_of(file, wanted, out, optional=optional, layout=layout)
-        with auditing(file, table):
-            seed = seed_of(seed)
-            fitting = _Fitting(columns, holdout, folds, seed, uncertainty)
-            audited = _audited(table, names, fitting, propensity)
-            result = audit(
-                audited.scores,
-                ZeroRun(
-                    audited.member,
-                    audited.propensity,
-                    correction=correction,
-                    uncertainty=uncertainty if columns else None,
-                    features=audited.features,
-                    max_log_odds=max_log_odds,
-                    release_refuted=release_refuted,
-                ),
-                claim=guarantee,
-                confidence=confidence,
-                cuts=policy,
-                sides=sides,
-                ids=audited.ids,
-                seed=seed,
-            )
-        kept = Kept(
-            bundle,
-            {
-                "scores": audited.scores,
-                "plan": audited.member,
-                "propensity": audited.propensity,
-                "ids": audited.ids,
-                **({} if audited.features is None else {"features": audited.features}),
-            },
+    names, common = options.parse_columns(attacks, "--score-col"), question.options()
+    columns = options.parse_columns(features, "--features")
+    if columns and propensity is not None:
+        refuse("give --features, to fit propensities, or --propensity, to read them; not both")
+    if not columns and fitting != Fitting():
+        refuse("--holdout, --folds and --uncertainty bootstrap fit propensities: name --features")
+    if fitting.folds and fitting.uncertainty == "set":
+        refuse("--folds is for --uncertainty bootstrap: a confidence set learns from all rows")
+    known = columns or ([] if propensity else ["propensity"])
+    optional = ("id", "split") if columns and not fitting.folds else ("id",)
+    with output.waiting(f"Reading {file}"):
+        table = read(file, [*names, *known, layout.member_col], layout, optional=optional)
+    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+        seed = common["seed"] = seed_of(question.seed)
+        member = check_membership(table.member(), len(table))
+        ids = table.words("id") if "id" in table else None
+        rows, inputs = np.arange(len(table)), dict[str, Any]()
+        if propensity:
+            odds = _propensities(propensity, ids)
+        elif not columns:
+            odds = table.numbers("propensity")
+        else:
+            matrix = table.matrix(columns).astype(np.float64)
+            odds, rows = _fitted(table, matrix, member, fitting, seed)
+            inputs = {} if fitting.folds else {"features": matrix[rows]}
+        scores, member = scores_of(table, names, rows=rows), member[rows]
+        if rows.size < len(table):
+            ids = rows if ids is None else ids[rows]
+        design = ZeroRun(
+            member,
+            odds,
+            uncertainty=fitting.uncertainty if columns else None,
+            **vars(correction),
+            **inputs,
         )
-        conclude(result, file, goal, out, json=json, lenient=lenient, kept=kept)
+        result = audit(scores, design, ids=ids, **common)
+    inputs |= {"scores": scores, "plan": member, "propensity": odds, "ids": ids}
+    delivery.conclude(result, file, question.goal, inputs=inputs)
 
 
-def _guarantee(goal: Mapping[str, float], family: str, delta: float | None) -> Claim:
-    """Return what is audited; approx alone has a δ from elsewhere."""
-    if family.strip().lower() == "approx":
-        return guarantee_of(goal, f"approx:{goal.get('delta') or delta or _DELTA:.17g}")
-    if delta is not None:
-        message = f"--delta {delta:g} is for --family approx: leave it out for --family {family}"
-        raise IncompatibleOptionsError(message)
-    return guarantee_of(goal, family)
-
-
-def _audited(table: Table, names: list[str], fitting: _Fitting, draws: Path | None) -> _Audited:
-    """Return what is audited, with propensities read or fitted to rows of the table."""
-    member = check_membership(table.member, len(table.member))
-    if not fitting.columns:
-        given = table.scores["propensity"] if draws is None else _propensities(draws, table.ids)
-        return _Audited(scores_of(table, names), member, table.ids, given, None)
-    features = np.column_stack([table.scores[name] for name in fitting.columns]).astype(np.float64)
-    model, seed = LogisticPropensity(), fitting.seed
+def _fitted(
+    table: Columns, matrix: NDArray[Any], member: NDArray[Any], fitting: Fitting, seed: int
+) -> tuple[Any, NDArray[Any]]:
+    """Return a model of the propensities, or what was fitted, and the rows that are audited."""
+    model, share, every = LogisticPropensity(), fitting.share, np.arange(len(table))
     if fitting.folds:
-        crossed = cross_fit(model, features, member, folds=fitting.folds, seed=seed)
-        return _Audited(scores_of(table, names), member, table.ids, crossed, None)
-    ids = np.arange(member.size) if table.ids is None else table.ids
-    if table.split is None:
-        if not fitting.held_out:
-            return _Audited(scores_of(table, names), member, table.ids, model, features)
-        learn, rest = hold_out(ids, size=round(fitting.held_out * member.size), seed=seed)
+        return cross_fit(model, matrix, member, folds=fitting.folds, seed=seed), every
+    ids = table.words("id") if "id" in table else every
+    if "split" in table:
+        labels = table.words("split")
+        learn, rest = np.flatnonzero(labels == "holdout"), np.flatnonzero(labels == "audit")
+        if learn.size + rest.size < labels.size or not (learn.size and rest.size):
+            message = (
+                f"{table.path}: column 'split' must say holdout or audit in every row, and both of "
+                f"them: {learn.size:,} rows are holdout and {rest.size:,} audit, of {labels.size:,}"
+            )
+            raise InputFileError(message)
+    elif share:
+        learn, rest = hold_out(ids, size=round(share * len(table)), seed=seed)
     else:
-        learn, rest = _as_split(table.split)
-    fit = model.fit(features[learn], member[learn], ids=ids[learn], seed=seed)
-    left = Table({name: table.scores[name][rest] for name in names}, member[rest], ids[rest])
-    return _Audited(scores_of(left, names), left.member, ids[rest], fit, features[rest])
-
-
-def _as_split(words: NDArray[np.generic]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows to fit to, and the rows to audit."""
-    said = np.char.strip(words.astype(np.str_))
-    other = np.flatnonzero((said != "holdout") & (said != "audit"))
-    if other.size:
-        message = (
-            f"split must be holdout or audit, got {str(said[other[0]])!r} in row {other[0]} (rows "
-            "count from 0)"
-        )
-        raise InputFileError(message)
-    learn, rest = np.flatnonzero(said == "holdout"), np.flatnonzero(said == "audit")
-    if not (learn.size and rest.size):
-        message = f"split must name rows of both kinds: {learn.size} holdout, {rest.size} audit"
-        raise InputFileError(message)
-    return learn, rest
+        return model, every
+    return model.fit(matrix[learn], member[learn], ids=ids[learn], seed=seed), rest
 
 
 def _propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
-    """Read propensities from a file of their own, in the order of the scores."""
+    """Read propensities from a file of their own, joined by ids where both files have them."""
     if path.suffix.lower() == ".npy" and path.is_file():
-        return _array(path)
-    columns = read_columns(path, {"propensity": ("propensity",)}, optional=("id",))
-    if "id" not in columns or ids is None:
-        return columns["propensity"]
+        try:
+            return read_array_file(path)
+        except DamagedFileError as error:
+            message = f"{path} is not an .npy array of numbers: write it with numpy.save ({error})"
+            raise InputFileError(message) from error
+    table = read(path, ["propensity"], Layout())
+    values = table.numbers("propensity")
+    if ids is None or "id" not in table:
+        return values
     # Ids are text in a csv file and may be numbers elsewhere.
-    listed = Scores(columns["propensity"], _words(columns["id"]), "propensity")
-    return np.asarray(ExampleOrder(_words(ids)).placed(listed, str(path)))
-
-
-def _words(ids: NDArray[Any]) -> NDArray[np.str_]:
-    return np.char.strip(ids.astype(np.str_))
-
-
-def _array(path: Path) -> NDArray[Any]:
-    try:
-        array = read_array_file(path)
-    except DamagedFileError as error:
-        message = f"{path} is not an .npy array of numbers: write it with numpy.save ({error})"
-        raise InputFileError(message) from error
-    if array.ndim not in {1, 2}:
-        message = f"{path} must hold one array of one or two dimensions: write it with numpy.save"
+    rows = {one: row for row, one in enumerate(table.words("id").astype(np.str_).tolist())}
+    wanted = ids.astype(np.str_).tolist()
+    missing = [one for one in wanted if one not in rows]
+    if missing or len(rows) < len(table):
+        listed = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+        lacks = f"lacks {len(missing):,} ids of the scores ({listed})" if missing else "repeats ids"
+        message = f"{path} {lacks}: --propensity needs one row for each example"
         raise InputFileError(message)
-    return array
+    return values[[rows[one] for one in wanted]]

@@ -212,7 +212,7 @@ def _audit(
 
 
 def _write_scores(folder: Path, name: str, scores: Scores, plan: InclusionPlan) -> None:
-    """Write scores as a table that ``leakbound one-run`` reads."""
+    """Write scores as a table that ``leakbound coins`` reads."""
     folder.mkdir(parents=True, exist_ok=True)
     columns = zip(scores.ids.tolist(), plan.member.tolist(), scores.values.tolist(), strict=True)
     lines = [f"{label},{int(member)},{value!r}" for label, member, value in columns]

@@ -5,89 +5,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pyarrow import parquet
 
+import flat
 import leakbound as lb
 from command_line import BASELINE, MEMBER, SCORE, csv_text, leakbound, spawn
-from leakbound.cli import tables
+from leakbound.cli.options import parse_cuts
 
 ONE_RUN = lb.audit(SCORE, lb.Coins(MEMBER))
 PANORAMIA = lb.audit(SCORE, lb.Panoramia(MEMBER, baseline=BASELINE))
-
-# --- what goes in ---------------------------------------------------------------------------------
-
-
-def test_all_formats_give_the_same_result(tmp_path: Path, scores: Path) -> None:
-    np.savez(tmp_path / "scores.npz", score=SCORE, member=MEMBER, other=np.zeros((2, 2)))
-    parquet.write_table(
-        pa.table({"score": SCORE, "member": MEMBER, "text": ["x"] * 300}),
-        tmp_path / "scores.parquet",
-    )
-    for path in (scores, tmp_path / "scores.npz", tmp_path / "scores.parquet"):
-        answer = leakbound("one-run", path, "--json")
-        assert answer.code == 0
-        assert lb.AuditResult.from_json(answer.out) == ONE_RUN
-
-
-@pytest.mark.parametrize(
-    "values",
-    [("1", "-1"), ("True", "False"), ("+1", "-1.0")],
-)
-def test_membership_may_be_written_in_several_ways(
-    values: tuple[str, str], table: Callable[[str], Path]
-) -> None:
-    words = [values[0] if yes else values[1] for yes in MEMBER]
-    answer = leakbound("one-run", table(csv_text(score=SCORE, member=words)), "--json")
-    assert lb.AuditResult.from_json(answer.out) == ONE_RUN
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_other_columns_blank_lines_quotes_and_a_byte_order_mark_do_no_harm(
-    end: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "scores.csv"
-    lines = ["\ufeffnote,score,member,id", '"a, b",-1.5e-3,1,x', "", '"",inf,0,"y"']
-    path.write_text(end.join(lines), encoding="utf-8", newline="")
-    found = tables.read(path, {"scores": ("score",)})
-    assert found.scores["scores"].tolist() == [-1.5e-3, np.inf]
-    assert found.member.tolist() == [1, 0]
-    assert found.ids is not None
-    assert found.ids.tolist() == ["x", "y"]
-
-
-def test_spaces_after_commas_are_no_part_of_names_and_values(table: Callable[[str], Path]) -> None:
-    read = tables.read(table("score, member\n0.25, 1\n-2 , 0\n"), {"scores": ("score",)})
-    assert read.scores["scores"].tolist() == [0.25, -2.0]
-    assert read.member.tolist() == [1, 0]
-
-
-@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=40))
-def test_text_becomes_the_same_bits(
-    tmp_path_factory: pytest.TempPathFactory, values: list[float]
-) -> None:
-    path = tmp_path_factory.mktemp("table") / "scores.csv"
-    path.write_text(csv_text(score=values, member=[0] * len(values)))
-    found = tables.read(path, {"score": ("score",)}).scores["score"]
-    assert found.view(np.int64).tolist() == np.array(values).view(np.int64).tolist()
-
-
-def test_csv_needs_no_arrow(scores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert lb.AuditResult.from_json(leakbound("one-run", scores, "--json").out) == ONE_RUN
-
-
-def test_parquet_without_arrow_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    refusal = leakbound("one-run", tmp_path / "scores.parquet").refusal
-    assert "pip install 'leakbound[io]'" in refusal
 
 
 def test_panoramia_takes_either_name_for_the_attack(
@@ -103,55 +32,40 @@ def test_panoramia_takes_either_name_for_the_attack(
 # --- options --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("word", "policy"),
-    [
-        ("kl", lb.KLScan()),
-        ("union", lb.UnionBound()),
-        ("geometric", lb.UnionBound(grid="geometric")),
-        ("fixed:120", lb.Fixed(guesses=120)),
-    ],
-)
-def test_every_policy_has_a_word(word: str, policy: lb.cuts.CutPolicy, scores: Path) -> None:
-    answer = leakbound("one-run", scores, "--cuts", word, "--json", "--seed", 3)
-    expected = lb.audit(SCORE, lb.Coins(MEMBER), cuts=policy, seed=3)
-    assert lb.AuditResult.from_json(answer.out) == expected
+def test_every_policy_has_a_word() -> None:
+    words: dict[str, lb.cuts.CutPolicy | None] = {
+        "auto": None,
+        "kl": lb.KLScan(),
+        "union": lb.UnionBound(),
+        "fixed:9": lb.Fixed(9),
+        "geometric": lb.UnionBound(grid="geometric"),
+        "weighted": lb.Weighted(),
+        "outside-in": lb.OutsideIn(),
+        "outside-in:3,5": lb.OutsideIn([3, 5]),
+    }
+    assert {word: parse_cuts(word) for word in words} == words
 
 
 def test_options_reach_the_one_run_audit(scores: Path) -> None:
     options = ("--confidence", 0.9, "--sides", "member", "--seed", 5)
     expected = lb.audit(SCORE, lb.Coins(MEMBER), confidence=0.9, sides="member", seed=5)
-    answer = leakbound("one-run", scores, *options, "--json")
+    answer = leakbound("coins", scores, *options, "--json")
     assert lb.AuditResult.from_json(answer.out) == expected
 
 
-def test_options_reach_the_panoramia_audit(scores: Path) -> None:
-    options = ("--confidence", 0.9, "--cuts", "union", "--tail", "hoeffding", "--c-upper", 0.5)
-    expected = lb.audit(
-        SCORE,
-        lb.Panoramia(MEMBER, baseline=BASELINE, c_upper=0.5),
-        confidence=0.9,
-        cuts=lb.UnionBound(),
-    )
-    answer = leakbound("panoramia", scores, *options, "--json")
-    assert lb.PanoramiaResult.from_json(answer.out) == expected
-
-
-# --- exit codes -----------------------------------------------------------------------------------
-
-
-def test_panoramia_takes_columns_of_features(table: Callable[[str], Path]) -> None:
+def test_options_and_features_reach_the_panoramia_audit(table: Callable[[str], Path]) -> None:
     age, size = np.random.default_rng(7).normal(size=(2, MEMBER.size))
     columns = {"member": MEMBER, "baseline_score": BASELINE, "score": SCORE, "age": age}
     file = table(csv_text(**columns, size=size))
-    expected = lb.audit(
-        SCORE,
-        lb.Panoramia(MEMBER, baseline=BASELINE, features=np.column_stack([age, size])),
-        seed=2,
+    union: dict[str, Any] = {"cuts": lb.UnionBound(), "tail": "hoeffding", "c_upper": 0.5}
+    told = np.column_stack([age, size])
+    expected = flat.panoramia(
+        BASELINE, SCORE, MEMBER, confidence=0.9, features=told, seed=2, **union
     )
     assert expected.conditional is not None
-    options = ("--features", "age, size", "--seed", "2")
-    answer = leakbound("panoramia", file, *options, "--json")
+    options = ("--confidence", 0.9, "--cuts", "union", "--tail", "hoeffding", "--c-upper", 0.5)
+    named = ("--features", "age, size", "--seed", "2", "--json")
+    answer = leakbound("panoramia", file, *options, *named)
     assert lb.PanoramiaResult.from_json(answer.out) == expected
     assert "has no column 'height'" in leakbound("panoramia", file, "--features", "height").refusal
 
@@ -177,11 +91,6 @@ def test_panoramia_refutes_only_what_it_can(
 
 
 # --- what comes out -------------------------------------------------------------------------------
-
-
-def test_warnings_are_printed(table: Callable[[str], Path]) -> None:
-    answer = leakbound("one-run", table(csv_text(score=np.round(SCORE), member=MEMBER)))
-    assert "\nwarning: " in answer.out
 
 
 def test_the_columns_of_the_papers_repository(tmp_path: Path) -> None:
@@ -214,18 +123,18 @@ def test_several_attacks_and_their_coins(tmp_path: Path) -> None:
     expected = lb.audit(columns, lb.Coins(member, prior=0.3))
     for prior in ("0.3", "chance"):
         options = ("--attacks", "margin,loss", "--prior", prior, "--json")
-        answer = json.loads(leakbound("one-run", file, *options).out)
+        answer = json.loads(leakbound("coins", file, *options).out)
         assert answer["bound"] == expected.bound
         assert answer["options"]["attack"] == "loss"
         assert answer["options"]["prior"] == 0.3
     bad = ("--prior", "other", "--attacks", "loss")
-    assert "has no column 'other'" in leakbound("one-run", file, *bad).refusal
-    assert "55 of 200" in leakbound("one-run", file, "--attacks", "loss").refusal
+    assert "has no column 'other'" in leakbound("coins", file, *bad).refusal
+    assert "55 of 200" in leakbound("coins", file, "--attacks", "loss").refusal
 
 
 def test_json_is_all_there_is_on_standard_output(scores: Path, tmp_path: Path) -> None:
     out = tmp_path / "bundle"
-    answer = spawn("one-run", scores, "--json", "--out", out)
+    answer = spawn("coins", scores, "--json", "--out", out)
     assert answer.code == 0
     assert json.loads(answer.out)["type"] == "AuditResult"
     assert answer.out.count("\n") == 1
@@ -235,7 +144,7 @@ def test_json_is_all_there_is_on_standard_output(scores: Path, tmp_path: Path) -
 def test_the_bundle_is_complete_and_nothing_else_is_left(scores: Path, tmp_path: Path) -> None:
     out = tmp_path / "a" / "bundle"
     for _ in range(2):  # the second run replaces the first
-        answer = leakbound("one-run", scores, "--out", out, "--claim", "eps=0.5")
+        answer = leakbound("coins", scores, "--out", out, "--claim", "eps=0.5")
     assert answer.code == 1
     assert f"Report: {out / 'report.html'}" in answer.out
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
@@ -252,7 +161,7 @@ def test_help_loads_nothing_that_it_does_not_need() -> None:
     code = (
         "import sys\n"
         "from leakbound.cli import app\n"
-        "try: app(['one-run', '--help'])\n"
+        "try: app(['coins', '--help'])\n"
         "except SystemExit: pass\n"
         "print(*sys.modules, file=sys.stderr)"
     )

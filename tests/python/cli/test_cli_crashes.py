@@ -21,7 +21,7 @@ CRASHES = {
     "def dive(*_, **__): return dive()\naudits.audit = dive",
     "a library that exits with 1": "from leakbound.cli import audits\n"
     "audits.audit = fail(SystemExit(1))",
-    "the end of input": "from leakbound.cli import tables\ntables.columns_of = fail(EOFError())",
+    "the end of input": "from leakbound.cli import audits\naudits.read = fail(EOFError())",
     "commands that cannot be imported": "sys.modules['leakbound.cli.commands'] = None",
     "an exception that has no words": "class Mute(Exception):\n"
     "    def __str__(self): raise ValueError\n"
@@ -54,7 +54,7 @@ def run(sabotage: str, *arguments: object, **environment: str) -> Answer:
 
 @pytest.mark.parametrize("sabotage", CRASHES.values(), ids=CRASHES)
 def test_a_crash_ends_with_70_and_one_line(sabotage: str, scores: Path, tmp_path: Path) -> None:
-    answer = run(sabotage, "one-run", scores, "--out", tmp_path / "out")
+    answer = run(sabotage, "coins", scores, "--out", tmp_path / "out")
     assert answer.code == 70, answer.err
     assert answer.err.startswith("leakbound: internal error: ")
     assert "please report it (LEAKBOUND_TRACEBACK=1" in answer.err
@@ -62,7 +62,7 @@ def test_a_crash_ends_with_70_and_one_line(sabotage: str, scores: Path, tmp_path
 
 
 def test_the_traceback_is_there_for_the_asking(scores: Path) -> None:
-    answer = run(CRASHES["a bug in an audit"], "one-run", scores, LEAKBOUND_TRACEBACK="1")
+    answer = run(CRASHES["a bug in an audit"], "coins", scores, LEAKBOUND_TRACEBACK="1")
     assert answer.code == 70
     assert answer.err.startswith("Traceback (most recent call last):")
     assert answer.err.splitlines()[-1].startswith("leakbound: internal error: TypeError: x")
@@ -119,12 +119,12 @@ def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        ('"$0" -m leakbound one-run "$1".missing.csv 2>&-', 2),
-        ('"$0" -m leakbound one-run --no-such-option 2>/dev/full', 2),
-        ('"$0" -m leakbound one-run "$1" >/dev/full', 2),
-        ('"$0" -m leakbound one-run "$1" >&- 2>&-', 0),
-        ('"$0" -m leakbound one-run "$1" --claim eps=0.1 >&-', 1),
-        ('PYTHONIOENCODING=ascii "$0" -m leakbound one-run "$1"', 0),
+        ('"$0" -m leakbound coins "$1".missing.csv 2>&-', 2),
+        ('"$0" -m leakbound coins --no-such-option 2>/dev/full', 2),
+        ('"$0" -m leakbound coins "$1" >/dev/full', 2),
+        ('"$0" -m leakbound coins "$1" >&- 2>&-', 0),
+        ('"$0" -m leakbound coins "$1" --claim eps=0.1 >&-', 1),
+        ('PYTHONIOENCODING=ascii "$0" -m leakbound coins "$1"', 0),
     ],
 )
 def test_streams_that_cannot_be_written_change_no_verdict(
@@ -139,7 +139,7 @@ def test_a_crash_ends_with_70_where_nobody_can_be_told(
 ) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text(WRAPPER.format(sabotage=CRASHES["a bug in an audit"]))
-    assert shell(f'"$0" "$1" one-run "$2" {errors}', broken, scores).returncode == 70
+    assert shell(f'"$0" "$1" coins "$2" {errors}', broken, scores).returncode == 70
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 70])
@@ -152,12 +152,3 @@ def test_what_is_left_in_standard_error_changes_no_code(
 
     monkeypatch.setattr(sys, "stderr", Full())
     assert ended(lambda: code) == code
-
-
-def test_nobody_reading_errors_is_no_refutation(tmp_path: Path) -> None:
-    gone, pipe = os.pipe()
-    os.close(gone)
-    missing = [sys.executable, "-m", "leakbound", "one-run", str(tmp_path / "missing.csv")]
-    process = subprocess.run(missing, stdout=subprocess.PIPE, stderr=pipe, check=False)
-    os.close(pipe)
-    assert process.returncode == 2

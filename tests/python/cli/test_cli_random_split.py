@@ -1,4 +1,4 @@
-"""`leakbound one-run --design random_split`: what it reads, declares, converts and refuses."""
+"""`leakbound split`: what it reads, declares, converts and refuses."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ INSIDE = RNG.permutation(150) < 110
 MEMBER = INSIDE[USER]
 SCORE = RNG.normal(size=600) + 1.5 * MEMBER
 SITE = np.array(["north", "south", "west"])[USER % 3]
-SPLIT = ("--design", "random_split", "--untouched")
+SPLIT = ("--untouched",)
 
 
 @pytest.fixture
@@ -35,13 +35,13 @@ def expected(**options: Any) -> lb.AuditResult:
 
 def test_strata_and_groups_are_columns(scores: Path, tmp_path: Path) -> None:
     named = ("--strata", "site", "--groups", "user", "--aggregate", "max")
-    answer = leakbound("one-run", scores, *SPLIT, *named, "--json")
+    answer = leakbound("split", scores, *SPLIT, *named, "--json")
     users = np.array([f"u{one}" for one in USER])
     result = expected(strata=SITE, groups=users, aggregate="max")
     assert lb.AuditResult.from_json(answer.out) == result
     archive = tmp_path / "scores.npz"
     np.savez(archive, score=SCORE, member=MEMBER, site=SITE, user=users)
-    answer = leakbound("one-run", archive, *SPLIT, *named, "--json")
+    answer = leakbound("split", archive, *SPLIT, *named, "--json")
     assert lb.AuditResult.from_json(answer.out) == result
 
 
@@ -52,39 +52,37 @@ def test_claims_are_converted_and_the_bound_is_not(
     bound = expected().bound
     for side, code in ((0.99, 1), (1.01, 0)):
         claim = f"eps={factor * bound * side}"
-        answer = leakbound("one-run", scores, *SPLIT, "--claim", claim, "--relation", relation)
+        answer = leakbound("split", scores, *SPLIT, "--claim", claim, "--relation", relation)
         assert answer.code == code
     mu = expected(claim=lb.GaussianDP()).bound * factor * 0.99
     for claim, code in (("eps=40", 3), (f"mu={mu}", 1)):
         asked = ("--claim", claim, "--relation", relation)
-        assert leakbound("one-run", scores, *SPLIT, *asked).code == code
+        assert leakbound("split", scores, *SPLIT, *asked).code == code
 
 
 REFUSED = [
-    (("--design", "random_split"), "declare so with --untouched"),
+    ((), "declare so with --untouched"),
     ((*SPLIT, "--claim", "eps=1"), "say what the claim compares"),
     ((*SPLIT, "--groups", "site"), "is on both sides of the split"),
-    ((*SPLIT, "--strata", "score"), "in two roles"),
+    ((*SPLIT, "--strata", "score"), "two roles"),
     ((*SPLIT, "--strata", "town"), "has no column 'town'"),
-    (("--strata", "site"), "--strata is for --design random_split"),
-    (("--relation", "replace"), "--relation replace is for"),
-    ((), "--design random_split"),  # 440 of 600 are no coins
+    ((*SPLIT, "--prior", "0.7"), "No such option: --prior"),
+    ((*SPLIT, "--sides", "member"), "No such option: --sides"),
 ]
 
 
 @pytest.mark.parametrize(("options", "words"), REFUSED, ids=lambda one: str(one)[:50])
 def test_what_is_refused(scores: Path, options: tuple[str, ...], words: str) -> None:
-    answer = leakbound("one-run", scores, *options)
+    answer = leakbound("split", scores, *options)
     assert answer.code == 2
     assert words in " ".join(answer.err.split())
 
 
-def test_empty_strata_are_named_by_row(tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv"
-    path.write_text("score,member,site\n1,1,a\n2,0,\n3,1,a\n4,0,a\n", encoding="utf-8")
-    answer = leakbound("one-run", path, *SPLIT, "--strata", "site")
-    assert answer.code == 2
-    assert "column 'site' is empty at row 1" in " ".join(answer.err.split())
+def test_coins_have_no_options_of_a_split_and_name_it(scores: Path) -> None:
+    for option in ("--strata", "--groups", "--aggregate", "--features", "--relation", "--design"):
+        answer = leakbound("coins", scores, option, "max")
+        assert (answer.code, f"No such option: {option}" in answer.err) == (2, True)
+    assert "leakbound split" in leakbound("coins", scores).refusal  # 440 of 600 are no coins
 
 
 def test_a_withheld_bound_tests_no_claim(tmp_path: Path) -> None:
@@ -94,8 +92,8 @@ def test_a_withheld_bound_tests_no_claim(tmp_path: Path) -> None:
     lines = [f"{score:.17g},{int(member)},{when:g}" for score, member, when in rows]
     path.write_text("\n".join(["score,member,time", *lines]) + "\n", encoding="utf-8")
     asked = ("--claim", "eps=1", "--relation", "replace")
-    answer = leakbound("one-run", path, *SPLIT, "--features", "time", *asked)
+    answer = leakbound("split", path, *SPLIT, "--features", "time", *asked)
     assert answer.code == 3
     assert answer.out.startswith("Withheld: features alone tell members from non-members")
     assert "cannot be tested, as the bound is withheld" in " ".join(answer.out.split())
-    assert leakbound("one-run", path, *SPLIT, *asked).code == 1  # what it is withheld from
+    assert leakbound("split", path, *SPLIT, *asked).code == 1  # what it is withheld from

@@ -64,20 +64,11 @@ def test_one_run_takes_folders_globs_files_and_tallies(folder: Path, tmp_path: P
         [tmp_path / "one.parquet", folder / "c.feather", folder / "more"],
     ]
     for files in given:
-        answer = leakbound("one-run", *files, "--json")
+        answer = leakbound("coins", *files, "--json")
         assert answer.code == 0, answer.err
         assert json.loads(answer.out)["bound"] == bound
-    single = leakbound("one-run", tmp_path / "one.parquet", "--claim", "eps=0.1")
+    single = leakbound("coins", tmp_path / "one.parquet", "--claim", "eps=0.1")
     assert single.code == 1
-
-
-def test_options_reach_the_audit_of_a_tally(folder: Path, tmp_path: Path) -> None:
-    options = ["--family", "gaussian", "--cuts", "fixed:500", "--sides", "member", "--seed", "3"]
-    answer = leakbound("one-run", folder, *options, "--json", "--out", tmp_path / "out")
-    cuts = lb.Fixed(500)
-    result = lb.audit(TALLY, lb.Coins(), claim=lb.GaussianDP(), cuts=cuts, sides="member", seed=3)
-    assert json.loads(answer.out)["bound"] == result.bound
-    assert (tmp_path / "out" / "report.html").exists()
 
 
 @pytest.mark.parametrize("kind", ["csv", "arrow"])
@@ -89,7 +80,7 @@ def test_a_pipe_is_counted(kind: str) -> None:
         with pa.ipc.new_stream(piped, table().schema) as stream:
             stream.write_table(table(), max_chunksize=999)
     done = subprocess.run(
-        [*PROGRAM, "one-run", "-", "--json"],
+        [*PROGRAM, "coins", "-", "--json"],
         input=piped.getvalue(),
         capture_output=True,
         check=False,
@@ -112,7 +103,7 @@ def test_bad_shards_are_refused_with_their_names_and_rows(tmp_path: Path) -> Non
         "nan.parquet", table(3000, score=late)
     )
     assert "has no column 'member'" in refusal("columns.parquet", table(3000).drop(["member"]))
-    assert "added before" in refusal("again.parquet", table(0, 3000))
+    assert "--allow-repeats adds them" in refusal("again.parquet", table(0, 3000))
     again = leakbound("tally", good, tmp_path / "again.parquet", "--out", out, "--allow-repeats")
     assert "6,000 examples" in again.out
     lb.Tally.of(SCORES[3000:], MEMBER[3000:], bits=12).to_parquet(tmp_path / "coarse.parquet")
@@ -121,43 +112,26 @@ def test_bad_shards_are_refused_with_their_names_and_rows(tmp_path: Path) -> Non
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_what_names_no_shard_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(
+    folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "empty").mkdir()
-    (tmp_path / "notes.txt").write_text("nothing")
-    (tmp_path / "text.parquet").write_text("score,member")
-    out = ["--out", tmp_path / "out.parquet"]
-    for given, said in (
-        ("empty", "is a folder without shards"),
-        ("none-*.csv", "no file matches"),
-        ("none.csv", "is no file"),
-        ("notes.txt", "is no shard"),
-        ("text.parquet", "cannot be read"),
-    ):
-        assert said in leakbound("tally", tmp_path / given, *out).refusal
-
-
-def test_options_that_tell_examples_apart_are_refused(folder: Path, tmp_path: Path) -> None:
-    for options in (
-        ["--design", "random_split", "--untouched"],
-        ["--attacks", "score,other"],
-        ["--prior", "chance"],
-        ["--bundle", tmp_path / "bundle"],
-    ):
-        assert "are only counted" in leakbound("one-run", folder, *options).refusal
-
-
-def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(tmp_path: Path) -> None:
     out = tmp_path / "t.parquet"
-    empty, words, others = (tmp_path / f"{name}.csv" for name in ("empty", "words", "others"))
-    empty.write_text("")
-    words.write_text("score,member\n1,in\n2,out\n")
-    others.write_text("loss,label\n1,1\n2,0\n")
-    for file, said in (
-        (empty, f"{empty} is empty: it needs the columns score and member"),
-        (words, "give one-run this file alone, with --member-values IN,OUT"),
-        (others, "no column 'score', or several: name another by --score-col"),
+    for name, content, said in (
+        ("empty", None, "names no shards"),
+        ("none-*.csv", None, "names no shards"),
+        ("notes.txt", "nothing", "is read: save it as"),
+        ("text.parquet", "score,member", "cannot be read"),
+        ("empty.csv", "", "has no column 'score'"),
+        ("words.csv", "score,member\n1,in\n2,out\n", "words that --member-values IN,OUT names"),
+        ("others.csv", "loss,label\n1,1\n2,0\n", "'score': name another by --score-col"),
     ):
-        assert said in leakbound("tally", file, "--out", out).refusal
+        if content is not None:
+            (tmp_path / name).write_text(content)
+        assert said in leakbound("tally", tmp_path / name, "--out", out).refusal
+    others = tmp_path / "others.csv"
     named = ("--score-col", "loss", "--member-col", "label", "--out")
     assert leakbound("tally", others, *named, out).code == 0
     assert f"write --out {out}" in leakbound("tally", others, *named, out.with_suffix(".x")).refusal
+    for options in (["--attacks", "score,other"], ["--prior", "chance"], ["--bundle", out]):
+        assert "are only counted" in leakbound("coins", folder, *options).refusal

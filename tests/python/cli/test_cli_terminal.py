@@ -22,9 +22,9 @@ main()
 """
 
 
-def test_an_interrupt_ends_quietly_with_130(scores: Path) -> None:
+def test_an_interrupt_says_so_and_ends_with_130(scores: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", WAITING, "one-run", str(scores)],
+        [sys.executable, "-c", WAITING, "coins", str(scores)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -32,7 +32,7 @@ def test_an_interrupt_ends_quietly_with_130(scores: Path) -> None:
     assert process.stdout.readline() == b"busy\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
-    assert (process.returncode, out, err) == (130, b"", b"")
+    assert (process.returncode, out, err) == (130, b"", b"leakbound: interrupted\n")
 
 
 @pytest.mark.parametrize("option", ["--json", "--help"])
@@ -40,7 +40,7 @@ def test_a_reader_that_leaves_ends_it_quietly(scores: Path, option: str) -> None
     gone, pipe = os.pipe()
     os.close(gone)
     process = subprocess.run(
-        [*PROGRAM, "one-run", str(scores), option],
+        [*PROGRAM, "coins", str(scores), option],
         stdout=pipe,
         stderr=subprocess.PIPE,
         check=False,
@@ -70,7 +70,7 @@ def on_a_terminal(command: list[str], columns: int) -> str:
 
 
 def test_a_terminal_gets_bold_words_within_its_width(scores: Path) -> None:
-    shown = on_a_terminal([*PROGRAM, "one-run", str(scores)], columns=60)
+    shown = on_a_terminal([*PROGRAM, "coins", str(scores)], columns=60)
     assert "\x1b[1m" in shown
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert max(map(len, plain.splitlines())) <= 60

@@ -36,26 +36,6 @@ def test_the_column_of_propensities(table: Path) -> None:
     assert lb.ZeroRunResult.from_json(answer.stdout) == expected
 
 
-def test_several_attacks(tmp_path: Path) -> None:
-    noise = np.random.default_rng(8).normal(size=1200)
-    attacks = {"told": GAME.scores, "noise": noise}
-    path = tmp_path / "scores.npz"
-    np.savez(path, member=GAME.member, propensity=GAME.propensity, **attacks)  # type: ignore[arg-type]
-    answer = leakbound(path, "--attacks", "told,noise", "--json")
-    found = lb.ZeroRunResult.from_json(answer.stdout)
-    assert found.options["attacks"].keys() == attacks.keys()
-    assert found.options["attack"] == "told"
-    assert found == lb.audit(attacks, lb.ZeroRun(GAME.member, GAME.propensity))
-
-
-def test_a_file_of_replicates(table: Path, tmp_path: Path) -> None:
-    draws = np.tile(GAME.propensity, (79, 1))
-    np.save(tmp_path / "draws.npy", draws)
-    answer = leakbound(table, "--propensity", tmp_path / "draws.npy", "--json")
-    expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, draws))
-    assert json.loads(answer.stdout)["bound"] == expected.bound
-
-
 def test_a_table_of_propensities(tmp_path: Path) -> None:
     ids = np.arange(1200)
     scores, propensities = tmp_path / "scores.npz", tmp_path / "propensities.csv"
@@ -70,8 +50,7 @@ def test_a_table_of_propensities(tmp_path: Path) -> None:
     np.savetxt(propensities, rows + np.array([5, 0]), fmt=["%d", "%.17g"], **form)
     other = leakbound(scores, "--propensity", propensities)
     assert other.exit_code == 2
-    assert "propensities.csv are not in ids= (1200, " in other.stderr
-    assert "(0, 1, 2, …)" in other.stderr
+    assert f"{propensities} lacks 5 ids of the scores (0, 1, 2, …)" in other.stderr
 
 
 def test_features_are_learnt_from_all_rows_unless_some_are_held_out(table: Path) -> None:
@@ -133,8 +112,8 @@ def test_a_column_says_which_rows_are_held_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["audit"] * 3 + ["test"], "split must be holdout or audit, got 'test' in row 3"),
-        (["audit"] * 4, "0 holdout, 4 audit"),
+        (["audit"] * 3 + ["test"], "must say holdout or audit in every row"),
+        (["audit"] * 4, "0 rows are holdout and 4 audit, of 4"),
     ],
 )
 def test_a_split_that_is_none(tmp_path: Path, words: list[str], complaint: str) -> None:
@@ -154,27 +133,20 @@ def test_the_exit_code_is_that_of_the_claim(table: Path) -> None:
     assert codes == claims
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--features", "x0,x9"], "no column 'x9'"),
-        (["--features", "x0", "--propensity", "p.npy"], "not both"),
-        (["--propensity", "nowhere.npy"], "nowhere.npy"),
-        (["--claim", "mu=x"], "--claim"),
-    ],
-)
-def test_bad_input_is_named(table: Path, options: list[str], words: str) -> None:
-    answer = leakbound(table, *options)
-    assert answer.exit_code == 2
-    assert words in answer.stderr
-
-
-def test_a_file_that_is_no_array(table: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_an_array_or_none(table: Path, tmp_path: Path) -> None:
+    draws = np.tile(GAME.propensity, (79, 1))
+    np.save(tmp_path / "draws.npy", draws)
+    answer = leakbound(table, "--propensity", tmp_path / "draws.npy", "--json")
+    expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, draws))
+    assert json.loads(answer.stdout)["bound"] == expected.bound
+    both = leakbound(table, "--features", "x0", "--propensity", "p.npy")
+    assert "not both" in both.stderr
+    assert "nowhere.npy" in leakbound(table, "--propensity", "nowhere.npy").stderr
     wrong = tmp_path / "wrong.npy"
     wrong.write_text("propensity\n0.5\n")
     assert "numpy.save" in leakbound(table, "--propensity", wrong).stderr
     np.save(wrong, np.zeros((1, 2, 3)))
-    assert "one or two dimensions" in leakbound(table, "--propensity", wrong).stderr
+    assert "got shape (1, 2, 3)" in leakbound(table, "--propensity", wrong).stderr
 
 
 def test_refuted_propensities_are_withheld(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_words_reach_the_program_whole(tmp_path: Path) -> None:
         options="--cuts\nfixed:40\n\n--seed\n3",
     )
     assert (tmp_path / "words").read_text().splitlines() == [
-        "[one-run]", "[my scores.csv]", "[--json]", "[--out]", "[leakbound-audit]", "[--bundle]",
+        "[coins]", "[my scores.csv]", "[--json]", "[--out]", "[leakbound-audit]", "[--bundle]",
         "[leakbound-audit/bundle]", "[--claim]", "[eps=1; touch x $(touch y)]", "[--lenient]",
         "[--cuts]", "[fixed:40]", "[--seed]", "[3]",
     ]  # fmt: skip

@@ -315,7 +315,7 @@ def test_from_commitment_to_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     table = csv_text(id=order, loss=SCORES[order])  # the plan says who was a member
     Path("scores.csv").write_text(table, encoding="utf-8")
     arguments: tuple[str, ...] = (
-        "one-run",
+        "coins",
         "scores.csv",
         "--opening",
         "secret",
@@ -356,7 +356,7 @@ def test_bundles_of_the_other_commands(tmp_path: Path, monkeypatch: pytest.Monke
     for command in (
         ("panoramia", "scores.csv", "--features", "age"),
         ("zero-run", "scores.csv"),
-        ("one-run", "scores.csv", "--prior", "propensity"),
+        ("coins", "scores.csv", "--prior", "propensity"),
     ):
         answer = leakbound(*command, "--bundle", "bundle", "--json")
         assert answer.code == 0, answer.err

@@ -191,7 +191,7 @@ def test_the_command() -> None:
     assert needed.exit_code == 0, needed.output
     expected = planning.canaries_needed(2.0, 3.0, cuts=lb.OutsideIn(), simulations=20)
     assert needed.stdout.startswith(f"{expected.m} canaries prove ε ≥ 2.00, pure DP, with chance")
-    assert "leakbound one-run scores.csv --claim eps=2 --cuts outside-in" in needed.stdout
+    assert "leakbound coins scores.csv --claim eps=2 --cuts outside-in" in needed.stdout
     stored = shell.invoke(app, [*outside_in, "--json"]).stdout
     assert planning.CanariesNeeded.from_json(stored) == expected
     table = shell.invoke(app, ["plan", "--truth", "1", "--family", "gaussian", "-m", "500", *few])
@@ -210,7 +210,7 @@ def test_the_command() -> None:
         (["--target", "2", "--claim", "eps=2"], "--claim names guarantee and target"),
         (["--truth", "2", "--family", "laplace"], "--family laplace is not planned for"),
         (["-m", "500"], "name the bound to reach, by --target or --claim"),
-        (["--claim", "noise=1"], "'noise' which is not known here"),
+        (["--claim", "noise=1"], "'noise=1' must be eps=… or"),
     ):
         bad = shell.invoke(app, ["plan", *wrong])
         assert bad.exit_code == 2
@@ -225,7 +225,7 @@ def test_the_command_needs_no_truth(asked: list[str]) -> None:
     assert said.exit_code == 0
     assert "all, a perfect one" in said.stdout
     assert "for an attack that finds ε = 4, right in 98.2 %." in said.stdout
-    assert "Then: leakbound one-run scores.csv --claim eps=2\n" in said.stdout
+    assert "Then: leakbound coins scores.csv --claim eps=2\n" in said.stdout
     listed = json.loads(shell.invoke(app, ["plan", *asked, *few, "--json"]).stdout)
     needed = [one["m"] for one in listed]
     assert len(needed) == 4
@@ -251,10 +251,8 @@ def test_pairs_of_a_random_split_are_planned_as_they_are_audited() -> None:
     assert found.cuts == "OutsideIn(levels=None)"
     response = planning.power(400, planning.Response(2.0, fraction=0.5), sides="pairs")
     assert 0.5 < response.median < 2.0
-    asked = ["plan", "--truth", "2", "-m", "100", "--design", "random_split", "--simulations", "5"]
+    asked = ["plan", "--truth", "2", "-m", "100", "--sides", "pairs", "--simulations", "5"]
     answer = CliRunner().invoke(app, asked)
     assert answer.exit_code == 0
-    assert "--design random_split" in answer.output
+    assert "leakbound split scores.csv" in answer.output
     assert "100 pairs prove" in answer.output
-    refused = CliRunner().invoke(app, [*asked, "--sides", "member"])
-    assert refused.exit_code == 2

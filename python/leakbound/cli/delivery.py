@@ -1,0 +1,93 @@
+"""How an audit of a file ends: its claim is put to the test, and the result printed and written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from leakbound._base.console import tell
+from leakbound._base.types import Relation
+from leakbound.claims import FamilyClaim
+from leakbound.cli import output
+from leakbound.cli.options import Json, Lenient, for_replacing, option
+from leakbound.results.words import DELTA
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Where a result goes, and what becomes of doubts."""
+
+    out: Annotated[
+        Path | None,
+        option("DIR", "Write result.json, report.html and the figures (svg) to this folder."),
+    ] = None
+    json: Json = False
+    lenient: Lenient = False
+
+    def __post_init__(self) -> None:
+        if self.out is not None:  # before hours of work
+            output.prepare(self.out)
+
+    def conclude(
+        self,
+        result: Any,
+        file: Path,
+        goal: Mapping[str, float],
+        relation: Relation | None = None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> NoReturn:
+        """Put a claim to the test, print and write the result, and leave with its exit code.
+
+        `inputs` is what a bundle holds beside the result.
+        """
+        own = goal.get("mu", goal.get("noise"))
+        if goal:
+            claimed = {"epsilon": goal.get("eps"), "delta": goal.get("delta", 0.0)}
+            claimed = claimed if own is None else {"parameter": own}
+            claimed |= {"c": goal["c"]} if "c" in goal else {}
+            result = result.with_check(**claimed, **({"relation": relation} if relation else {}))
+        epsilon = _drawn(result, for_replacing(goal) if relation == "add_remove" else goal)
+        bundle = getattr(self, "bundle", None)
+        if bundle is not None:
+            with output.waiting("Auditing again, for the bundle"):
+                result.bundle(bundle, **inputs or {})
+            tell(f"Bundle: {bundle}")
+        if self.out is not None:
+            name = file.name.encode(errors="replace").decode()  # names need not be text
+            title = f"Privacy audit of {name}"
+            with output.waiting("Drawing the report"):
+                output.write_files(self.out, result, title=title, epsilon=epsilon)
+        if self.json:
+            typer.echo(result.to_json())
+        else:
+            output.show(result)
+        if self.out is not None:
+            output.announce(self.out, aside=self.json)
+        output.end(result, lenient=self.lenient)
+
+
+@dataclass(frozen=True)
+class BundledDelivery(Delivery):
+    """The same, and a bundle."""
+
+    bundle: Annotated[
+        Path | None,
+        option(
+            "DIR",
+            "Write all that it takes to recompute the result to this folder, for `leakbound "
+            "verify`.",
+        ),
+    ] = None
+
+
+def _drawn(result: Any, goal: Mapping[str, float]) -> float | None:
+    """Return the claimed ε beside which pages draw the bound; None where δ is another one."""
+    claim = getattr(result, "claim", None)
+    if not isinstance(claim, FamilyClaim):
+        return goal.get("eps")
+    own = goal.get("mu", goal.get("noise"))
+    if own is not None:
+        return float(claim.attained(own, "both").epsilon(DELTA))
+    return goal.get("eps") if goal.get("delta") == DELTA else None

@@ -1,0 +1,430 @@
+"""Tables of scores and membership: csv, tsv, JSON lines, parquet and Arrow files, npz archives.
+
+Arrow reads everything but npz, and text may be compressed by gzip. Columns of csv are text until
+somebody asks for numbers, membership or words, so that a value that cannot be used is refused with
+its file, column and row, and the option that settles it.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import sys
+import zlib
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import numpy as np
+
+from leakbound._base.files import DamagedFileError, open_archive
+from leakbound._base.imports import needs
+from leakbound.cli.options import option, refuse
+from leakbound.errors import (
+    InputFileError,
+    InternalError,
+    LeakboundError,
+    MissingExtraError,
+    OptionError,
+    OptionTypeError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Batches = Iterator[Mapping[str, Any]]
+    Source = tuple[list[str], Callable[[Sequence[str]], Batches]]
+    Reader = tuple[list[str], Callable[[Sequence[str]], Iterable[Any]]]
+    """The names of columns, and what yields some of them batch by batch."""
+
+PIPE = Path("-")
+TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
+ARROW = frozenset({".arrow", ".feather"})
+_ROWS = 1 << 18
+"""Rows of a batch of parquet: a few megabytes."""
+_BLOCK = 1 << 22
+"""Bytes of a batch of text; a row has to fit in one."""
+_HEADER = 1 << 24
+"""Most bytes of a header: a file without line breaks must not fill the memory."""
+_LISTED, _QUOTED = 20, 60
+"""Most columns that a message names, and most characters of a value: a cell may hold megabytes."""
+_FILE, _STREAM = b"ARROW1", b"\xff\xff\xff\xff"
+"""How Arrow's files begin, and its streams."""
+_AS_THEY_ARE = (InputFileError, InternalError, MissingExtraError, OptionError, OptionTypeError)
+"""What is said of no column of a file, or names the file already."""
+_SETTLED_BY = {
+    "score": ": name another by --score-col",
+    "member": ": name another by --member-col",
+    "propensity": ": give a file of them by --propensity, or the --features to learn them from",
+}
+"""What settles that a column is missing."""
+
+
+_MEMBERSHIP = {
+    **dict.fromkeys(("1", "+1", "1.0", "true"), 1),
+    **dict.fromkeys(("0", "0.0", "false"), 0),
+    **dict.fromkeys(("-1", "-1.0"), -1),
+}
+
+
+@dataclass(frozen=True)
+class Signs:
+    """How text is written; nothing is guessed."""
+
+    sep: Annotated[
+        Literal[",", ";", "tab"] | None,
+        option("", "What separates columns: a comma by default, a tab in a .tsv."),
+    ] = None
+    decimal: Annotated[
+        Literal[".", ","] | None,
+        option("", "The decimal sign: a point by default; to be said with --sep ;."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.sep == self.decimal == ",":
+            refuse("--sep , and --decimal , cannot both be: a comma is one or the other")
+        if self.sep == ";" and not self.decimal:  # where 1.234 may be a thousand and more
+            refuse("--sep ';' needs --decimal, . or ,: numbers between semicolons have either")
+
+    def separates(self, path: Path) -> str:
+        """Return what separates the columns of a file of this name."""
+        sign = self.sep or ("tab" if suffix_of(path) == ".tsv" else ",")
+        return "\t" if sign == "tab" else sign
+
+
+@dataclass(frozen=True)
+class Layout(Signs):
+    """The same, and the column that says who was a member."""
+
+    member_col: Annotated[str, option("COL", "The column that says who is a member.")] = "member"
+    member_values: Annotated[
+        str,
+        option("IN,OUT", "Its words for members and others; 1,0, 1,-1 and true,false need none."),
+    ] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        words = self._words
+        if self.member_values and not (len(words) == 2 and words[0] != words[1] and all(words)):
+            refuse("--member-values must name two different words, that of members first: in,out")
+
+    @property
+    def _words(self) -> list[str]:
+        return [word.strip() for word in self.member_values.split(",")]
+
+    def membership(self, word: str) -> int | None:
+        """Return 1 for members, 0 or -1 for others, None for words that say neither."""
+        if self.member_values:
+            return dict(zip(self._words, (1, 0), strict=True)).get(word)
+        return _MEMBERSHIP.get(word.lower())
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix that says what a file is, in small letters, without that of gzip."""
+    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a file, or of a batch of its rows, by name: as they are stored."""
+
+    path: Path
+    stored: Mapping[str, Any]
+    signs: Signs
+    first: int = 0
+    """The number of the first row in the file."""
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.stored
+
+    def __len__(self) -> int:
+        return len(next(iter(self.stored.values())))
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        """Return a column as numbers; text is read, and refused where it is none."""
+        column = self._filled(name)
+        if not _is_text(column):
+            if _array(column).dtype.kind in "OSU":
+                message = f"{self.path}: column {name!r} must hold real numbers"
+                raise InputFileError(message)
+            return _array(column)
+        import pyarrow as pa
+        from pyarrow import compute
+
+        words = compute.utf8_trim_whitespace(column)
+        other = "." if self.signs.decimal == "," else ","
+        if other == ".":  # a point would stand between thousands: "_" is in no number
+            words = compute.replace_substring(words, ".", "_")
+            words = compute.replace_substring(words, ",", ".")
+        try:
+            values: NDArray[Any] = _array(compute.cast(words, pa.float64()))
+        except pa.ArrowInvalid as error:
+            bad = cast("re.Match[str]", re.search("string: '(.*)' as a scalar", str(error), re.S))
+            row = compute.index(words, bad[1]).as_py()
+            hint = f" (--decimal {other} if that is the sign)" if other in str(column[row]) else ""
+            raise self._refusal(name, row, f"must be a number, such as -0.5 or inf{hint}") from None
+        if np.isinf(values).any():
+            digits = compute.match_substring_regex(words, "[0-9]").to_numpy(zero_copy_only=False)
+            for row in np.flatnonzero(np.isinf(values) & digits)[:1]:
+                raise self._refusal(name, row, "is beyond a double: write inf if it is meant")
+        return values
+
+    def matrix(self, names: Sequence[str]) -> Any:
+        """Return columns of numbers side by side; None of none."""
+        return np.column_stack([self.numbers(name) for name in names]) if names else None
+
+    def member(self) -> NDArray[Any]:
+        """Return who was a member, as 1, 0 and -1 or booleans."""
+        layout = cast("Layout", self.signs)
+        column = self._filled(layout.member_col)
+        if _is_text(column):
+            coded = column.dictionary_encode()
+            words, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy()
+        elif layout.member_values or _array(column).dtype.kind in "OSU":
+            distinct, codes = np.unique(_array(column).astype(np.str_), return_inverse=True)
+            words = distinct.tolist()
+        else:
+            return _array(column)
+        read = [layout.membership(word.strip()) for word in words]
+        if None in read:
+            row = np.flatnonzero(codes == read.index(None))[0]
+            known = layout.member_values or "0 or 1, -1 or 1"
+            what = f"must be {known}, or the words that --member-values IN,OUT names"
+            raise self._refusal(layout.member_col, row, what)
+        said: NDArray[Any] = np.array(read, dtype=np.int8)[codes]
+        return said
+
+    def words(self, name: str) -> NDArray[Any]:
+        """Return a column as it is stored, text trimmed: ids, strata, groups."""
+        values = _array(self._filled(name))
+        if values.dtype.kind in "OSU":
+            values = np.char.strip(values.astype(np.str_))
+            for row in np.flatnonzero(values == "")[:1]:
+                raise self._refusal(name, row, "needs a value for every example")
+        return values
+
+    def _filled(self, name: str) -> Any:
+        column = self.stored[name]
+        if getattr(column, "null_count", 0):
+            row = column.is_null().to_pylist().index(True)
+            raise self._refusal(name, row, "needs a value for every example")
+        return column
+
+    def _refusal(self, name: str, row: int, what: str) -> InputFileError:
+        value = str(self.stored[name][row])
+        shown = f"it is {value[:_QUOTED]!r}" if value.strip() not in {"", "None"} else "it is empty"
+        message = (
+            f"{self.path}: column {name!r} {what}; {shown} at row {self.first + row} (rows count "
+            "from 0, without the header)"
+        )
+        return InputFileError(message)
+
+
+def read(
+    path: Path, wanted: Sequence[str], signs: Signs, *, optional: tuple[str, ...] = ("id",)
+) -> Columns:
+    """Read the columns that an audit needs, and the optional ones that are there."""
+    with opened(path, signs) as (names, load):
+        check_names(path, names, wanted)
+        if len(set(wanted)) < len(wanted):
+            refuse(f"one column cannot have two roles, and options name one of {wanted} twice")
+        picked = dict.fromkeys([*wanted, *(name for name in optional if names.count(name) == 1)])
+        columns = Columns(path, together(load([*picked])), signs)
+    lengths = {name: len(values) for name, values in columns.stored.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+        message = f"{path} holds arrays of different lengths: {listed}"
+        raise InputFileError(message)
+    if not len(columns):
+        message = f"{path} has a header and no rows: it needs one row for each example"
+        raise InputFileError(message)
+    return columns
+
+
+@contextmanager
+def about(path: Path) -> Iterator[None]:
+    """Name the file in what is said about its columns."""
+    try:
+        yield
+    except _AS_THEY_ARE:
+        raise
+    except LeakboundError as error:
+        rows = " (rows count from 0, without the header)" if " row" in str(error) else ""
+        message = f"{path}: {error}{rows}"
+        raise InputFileError(message) from error
+
+
+def names_of(path: Path, signs: Signs) -> list[str]:
+    """Return the names of a file's columns."""
+    with opened(path, signs) as (names, _):
+        return names
+
+
+def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None:
+    """Check that a file has each column that is wanted, once."""
+    for name in wanted:
+        if names.count(name) == 1:
+            continue
+        seen = ", ".join(map(repr, names[:_LISTED])) or "none"
+        if len(names) > _LISTED:
+            seen += f" and {len(names) - _LISTED:,} more"
+        if suffix_of(path) in TEXT and re.search(r"[;\t ]", "".join(names)):
+            seen += " (say --sep if columns are not separated by commas, or tabs in a .tsv)"
+        number = f"{names.count(name)} columns" if name in names else "no column"
+        settled = _SETTLED_BY.get(name, "") if len(names) > 1 else ""
+        message = f"{path} has {number} {name!r}{settled}; its columns are {seen}"
+        raise InputFileError(message)
+
+
+@contextmanager
+def opened(path: Path, signs: Signs) -> Iterator[Source]:
+    """Lend the names of a file's columns, and what yields some of them batch by batch."""
+    if path != PIPE and not path.is_file():
+        path.stat()  # says that there is none
+        what = "a directory" if path.is_dir() else "a pipe or a device"
+        message = f"{path} is {what}: give a file, or - for standard input"
+        raise InputFileError(message)
+    suffix = suffix_of(path)
+    if path != PIPE and suffix not in TEXT | ARROW | {".parquet", ".npz"}:
+        message = (
+            f"{path}: a .csv, .tsv or .jsonl file, these with .gz, .parquet, .arrow or .npz is "
+            "read: save it as one of these"
+        )
+        raise InputFileError(message)
+    try:
+        if suffix == ".npz":
+            with open_archive(path) as archive:
+                yield (
+                    archive.names,
+                    lambda picked: iter([{one: _array(archive[one]) for one in picked}]),
+                )
+            return
+        with needs("io", f"reading {path}"), _stream(path) as file:
+            if suffix == ".parquet":
+                names, batches = _parquet(file)
+            elif suffix in {".jsonl", ".ndjson"}:
+                names, batches = _json(file)
+            elif suffix in ARROW or file.peek(1).startswith((_FILE, _STREAM)):
+                names, batches = _arrow(file)
+            else:
+                names, batches = _csv(path, file, signs)
+            yield names, lambda picked: _columns(batches(picked), picked)
+    except Exception as error:
+        kinds = (DamagedFileError, EOFError, UnicodeError, csv.Error, zlib.error)
+        arrow = type(error).__module__.startswith("pyarrow")
+        if not (arrow or isinstance(error, kinds) or getattr(error, "errno", 0) is None):
+            raise
+        said = re.sub(r"Row #(\d+)", lambda found: f"row {int(found[1]) - 1}", str(error))
+        rows = " (rows count from 0, without the header)" if said != str(error) else ""
+        message = f"{path} cannot be read: {said}{rows}"
+        raise InputFileError(message) from error
+
+
+def whole(ids: NDArray[Any]) -> NDArray[Any]:
+    """Return ids that are whole numbers in text as numbers; others as they are."""
+    try:
+        return ids.astype(np.str_).astype(np.int64)
+    except (ValueError, OverflowError):
+        return ids
+
+
+def together(batches: Batches) -> Mapping[str, Any]:
+    """Return batches as one."""
+    first, *others = batches
+    if not others:
+        return first
+    import pyarrow as pa
+
+    every = (first, *others)
+    return {name: pa.chunked_array([one[name] for one in every]).combine_chunks() for name in first}
+
+
+def _stream(path: Path) -> Any:
+    if path == PIPE:
+        return nullcontext(sys.stdin.buffer)
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _csv(path: Path, file: Any, signs: Signs) -> Reader:
+    import pyarrow as pa
+    from pyarrow import csv as arrow
+
+    separator = signs.separates(path)
+    header = file.readline(_HEADER).decode("utf-8-sig")
+    names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
+    columns = [str(place) for place in range(len(names))]  # names may repeat
+
+    def batches(picked: Sequence[str]) -> Iterator[Any]:
+        if not file.peek(1):
+            return
+        for batch in arrow.open_csv(
+            file,
+            read_options=arrow.ReadOptions(
+                column_names=columns, block_size=_BLOCK, use_threads=False
+            ),
+            parse_options=arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
+            convert_options=arrow.ConvertOptions(
+                column_types=dict.fromkeys(columns, pa.string()),
+                include_columns=[columns[names.index(name)] for name in picked],
+            ),
+        ):
+            yield pa.record_batch(batch.columns, names=[*picked])
+
+    return names, batches
+
+
+def _json(file: Any) -> Reader:
+    from pyarrow import json
+
+    table = json.read_json(file, json.ReadOptions(block_size=_BLOCK)).combine_chunks()
+    return table.column_names, lambda _: table.to_batches()
+
+
+def _parquet(file: Any) -> Reader:
+    from pyarrow import parquet
+
+    shard = parquet.ParquetFile(file, pre_buffer=False)
+    return shard.schema_arrow.names, lambda picked: shard.iter_batches(_ROWS, columns=picked)
+
+
+def _arrow(file: Any) -> Reader:
+    from pyarrow import ipc
+
+    if not file.peek(1).startswith(_FILE):
+        stream = ipc.open_stream(file)
+        return stream.schema.names, lambda _: stream
+    content = ipc.open_file(file)
+    places = range(content.num_record_batches)
+    return content.schema.names, lambda _: map(content.get_batch, places)
+
+
+def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:
+    """Yield columns of Arrow records, dictionaries and decimals decoded; of none empty ones."""
+    from pyarrow import types
+
+    columns: Mapping[str, Any] = {}
+    for batch in batches:
+        columns = {name: batch.column(name) for name in picked}
+        for name, column in columns.items():
+            if types.is_dictionary(column.type):
+                columns[name] = column.cast(column.type.value_type)
+            elif types.is_decimal(column.type):
+                columns[name] = column.cast("float64")
+        yield columns
+    if not columns:
+        yield {name: np.empty(0) for name in picked}
+
+
+def _is_text(column: Any) -> bool:
+    return not isinstance(column, np.ndarray) and str(column.type) in {"string", "large_string"}
+
+
+def _array(column: Any) -> NDArray[Any]:
+    """Return a column of an archive or of Arrow as an array; one column of a matrix as a vector."""
+    stored = isinstance(column, np.ndarray)
+    values: NDArray[Any] = column if stored else column.to_numpy(zero_copy_only=False)
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

@@ -1,0 +1,144 @@
+"""Options in words: families, claims and cuts, and how they are refused with exit code 2."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from command_line import MEMBER, SCORE, csv_text, leakbound, spawn
+from leakbound.claims import CLAIMS, Claim, TradeOffFamily
+from leakbound.cli.options import FAMILIES, parse_family
+
+SAMPLED = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=20)
+WORDS: dict[str, Claim] = {
+    "pure": lb.PureDP(),
+    "approx:1e-5": lb.ApproxDP(delta=1e-5),
+    "gaussian": lb.GaussianDP(),
+    "Gaussian:1e-4": lb.GaussianDP(delta=1e-4),
+    "laplace": lb.LaplaceDP(),
+    "dp-sgd:0.1, 20": SAMPLED,
+}
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Path:
+    """The scores of the fixture `scores`, each with a propensity of one half."""
+    path = tmp_path / "given.csv"
+    half = np.full(SCORE.size, 0.5)
+    path.write_text(
+        csv_text(score=SCORE, member=MEMBER.astype(int), propensity=half, baseline_score=half)
+    )
+    return path
+
+
+def test_no_claim_is_without_a_word_but_that_of_a_function() -> None:
+    spoken = {type(claim) for claim in WORDS.values()}
+    assert spoken == set(CLAIMS) - {TradeOffFamily}
+    assert {word.partition(":")[0].lower() for word in WORDS} == {
+        word.strip().partition(":")[0] for word in FAMILIES.split(", ")
+    }
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_one_run_audits_the_family_that_is_named(word: str, scores: Path) -> None:
+    answer = leakbound("coins", scores, "--family", word, "--json")
+    assert lb.AuditResult.from_json(answer.out) == lb.audit(
+        SCORE, lb.Coins(MEMBER), claim=WORDS[word]
+    )
+
+
+@pytest.mark.parametrize("word", ["approx:1e-5", "Gaussian:1e-4", "laplace"])
+def test_zero_run_audits_the_family_that_is_named(word: str, given: Path) -> None:
+    options = ("--family", word, "--correction", "match", "--json")
+    answer = leakbound("zero-run", given, *options)
+    assert lb.ZeroRunResult.from_json(answer.out).claim == parse_family(word) == WORDS[word]
+
+
+CLAIMED = {
+    "gaussian mu=0.3": 1,
+    "gaussian eps=1,delta=1e-5": 1,
+    "gaussian eps=40,delta=1e-5": 3,
+    "laplace eps=0.5": 1,
+    "approx:1e-5 eps=0.5": 1,
+    "dp-sgd:0.1,20 noise=4": 1,
+    "dp-sgd:0.1,20 sigma=0.2": 3,
+}
+
+
+@pytest.mark.parametrize("words", CLAIMED)
+def test_claims_in_the_numbers_of_a_family(words: str, scores: Path) -> None:
+    family, claim = words.split()
+    answer = leakbound("coins", scores, "--family", family, "--claim", claim)
+    assert answer.code == CLAIMED[words], answer.err
+
+
+REFUSED = {
+    "coins --family normal": "--family must be one of pure, approx:D, gaussian",
+    "coins --family approx": "--family must be one of",
+    "coins --family dp-sgd:0.1,2.5": "--family dp-sgd:0.1,2.5: steps must be",
+    "coins --family dp-sgd:x,20": "--family dp-sgd:x,20: sampling_rate must be",
+    "coins --family dp-sgd:1.5,20": "--family dp-sgd:1.5,20: sampling_rate must be above 0",
+    "coins --family approx:2": "--family approx:2: delta must be above 0 and below 1",
+    "coins --claim noise=1": "laplace, dp-sgd:Q,T",
+    "coins --family dp-sgd:0.1,20 --claim noise=0": "must be eps=… or eps=…,delta=… or mu=…",
+    "coins --family dp-sgd:0.1,20 --claim noise=1,eps=1": "in numbers of at least 0",
+    "coins --family dp-sgd:0.1,20 --claim mu=1": "--claim mu=… is not about DP-SGD",
+    "coins --family gaussian --claim eps=1": "within Gaussian DP no ε holds without a δ: name",
+    "coins --family gaussian:0.1 --claim eps=1,delta=0.1": "without a δ above 0.1",
+    "coins --family dp-sgd:0.1,20 --claim eps=1": "name eps and delta in --claim",
+    "coins --family pure --claim eps=1,delta=0.1": "says nothing about delta = 0.1",
+    "coins --family laplace --cuts kl": "Laplace DP: take outside-in",
+    "zero-run --family pure --claim mu=1": "--claim mu=… is not about pure DP",
+    "zero-run --family laplace --correction poisson_binomial": "is for pure DP, got Laplace DP",
+    "panoramia --claim mu=1": "must be eps=… or eps=…,delta=… or c=…,eps=…",
+    "coins --cuts best": "--cuts must be one of auto, kl, union",
+    "coins --attacks score,score": "must name different columns",
+    "coins --prior 1.5": "prior must be",
+    "coins --cuts fixed:0": "guesses",
+    "coins --cuts fixed:1000": "--cuts fixed:1000 asks for more guesses than there are examples",
+    "coins --cuts outside-in:4,3": "--cuts outside-in:4,3: levels must",
+    "coins --claim eps=nan": "in numbers of at least 0",
+    "coins --claim rho=1": "'rho=1' must be eps=… or eps=…,delta=… or mu=… or noise=…",
+    "coins --claim c=1,eps=1": "must be eps",
+    "coins --claim eps=1,eps=2": "must be eps",
+    "coins --claim delta=0": "must be eps",
+    "coins --claim eps=1,delta=1": "delta",
+    "coins --claim eps=1,delta=1e-5 --cuts weighted": "delta > 0 take outside-in, fixed:R, kl",
+    "coins --claim mu=1 --prior 0.1": "prior other than 1/2 is for pure DP",
+    "coins --confidence 1": "confidence must be",
+    "panoramia --real-nonmembers --c-upper 1": "leave out --c-upper",
+    "panoramia --tail hoeffding --cuts kl": "--tail hoeffding is for --cuts union: kl has",
+    "zero-run --features score2 --holdout 400": "--holdout must be at least 0 and below 1, got",
+}
+
+
+@pytest.mark.parametrize("options", REFUSED)
+def test_what_is_refused_is_said_in_words_of_the_command_line(options: str, given: Path) -> None:
+    command, *rest = options.split()
+    refusal = leakbound(command, given, *rest).refusal
+    assert REFUSED[options] in refusal
+    assert not any(name in refusal for name in lb.__all__ if name.endswith("DP"))
+    assert str(given) not in refusal
+
+
+def test_unknown_words_exit_with_2(scores: Path) -> None:
+    for arguments in (("coins", scores, "--bogus"), ("bogus",), ("coins",)):
+        answer = spawn(*arguments)
+        assert answer.code == 2
+        assert answer.out == ""
+        assert "Traceback" not in answer.err
+
+
+def test_a_report_without_matplotlib_is_refused_before_the_audit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    refusal = leakbound("coins", tmp_path / "missing.csv", "--out", tmp_path / "out").refusal
+    assert "pip install 'leakbound[plot]'" in refusal
+
+
+def test_an_assumed_truth_and_a_missing_column(scores: Path) -> None:
+    assert "--truth must be above 0, got -1" in leakbound("plan", "--truth", -1).refusal
+    assert "give a file of them by --propensity" in leakbound("zero-run", scores).refusal

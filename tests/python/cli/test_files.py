@@ -1,0 +1,341 @@
+"""Files of every kind are read as what they are, or refused by file, column, row and option."""
+
+import gzip
+import io
+import json
+import os
+import re
+import struct
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import feather, parquet
+
+import leakbound as lb
+from command_line import csv_text, leakbound, spawn
+from leakbound.cli.files import Layout, read
+from leakbound.errors import LeakboundError
+from mutations import LONG, QUICK, assaulted, mutants
+
+RNG = np.random.default_rng(5)
+MEMBER = RNG.random(120) < 0.5
+SCORE = np.round(RNG.normal(size=120) + 2 * MEMBER, 4)
+IDS = np.array([f"e{i}" for i in range(120)])
+BOUND = lb.audit(SCORE, lb.Coins(MEMBER)).bound
+
+
+def rows(separator: str = ",", decimal: str = ".", words: tuple[str, str] = ("1", "0")) -> str:
+    lines = [separator.join(("loss", "label", "note"))]
+    for score, member in zip(SCORE, MEMBER, strict=True):
+        number = str(score).replace(".", decimal)
+        lines.append(separator.join((number, words[0] if member else words[1], '"x\ny"')))
+    return "\n".join(lines) + "\n"
+
+
+def objects() -> str:
+    pairs = zip(SCORE.tolist(), MEMBER.tolist(), strict=True)
+    return "".join(json.dumps({"loss": s, "label": m}) + "\n" for s, m in pairs)
+
+
+FILES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "plain": ("a.csv", "\ufeff" + rows(",").replace("\n", "\r\n"), ()),
+    "signs": ("a.csv", rows(" , ", words=("+1", "-1.0")).replace('"x\ny"', "x"), ()),
+    "true": ("a.csv", rows(",", words=("True", "FALSE")), ()),
+    "words": ("a.csv", rows(",", words=("in", "out")), ("--member-values", "in,out")),
+    "tsv": ("a.tsv", rows("\t"), ()),
+    "tabs in a csv": ("a.csv", rows("\t"), ("--sep", "tab")),
+    "semicolons": ("a.csv", rows(";"), ("--sep", ";", "--decimal", ".")),
+    "decimal commas": ("a.csv", rows(";", ","), ("--sep", ";", "--decimal", ",")),
+    "tabs and decimal commas": ("a.tsv", rows("\t", ","), ("--decimal", ",")),
+    "JSON lines": ("a.jsonl", objects(), ()),
+}
+COLUMNS = ("--score-col", "loss", "--member-col", "label")
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_text_in_every_layout_packed_and_counted(case: str, tmp_path: Path) -> None:
+    name, text, options = FILES[case]
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    packed = tmp_path / f"{name}.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    for path in (tmp_path / name, packed):
+        answer = leakbound("coins", path, *COLUMNS, *options, "--json")
+        assert lb.AuditResult.from_json(answer.out).bound == BOUND
+    counted = leakbound("tally", packed, *COLUMNS, *options, "--out", tmp_path / "t.parquet")
+    assert f"120 examples, {MEMBER.sum()} members" in counted.out
+    packed.write_bytes(gzip.compress(text.encode())[:-20])
+    assert "cannot be read" in leakbound("coins", packed, *COLUMNS, *options).refusal
+
+
+def test_binary_files_of_every_kind(tmp_path: Path) -> None:
+    words = np.where(MEMBER, "in", "out")
+    table = pa.table({"loss": SCORE, "label": MEMBER, "text": ["x"] * 120})
+    worded = table.set_column(1, "label", pa.array(words).dictionary_encode())
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=50)
+    parquet.write_table(worded, tmp_path / "b.parquet")
+    feather.write_feather(table, tmp_path / "c.feather")
+    np.savez(tmp_path / "d.npz", loss=SCORE[:, None], label=words[:, None], more=np.zeros((2, 2)))
+    for path in sorted(tmp_path.iterdir()):
+        named = ("--member-values", "in,out") if path.stem in "bd" else ()
+        found = read(
+            path, ["loss", "label"], Layout(member_col="label", member_values="".join(named[1:]))
+        )
+        assert found.numbers("loss").tolist() == SCORE.tolist()
+        assert (found.member() > 0).tolist() == MEMBER.tolist()
+        answer = leakbound("coins", path, *COLUMNS, *named)
+        assert answer.code == 0, answer.err
+    wrong = leakbound("coins", tmp_path / "d.npz", *COLUMNS, "--member-values", "yes,out")
+    assert "must be yes,out" in wrong.refusal
+    assert "it is 'in' at row" in wrong.refusal
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=40))
+def test_text_becomes_the_same_bits(
+    tmp_path_factory: pytest.TempPathFactory, values: list[float]
+) -> None:
+    path = tmp_path_factory.mktemp("table") / "scores.csv"
+    path.write_text(csv_text(score=values, member=[0] * len(values)))
+    numbers = read(path, ["score", "member"], Layout()).numbers("score")
+    assert numbers.view(np.int64).tolist() == np.array(values).view(np.int64).tolist()
+
+
+def test_what_needs_arrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez(tmp_path / "a.npz", score=SCORE, member=MEMBER)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert leakbound("coins", tmp_path / "a.npz").code == 0
+    (tmp_path / "a.csv").touch()
+    assert "pip install 'leakbound[io]'" in leakbound("coins", tmp_path / "a.csv").refusal
+
+
+SEMICOLONS = ("--sep", ";", "--decimal")
+HEAD = "score,member\n"
+REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
+    "nothing": ("a.csv", "", (), "no column 'score'"),
+    "no rows": ("a.csv", HEAD, (), "header and no rows"),
+    "no score": ("a.csv", "loss,member\n1,0\n", (), "name another by --score-col; its columns are"),
+    "no member": ("a.csv", "score,x\n1,1\n", (), "name another by --member-col"),
+    "twice": ("a.csv", "score,score,member\n1,1,0\n", (), "2 columns 'score'"),
+    "one column twice": ("a.csv", HEAD + "1,1\n", ("--member-col", "score"), "two roles"),
+    "many": ("a.csv", "score" + ",c" * 200_000 + "\n1\n", (), "and 199,981 more"),
+    "two separators": ("a.csv", "score;x,member\n1;2,1\n", (), "say --sep if columns are not"),
+    "semicolons": ("a.csv", "score;member\n1;1\n", (), "say --sep if columns are not"),
+    "thousands": ("a.csv", "score;member\n1,234;1\n", SEMICOLONS[:2], "needs --decimal"),
+    "no number": ("a.csv", HEAD + "1,0\nx,1\n", (), "'score' must be a number, such as -0.5 or"),
+    "where": ("a.csv", HEAD + "1,0\nx,1\n", (), "it is 'x' at row 1 (rows count from 0"),
+    "grouped": ("a.csv", HEAD + "1_0,0\n2,1\n", (), "it is '1_0' at row 0"),
+    "comma": ("a.tsv", "score\tmember\n1,5\t1\n", (), "(--decimal , if that is the sign)"),
+    "both": ("a.csv", "score;member\n1.2,5;1\n", (*SEMICOLONS, ","), "(--decimal . if that is"),
+    "beyond": ("a.csv", HEAD + "inf,1\n-1e999,1\n", (), "is beyond a double: write inf"),
+    "words": ("a.csv", HEAD + "1,in\n2,out\n", (), "words that --member-values IN,OUT names"),
+    "few values": ("a.csv", HEAD + "1,0\n\n2\n", (), "row 1: Expected 2 columns, got 1"),
+    "endless": ("a.csv", HEAD + '1,"' + "0\n" * 200_000, (), "it is '0\\n0\\n0"),
+    "NaN": ("a.csv", HEAD + "1,0\nnan,1\n", (), "must not be NaN, but 1 of 2 are, at row 1"),
+    "equal": ("a.csv", HEAD + "1,0\n1,1\n", (), "all 2 scores are equal"),
+    "signs": ("a.csv", HEAD + "1,-1\n2,0\n3,1\n", (), "member must be"),
+    "no id": (
+        "a.csv",
+        "id,score,member\na,1,0\n,2,1\n",
+        (),
+        "value for every example; it is empty",
+    ),
+    "ids": ("a.csv", "id,score,member\na,1,0\na,2,1\n", (), "a at rows 0, 1"),
+    "Latin": ("a.csv", HEAD.encode() + b"\xff,1\n", (), "invalid UTF8"),
+    "UTF-16": ("a.csv", (HEAD + "1,0\n").encode("utf-16"), (), "'utf-8' codec"),
+    "a sheet": ("a.xlsx", "", (), "save it as one of these"),
+    "an empty object": ("a.jsonl", "\n", (), "its columns are none"),
+    "no JSON": ("a.jsonl", "{score: 1}\n", (), "JSON parse error"),
+    "a missing name": ("a.jsonl", '{"score":1,"member":1}\n{"score":2}\n', (), "empty at row 1"),
+    "null": ("a.jsonl", '{"score": null, "member": 1}\n', (), "it is empty at row 0"),
+    "no gzip": ("a.csv.gz", HEAD + "1,1\n", (), "Not a gzipped file"),
+    "no parquet": ("a.parquet", HEAD, (), "cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "options", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(
+    name: str, text: str | bytes, options: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    content = text.encode() if isinstance(text, str) else text
+    (tmp_path / name).write_bytes(content)
+    refusal = leakbound("coins", tmp_path / name, *options).refusal
+    assert words in refusal
+    assert (str(tmp_path / name) in refusal) == (not words.startswith(("needs", "two roles")))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--member-values", "in,in"), ("--sep", ",", "--decimal", ",")],
+)
+def test_layouts_that_make_no_sense(options: tuple[str, ...]) -> None:
+    assert options[0] in leakbound("coins", "a.csv", *options).refusal
+
+
+def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
+    plan = lb.InclusionPlan.create(300, seed=3)
+    scores = RNG.normal(size=300) + 2 * plan.member
+    expected = lb.audit(scores, lb.Coins(plan))
+    plan.save(tmp_path / "plan.npz")
+    order = RNG.permutation(300)
+    lines = [f"{plan.ids[i]},{float(scores[i])!r}" for i in order]
+    path = tmp_path / "scores.csv"
+    path.write_text("id,score\n" + "\n".join(lines) + "\n")
+    answer = leakbound("coins", path, "--plan", tmp_path / "plan.npz", "--json")
+    assert lb.AuditResult.from_json(answer.out).bound == expected.bound
+    everybody = "id,score,member\n" + "\n".join(f"{line},1" for line in lines) + "\n"
+    for text, words in (
+        ("id,score\nx,0.5\n", "x of the column id"),
+        ("id,score\n0,0.5\n", "299 of member are not in the column id (1, 2, 3, …)"),
+        ("score\n0.5\n", "300"),
+        (everybody, "column member is not that of the plan, first at row"),
+    ):
+        path.write_text(text)
+        refusal = leakbound("coins", path, "--plan", tmp_path / "plan.npz").refusal
+        assert refusal.startswith(f"leakbound: {path}: ")
+        assert words in refusal
+
+
+# --- what other tools keep ------------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[3] / "docs/how-to/from-a-file.md"
+KEPT = re.findall(r"^\|[^|\n]*\| `(.*)` \|$", PAGE.read_text(encoding="utf-8"), re.M)
+"""What the guide says to run on what other tools keep."""
+
+
+@pytest.mark.parametrize("line", KEPT)
+def test_what_other_tools_keep_is_a_line_away(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pandas = pytest.importorskip("pandas")
+    inside, outside = SCORE[MEMBER], SCORE[~MEMBER]
+    np.save("score.npy", SCORE)
+    np.save("member.npy", MEMBER)
+    names = {
+        "np": np,
+        "pd": pandas,
+        "inside": inside,
+        "outside": outside,
+        "train": pandas.DataFrame({"separable_id": range(inside.size), "score": inside}),
+        "test": pandas.DataFrame({"separable_id": range(outside.size), "score": outside}),
+        "scores": SCORE,
+        "keep": MEMBER,
+    }
+    exec(line, names)
+    (written,) = tmp_path.glob("scores.*")
+    answer = leakbound("coins", written, "--json")
+    assert lb.AuditResult.from_json(answer.out).bound == BOUND
+
+
+# --- files that were tampered with ----------------------------------------------------------------
+
+
+def npz(save: Callable[..., None] = np.savez, **arrays: Any) -> bytes:
+    stream = io.BytesIO()
+    save(stream, **({"score": SCORE, "member": MEMBER, "id": IDS} | arrays))
+    return stream.getvalue()
+
+
+def parquet_bytes(compression: str) -> bytes:
+    stream = io.BytesIO()
+    table = pa.table({"score": SCORE[:24], "member": MEMBER[:24], "id": IDS[:24]})
+    parquet.write_table(table, stream, compression=compression)
+    return stream.getvalue()
+
+
+TABLE = csv_text(score=SCORE[:24], member=MEMBER[:24], id=IDS[:24])
+VALID = {
+    "csv": [TABLE.encode(), TABLE.replace("\n", "\r\n").encode("utf-8-sig")],
+    "npz": [npz(), npz(np.savez_compressed)],
+    "parquet": [parquet_bytes("none"), parquet_bytes("snappy")],
+}
+COUNTS = pytest.mark.parametrize(
+    "count", [QUICK, pytest.param(LONG, marks=pytest.mark.validity)], ids=["quick", "long"]
+)
+
+
+@COUNTS
+@pytest.mark.parametrize("suffix", VALID)
+@pytest.mark.filterwarnings("ignore:Reading `.npy` or `.npz` file required additional header")
+def test_tampered_tables(suffix: str, count: int, tmp_path: Path) -> None:
+    path = tmp_path / f"table.{suffix}"
+
+    def load(content: bytes) -> None:
+        path.write_bytes(content)
+        table = read(path, ["score", "member"], Layout())
+        ids = table.words("id") if "id" in table else None
+        lb.audit(table.numbers("score"), lb.Coins(table.member()), ids=ids)
+
+    cases = mutants(VALID[suffix], count, seed=count)
+    read_well, refused = assaulted(cases, load, (LeakboundError, OSError))
+    assert read_well + refused == count
+    assert refused > count // 4
+
+
+def declaring(shape: str, descr: str = "<f8", packed: bytes = b"") -> bytes:
+    """Return an archive whose scores declare a shape that they do not have."""
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (53 - len(header) % 64 % 53) + b"\n"
+    array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + packed
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("score.npy", array)
+        archive.writestr("member.npy", array)
+    return stream.getvalue()
+
+
+HOSTILE: dict[str, tuple[bytes, str]] = {
+    "terabytes": (declaring(f"({10**13},)"), "declares an array far beyond"),
+    "terabytes of text": (declaring("(3,)", "<U1000000000000"), "cannot be read"),
+    "no bytes each": (declaring(f"({10**13},)", "<U0"), "must hold real numbers"),
+    "a bomb": (declaring(f"({2**26},)", packed=bytes(2**29)), "would unpack from"),
+    "cut": (npz()[:-30], "cannot be read"),
+    "objects": (npz(score=np.array([{}] * 120)), "Object arrays cannot be loaded"),
+    "words": (npz(score=SCORE.astype(str)), "must hold real numbers"),
+    "lengths": (npz(member=MEMBER[:5]), "different lengths"),
+    "no rows": (npz(score=SCORE[:0], member=MEMBER[:0], id=IDS[:0]), "no rows"),
+    "two axes": (npz(score=np.zeros((120, 2))), "score"),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_archives_are_refused_in_one_line(
+    content: bytes, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x.npz").write_bytes(content)
+    assert words in leakbound("coins", tmp_path / "x.npz").refusal
+
+
+def test_pipes_and_folders_are_no_files(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", score=SCORE, member=MEMBER)
+    for suffix in ("csv", "npz", "parquet", "npy"):
+        os.mkfifo(tmp_path / f"pipe.{suffix}")
+        (tmp_path / f"folder.{suffix}").mkdir()
+        for name, what in ((f"pipe.{suffix}", "is a pipe"), (f"folder.{suffix}", "is a directory")):
+            given = ("--propensity", tmp_path / name)
+            assert what in leakbound("zero-run", tmp_path / "a.npz", *given).refusal
+
+
+def test_files_that_cannot_be_opened_or_written(tmp_path: Path) -> None:
+    missing, scores = tmp_path / "missing.csv", tmp_path / "a.csv"
+    scores.write_text(TABLE)
+    said = f"leakbound: {missing}: No such file or directory\n"
+    assert leakbound("coins", missing).refusal == said
+    assert "Not a directory" in leakbound("coins", scores, "--out", scores / "below").refusal
+    assert "File exists" in leakbound("coins", scores, "--out", scores).refusal
+
+
+def test_a_name_that_is_no_text_is_reported_and_refused(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.csv")
+    path.write_text(csv_text(score=SCORE, member=MEMBER))
+    answer = spawn("coins", path, "--out", tmp_path / os.fsdecode(b"\xfe"))
+    assert (answer.code, answer.err) == (0, "")
+    path.write_text("score\n1\n")
+    assert spawn("coins", path).refusal.endswith("its columns are 'score'\n")
