@@ -65,7 +65,7 @@ except lb.LeakboundError as error:
 # %%
 
 result = lb.audit_one_run(probability, member, design="random_split", seed=0)
-print(result.headline())
+print(result.summary().headline)
 
 # %%
 # A guarantee is usually stated for adding or removing one example, and implies one for replacing an

@@ -12,7 +12,6 @@ import typer
 
 from leakbound import audit_one_run
 from leakbound._base.ending import tell
-from leakbound.claims import FamilyClaim
 from leakbound.cli import output
 from leakbound.cli.layouts import Layout, parse_layout
 from leakbound.cli.options import (
@@ -42,7 +41,6 @@ from leakbound.errors import (
     UnmatchedIdsError,
 )
 from leakbound.planning import InclusionPlan, load_opening
-from leakbound.results.words import DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +49,7 @@ if TYPE_CHECKING:
     from leakbound.planning import Opening
     from leakbound.planning.commitment import Coins
     from leakbound.results import AuditResult
-    from leakbound.results.base import Result
+    from leakbound.results.audited import Audit
 
 _ABOUT_DATA = (
     AbstentionError,
@@ -206,7 +204,7 @@ class Kept:
     folder: Path | None
     content: Mapping[str, Any]
 
-    def write(self, result: Result) -> None:
+    def write(self, result: Audit) -> None:
         """Write the bundle, if one was asked for."""
         if self.folder is not None:
             with output.waiting("Auditing again, for the bundle"):
@@ -498,22 +496,10 @@ def conclude(
     elif goal:
         delta = goal.get("delta", 0.0)
         result = result.with_check(epsilon=goal["eps"], delta=delta, relation=relation)
-    epsilon = _drawn(result, for_replacing(goal) if relation == "add_remove" else goal)
     if kept is not None:
         kept.write(result)
-    _deliver(result, file, epsilon, out, json=json)
+    _deliver(result, file, out, json=json)
     output.end(result, lenient=lenient)
-
-
-def _drawn(result: AuditResult, goal: Mapping[str, float]) -> float | None:
-    """Return the claimed ε beside which pages draw the bound; None where δ is another one."""
-    claim = result.claim
-    if not isinstance(claim, FamilyClaim):
-        return goal.get("eps")
-    own = next((goal[name] for name in ("mu", "noise") if name in goal), None)
-    if own is not None:
-        return float(claim.attained(own, "both").epsilon(DELTA))
-    return goal["eps"] if goal.get("delta") == DELTA else None
 
 
 @app.command("panoramia", help=PANORAMIA)
@@ -618,7 +604,7 @@ def panoramia(
         both = {name: table.scores[name.removesuffix("_scores")] for name in _RANKINGS}
         inputs = {"ids": table.ids} | ({"features": np.column_stack(known)} if known else {})
         Kept(bundle, {"scores": both, "plan": table.member, **inputs}).write(result)
-        _deliver(result, file, goal.get("eps"), out, json=json)
+        _deliver(result, file, out, json=json)
         output.end(result, lenient=lenient)
 
 
@@ -662,15 +648,13 @@ def auditing(file: Path, table: Table) -> Iterator[None]:
         raise InputFileError(message) from error
 
 
-def _deliver(
-    result: Result, file: Path, epsilon: float | None, out: Path | None, *, json: bool
-) -> None:
+def _deliver(result: Audit, file: Path, out: Path | None, *, json: bool) -> None:
     """Print the result, as JSON or for people, and write the files if asked to."""
     if out is not None:
         name = file.name.encode(errors="replace").decode()  # names need not be text
         title = f"Privacy audit of {name}"
         with output.waiting("Drawing the report"):
-            output.write_files(out, result, title=title, epsilon=epsilon)
+            output.write_files(out, result, title=title)
     if json:
         typer.echo(result.to_json())
     else:

@@ -126,7 +126,7 @@ def _show(found: DigitsReport) -> None:
         [("Model", False), *((text, True) for text in headings), ("Verdict", False)]
     )
     for row in found.rows:
-        result = row.result
+        result, said = row.result, row.result.summary()
         table.add_row(
             row.name,
             f"{row.test_accuracy:.3f}",
@@ -134,14 +134,15 @@ def _show(found: DigitsReport) -> None:
             f"{row.auc:.3f}",
             f"{result.guesses:,}",
             f"{result.correct:,}",
-            number(result.epsilon_bound),
-            number(result.epsilon_ceiling),
-            result.verdict,
-            style="bold" if result.leaks else None,
+            number(said.epsilon),
+            number(said.ceiling),
+            said.verdict,
+            style="bold" if said.leaks else None,
         )
     output.say(table)
     output.say("")
-    output.say(headline_of_many({row.name: row.simultaneous for row in found.rows}), "bold")
+    simultaneous = {row.name: row.simultaneous.summary() for row in found.rows}
+    output.say(headline_of_many(simultaneous), "bold")
     output.say(
         f"ε̂ is a lower bound on ε, at {percent(found.rows[0].result.confidence)} confidence for "
         "each model by itself; the ceiling is what a perfect attack would have proved."

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leakbound.panoramia.losses import is_helper
-from leakbound.report import figures as plots
-from leakbound.report.contents import Figure
+from leakbound.report import style
+from leakbound.report.description import Figure
 from leakbound.report.style import house_style, name_axes, new_axes
 
 if TYPE_CHECKING:
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from leakbound.panoramia.table import PanoramiaRow, Saturation
 
 _MARKS = {
-    "estimate": ("o", plots.MEMBER, False),
-    "conditional lower bound": ("s", plots.OTHER, True),
-    "lower bound": (">", plots.OTHER, True),
+    "estimate": ("o", style.MEMBER, False),
+    "conditional lower bound": ("s", style.OTHER, True),
+    "lower bound": (">", style.OTHER, True),
 }
 """Marker and colour of a number of some kind, and whether it is filled: bounds are."""
-_LOOKS = ((plots.MEMBER, "-"), (plots.OTHER, "--"), (plots.INK, ":"))
+_LOOKS = ((style.MEMBER, "-"), (style.OTHER, "--"), (style.INK, ":"))
 
 
 def saturation_figure(saturation: Saturation) -> Figure:
@@ -35,8 +36,8 @@ def saturation_figure(saturation: Saturation) -> Figure:
     return Figure(
         "saturation",
         "c against training data",
-        lambda ax: plot_saturation(saturation, ax),
-        lambda: f"Lower bound on c against training examples of the baseline: {grown}.",
+        partial(_plot_saturation, saturation),
+        f"Lower bound on c against training examples of the baseline: {grown}.",
         "Each grey line is a seed, the dots their mean. Where the line still rises at the right "
         "end, c is larger than shown, and ε̃ smaller.",
     )
@@ -48,8 +49,8 @@ def target_figure(rows: Sequence[PanoramiaRow]) -> Figure:
     return Figure(
         "targets",
         "c and ε̃ by target",
-        lambda ax: plot_targets(rows, ax),
-        lambda: f"Estimates by target: {targets}.",
+        partial(_plot_targets, rows),
+        f"Estimates by target: {targets}.",
         "Grey: the bound on c of the baseline, without the model. Blue: what the attack adds to "
         "it. Grey that fills the axis is a generator that is easily told from real data, and "
         "leaves no room for ε̃.",
@@ -65,8 +66,8 @@ def audits_figure(rows: Sequence[PanoramiaRow]) -> Figure:
     return Figure(
         "audits",
         "All targets, audit by audit",
-        lambda ax: plot_audits(rows, ax),
-        lambda: f"Estimates and lower bounds on ε. {said}.",
+        partial(_plot_audits, rows),
+        f"Estimates and lower bounds on ε. {said}.",
         "Filled marks are lower bounds on ε, open ones estimates, which bound nothing; a filled "
         "square holds on a condition. Each is the mean over seeds, ticks are the seeds.",
     )
@@ -78,7 +79,7 @@ def _kind(row: PanoramiaRow) -> str:
     return "conditional lower bound" if row.conditional else "lower bound"
 
 
-def loss_figure(losses: Losses, place: int) -> Figure:
+def loss_figure(losses: Losses) -> Figure:
     """Return the losses under one of the models, as a page shows them."""
     medians = ", ".join(f"{side} {value:.3g}" for side, value in losses.medians.items())
     caption = (
@@ -95,15 +96,15 @@ def loss_figure(losses: Losses, place: int) -> Figure:
             "large."
         )
     return Figure(
-        f"losses-{place}",
+        f"losses of {losses.model}",
         f"Losses under {of}",
-        lambda ax: plot_losses(losses, ax),
-        lambda: f"Histograms of losses under {of}; medians in nats: {medians}.",
+        partial(_plot_losses, losses),
+        f"Histograms of losses under {of}; medians in nats: {medians}.",
         caption,
     )
 
 
-def plot_losses(losses: Losses, ax: Axes | None = None) -> Axes:
+def _plot_losses(losses: Losses, ax: Axes | None) -> Axes:
     """Draw the losses of members, generated and real non-members under one model.
 
     References
@@ -126,7 +127,7 @@ def plot_losses(losses: Losses, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_audits(rows: Sequence[PanoramiaRow], ax: Axes | None = None) -> Axes:
+def _plot_audits(rows: Sequence[PanoramiaRow], ax: Axes | None) -> Axes:
     """Draw every audit of every target: estimates by open marks, lower bounds by filled ones."""
     with house_style():
         ax = new_axes(ax)
@@ -142,8 +143,8 @@ def plot_audits(rows: Sequence[PanoramiaRow], ax: Axes | None = None) -> Axes:
                 values = [result.bound for result in row.results]
                 if len(values) > 1:
                     ax.plot(values, [place] * len(values), "|", color=colour, markersize=7)
-                ax.plot([0, spread.mean], [place] * 2, color=plots.RULE, linewidth=0.9)
-                face = colour if filled else plots.PAPER
+                ax.plot([0, spread.mean], [place] * 2, color=style.RULE, linewidth=0.9)
+                face = colour if filled else style.PAPER
                 ax.plot(spread.mean, place, marker, color=colour, mfc=face, markersize=6.5)
                 ax.annotate(
                     f"{row.audit}: {'ε̃ =' if not filled else 'ε ≥'} {spread}",
@@ -163,7 +164,7 @@ def plot_audits(rows: Sequence[PanoramiaRow], ax: Axes | None = None) -> Axes:
         kinds = list(dict.fromkeys(_kind(row) for row in rows))
         for kind in kinds:
             marker, colour, filled = _MARKS[kind]
-            face = colour if filled else plots.PAPER
+            face = colour if filled else style.PAPER
             ax.plot([], [], marker, color=colour, mfc=face, markersize=6.5, label=kind)
         colours = [_MARKS[kind][1] for kind in kinds]
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, labelcolor=colours)
@@ -172,14 +173,14 @@ def plot_audits(rows: Sequence[PanoramiaRow], ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_saturation(saturation: Saturation, ax: Axes | None = None) -> Axes:
+def _plot_saturation(saturation: Saturation, ax: Axes | None) -> Axes:
     """Draw c_lb against the training data of the baseline: every seed, and their mean."""
     with house_style():
         ax = new_axes(ax)
         for line in saturation.c_lb:
-            ax.plot(saturation.examples, line, color=plots.MUTED, linewidth=0.8)
+            ax.plot(saturation.examples, line, color=style.MUTED, linewidth=0.8)
         means = [spread.mean for spread in saturation.spreads]
-        ax.plot(saturation.examples, means, color=plots.OTHER, marker="o", markersize=3.5)
+        ax.plot(saturation.examples, means, color=style.OTHER, marker="o", markersize=3.5)
         ax.set_ylim(0, max(0.2, 1.15 * float(np.max(saturation.c_lb))))
         ax.set_xlim(0, None)
         ax.set_title("c against training data")
@@ -188,16 +189,16 @@ def plot_saturation(saturation: Saturation, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_targets(rows: Sequence[PanoramiaRow], ax: Axes | None = None) -> Axes:
+def _plot_targets(rows: Sequence[PanoramiaRow], ax: Axes | None) -> Axes:
     """Draw c_lb and what the attack finds beyond it, target by target."""
     with house_style():
         ax = new_axes(ax)
         for place, row in enumerate(rows):
             pairs = [(one.c_lb, one.c_plus_epsilon_lb) for one in row.estimates]
             c, both = np.mean(pairs, axis=0)
-            ax.barh(place, c, height=0.5, color=plots.RULE)
-            ax.barh(place, max(0.0, both - c), left=c, height=0.5, color=plots.MEMBER)
-            ax.plot([value for _, value in pairs], [place] * len(pairs), "|", color=plots.INK)
+            ax.barh(place, c, height=0.5, color=style.RULE)
+            ax.barh(place, max(0.0, both - c), left=c, height=0.5, color=style.MEMBER)
+            ax.plot([value for _, value in pairs], [place] * len(pairs), "|", color=style.INK)
         ax.set_yticks(range(len(rows)), [row.target for row in rows])
         ax.invert_yaxis()
         ax.set_xlim(0, None)

@@ -310,7 +310,9 @@ class Run:
             for audit, result_of in self._audits(target, seen).items():
                 results = tuple(map(result_of, scores, shown))
                 if audit in CORRECTIONS:
-                    results = withheld_together(ZeroRunResult.among(results))
+                    results = withheld_together(
+                        tuple(one for one in results if isinstance(one, ZeroRunResult))
+                    )
                 rows.append(PanoramiaRow(target=target, audit=audit, results=results))
         return tuple(rows)
 

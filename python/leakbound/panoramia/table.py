@@ -59,17 +59,12 @@ class Spread:
 
     @classmethod
     def of(cls, values: list[float]) -> "Spread":
-        """Summarise one value for each seed.
+        """Summarise finite values, one for each seed.
 
         Parameters
         ----------
         values : list of float
-            Finite; at least one.
-
-        Returns
-        -------
-        Spread
-            Mean and interval.
+            At least one.
 
         Examples
         --------
@@ -114,12 +109,12 @@ class PanoramiaRow(Record):
     @property
     def estimates(self) -> tuple[PanoramiaResult, ...]:
         """Those of its results that are by PANORAMIA."""
-        return PanoramiaResult.among(self.results)
+        return tuple(one for one in self.results if isinstance(one, PanoramiaResult))
 
     @property
     def conditional(self) -> tuple[ZeroRunResult, ...]:
         """Those of its results that are by Zero-Run."""
-        return ZeroRunResult.among(self.results)
+        return tuple(one for one in self.results if isinstance(one, ZeroRunResult))
 
     @property
     def m(self) -> int:
@@ -188,19 +183,28 @@ def estimate(row: PanoramiaRow) -> float:
     return 0.0 if row.epsilon_tilde is None else row.epsilon_tilde.mean
 
 
-def sums(rows: Sequence[PanoramiaRow]) -> str:
-    """Say why c and ε̃ do not add up to c + ε, if in some row they visibly do not."""
+def largest(rows: Sequence[PanoramiaRow]) -> PanoramiaRow:
+    """Return the row of the target with the largest estimate."""
+    return max((row for row in rows if row.audit == "PANORAMIA"), key=estimate)
+
+
+def note_of(rows: Sequence[PanoramiaRow]) -> str:
+    """Return what the numbers of the table mean, and why c and ε̃ may not add up to c + ε."""
+    sums = "ε̃ is c + ε less c."
     for row in rows:
         parts = (row.c_plus_epsilon_lb, row.c_lb, row.epsilon_tilde)
         if row.epsilon_tilde is None or None in parts:
             continue
         most, c, estimated = (Decimal(number(one.mean)) for one in parts if one is not None)
         if most - c != estimated:
-            return (
+            sums = (
                 "ε̃ is c + ε less c with each seed, and 0 where that is negative; then it is "
                 "averaged, and rounded down by itself, so that columns need not add up."
             )
-    return "ε̃ is c + ε less c."
+    audits = dict.fromkeys(row.audit for row in rows)
+    defined = (DEFINITIONS[audit] for audit in audits if audit in DEFINITIONS)
+    conditional = [CONDITION] if any(row.conditional for row in rows) else []
+    return " ".join([NOTE, sums, *defined, *conditional])
 
 
 def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Iterator[str]:

@@ -1,6 +1,4 @@
-"""Figures of an audit: each function takes what it draws from, draws one figure, returns its Axes.
-
-A result has all the parts that `Drawable` names, and so has anything else that is to be drawn.
+"""Figures of an audit: each function draws one figure from a `Drawing` and returns its Axes.
 
 The figures share one style, applied while they are drawn and never left in matplotlib's settings.
 The colours are told apart by colour-blind readers and in grey; every line is also named in words.
@@ -14,20 +12,18 @@ Precision against recall with the precision that each recall needs for the same 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from leakbound._base.formatting import number
 from leakbound._base.odds import expit
 from leakbound.report.style import (
-    ALERT,
-    INK,
+    DASHED,
+    DOTTED,
     MEMBER,
     MUTED,
-    OTHER,
     PAPER,
-    RULE,
     draw_classes,
     house_style,
     name_axes,
@@ -35,91 +31,61 @@ from leakbound.report.style import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from matplotlib.axes import Axes
 
     from leakbound._base.types import FloatArray, IntArray, Kind
-    from leakbound.report.contents import Drawable, Profile, Series
+    from leakbound.report.description import Drawing, Series
     from leakbound.report.parts import Curve, Histogram, Roc
 
-__all__ = [
-    "ALERT",
-    "INK",
-    "MEMBER",
-    "MUTED",
-    "OTHER",
-    "PAPER",
-    "PLOTS",
-    "RULE",
-    "house_style",
-    "plot_bound",
-    "plot_histogram",
-    "plot_precision_recall",
-    "plot_profile",
-    "plot_roc",
-]
+    Plot = Callable[[Drawing, Axes | None], Axes]
 
 _FEW = 60
 """Cuts up to which each is marked, so that a policy which tests few of them shows which."""
 _PATCH = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.8}
+_THIN: dict[str, Any] = {"linewidth": 0.9}
+_CHANCE: dict[str, Any] = {"color": MUTED, "linestyle": DOTTED, **_THIN}
 
 
-class Plot(Protocol):
-    """A function that draws one figure of a result."""
-
-    def __call__(self, result: Drawable, ax: Axes | None = None) -> Axes:
-        """Draw on `ax`, or on new axes, and return them."""
-
-
-def plot_bound(result: Drawable, ax: Axes | None = None) -> Axes:
+def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """Draw the bound that every cut would give, with the final bound and the ceiling."""
-    if result.profile is not None:
-        return plot_profile(result.profile, ax)
+    if drawing.profile is not None:
+        return _plot_profile(drawing, ax)
     with house_style():
         ax = new_axes(ax)
-        series = result.series
+        series = drawing.series
         for one in series:
-            tested = np.isfinite(one.ranking.curve.bound)
+            found, curve = one.ranking, one.ranking.curve
+            tested = np.isfinite(curve.bound)
             marker = "o" if np.count_nonzero(tested) <= _FEW else ""
-            ax.plot(
-                one.ranking.curve.guesses[tested],
-                one.ranking.curve.bound[tested],
-                color=one.colour,
-                marker=marker,
-                markersize=3,
-            )
-            ax.axhline(one.ranking.bound, color=one.colour, linewidth=0.9, linestyle=(0, (4, 2)))
-            if one.ranking.bound > 0:
-                ax.plot(
-                    one.ranking.guesses,
-                    one.ranking.bound,
-                    "o",
-                    color=one.colour,
-                    markersize=5,
-                    zorder=4,
-                )
+            cuts = (curve.guesses[tested], curve.bound[tested])
+            ax.plot(*cuts, color=one.colour, marker=marker, markersize=3)
+            ax.axhline(found.bound, color=one.colour, linestyle=DASHED, **_THIN)
+            if found.bound > 0:
+                chosen = (found.guesses, found.bound)
+                ax.plot(*chosen, "o", color=one.colour, markersize=5, zorder=4)
         ceiling = series[0].ranking.ceiling
-        ax.axhline(ceiling, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
+        ax.axhline(ceiling, **_CHANCE)
         most = [int(made) for one in series for made in one.ranking.curve.guesses[-1:]]
         _logarithmic_counts(ax, max(most, default=1))
-        _frame_levels(ax, ceiling, series, _relation(result.kind))
-        name_axes(
-            ax,
-            "Bound against guesses",
-            "guesses made",
-            "lower bound on " + ", ".join(one.symbol for one in reversed(series)),
-            result.kind,
-        )
+        _frame_levels(ax, ceiling, series, _relation(drawing.kind))
+        bounded = ", ".join(one.symbol for one in reversed(series))
+        what = f"lower bound on {bounded}"
+        name_axes(ax, "Bound against guesses", "guesses made", what, drawing.kind)
     return ax
 
 
-def plot_profile(result: Profile, ax: Axes | None = None) -> Axes:
+def _plot_profile(drawing: Drawing, ax: Axes | None) -> Axes:
     """Draw ε against δ of the curve that an audit of a family rejects, and of the ceiling."""
+    assert drawing.profile is not None
     with house_style():
         ax = new_axes(ax)
         delta = np.geomspace(1e-12, 1.0, 241)[:-1]
+        rejected, rejectable = drawing.profile.rejected, drawing.profile.rejectable
         for name, curve, colour, style in (
-            ("rejected", result.rejected, MEMBER, "-"),
-            ("a perfect attack", result.rejectable, MUTED, (0, (1, 2))),
+            ("rejected", rejected, MEMBER, "-"),
+            ("a perfect attack", rejectable, MUTED, DOTTED),
         ):
             if curve is not None:
                 epsilon = np.asarray(curve.epsilon(delta))
@@ -127,13 +93,13 @@ def plot_profile(result: Profile, ax: Axes | None = None) -> Axes:
                 ax.plot(delta[known], epsilon[known], color=colour, linestyle=style, label=name)
         ax.set_xscale("log")
         ax.set_ylim(bottom=0)
-        if result.rejectable is not None:
+        if rejectable is not None:
             ax.legend(loc="upper right")
-        name_axes(ax, "ε against δ", "δ", "lower bound on ε", result.kind)
+        name_axes(ax, "ε against δ", "δ", "lower bound on ε", drawing.kind)
     return ax
 
 
-def plot_precision_recall(result: Drawable, ax: Axes | None = None) -> Axes:
+def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """Draw precision against recall, with the precision that every recall needs for the same bound.
 
     The dashed line joins all pairs of recall and precision whose bound equals the final one. Where
@@ -141,19 +107,20 @@ def plot_precision_recall(result: Drawable, ax: Axes | None = None) -> Axes:
     """
     with house_style():
         ax = new_axes(ax)
-        series = result.series
-        ax.axhline(0.5, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
+        series, relation = drawing.series, _relation(drawing.kind)
+        ax.axhline(0.5, **_CHANCE)
         for one in series:
-            recall, precision = one.ranking.curve.recall, one.ranking.curve.precision
-            ax.plot(recall, precision, color=one.colour, label=one.name)
-            if result.profile is not None:
+            curve = one.ranking.curve
+            ax.plot(curve.recall, curve.precision, color=one.colour, label=one.name)
+            if drawing.profile is not None:
                 _mark_chosen(ax, one)
             elif one.ranking.bound > 0:
-                end = _draw_iso_bound(ax, one, _relation(result.kind))
+                end = _draw_iso_bound(ax, one, relation)
                 _mark_chosen(ax, one)
-                if len(series) == 1 and end is not None:
-                    _name_end(ax, end, f"ε {_relation(result.kind)} {one.bound}")
-        _name_chance(ax, series)
+                if len(series) == 1 and end is not None:  # above its right end nothing else can be
+                    side = "right" if end[0] > 0.5 else "left"
+                    _name(ax, f"ε {relation} {one.bound}", end, (0, 4), color=MEMBER, ha=side)
+        _name_chance(ax, [one.ranking.curve for one in series])
         low = min(
             float(one.ranking.curve.precision[one.ranking.curve.guesses >= 10].min(initial=0.5))
             for one in series
@@ -163,11 +130,12 @@ def plot_precision_recall(result: Drawable, ax: Axes | None = None) -> Axes:
         _scale_recall(ax, series)
         if len(series) > 1:
             ax.legend(loc="best")
-        name_axes(ax, "Precision and recall", "recall", "share of correct guesses", result.kind)
+        what = "share of correct guesses"
+        name_axes(ax, "Precision and recall", "recall", what, drawing.kind)
     return ax
 
 
-def plot_roc(result: Drawable, ax: Axes | None = None) -> Axes:
+def plot_roc(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """Draw the ROC curve on logarithmic axes, with the most that ε-DP allows at the bound.
 
     An ε-DP model allows at most TPR = min(e^ε FPR, 1 - e^-ε (1 - FPR)), and one that obeys the
@@ -176,7 +144,7 @@ def plot_roc(result: Drawable, ax: Axes | None = None) -> Axes:
     """
     with house_style():
         ax = new_axes(ax)
-        series = result.series
+        series = drawing.series
         floor = min(_smallest_step(one.ranking.roc) for one in series)
         grid = np.geomspace(floor, 1.0, 400)
         for one in series:
@@ -184,44 +152,35 @@ def plot_roc(result: Drawable, ax: Axes | None = None) -> Axes:
             false_positive, true_positive = (np.maximum([0.0, *rate], floor) for rate in rates)
             ax.plot(false_positive, true_positive, color=one.colour, label=one.name)
         for one in series:
-            if result.profile is not None:
-                rejected = result.profile.rejected
+            most = None
+            if drawing.profile is not None:
+                rejected = drawing.profile.rejected
                 most = None if rejected is None else 1 - rejected.f(grid)
-            else:
-                above = one.ranking.bound > 0
-                most = most_true_positives(grid, one.ranking.bound) if above else None
+            elif one.ranking.bound > 0:
+                most = most_true_positives(grid, one.ranking.bound)
             if most is not None:
-                ax.plot(
-                    grid,
-                    most,
-                    color=one.colour,
-                    linewidth=0.9,
-                    linestyle=(0, (4, 2)),
-                    label=f"most for {one.symbol} = {one.bound}",
-                )
-        ax.plot(grid, grid, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)), label="coin toss")
+                label = f"most for {one.symbol} = {one.bound}"
+                ax.plot(grid, most, color=one.colour, linestyle=DASHED, label=label, **_THIN)
+        ax.plot(grid, grid, label="coin toss", **_CHANCE)
         for axis in ("x", "y"):
             _logarithmic_rates(ax, axis, floor)
         ax.legend(loc="lower right")
-        name_axes(ax, "ROC, logarithmic", "false-positive rate", "true-positive rate", result.kind)
+        rates_of = ("false-positive rate", "true-positive rate")
+        name_axes(ax, "ROC, logarithmic", *rates_of, drawing.kind)
     return ax
 
 
-def plot_histogram(result: Drawable, ax: Axes | None = None) -> Axes:
+def plot_histogram(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """Draw the scores of members and of non-members."""
     with house_style():
         ax = new_axes(ax)
-        histogram = result.histogram
+        histogram = drawing.series[0].ranking.histogram
         first = _first_bins(histogram)
         edges = np.append(histogram.edges[first], histogram.edges[-1])
         counts = (histogram.members, histogram.non_members)
         draw_classes(ax, edges, *(np.add.reduceat(one, first) for one in counts))
-        name_axes(
-            ax,
-            "Scores",
-            "score (higher: more likely a member)",
-            f"{result.series[0].units} per bin",
-        )
+        per_bin = f"{drawing.series[0].units} per bin"
+        name_axes(ax, "Scores", "score (higher: more likely a member)", per_bin)
         ax.set_title("Scores", pad=20)
     return ax
 
@@ -238,20 +197,21 @@ def _relation(kind: Kind) -> str:
     return "≈" if kind == "exploratory_lower_bound" else "≥"
 
 
+def _name(
+    ax: Axes, text: str, place: tuple[float, float], offset: tuple[float, float], **look: Any
+) -> None:
+    """Write a name beside a line, on a patch that sets it off."""
+    style: dict[str, Any] = {"textcoords": "offset points", "bbox": _PATCH, "zorder": 5} | look
+    ax.annotate(text, place, xytext=offset, **style)
+
+
 def _mark_chosen(ax: Axes, series: Series) -> None:
     """Mark the chosen cut on its curve, with a rim that sets it off from the lines."""
     curve = series.ranking.curve
     chosen = np.flatnonzero(curve.guesses == series.ranking.guesses)
-    ax.plot(
-        curve.recall[chosen],
-        curve.precision[chosen],
-        "o",
-        color=series.colour,
-        markeredgecolor=PAPER,
-        markeredgewidth=1.3,
-        markersize=8.5,
-        zorder=6,
-    )
+    rim: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": 1.3, "markersize": 8.5}
+    at = (curve.recall[chosen], curve.precision[chosen])
+    ax.plot(*at, "o", color=series.colour, zorder=6, **rim)
 
 
 def _draw_iso_bound(ax: Axes, series: Series, relation: str) -> tuple[float, float] | None:
@@ -261,22 +221,16 @@ def _draw_iso_bound(ax: Axes, series: Series, relation: str) -> tuple[float, flo
     if not known.any():
         return None
     recall, level = series.ranking.curve.recall[known], level[known]
-    ax.plot(
-        recall,
-        level,
-        color=series.colour,
-        linewidth=0.9,
-        linestyle=(0, (4, 2)),
-        label=f"{series.symbol} {relation} {series.bound}",
-    )
+    label = f"{series.symbol} {relation} {series.bound}"
+    ax.plot(recall, level, color=series.colour, linestyle=DASHED, label=label, **_THIN)
     return float(recall[-1]), float(level[-1])
 
 
-def _frame_levels(ax: Axes, ceiling: float, series: tuple[Series, ...], relation: str) -> None:
+def _frame_levels(ax: Axes, ceiling: float, series: Sequence[Series], relation: str) -> None:
     """Choose the frame, and name the horizontal lines at the left, where curves are low."""
     name = f"ceiling {number(ceiling)}: a perfect attack"
     highest = max(one.ranking.bound for one in series)
-    if 0 < 4 * highest < ceiling:
+    if 0 < 4 * highest < ceiling:  # a ceiling far away is named at the top, and not drawn
         frame = 2.2 * highest
         levels = [(frame, f"↑ {name}", MUTED)]
     else:
@@ -290,21 +244,11 @@ def _frame_levels(ax: Axes, ceiling: float, series: tuple[Series, ...], relation
         elif len(series) == 1:
             text += f" from {one.ranking.correct:,} of {one.ranking.guesses:,} guesses"
         levels.append((one.ranking.bound, text, one.colour))
-    levels.sort(key=lambda level: -level[0])
     above = np.inf
-    for height, text, colour in levels:
+    for height, text, colour in sorted(levels, key=lambda level: -level[0]):
         crowded = above - height < 0.08 * frame
-        ax.annotate(
-            text,
-            (0.0, height),
-            xycoords=("axes fraction", "data"),
-            xytext=(3, -3 if crowded else 2),
-            textcoords="offset points",
-            color=colour,
-            va="top" if crowded else "bottom",
-            bbox=_PATCH,
-            zorder=5,
-        )
+        side = {"va": "top" if crowded else "bottom", "xycoords": ("axes fraction", "data")}
+        _name(ax, text, (0.0, height), (3, -3 if crowded else 2), color=colour, **side)
         above = height
 
 
@@ -316,16 +260,21 @@ def _logarithmic_counts(ax: Axes, largest: int) -> None:
 
 
 def _logarithmic_rates(ax: Axes, axis: Literal["x", "y"], floor: float) -> None:
-    powers = range(int(np.ceil(np.log10(floor) - 1e-9)), 1)
-    ticks, labels = [10.0**power for power in powers], [_power_of_ten(power) for power in powers]
-    if axis == "x":
-        ax.set_xscale("log")
-        ax.set_xlim(floor, 1.0)
-        ax.set_xticks(ticks, labels)
-    else:
-        ax.set_yscale("log")
-        ax.set_ylim(floor, 1.15)
-        ax.set_yticks(ticks, labels)
+    scale: dict[str, Any] = {f"{axis}scale": "log", f"{axis}lim": (floor, 1.0)}
+    if axis == "y":
+        scale["ylim"] = (floor, 1.15)
+    ax.set(**scale)
+    (ax.set_xticks if axis == "x" else ax.set_yticks)(*_powers_of_ten(floor))
+
+
+def _powers_of_ten(least: float) -> tuple[list[float], list[str]]:
+    """Return the powers of ten from `least` to 1, and how they are written."""
+    powers = range(int(np.ceil(np.log10(least) - 1e-9)), 1)
+    raised = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+    return [10.0**power for power in powers], [
+        f"{10.0**power:g}" if power >= -3 else "10⁻" + str(-power).translate(raised)
+        for power in powers
+    ]
 
 
 def _smallest_step(roc: Roc) -> float:
@@ -334,62 +283,32 @@ def _smallest_step(roc: Roc) -> float:
     return 0.5 * float(rates[rates > 0].min(initial=1.0))
 
 
-def _power_of_ten(power: int) -> str:
-    if power >= -3:
-        return f"{10.0**power:g}"
-    return "10⁻" + str(-power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-def _name_end(ax: Axes, end: tuple[float, float], text: str) -> None:
-    """Name a line above its right end, where nothing else can be."""
-    ax.annotate(
-        text,
-        end,
-        xytext=(0, 4),
-        textcoords="offset points",
-        ha="right" if end[0] > 0.5 else "left",
-        color=MEMBER,
-        bbox=_PATCH,
-        zorder=5,
-    )
-
-
-def _name_chance(ax: Axes, series: tuple[Series, ...]) -> None:
+def _name_chance(ax: Axes, curves: Sequence[Curve]) -> None:
     """Name the line at ½ at its right end, on the side that the curves leave free."""
-    curves = [one.ranking.curve for one in series if one.ranking.curve.guesses.size]
-    ends = [one.precision[one.recall >= 0.7 * one.recall[-1]] for one in curves]
+    ends = [one.precision[one.recall >= 0.7 * one.recall[-1]] for one in curves if one.guesses.size]
     above = bool(ends) and float(np.mean(np.concatenate(ends))) < 0.5
-    ax.annotate(
-        "coin toss",
-        (1.0, 0.5),
-        xycoords=("axes fraction", "data"),
-        xytext=(-2, 3 if above else -3),
-        textcoords="offset points",
-        ha="right",
-        va="bottom" if above else "top",
-        color=MUTED,
-    )
+    side = {"va": "bottom" if above else "top", "xycoords": ("axes fraction", "data")}
+    offset = (-2, 3 if above else -3)
+    _name(ax, "coin toss", (1.0, 0.5), offset, ha="right", color=MUTED, bbox=None, **side)
 
 
-def _scale_recall(ax: Axes, series: tuple[Series, ...]) -> None:
+def _scale_recall(ax: Axes, series: Sequence[Series]) -> None:
     """Recall is linear, unless a chosen cut would disappear at the left edge."""
+    rankings = [one.ranking for one in series]
     chosen = [
-        float(np.interp(one.ranking.guesses, one.ranking.curve.guesses, one.ranking.curve.recall))
-        for one in series
-        if one.ranking.curve.guesses.size
+        float(np.interp(one.guesses, one.curve.guesses, one.curve.recall))
+        for one in rankings
+        if one.curve.guesses.size
     ]
-    if min(chosen, default=1.0) >= 0.03 or max(one.ranking.bound for one in series) <= 0:
-        ax.set_xlim(-0.01, 1.01)
-        return
-    recalls = np.concatenate([one.ranking.curve.recall for one in series])
+    recalls = np.concatenate([one.curve.recall for one in rankings])
     smallest = float(recalls[recalls > 0].min(initial=1.0))
-    if smallest >= 1:
+    visible = min(chosen, default=1.0) >= 0.03 or max(one.bound for one in rankings) <= 0
+    if visible or smallest >= 1:
         ax.set_xlim(-0.01, 1.01)
         return
     ax.set_xscale("log")
     ax.set_xlim(smallest, 1.05)
-    powers = range(int(np.ceil(np.log10(smallest) - 1e-9)), 1)
-    ax.set_xticks([10.0**power for power in powers], [_power_of_ten(power) for power in powers])
+    ax.set_xticks(*_powers_of_ten(smallest))
 
 
 def _first_bins(histogram: Histogram) -> IntArray:

@@ -1,11 +1,17 @@
 """What results are made of; the public names are those of `leakbound.results`."""
 
+import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from leakbound._base.formatting import number
-from leakbound._base.lazy import IF_ANY
-from leakbound._base.types import FloatArray, IntArray, Relation, Status, Verdict
+import numpy as np
+
+from leakbound._base.formatting import down, number
+from leakbound._base.records import IF_ANY, Lazy, Record
+from leakbound._base.types import FloatArray, IntArray, PathName, Relation, Status, Verdict
+
+ROUNDING = 1e-9
+"""Share of the ceiling by which rounding may put a bound above it."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,13 @@ class Checked:
     compares: Relation | None = field(default=None, metadata=IF_ANY)
     proved: float | None = field(default=None, metadata=IF_ANY)
     source: str | None = field(default=None, metadata=IF_ANY)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the guarantee as the arguments of `check` and `with_check`."""
+        own = self.delta is None
+        claimed = {"parameter": self.value} if own else {"epsilon": self.value, "delta": self.delta}
+        more = {"c": self.c, "relation": self.compares}
+        return claimed | {name: value for name, value in more.items() if value is not None}
 
     @property
     def interval(self) -> str:
@@ -162,3 +175,104 @@ class Histogram:
     edges: FloatArray
     members: IntArray
     non_members: IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ScoreAudit(Record):
+    """What one ranking of the examples proves about the odds of its guesses.
+
+    Parameters
+    ----------
+    bound : float
+        Lower bound on the largest log-odds that a guess is correct, at least 0.
+    reason : str
+        Why the bound is 0; empty if it is not.
+    m, members : int
+        Examples tested and the members among them.
+    guesses, correct : int
+        Guesses made at the chosen cut and those that were correct.
+    path : {"member", "members", "non-members", "interleaved"}
+        Which guesses: "member" takes all examples from the highest score down as members,
+        "members" the upper half so, "non-members" the lower half upwards as non-members, and
+        "interleaved" both halves in turn.
+    auc : float
+        Probability that a member scores above a non-member, ties counting half.
+    options : dict
+        Every option in force, defaults filled in.
+    warnings : tuple of str
+        What a reader should know; none of it changes the bound.
+    """
+
+    bound: float
+    reason: str
+    m: int
+    members: int
+    guesses: int
+    correct: int
+    path: PathName
+    auc: float
+    options: dict[str, Any]
+    warnings: tuple[str, ...]
+    # computed from the audited arrays when first asked for
+    _ceiling: Lazy[float] = field(repr=False)
+    _curve: Lazy[Curve] = field(repr=False)
+    _roc: Lazy[Roc] = field(repr=False)
+    _histogram: Lazy[Histogram] = field(repr=False)
+
+    @property
+    def ceiling(self) -> float:
+        """The bound that a perfect attack would have reached with the same examples and cuts."""
+        return self._ceiling.value
+
+    @property
+    def curve(self) -> Curve:
+        """The winning path and its bound, cut by cut."""
+        return self._curve.value
+
+    @property
+    def roc(self) -> Roc:
+        """The ranking as a membership test."""
+        return self._roc.value
+
+    @property
+    def histogram(self) -> Histogram:
+        """The scores of members and of non-members."""
+        return self._histogram.value
+
+    def _flaw(self) -> str:
+        if not 0 <= self.correct <= self.guesses <= self.m or not 0 <= self.members <= self.m:
+            return (
+                f"correct ({self.correct}) <= guesses ({self.guesses}) <= m ({self.m}) and "
+                f"members ({self.members}) <= m do not hold"
+            )
+        if not 0 <= self.auc <= 1:
+            return f"auc is {self.auc:g}, outside [0, 1]"
+        if self.bound < 0 or not self._within_reach():
+            return f"bound is {self.bound:g}, outside [0, ceiling], and ceiling {self.ceiling:g}"
+        if self.reason and 0 < self.bound < math.inf:
+            return f"reason says why the bound is 0, and it is {self.bound:g}"
+        return _flaw_of_arrays(self)
+
+    def _within_reach(self) -> bool:
+        return self.bound <= self.ceiling + ROUNDING * abs(self.ceiling) < math.inf
+
+    def __repr__(self) -> str:
+        counts = f"m={self.m}, guesses={self.guesses}, correct={self.correct}"
+        return f"ScoreAudit(log-odds >= {down(self.bound)}, {counts})"
+
+
+def _flaw_of_arrays(audit: ScoreAudit) -> str:
+    """Return what arrays that were read cannot be; empty if all can."""
+    curve, roc, bins = audit.curve, audit.roc, audit.histogram
+    lengths = [[part.size for part in vars(figure).values()] for figure in (curve, roc)]
+    lengths.append([bins.edges.size - 1, bins.members.size, bins.non_members.size])
+    if any(len(set(sizes)) > 1 for sizes in lengths):
+        return "the arrays of curve, roc or histogram differ in length"
+    shares = (curve.precision, curve.recall, roc.false_positive_rate, roc.true_positive_rate)
+    if not all(((part >= 0) & (part <= 1)).all() for part in shares):
+        return "a share of curve or roc is outside [0, 1]"
+    counts = [bins.members, bins.non_members, curve.correct, roc.members]
+    counts += [curve.guesses - curve.correct, roc.guesses - roc.members]
+    if not all(((part >= 0) & (part <= audit.m)).all() for part in counts):
+        return "a count of curve, roc or histogram is outside what it is part of"
+    return "an edge of histogram is no number" if np.isnan(bins.edges).any() else ""

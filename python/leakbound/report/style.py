@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from leakbound.errors import MissingExtraError
-from leakbound.report.contents import KINDS
+from leakbound.report.description import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,8 @@ PAPER = "#ffffff"
 MEMBER = "#0a63a8"
 OTHER = "#b4500e"
 ALERT = "#b3261e"
+DASHED, DOTTED = (0, (4, 2)), (0, (1, 2))
+"""Lines: of bounds, and of what chance or a perfect attack gives."""
 
 _SIZE = (4.4, 3.1)
 
@@ -74,11 +76,6 @@ _STYLE: dict[Any, Any] = {
 @contextmanager
 def house_style() -> Iterator[None]:
     """Draw in the style of leakbound's figures; matplotlib's own settings return after the block.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
 
     Examples
     --------

@@ -1,18 +1,43 @@
-"""What results of all kinds check and say in the same way."""
+"""What results of all kinds check in the same way."""
 
+import math
 from collections.abc import Callable
-from typing import Any, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
-from leakbound._base.types import Design, Kind, Relation, Verdict
-from leakbound._base.validation import real, shown
-from leakbound.claims import Claim
+from leakbound._base.formatting import down, up
+from leakbound._base.types import Design, Kind, Relation, Unit, Verdict
+from leakbound._base.validation import choice, real, shown
+from leakbound.claims import Claim, replacing
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.report.contents import KINDS
+from leakbound.report.description import KINDS
+
+COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
+"""What a guarantee compares, as a verb."""
 
 
-def named(**given: str) -> dict[str, str]:
-    """Return what stands below the title of a page: words by their names, if there are any."""
-    return {name.capitalize(): text for name, text in given.items() if text}
+@dataclass(frozen=True)
+class Direction:
+    """On which side of a bound on a parameter the leakier values lie, and how that is written."""
+
+    leakier: int
+    claimed: Literal["<=", ">="]
+    sign: str
+    ascii: str
+    limit: str
+    refuted: str
+    smallest: str
+    nothing: float
+    rounded: Callable[[float], str]
+
+
+_UP = Direction(1, "<=", "≥", ">=", "at least", "<", "small", 0.0, down)
+_DOWN = Direction(-1, ">=", "≤", "<=", "at most", ">", "large", math.inf, up)
+
+
+def direction(claim: Claim) -> Direction:
+    """Return where the leakier values of the claim's parameter lie."""
+    return _UP if claim.order == "increasing" else _DOWN
 
 
 def judged(
@@ -39,6 +64,11 @@ def sign_of(kind: Kind) -> str:
     return ">=" if KINDS[kind].proves else "~"
 
 
+def flaw_of_confidence(confidence: float) -> str:
+    """Return why a confidence cannot be; empty if it can."""
+    return "" if 0 < confidence < 1 else f"confidence is {confidence:g}, outside (0, 1)"
+
+
 def flaw_of_options(options: dict[str, Any]) -> str:
     """Return which options of a result cannot be; empty if all can."""
     design = options.get("design", "coins")
@@ -47,3 +77,44 @@ def flaw_of_options(options: dict[str, Any]) -> str:
     if design not in get_args(Design):
         return f"options.design is {shown(design)}, which is no design"
     return ""
+
+
+def check_comparable(
+    audited: tuple[Relation, Unit], stated: tuple[Relation, Unit], *, epsilon: float, delta: float
+) -> None:
+    """Raise unless bound and accountant's guarantee are about the same change of the data.
+
+    The message says what follows from the guarantee, ε and δ.
+    """
+    relation, unit = stated
+    choice(relation, "relation", Relation)
+    choice(unit, "unit", Unit)
+    if stated == audited:
+        return
+    if unit != audited[1]:
+        advice = (
+            "for a user of at most k examples follows (kε, (e^(kε) - 1)/(e^ε - 1) δ), by group "
+            'privacy; pass that with unit="user"'
+            if unit == "example"
+            else "where each audited example is a user by itself it holds as it is; pass it with "
+            'unit="example"'
+        )
+    elif relation == "replace":
+        advice = (
+            "it says nothing about adding or removing; audit a random split "
+            '(design="random_split") for a bound on replacing one'
+        )
+    else:
+        twice, failure = replacing(epsilon, delta)
+        worth = f"(2ε, (1 + e^ε) δ) = ({twice:.6g}, {failure:.3g})"
+        own = "have the accountant state ε for replacing one"
+        advice = f"what follows for replacing is {worth}, " + (
+            f"which is no guarantee; {own}"
+            if failure >= 1
+            else f'by leakbound.claims.replacing; pass that with relation="replace", or {own}'
+        )
+    message = (
+        f"the bound is on {COMPARED[audited[0]]} one {audited[1]}, and the accountant's guarantee "
+        f"on {COMPARED[relation]} one {unit}: {advice}"
+    )
+    raise IncompatibleOptionsError(message)

@@ -13,6 +13,7 @@ from leakbound.audits.multiplicity import Attacks
 from leakbound.audits.one_run.audit import audit_coins
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.claims import FAMILIES
+from leakbound.results.one_run import as_epsilon
 from leakbound.results.zero_run import ZeroRunResult
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Candidates:
                 seed=self.request.seed,
             ),
         )
-        return uncorrected.epsilon_bound
+        return as_epsilon(uncorrected.claim, uncorrected.bound, uncorrected.rejected)
 
     def result(
         self,

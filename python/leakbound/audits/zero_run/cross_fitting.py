@@ -86,7 +86,7 @@ class FoldsAudit:
         level = complement(confidence) / len(self.audits)
         results = [audit(claim, 1 - level) for audit in self.audits]
         refuted = [number for number, result in enumerate(results) if result.withheld]
-        sign = -1 if results[0].bounds_above else 1
+        sign = 1 if claim.order == "increasing" else -1
         chosen = max(range(len(results)), key=lambda number: sign * results[number].bound)
         if refuted:
             chosen = refuted[0]
