@@ -7,8 +7,7 @@ import numpy as np
 
 from leakbound._base.formatting import number
 from leakbound._base.records import IF_ANY, unstored
-from leakbound._base.types import Kind, Verdict
-from leakbound.claims import Claim
+from leakbound._base.types import Verdict
 from leakbound.errors import OptionError
 from leakbound.panoramia.figures import audits_figure, loss_figure, saturation_figure, target_figure
 from leakbound.panoramia.losses import Losses
@@ -24,9 +23,9 @@ from leakbound.panoramia.table import (
     note_of,
 )
 from leakbound.report.description import Description, Meaning, Metric, Overview, Section, estimated
-from leakbound.report.parts import Assumption, Checked, Provenance
+from leakbound.report.parts import Checked
 from leakbound.results import PanoramiaResult
-from leakbound.results.base import Result
+from leakbound.results.base import Composed
 from leakbound.results.descriptions.panoramia import NOTHING, why_zero
 
 TRIFLE = 0.05
@@ -34,7 +33,7 @@ TRIFLE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PanoramiaReport(Result):
+class PanoramiaReport(Composed):
     """What `Panoramia.run` finds: its number is the largest estimate, a mean over seeds.
 
     Parameters
@@ -43,14 +42,10 @@ class PanoramiaReport(Result):
         Each target under each audit.
     saturation : Saturation
         c_lb against the baseline's training data.
-    seeds : tuple of int
-        Of splits, coins and training.
-    sizes : dict of str to int
-        Examples in each part.
-    options : dict
-        Every option in force.
-    warnings : tuple of str
-        What a reader should know; none of it changes a bound.
+    seeds, sizes : tuple of int and dict of str to int
+        Seeds of splits, coins and training; examples in each part.
+    options, warnings : dict and tuple of str
+        Every option in force; what a reader should know: none of it changes a bound.
     losses : tuple of Losses
         Histograms of losses under each target, and under the helper if there is one.
     scores : tuple of GameScores
@@ -123,8 +118,7 @@ class PanoramiaReport(Result):
         Returns
         -------
         PanoramiaRow
-            One result for each seed. Each holds at its own confidence, but not the best of several
-            audits.
+            One result for each seed, at its own confidence; the best of several audits is not.
         """
         given = {"confidence": self.confidence} | options
         return PanoramiaRow(
@@ -154,13 +148,8 @@ class PanoramiaReport(Result):
         ----------
         epsilon, delta, c : float
             As for `PanoramiaResult.check`.
-
-        Returns
-        -------
-        {"refuted", "not refuted", "inconclusive"}
-            The verdict.
         """
-        return self._first.check(epsilon=epsilon, delta=delta, c=c)
+        return self._lead.check(epsilon=epsilon, delta=delta, c=c)
 
     def _claimed(self, one: Checked) -> dict[str, Any]:
         return {"epsilon": one.value, "delta": one.delta or 0.0, "c": one.c}
@@ -169,14 +158,8 @@ class PanoramiaReport(Result):
         return self._flaw_of_check()
 
     @property
-    def kind(self) -> Kind:
-        """What the number is."""
-        return "estimate"
-
-    @property
-    def claim(self) -> Claim:
-        """The guarantees that are estimated."""
-        return self._first.claim
+    def _lead(self) -> PanoramiaResult:
+        return next(row.estimates[0] for row in self.rows if row.audit == "PANORAMIA")
 
     @property
     def bound(self) -> float:
@@ -191,21 +174,7 @@ class PanoramiaReport(Result):
     @property
     def confidence(self) -> float:
         """Of every result by itself."""
-        return self._first.confidence
-
-    @property
-    def assumptions(self) -> tuple[Assumption, ...]:
-        """What must be true for the bounds."""
-        return self._first.assumptions
-
-    @property
-    def provenance(self) -> Provenance:
-        """Versions, and the first seed; digests of inputs are with the results of each seed."""
-        return replace(self._first.provenance, seed=self.seeds[0], sha256={})
-
-    @property
-    def _first(self) -> PanoramiaResult:
-        return next(row.estimates[0] for row in self.rows if row.audit == "PANORAMIA")
+        return self._lead.confidence
 
     def __str__(self) -> str:
         """Return the table, and what its numbers mean."""

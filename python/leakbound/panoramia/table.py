@@ -43,15 +43,10 @@ GROWTH = 0.05
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean over seeds, and how far seeds scatter.
+    """The mean over seeds, and half of the 95 % t-interval around it; None with one seed.
 
-    Parameters
-    ----------
-    mean : float
-        Over seeds.
-    half_width : float or None
-        Half of the 95 % t-interval around it; None with one seed. It says how much splits, coins
-        and training matter: it is not the confidence of a bound, which every seed has by itself.
+    The interval says how much splits, coins and training matter: it is not the confidence of a
+    bound, which every seed has by itself.
     """
 
     mean: float
@@ -60,11 +55,6 @@ class Spread:
     @classmethod
     def of(cls, values: list[float]) -> "Spread":
         """Summarise finite values, one for each seed.
-
-        Parameters
-        ----------
-        values : list of float
-            At least one.
 
         Examples
         --------
@@ -87,19 +77,13 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PanoramiaRow(Record):
-    """One target under one audit, with every seed's result.
+    """One target under one audit, with every seed's result, each at its own confidence.
 
-    Parameters
-    ----------
-    target : str
-        Name of the target.
-    audit : {"PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"} or a correction of Zero-Run
-        Against generated non-members; the same scores with the paper's union bound over all cuts;
-        the same attack against real non-members; or guessing members and non-members by the loss,
-        less that at initialisation where it is known. "Zero-Run, match" and "Zero-Run,
-        Poisson-binomial" are conditional lower bounds from the scores of the first.
-    results : tuple of PanoramiaResult, ZeroRunResult or AuditResult
-        One for each seed, each at its own confidence.
+    Audits are against generated non-members ("PANORAMIA"); the same scores with the paper's union
+    bound over all cuts ("PANORAMIA, union"); the same attack against real non-members ("RM;RN"); or
+    guesses of members and non-members by the loss, less that at initialisation where it is known
+    ("O(1)"). "Zero-Run, match" and "Zero-Run, Poisson-binomial" are conditional lower bounds from
+    the scores of the first.
     """
 
     target: str
@@ -129,9 +113,8 @@ class PanoramiaRow(Record):
     @property
     def c_plus_epsilon_lb(self) -> Spread | None:
         """Lower bounds on c + ε; None where there is none, for O(1) and Zero-Run."""
-        if not (self._estimated or self.audit == "RM;RN"):
-            return None
-        return self._of(lambda result: result.c_plus_epsilon_lb)
+        known = self._estimated or self.audit == "RM;RN"
+        return self._of(lambda result: result.c_plus_epsilon_lb) if known else None
 
     @property
     def epsilon_tilde(self) -> Spread | None:

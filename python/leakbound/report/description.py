@@ -10,14 +10,12 @@ import html
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from leakbound._base.formatting import number
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
 
-    from leakbound._base.types import FloatArray, Kind
+    from leakbound._base.types import Kind
     from leakbound.report.parts import Assumption, Provenance, ScoreAudit
 
 
@@ -119,71 +117,51 @@ class Overview:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """All that is said of one result; its `str` is the paragraph that pages open with.
-
-    Parameters
-    ----------
-    kind, confidence, warnings
-        Those of the result.
-    title, claim, design, subject : str
-        Title of a page, what is claimed, how membership was assigned, and what is audited.
-    terms : Terms
-        What the bound refers to, in words that every sentence about it shares.
-    epsilon, ceiling : float
-        Bound and ceiling as an ε: of a family of trade-off functions, at δ = 1e-5.
-    formula, verdict, headline : str
-        The bound with its sign, the verdict in a few words, and in a sentence.
-    refutes, leaks : bool
-        Whether some guarantee is refuted, and whether by more than a trifle.
-    answer : str
-        What is said about the guarantee that was checked; empty if none was.
-    paragraphs : tuple of str
-        The evidence, or what is missing.
-    metrics, meaning, levels, figures, sections, overview
-        Key numbers, what the number says and does not, the bar from 0 to the ceiling, figures, why
-        the bound holds and on which assumptions, and a table of several audits if there are some.
-    numbers : dict of str to float
-        The result as finite numbers, for MLflow, Weights & Biases or a row of a table.
-    contradicted : tuple of Assumption
-        The assumptions that the data contradict, each once.
-    claimed : float or None
-        The ε of the guarantee that was checked, where the bar can show it.
-    interval : str
-        ε proved and accounted, where an accountant's stands beside it.
-    papers : tuple of str
-        Names of papers to cite, besides those that every report cites.
-    about : dict of str to str
-        What stands below the title of a page.
-    """
+    """All that is said of one result; its `str` is the paragraph that pages open with."""
 
     kind: Kind
     confidence: float
     warnings: tuple[str, ...]
     claim: str
     design: str
+    """How membership was assigned."""
     terms: Terms
     epsilon: float
+    """The bound as an ε: of a family of trade-off functions, at δ = 1e-5."""
     ceiling: float
+    """The ceiling, likewise."""
     formula: str
+    """The bound with its sign."""
     verdict: str
     headline: str
     refutes: bool
+    """Whether some guarantee is refuted."""
     leaks: bool
+    """Whether leakage worth the word is proved."""
     metrics: tuple[Metric, ...]
     meaning: Meaning
     levels: Levels
     figures: tuple[Figure, ...]
     sections: tuple[Section, ...]
     numbers: dict[str, float]
+    """Finite numbers, for MLflow, Weights & Biases or a row of a table."""
     title: str = "Privacy audit"
     subject: str = "model"
+    """What is audited."""
     answer: str = ""
+    """What is said about the guarantee that was checked; empty if none was."""
     paragraphs: tuple[str, ...] = ()
+    """The evidence, or what is missing."""
     contradicted: tuple[Assumption, ...] = ()
+    """The assumptions that the data contradict, each once."""
     claimed: float | None = None
+    """The ε of the guarantee that was checked, where the bar can show it."""
     interval: str = ""
+    """ε proved and accounted, where an accountant's stands beside it."""
     papers: tuple[str, ...] = ()
+    """Names of papers to cite, besides those that every report cites."""
     about: dict[str, str] = field(default_factory=dict)
+    """What stands below the title of a page."""
     overview: Overview | None = None
 
     def __str__(self) -> str:
@@ -214,20 +192,12 @@ class Series:
     units: str = "examples"
 
 
-class PrivacyCurve(Protocol):
-    """A trade-off function: its smallest error of the second kind, and the ε that it has at δ."""
-
-    def f(self, alpha: FloatArray, /) -> Any: ...  # noqa: D102
-
-    def epsilon(self, delta: FloatArray, /) -> Any: ...  # noqa: D102
-
-
 @dataclass(frozen=True)
 class Profile:
-    """Of a family, the least private curve that is rejected, and that of a perfect attack."""
+    """Of a family, the least private trade-off function that is rejected, and the ceiling's."""
 
-    rejected: PrivacyCurve | None
-    rejectable: PrivacyCurve | None
+    rejected: Any
+    rejectable: Any
 
 
 @dataclass(frozen=True)
@@ -240,7 +210,7 @@ class Drawing:
 
 
 class Reportable(Protocol):
-    """What a page is made of: the result says it, the page lays it out."""
+    """What a page is made of."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -288,12 +258,3 @@ def estimated(c: str, c_lb: float, both: str, both_lb: float, epsilon: str) -> L
         "not shown by this audit",
     )
     return Levels(c_lb, max(c_lb, both_lb), names)
-
-
-def amount(said: Description) -> str:
-    """Return the bound as an ε with its δ, as tables have it, and as its family's parameter."""
-    at, formula = said.terms.at, said.formula
-    if not formula.startswith("ε"):
-        return f"ε ≥ {number(said.epsilon)}{at} ({formula})"
-    epsilon, comma, nature = formula.partition(",")
-    return f"{epsilon}{at}{comma}{nature}"

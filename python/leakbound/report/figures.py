@@ -12,15 +12,13 @@ Precision against recall with the precision that each recall needs for the same 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leakbound._base.formatting import number
 from leakbound._base.odds import expit
 from leakbound.report.style import (
-    DASHED,
-    DOTTED,
     MEMBER,
     MUTED,
     PAPER,
@@ -35,17 +33,18 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from leakbound._base.types import FloatArray, IntArray, Kind
+    from leakbound._base.types import FloatArray, Kind
     from leakbound.report.description import Drawing, Series
-    from leakbound.report.parts import Curve, Histogram, Roc
+    from leakbound.report.parts import Curve, Roc
 
     Plot = Callable[[Drawing, Axes | None], Axes]
 
 _FEW = 60
 """Cuts up to which each is marked, so that a policy which tests few of them shows which."""
-_PATCH = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.8}
-_THIN: dict[str, Any] = {"linewidth": 0.9}
-_CHANCE: dict[str, Any] = {"color": MUTED, "linestyle": DOTTED, **_THIN}
+_DASHED: dict[str, Any] = {"linewidth": 0.9, "linestyle": (0, (4, 2))}
+"""Lines of bounds."""
+_CHANCE: dict[str, Any] = {"color": MUTED, "linewidth": 0.9, "linestyle": (0, (1, 2))}
+"""Lines of what chance gives, or a perfect attack."""
 
 
 def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
@@ -54,24 +53,33 @@ def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
         return _plot_profile(drawing, ax)
     with house_style():
         ax = new_axes(ax)
-        series = drawing.series
+        series, relation = drawing.series, _relation(drawing.kind)
         for one in series:
             found, curve = one.ranking, one.ranking.curve
             tested = np.isfinite(curve.bound)
             marker = "o" if np.count_nonzero(tested) <= _FEW else ""
             cuts = (curve.guesses[tested], curve.bound[tested])
             ax.plot(*cuts, color=one.colour, marker=marker, markersize=3)
-            ax.axhline(found.bound, color=one.colour, linestyle=DASHED, **_THIN)
+            text = f"{one.prefix}{one.symbol} {relation} {one.bound}"
+            if found.bound <= 0:
+                text += ": nothing refuted"
+            elif len(series) == 1:
+                text += f" from {found.correct:,} of {found.guesses:,} guesses"
+            ax.axhline(found.bound, color=one.colour, label=text, **_DASHED)
             if found.bound > 0:
-                chosen = (found.guesses, found.bound)
-                ax.plot(*chosen, "o", color=one.colour, markersize=5, zorder=4)
+                ax.plot(found.guesses, found.bound, "o", color=one.colour, markersize=5, zorder=4)
         ceiling = series[0].ranking.ceiling
-        ax.axhline(ceiling, **_CHANCE)
-        most = [int(made) for one in series for made in one.ranking.curve.guesses[-1:]]
-        _logarithmic_counts(ax, max(most, default=1))
-        _frame_levels(ax, ceiling, series, _relation(drawing.kind))
-        bounded = ", ".join(one.symbol for one in reversed(series))
-        what = f"lower bound on {bounded}"
+        ax.axhline(ceiling, label=f"ceiling {number(ceiling)}: a perfect attack", **_CHANCE)
+        highest = max(one.ranking.bound for one in series)
+        # a ceiling far above is named, and not shown
+        top = 1.6 * highest if 0 < 4 * highest < ceiling else max(ceiling, highest, 0.1)
+        ax.set_ylim(-0.03 * top, (1.15 + 0.12 * (len(series) + 1)) * top)  # room for the legend
+        largest = max((int(x) for one in series for x in one.ranking.curve.guesses[-1:]), default=1)
+        ax.set(xscale="log", xlim=(1, largest * 1.05))
+        decades = [10**power for power in range(len(str(largest)))]
+        ax.set_xticks(decades, [f"{tick:,}" for tick in decades])
+        ax.legend(loc="upper left")
+        what = f"lower bound on {', '.join(one.symbol for one in reversed(series))}"
         name_axes(ax, "Bound against guesses", "guesses made", what, drawing.kind)
     return ax
 
@@ -85,7 +93,7 @@ def _plot_profile(drawing: Drawing, ax: Axes | None) -> Axes:
         rejected, rejectable = drawing.profile.rejected, drawing.profile.rejectable
         for name, curve, colour, style in (
             ("rejected", rejected, MEMBER, "-"),
-            ("a perfect attack", rejectable, MUTED, DOTTED),
+            ("a perfect attack", rejectable, MUTED, ":"),
         ):
             if curve is not None:
                 epsilon = np.asarray(curve.epsilon(delta))
@@ -107,29 +115,24 @@ def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """
     with house_style():
         ax = new_axes(ax)
-        series, relation = drawing.series, _relation(drawing.kind)
-        ax.axhline(0.5, **_CHANCE)
+        series, low = drawing.series, 0.5
+        ax.axhline(0.5, label="coin toss", **_CHANCE)
         for one in series:
             curve = one.ranking.curve
             ax.plot(curve.recall, curve.precision, color=one.colour, label=one.name)
-            if drawing.profile is not None:
+            low = min(low, float(curve.precision[curve.guesses >= 10].min(initial=0.5)))
+            if drawing.profile is None and one.ranking.bound > 0:
+                level = iso_bound_precision(curve, one.ranking.bound)
+                known = np.isfinite(level)
+                label = f"{one.symbol} {_relation(drawing.kind)} {one.bound}"
+                line = (curve.recall[known], level[known])
+                ax.plot(*line, color=one.colour, label=label, **_DASHED)
+            if drawing.profile is not None or one.ranking.bound > 0:
                 _mark_chosen(ax, one)
-            elif one.ranking.bound > 0:
-                end = _draw_iso_bound(ax, one, relation)
-                _mark_chosen(ax, one)
-                if len(series) == 1 and end is not None:  # above its right end nothing else can be
-                    side = "right" if end[0] > 0.5 else "left"
-                    _name(ax, f"ε {relation} {one.bound}", end, (0, 4), color=MEMBER, ha=side)
-        _name_chance(ax, [one.ranking.curve for one in series])
-        low = min(
-            float(one.ranking.curve.precision[one.ranking.curve.guesses >= 10].min(initial=0.5))
-            for one in series
-        )
         ax.set_ylim(low - 0.06, 1.06)
         ax.set_yticks([tick for tick in np.arange(0.0, 1.01, 0.1) if tick >= low - 0.06])
         _scale_recall(ax, series)
-        if len(series) > 1:
-            ax.legend(loc="best")
+        ax.legend(loc="best")
         what = "share of correct guesses"
         name_axes(ax, "Precision and recall", "recall", what, drawing.kind)
     return ax
@@ -160,10 +163,11 @@ def plot_roc(drawing: Drawing, ax: Axes | None = None) -> Axes:
                 most = most_true_positives(grid, one.ranking.bound)
             if most is not None:
                 label = f"most for {one.symbol} = {one.bound}"
-                ax.plot(grid, most, color=one.colour, linestyle=DASHED, label=label, **_THIN)
+                ax.plot(grid, most, color=one.colour, label=label, **_DASHED)
         ax.plot(grid, grid, label="coin toss", **_CHANCE)
-        for axis in ("x", "y"):
-            _logarithmic_rates(ax, axis, floor)
+        ax.set(xscale="log", yscale="log", xlim=(floor, 1.0), ylim=(floor, 1.15))
+        ax.set_xticks(*_powers_of_ten(floor))
+        ax.set_yticks(*_powers_of_ten(floor))
         ax.legend(loc="lower right")
         rates_of = ("false-positive rate", "true-positive rate")
         name_axes(ax, "ROC, logarithmic", *rates_of, drawing.kind)
@@ -175,10 +179,7 @@ def plot_histogram(drawing: Drawing, ax: Axes | None = None) -> Axes:
     with house_style():
         ax = new_axes(ax)
         histogram = drawing.series[0].ranking.histogram
-        first = _first_bins(histogram)
-        edges = np.append(histogram.edges[first], histogram.edges[-1])
-        counts = (histogram.members, histogram.non_members)
-        draw_classes(ax, edges, *(np.add.reduceat(one, first) for one in counts))
+        draw_classes(ax, histogram.edges, histogram.members, histogram.non_members)
         per_bin = f"{drawing.series[0].units} per bin"
         name_axes(ax, "Scores", "score (higher: more likely a member)", per_bin)
         ax.set_title("Scores", pad=20)
@@ -197,14 +198,6 @@ def _relation(kind: Kind) -> str:
     return "≈" if kind == "exploratory_lower_bound" else "≥"
 
 
-def _name(
-    ax: Axes, text: str, place: tuple[float, float], offset: tuple[float, float], **look: Any
-) -> None:
-    """Write a name beside a line, on a patch that sets it off."""
-    style: dict[str, Any] = {"textcoords": "offset points", "bbox": _PATCH, "zorder": 5} | look
-    ax.annotate(text, place, xytext=offset, **style)
-
-
 def _mark_chosen(ax: Axes, series: Series) -> None:
     """Mark the chosen cut on its curve, with a rim that sets it off from the lines."""
     curve = series.ranking.curve
@@ -212,59 +205,6 @@ def _mark_chosen(ax: Axes, series: Series) -> None:
     rim: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": 1.3, "markersize": 8.5}
     at = (curve.recall[chosen], curve.precision[chosen])
     ax.plot(*at, "o", color=series.colour, zorder=6, **rim)
-
-
-def _draw_iso_bound(ax: Axes, series: Series, relation: str) -> tuple[float, float] | None:
-    """Draw the precision needed for the final bound; return where it ends, if it is anywhere."""
-    level = iso_bound_precision(series.ranking.curve, series.ranking.bound)
-    known = np.isfinite(level)
-    if not known.any():
-        return None
-    recall, level = series.ranking.curve.recall[known], level[known]
-    label = f"{series.symbol} {relation} {series.bound}"
-    ax.plot(recall, level, color=series.colour, linestyle=DASHED, label=label, **_THIN)
-    return float(recall[-1]), float(level[-1])
-
-
-def _frame_levels(ax: Axes, ceiling: float, series: Sequence[Series], relation: str) -> None:
-    """Choose the frame, and name the horizontal lines at the left, where curves are low."""
-    name = f"ceiling {number(ceiling)}: a perfect attack"
-    highest = max(one.ranking.bound for one in series)
-    if 0 < 4 * highest < ceiling:  # a ceiling far away is named at the top, and not drawn
-        frame = 2.2 * highest
-        levels = [(frame, f"↑ {name}", MUTED)]
-    else:
-        frame = max(ceiling, highest, 0.1)
-        levels = [(ceiling, name, MUTED)]
-    ax.set_ylim(-0.03 * frame, 1.15 * frame)
-    for one in series:
-        text = f"{one.prefix}{one.symbol} {relation} {one.bound}"
-        if one.ranking.bound <= 0:
-            text += ": nothing refuted"
-        elif len(series) == 1:
-            text += f" from {one.ranking.correct:,} of {one.ranking.guesses:,} guesses"
-        levels.append((one.ranking.bound, text, one.colour))
-    above = np.inf
-    for height, text, colour in sorted(levels, key=lambda level: -level[0]):
-        crowded = above - height < 0.08 * frame
-        side = {"va": "top" if crowded else "bottom", "xycoords": ("axes fraction", "data")}
-        _name(ax, text, (0.0, height), (3, -3 if crowded else 2), color=colour, **side)
-        above = height
-
-
-def _logarithmic_counts(ax: Axes, largest: int) -> None:
-    ax.set_xscale("log")
-    ax.set_xlim(1, largest * 1.05)
-    decades = [10**power for power in range(len(str(largest)))]
-    ax.set_xticks(decades, [f"{tick:,}" for tick in decades])
-
-
-def _logarithmic_rates(ax: Axes, axis: Literal["x", "y"], floor: float) -> None:
-    scale: dict[str, Any] = {f"{axis}scale": "log", f"{axis}lim": (floor, 1.0)}
-    if axis == "y":
-        scale["ylim"] = (floor, 1.15)
-    ax.set(**scale)
-    (ax.set_xticks if axis == "x" else ax.set_yticks)(*_powers_of_ten(floor))
 
 
 def _powers_of_ten(least: float) -> tuple[list[float], list[str]]:
@@ -281,15 +221,6 @@ def _smallest_step(roc: Roc) -> float:
     """Half of the smallest positive rate, where a rate of zero is drawn."""
     rates = np.concatenate([roc.false_positive_rate, roc.true_positive_rate])
     return 0.5 * float(rates[rates > 0].min(initial=1.0))
-
-
-def _name_chance(ax: Axes, curves: Sequence[Curve]) -> None:
-    """Name the line at ½ at its right end, on the side that the curves leave free."""
-    ends = [one.precision[one.recall >= 0.7 * one.recall[-1]] for one in curves if one.guesses.size]
-    above = bool(ends) and float(np.mean(np.concatenate(ends))) < 0.5
-    side = {"va": "bottom" if above else "top", "xycoords": ("axes fraction", "data")}
-    offset = (-2, 3 if above else -3)
-    _name(ax, "coin toss", (1.0, 0.5), offset, ha="right", color=MUTED, bbox=None, **side)
 
 
 def _scale_recall(ax: Axes, series: Sequence[Series]) -> None:
@@ -309,13 +240,6 @@ def _scale_recall(ax: Axes, series: Sequence[Series]) -> None:
     ax.set_xscale("log")
     ax.set_xlim(smallest, 1.05)
     ax.set_xticks(*_powers_of_ten(smallest))
-
-
-def _first_bins(histogram: Histogram) -> IntArray:
-    """Index the first of every group of bins; few examples need wider bins to show a shape."""
-    examples = int(histogram.members.sum() + histogram.non_members.sum())
-    group = 1 if examples >= 2000 else 2 if examples >= 600 else 3
-    return np.arange(0, len(histogram.members), group)
 
 
 def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leakbound._base.files import write_text
 from leakbound._base.formatting import number, percent
 from leakbound.errors import OptionError
 from leakbound.report import svg
-from leakbound.report.description import KINDS, SMALL, amount
+from leakbound.report.description import KINDS, SMALL
 from leakbound.report.several import headline_of_many, joint_confidence, subject_of
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from leakbound.report.description import Description, Overview, Reportable, Section
-    from leakbound.report.parts import Assumption, Provenance
+    from leakbound.report.description import Description, Overview, Reportable
+    from leakbound.report.parts import Assumption
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -71,37 +70,38 @@ def render(
     top = 1.12 * max(0.1, *map(max, marks))
     assumed: dict[tuple[Assumption, ...], str] = {}
     models = [
-        _Model.of(name, named[name], one, ident=f"m{i}", top=top, assumed=assumed)
+        _model(name, named[name], one, ident=f"m{i}", top=top, assumed=assumed)
         for i, (name, one) in enumerate(said.items())
     ]
     # the worst of several opens: leakage that is proved, then the number
-    lead = max(models, key=lambda one: (spoken[one.name].leaks, spoken[one.name].epsilon))
-    overview = lead.said.overview
+    worst = max(spoken, key=lambda name: (spoken[name].leaks, spoken[name].epsilon))
+    lead = next(model for model in models if model["name"] == worst)
+    own = {} if several else lead["said"].about
+    overview = said[worst].overview
     template = environment().get_template("report.html.j2")
     return template.render(
-        title=title or lead.said.title,
+        title=title or said[worst].title,
         summary=summary,
-        about=(dict(about or {}) if several else {**(about or {}), **lead.said.about})
+        about={**(about or {}), **own}
         | {"Design": "; ".join(dict.fromkeys(one.design for one in said.values()))},
         notes=notes,
         threshold=number(SMALL) if any(KINDS[one.kind].proves for one in said.values()) else "",
-        verdict=_Verdict.of(spoken, lead),
+        verdict=_verdict(spoken, worst, lead),
         models=models,
         unit=_unit(said.values()),
         together={name: number(one.epsilon) for name, one in spoken.items()}
         if spoken is not said and several
         else {},
         lead=lead,
-        meaning=spoken[lead.name].meaning,
-        of=lead.name if spoken[lead.name].refutes else "",
+        meaning=spoken[worst].meaning,
+        of=worst if spoken[worst].refutes else "",
         several=several,
         subject=subject_of(said.values()),
         accounted=any(one.interval for one in said.values()),
         columns=columns or {},
         overview=overview,
         opening=_opening(overview),
-        papers={paper for one in said.values() for paper in one.papers}
-        | cited(section for one in said.values() for section in one.sections),
+        papers={paper for one in said.values() for paper in one.papers} | _cited(said.values()),
     )
 
 
@@ -112,61 +112,42 @@ def _opening(overview: Overview | None) -> svg.Drawn | None:
     return svg.draw([overview.figure], "open", size=(8.6, 1.1 + 0.17 * len(overview.table)))[0]
 
 
-@dataclass(frozen=True)
-class _Range:
-    """Where the bound, the ceiling and a claim lie on the axis of ε, in percent of its length."""
+def _range(said: Description, top: float) -> dict[str, Any]:
+    """Place bound, ceiling and claim on an axis of ε that ends at `top`, in percent of its length.
 
-    first: float
-    second: float
-    low: str
-    high: str
-    names: dict[str, str]
-    claimed: float | None
-    claim: str
-
-    @classmethod
-    def of(cls, said: Description, top: float) -> _Range:
-        """Place the levels of a result on an axis that ends at `top`."""
-        first, second, claimed = said.levels.first, said.levels.second, said.claimed
-        there = {"first": first > 0, "second": second > first, "rest": True}
-        parts = zip(there, said.levels.names, strict=True)
-        return cls(
-            first=100 * first / top,
-            second=100 * second / top,
-            low=number(first) if there["first"] else "",
-            high=number(second) if there["second"] else "",
-            names={part: text for part, text in parts if there[part]},
-            claimed=None if claimed is None else 100 * claimed / top,
-            claim="" if claimed is None else f"claimed {claimed:g}",
-        )
+    Parts of no length have no name.
+    """
+    first, second, claimed = said.levels.first, said.levels.second, said.claimed
+    there = {"first": first > 0, "second": second > first, "rest": True}
+    parts = zip(there, said.levels.names, strict=True)
+    return {
+        "first": 100 * first / top,
+        "second": 100 * second / top,
+        "low": number(first) if there["first"] else "",
+        "high": number(second) if there["second"] else "",
+        "names": {part: text for part, text in parts if there[part]},
+        "claimed": None if claimed is None else 100 * claimed / top,
+        "claim": "" if claimed is None else f"claimed {claimed:g}",
+    }
 
 
-@dataclass(frozen=True)
-class _Verdict:
-    """What stands on top: of the one model, or of all of them together."""
-
-    tone: str
-    tag: str
-    terms: str
-    confidence: str
-    headline: str
-
-    @classmethod
-    def of(cls, spoken: Mapping[str, Description], lead: _Model) -> _Verdict:
-        """Put the verdict in words."""
-        said, over = spoken[lead.name], ""
-        confidence, headline = said.confidence, lead.said.headline
-        if len(spoken) > 1:
-            confidence = joint_confidence(spoken.values())
-            over = f" over the {len(spoken)} {subject_of(spoken.values())}s"
-            headline = headline_of_many(spoken)
-        return cls(
-            tone=_tone(said) if confidence > 0 else _look(said),
-            tag=lead.tag,
-            terms=f"{said.claim}, {percent(confidence)} confidence{over}",
-            confidence=f"at {percent(confidence)} confidence" if confidence > 0 else "",
-            headline=headline,
-        )
+def _verdict(
+    spoken: Mapping[str, Description], worst: str, lead: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return what stands on top: of the one model, or of all of them together."""
+    said, over, headline = spoken[worst], "", lead["said"].headline
+    confidence = said.confidence
+    if len(spoken) > 1:
+        confidence = joint_confidence(spoken.values())
+        over = f" over the {len(spoken)} {subject_of(spoken.values())}s"
+        headline = headline_of_many(spoken)
+    return {
+        "tone": _tone(said) if confidence > 0 else _look(said),
+        "tag": lead["tag"],
+        "terms": f"{said.claim}, {percent(confidence)} confidence{over}",
+        "confidence": f"at {percent(confidence)} confidence" if confidence > 0 else "",
+        "headline": headline,
+    }
 
 
 def _unit(said: Iterable[Description]) -> str:
@@ -186,65 +167,49 @@ def _look(said: Description) -> str:
     return look.replace("_", "-")
 
 
-@dataclass(frozen=True)
-class _Grounds:
-    """A section of grounds, its figures drawn."""
+def _model(
+    name: str,
+    result: Reportable,
+    said: Description,
+    *,
+    ident: str,
+    top: float,
+    assumed: dict[tuple[Assumption, ...], str],
+) -> dict[str, Any]:
+    """Return what the page shows of one result; `assumed` says where assumptions first stood."""
+    grounds = []
+    for i, section in enumerate(said.sections):
+        figures = svg.draw(section.figures, f"{ident}-{i}")
+        before = assumed.get(section.assumptions, "")
+        grounds.append({"section": section, "figures": figures, "before": before})
+        assumed.setdefault(section.assumptions, name or section.title)
+    source = result.provenance
+    versions = {"leakbound": source.leakbound, "Python": source.python, "NumPy": source.numpy}
+    digests = {f"SHA-256 of {name}": digest for name, digest in source.sha256.items()}
+    return {
+        "ident": ident,
+        "name": name,
+        "said": said,
+        "tag": KINDS[said.kind].tag,
+        "tone": _tone(said),
+        "amount": _amount(said),
+        # four tiles in a row, or three, whichever leaves fewer places of the last row empty
+        "tiles": min((4, 3), key=lambda row: -len(said.metrics) % row),
+        "range": _range(said, top),
+        "figures": svg.draw(said.figures, ident),
+        "grounds": grounds,
+        "options": dict(_flat(result.options)),
+        "provenance": {**versions, "seed": str(source.seed), **digests},
+    }
 
-    section: Section
-    figures: tuple[svg.Drawn, ...]
-    before: str
-    """Where the page has the same assumptions before; empty if nowhere."""
 
-
-@dataclass(frozen=True)
-class _Model:
-    """What the page shows of one result."""
-
-    ident: str
-    name: str
-    said: Description
-    tag: str
-    tone: str
-    amount: str
-    tiles: int
-    """Key numbers in a row: four or three, whichever leaves fewer places of the last row empty."""
-    range: _Range
-    figures: tuple[svg.Drawn, ...]
-    grounds: tuple[_Grounds, ...]
-    options: dict[str, str]
-    provenance: dict[str, str]
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        result: Reportable,
-        said: Description,
-        *,
-        ident: str,
-        top: float,
-        assumed: dict[tuple[Assumption, ...], str],
-    ) -> _Model:
-        """Draw the figures of one result; `assumed` says where assumptions first stood."""
-        grounds = []
-        for i, section in enumerate(said.sections):
-            before = assumed.get(section.assumptions, "")
-            assumed.setdefault(section.assumptions, name or section.title)
-            grounds.append(_Grounds(section, svg.draw(section.figures, f"{ident}-{i}"), before))
-        return cls(
-            ident=ident,
-            name=name,
-            said=said,
-            tag=KINDS[said.kind].tag,
-            tone=_tone(said),
-            amount=amount(said),
-            tiles=min((4, 3), key=lambda row: -len(said.metrics) % row),
-            range=_Range.of(said, top),
-            figures=svg.draw(said.figures, ident),
-            grounds=tuple(grounds),
-            options=dict(_flat(result.options)),
-            provenance=_provenance(result.provenance),
-        )
+def _amount(said: Description) -> str:
+    """Return the bound as an ε with its δ, as tables have it, and as its family's parameter."""
+    at, formula = said.terms.at, said.formula
+    if not formula.startswith("ε"):
+        return f"ε ≥ {number(said.epsilon)}{at} ({formula})"
+    epsilon, comma, nature = formula.partition(",")
+    return f"{epsilon}{at}{comma}{nature}"
 
 
 def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -257,20 +222,10 @@ def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
             yield f"{prefix}{name}", "none" if value is None else str(value)
 
 
-def _provenance(source: Provenance) -> dict[str, str]:
-    return {
-        "leakbound": source.leakbound,
-        "Python": source.python,
-        "NumPy": source.numpy,
-        "seed": str(source.seed),
-        **{f"SHA-256 of {name}": digest for name, digest in source.sha256.items()},
-    }
-
-
-def cited(sections: Iterable[Section]) -> set[str]:
+def _cited(said: Iterable[Description]) -> set[str]:
     """Return those of the papers that not every page refers to which grounds name."""
-    said = " ".join(text for section in sections for text in section.paragraphs)
-    return {author for author in ("Mahloujifar", "Ville", "Wasserman") if author in said}
+    texts = [text for one in said for section in one.sections for text in section.paragraphs]
+    return {one for one in ("Mahloujifar", "Ville", "Wasserman") if any(one in x for x in texts)}
 
 
 def environment() -> Environment:

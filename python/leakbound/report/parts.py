@@ -20,10 +20,8 @@ class Assumption:
 
     Parameters
     ----------
-    name : str
-        A few words.
-    statement : str
-        What exactly is assumed.
+    name, statement : str
+        A few words, and what exactly is assumed.
     status : {"checked", "declared", "approximate", "unverifiable", "contradicted"}
         Whether the audit made sure of it, was told so, knows that it holds only roughly, cannot
         know, or saw data that speak against it.
@@ -40,12 +38,8 @@ class Checked:
 
     Parameters
     ----------
-    parameter : str
-        "epsilon", or what the result's claim calls its own parameter, such as "mu".
-    relation : {"<=", ">="}
-        What the guarantee says of its parameter: at most, or at least, the value.
-    value : float
-        The claimed value.
+    parameter, relation, value : str, {"<=", ">="} and float
+        "epsilon", or the claim's own parameter, such as "mu"; at most, or at least; the value.
     delta : float or None
         For ε of (ε, δ)-differential privacy, the δ; None for a claim's own parameter.
     verdict : {"refuted", "not refuted", "inconclusive"}
@@ -54,11 +48,9 @@ class Checked:
         For PANORAMIA, the closeness of the generator that is claimed together with ε.
     compares : {"add_remove", "replace"} or None
         What the claimed guarantee compares, where that was said.
-    proved : float or None
-        Beside an accountant's ε (`AuditResult.against`), the ε that is proved at the same δ, of the
-        same relation and unit.
-    source : str or None
-        The accountant, where it was named.
+    proved, source : float and str, or None
+        Beside an accountant's ε, the ε that is proved at the same δ, of the same relation and unit,
+        and the accountant's name.
     """
 
     parameter: str
@@ -102,10 +94,8 @@ class Provenance:
 
     Parameters
     ----------
-    leakbound, python, numpy : str
-        Versions.
-    seed : int
-        Seed of every random choice of the audit.
+    leakbound, python, numpy, seed : str, str, str and int
+        Versions, and the seed of every random choice of the audit.
     sha256 : dict of str to str
         Hexadecimal digest of each input: scores as little-endian float64, membership as one byte
         per example.
@@ -126,13 +116,10 @@ class Curve:
     ----------
     guesses, correct : ndarray of int64, shape (k,)
         Guesses made and correct guesses at each cut, increasing.
-    precision : ndarray of float64, shape (k,)
-        Share of the guesses made that are correct, in [0, 1].
-    recall : ndarray of float64, shape (k,)
-        Correct guesses as a share of all that the path could make, in [0, 1].
+    precision, recall : ndarray of float64, shape (k,)
+        Correct guesses as a share of those made, and of all that the path could make.
     bound : ndarray of float64, shape (k,)
-        What the policy would report had this cut been the best one, at least 0; NaN where the
-        policy does not test the cut. The largest is the result's bound.
+        What the policy would report had this cut been the best one; NaN where it is not tested.
     """
 
     guesses: IntArray
@@ -183,10 +170,8 @@ class ScoreAudit(Record):
 
     Parameters
     ----------
-    bound : float
-        Lower bound on the largest log-odds that a guess is correct, at least 0.
-    reason : str
-        Why the bound is 0; empty if it is not.
+    bound, reason : float and str
+        Lower bound on the largest log-odds that a guess is correct; why it is 0, if it is.
     m, members : int
         Examples tested and the members among them.
     guesses, correct : int
@@ -245,13 +230,11 @@ class ScoreAudit(Record):
                 f"correct ({self.correct}) <= guesses ({self.guesses}) <= m ({self.m}) and "
                 f"members ({self.members}) <= m do not hold"
             )
-        if not 0 <= self.auc <= 1:
-            return f"auc is {self.auc:g}, outside [0, 1]"
         if self.bound < 0 or not self._within_reach():
             return f"bound is {self.bound:g}, outside [0, ceiling], and ceiling {self.ceiling:g}"
-        if self.reason and 0 < self.bound < math.inf:
-            return f"reason says why the bound is 0, and it is {self.bound:g}"
-        return _flaw_of_arrays(self)
+        if not 0 <= self.auc <= 1 or (self.reason and 0 < self.bound < math.inf):
+            return f"auc is {self.auc:g}, outside [0, 1], or reason is not that of the bound"
+        return "" if _possible(self) else "an array of curve, roc or histogram cannot be"
 
     def _within_reach(self) -> bool:
         return self.bound <= self.ceiling + ROUNDING * abs(self.ceiling) < math.inf
@@ -261,18 +244,17 @@ class ScoreAudit(Record):
         return f"ScoreAudit(log-odds >= {down(self.bound)}, {counts})"
 
 
-def _flaw_of_arrays(audit: ScoreAudit) -> str:
-    """Return what arrays that were read cannot be; empty if all can."""
+def _possible(audit: ScoreAudit) -> bool:
+    """Return whether arrays that were read can be those of the audit."""
     curve, roc, bins = audit.curve, audit.roc, audit.histogram
-    lengths = [[part.size for part in vars(figure).values()] for figure in (curve, roc)]
-    lengths.append([bins.edges.size - 1, bins.members.size, bins.non_members.size])
-    if any(len(set(sizes)) > 1 for sizes in lengths):
-        return "the arrays of curve, roc or histogram differ in length"
+    lengths = [{part.size for part in vars(figure).values()} for figure in (curve, roc)]
+    lengths.append({bins.edges.size - 1, bins.members.size, bins.non_members.size})
     shares = (curve.precision, curve.recall, roc.false_positive_rate, roc.true_positive_rate)
-    if not all(((part >= 0) & (part <= 1)).all() for part in shares):
-        return "a share of curve or roc is outside [0, 1]"
     counts = [bins.members, bins.non_members, curve.correct, roc.members]
     counts += [curve.guesses - curve.correct, roc.guesses - roc.members]
-    if not all(((part >= 0) & (part <= audit.m)).all() for part in counts):
-        return "a count of curve, roc or histogram is outside what it is part of"
-    return "an edge of histogram is no number" if np.isnan(bins.edges).any() else ""
+    return (
+        all(len(sizes) == 1 for sizes in lengths)
+        and all(((part >= 0) & (part <= 1)).all() for part in shares)
+        and all(((part >= 0) & (part <= audit.m)).all() for part in counts)
+        and not np.isnan(bins.edges).any()
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 from dataclasses import dataclass
@@ -81,8 +82,4 @@ def _inline(document: str, ident: str, words: str) -> str:
     body = re.sub(r"font-family: [^;\"]*;? ?", "", body)
     for colour, name in _COLOURS.items():
         body = body.replace(colour, f"var(--{name})")
-    return f'<svg {view} role="img" aria-label="{_escape(words)}">{body}'
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return f'<svg {view} role="img" aria-label="{html.escape(words)}">{body}'

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from leakbound._base.types import ArrayInput, HasMember, JsonValue
+from leakbound._base.types import ArrayInput, HasMember
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.report.description import KINDS
 from leakbound.results.base import Result
@@ -92,11 +92,6 @@ class Audit(Result):
         **inputs : array-like
             Other data of the audit by their names, such as `propensity`, `features` or `prior`.
 
-        Returns
-        -------
-        Verification
-            Whether the result comes out again; `why` says where it does not.
-
         Examples
         --------
         >>> import numpy as np, leakbound as lb
@@ -111,20 +106,7 @@ class Audit(Result):
         data |= dict(scores) if named and isinstance(scores, Mapping) else {"scores": scores}
         return _evidence().verify_result(self, data, options or {})
 
-    def bundle(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        scores: ArrayInput | Mapping[str, ArrayInput],
-        plan: ArrayInput | HasMember | None = None,
-        protocol: Mapping[str, JsonValue] | None = None,
-        opening: object | None = None,
-        accountant: Mapping[str, JsonValue] | None = None,
-        model: str | None = None,
-        vouchers: Mapping[str, str] | None = None,
-        options: Mapping[str, Any] | None = None,
-        **inputs: Any,
-    ) -> None:
+    def bundle(self, folder: str | os.PathLike[str], **given: Any) -> None:
         """Write all that it takes to recompute this result to a folder, whole or not at all.
 
         It is audited again first, so that what is written is what `leakbound verify` accepts.
@@ -133,37 +115,11 @@ class Audit(Result):
         ----------
         folder : str or os.PathLike
             A new or empty folder, or a bundle, which is replaced.
-        scores : array-like or mapping
-            What was audited; for PANORAMIA a mapping with `baseline_scores` and `attack_scores`. A
-            protocol names its attacks: audit and give one as ``{name: scores}``.
-        plan : InclusionPlan or array-like of shape (m,)
-            Membership.
-        protocol : mapping, optional
-            What was to be done by `audit_one_run`, as `leakbound.planning.read_protocol` reads it.
-        opening : leakbound.planning.Opening, optional
-            In place of plan and protocol: both, and what opens the commitment to them.
-        accountant : mapping, optional
-            What a privacy accountant was told, such as noise multiplier, sampling rate and steps.
-        model : str, optional
-            SHA-256 of the audited model, 64 hexadecimal digits.
-        vouchers : mapping of str to str, optional
-            Who vouches for an assumption, by its name; by default who its status says.
-        options : mapping, optional
-            Options of the audit that the result does not tell, by their names.
-        **inputs : array-like
-            Other data of the audit by their names, such as `propensity`, `features` or `prior`.
-
-        Raises
-        ------
-        BundleError
-            If these data and options do not give the result again, cannot be stored, or are not
-            what the protocol says.
-        OSError
-            If a file cannot be written; an older bundle is then left as it was.
+        **given : object
+            `scores`, `plan` and the like, as for `leakbound.evidence.write_bundle`; other names are
+            data of the audit, as for `verify`.
         """
-        given = {"scores": scores, "plan": plan, "protocol": protocol, "opening": opening}
-        given |= {"accountant": accountant, "model": model, "vouchers": vouchers}
-        _evidence().write_bundle(folder, self, options=options, inputs=inputs, **given)
+        _evidence().write_bundle(folder, self, **given)
 
 
 def _evidence() -> Evidence:

@@ -31,36 +31,21 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
 
-    class _Numbers(Protocol):
-        """Fields of most types of results, and properties of some."""
-
+    class _Numbers(Protocol):  # fields of most types of results, and properties of some
         @property
-        def kind(self) -> Kind:
-            """What the number is."""
-
+        def kind(self) -> Kind: ...
         @property
-        def claim(self) -> Claim:
-            """The guarantees whose parameter is bounded."""
-
+        def claim(self) -> Claim: ...
         @property
-        def bound(self) -> float:
-            """The number."""
-
+        def bound(self) -> float: ...
         @property
-        def ceiling(self) -> float:
-            """What a perfect attack would have reached."""
-
+        def ceiling(self) -> float: ...
         @property
-        def confidence(self) -> float:
-            """Probability that the bound is not above the truth."""
-
+        def confidence(self) -> float: ...
         @property
-        def assumptions(self) -> tuple[Assumption, ...]:
-            """What must be true for it."""
-
+        def assumptions(self) -> tuple[Assumption, ...]: ...
         @property
-        def provenance(self) -> Provenance:
-            """Versions, seed and digests of the inputs."""
+        def provenance(self) -> Provenance: ...
 else:
     _Numbers = object
 
@@ -92,12 +77,7 @@ class Result(Record, _Numbers):
         Parameters
         ----------
         **claimed : object
-            As for `check`.
-
-        Returns
-        -------
-        Self
-            The same result; `checked` has the guarantee and the verdict.
+            As for `check`; `checked` has the guarantee and the verdict.
 
         Examples
         --------
@@ -159,11 +139,6 @@ class Result(Record, _Numbers):
             "histogram". The first by default.
         ax : matplotlib.axes.Axes, optional
             Where to draw; new axes if None.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes drawn on.
         """
         said = self.summary()
         drawings = {one.name: one.draw for one in said.figures}
@@ -196,13 +171,6 @@ class Result(Record, _Numbers):
             Names and values below the title, such as model, auditor and date.
         notes : str
             A paragraph at the end of the page.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        OSError
-            If the file cannot be written.
         """
         write(path, self, title=title, summary=summary, about=about, notes=notes)
 
@@ -212,3 +180,41 @@ class Result(Record, _Numbers):
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
+
+
+class Composed(Result):
+    """A result that is made of several: its numbers are those of one of them."""
+
+    @property
+    def _lead(self) -> Result:
+        raise NotImplementedError
+
+    @property
+    def kind(self) -> "Kind":
+        """What the number is."""
+        return self._lead.kind
+
+    @property
+    def claim(self) -> "Claim":
+        """The guarantees whose parameter is bounded."""
+        return self._lead.claim
+
+    @property
+    def bound(self) -> float:
+        """The number, in units of the claim."""
+        return self._lead.bound
+
+    @property
+    def ceiling(self) -> float:
+        """What a perfect attack would have reached."""
+        return self._lead.ceiling
+
+    @property
+    def assumptions(self) -> "tuple[Assumption, ...]":
+        """What must be true for the number."""
+        return self._lead.assumptions
+
+    @property
+    def provenance(self) -> "Provenance":
+        """Versions, seed and digests of the inputs."""
+        return self._lead.provenance

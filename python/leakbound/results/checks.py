@@ -3,11 +3,11 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal
 
 from leakbound._base.formatting import down, up
-from leakbound._base.types import Design, Kind, Relation, Unit, Verdict
-from leakbound._base.validation import choice, real, shown
+from leakbound._base.types import Kind, Relation, Unit, Verdict
+from leakbound._base.validation import choice, real
 from leakbound.claims import Claim, replacing
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.report.description import KINDS
@@ -64,19 +64,11 @@ def sign_of(kind: Kind) -> str:
     return ">=" if KINDS[kind].proves else "~"
 
 
-def flaw_of_confidence(confidence: float) -> str:
-    """Return why a confidence cannot be; empty if it can."""
-    return "" if 0 < confidence < 1 else f"confidence is {confidence:g}, outside (0, 1)"
-
-
-def flaw_of_options(options: dict[str, Any]) -> str:
-    """Return which options of a result cannot be; empty if all can."""
-    design = options.get("design", "coins")
-    if options.get("relation", "replace") not in get_args(Relation):
-        return f"options.relation is {shown(options['relation'])}, which is no relation"
-    if design not in get_args(Design):
-        return f"options.design is {shown(design)}, which is no design"
-    return ""
+def flaw_of(part: object, *, sound: bool, confidence: float = 0.5) -> str:
+    """Return why what was read is no result; empty if it is one."""
+    if not 0 < confidence < 1:
+        return f"confidence is {confidence:g}, outside (0, 1)"
+    return "" if sound else f"the parts of a {type(part).__name__} do not go together"
 
 
 def check_comparable(
@@ -93,25 +85,16 @@ def check_comparable(
         return
     if unit != audited[1]:
         advice = (
-            "for a user of at most k examples follows (kε, (e^(kε) - 1)/(e^ε - 1) δ), by group "
-            'privacy; pass that with unit="user"'
-            if unit == "example"
-            else "where each audited example is a user by itself it holds as it is; pass it with "
-            'unit="example"'
+            'unit="user" if each audited example is a user, or by group privacy, for at most k '
+            "examples of a user, (kε, (e^(kε) - 1)/(e^ε - 1) δ)"
         )
     elif relation == "replace":
-        advice = (
-            "it says nothing about adding or removing; audit a random split "
-            '(design="random_split") for a bound on replacing one'
-        )
+        advice = 'audit a random split (design="random_split") for a bound on replacing one'
     else:
         twice, failure = replacing(epsilon, delta)
-        worth = f"(2ε, (1 + e^ε) δ) = ({twice:.6g}, {failure:.3g})"
-        own = "have the accountant state ε for replacing one"
-        advice = f"what follows for replacing is {worth}, " + (
-            f"which is no guarantee; {own}"
-            if failure >= 1
-            else f'by leakbound.claims.replacing; pass that with relation="replace", or {own}'
+        advice = (
+            "by leakbound.claims.replacing, for replacing one follows (2ε, (1 + e^ε) δ) = "
+            f"({twice:.6g}, {failure:.3g}){', which is no guarantee' * (failure >= 1)}"
         )
     message = (
         f"the bound is on {COMPARED[audited[0]]} one {audited[1]}, and the accountant's guarantee "

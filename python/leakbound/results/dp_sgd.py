@@ -5,13 +5,12 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from leakbound._base.formatting import down, percent, up
 from leakbound._base.records import IF_ANY, Record
-from leakbound._base.types import Kind, Relation, Verdict
+from leakbound._base.types import Relation, Verdict
 from leakbound._base.validation import choice, instance, integer, real
-from leakbound.claims import Claim
 from leakbound.claims.families import checked_rate
-from leakbound.report.parts import Assumption, Checked, Provenance
-from leakbound.results.base import Result
-from leakbound.results.checks import flaw_of_confidence
+from leakbound.report.parts import Checked
+from leakbound.results.base import Composed
+from leakbound.results.checks import flaw_of
 from leakbound.results.one_run import AuditResult
 from leakbound.results.steps import SamplingResult, StepsResult
 from leakbound.results.words import DELTA
@@ -26,10 +25,8 @@ class Accounted(Record):
 
     Parameters
     ----------
-    epsilon : float
-        ε, in nats, at least 0.
-    delta : float
-        The δ that it is stated at, in (0, 1).
+    epsilon, delta : float
+        ε, in nats, at least 0, and the δ that it is stated at, in (0, 1).
     source : str
         Which accountant.
     sampling_rate, steps, noise_multiplier : float, int and float, optional
@@ -74,7 +71,7 @@ class Accounted(Record):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class DPSGDAudit(Result):
+class DPSGDAudit(Composed):
     """What a watched training run with DP-SGD proves, beside what its accountant says.
 
     Each of the three audits holds with the stated confidence by itself; `refuted_by` gives each a
@@ -122,34 +119,8 @@ class DPSGDAudit(Result):
     checked: Checked | None = field(default=None, metadata=IF_ANY)
 
     @property
-    def kind(self) -> Kind:
-        """What the bound on membership is."""
-        return self.membership.kind
-
-    @property
-    def claim(self) -> Claim:
-        """What the audit of membership claims."""
-        return self.membership.claim
-
-    @property
-    def bound(self) -> float:
-        """The bound of membership, in units of the claim; `epsilon` has it as an ε."""
-        return self.membership.bound
-
-    @property
-    def ceiling(self) -> float:
-        """What a perfect attack on the membership canaries would have proved."""
-        return self.membership.ceiling
-
-    @property
-    def assumptions(self) -> tuple[Assumption, ...]:
-        """What must be true for the bound; the page has those of steps and sampling too."""
-        return self.membership.assumptions
-
-    @property
-    def provenance(self) -> Provenance:
-        """Versions, seed and digests of the inputs."""
-        return self.membership.provenance
+    def _lead(self) -> AuditResult:
+        return self.membership
 
     @property
     def delta(self) -> float:
@@ -182,13 +153,7 @@ class DPSGDAudit(Result):
         ----------
         epsilon, delta, parameter, relation
             As for `AuditResult.check`: the audit of membership is asked, by default at the δ of
-            the audit. If nothing is claimed, the verdict is on the mechanism as stated, by
-            whichever part refutes it.
-
-        Returns
-        -------
-        {"refuted", "not refuted", "inconclusive"}
-            The verdict.
+            the audit. If nothing is claimed, the verdict is on the mechanism as stated.
         """
         if epsilon is None and parameter is None:
             return "refuted" if self.refuted_by else "not refuted"
@@ -204,21 +169,17 @@ class DPSGDAudit(Result):
         return super()._checked(verdict, **claimed)
 
     def _flaw(self) -> str:
-        if len(set(self.refuted_by)) < len(self.refuted_by):
-            return f"refuted_by names a part twice: {', '.join(self.refuted_by)}"
         for part in self.refuted_by:
             choice(part, "refuted_by", Part)
-        if ("accounting" in self.refuted_by) and (
-            self.accounted is None
-            or self.attainable is None
-            or self.accounted.epsilon >= self.attainable
-        ):
-            return "refuted_by has accounting, and the accountant's ε is not below attainable"
-        if self.steps.rate_source == "lower limit" and not self.sampling.limits:
-            return "rate_source is 'lower limit', and there are no limits of the rate"
-        if self.steps.steps > self.max_steps:
-            return f"steps ({self.steps.steps}) <= max_steps ({self.max_steps}) does not hold"
-        return flaw_of_confidence(self.confidence) or self._flaw_of_check()
+        stated, attained = self.accounted, self.attainable
+        wrong = stated is not None and attained is not None and stated.epsilon < attained
+        sound = (
+            len(set(self.refuted_by)) == len(self.refuted_by)
+            and (wrong or "accounting" not in self.refuted_by)
+            and (self.steps.rate_source == "stated" or bool(self.sampling.limits))
+            and self.steps.steps <= self.max_steps
+        )
+        return flaw_of(self, sound=sound, confidence=self.confidence) or self._flaw_of_check()
 
     def __repr__(self) -> str:
         accounted = "" if self.accounted is None else f"accounted {self.accounted.epsilon:.4g}, "

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Self, get_args
 
 from leakbound._base.formatting import percent
 from leakbound._base.records import IF_ANY, Lazy
@@ -19,8 +19,7 @@ from leakbound.results.checks import (
     check_comparable,
     check_delta,
     direction,
-    flaw_of_confidence,
-    flaw_of_options,
+    flaw_of,
     judged,
     sign_of,
 )
@@ -139,23 +138,12 @@ class AuditResult(Audit, ScoreAudit):
             could not have refuted it, the bound is withheld, or the audit is of kind
             "exploratory_lower_bound". Of a family, what is refuted is the family's own curve with
             this ε and δ.
-
-        Raises
-        ------
-        OptionError, OptionTypeError
-            If a claimed value is negative or no number, or `delta` is outside [0, 1).
-        IncompatibleOptionsError
-            If the claim says nothing about this δ, not one of ε and parameter is given, or the two
-            relations cannot be compared.
         """
         if (epsilon is None) == (parameter is None):
             message = "claim either epsilon or parameter, one of them"
             raise IncompatibleOptionsError(message)
         if parameter is not None and delta is not None:
-            message = (
-                f"delta={shown(delta)} is not for parameter=, which would leave it out: the δ of "
-                f"{self.claim.name} is that of the claim, {self.claim.delta:g}"
-            )
+            message = f"delta={shown(delta)} is not for parameter=: its δ is that of the claim"
             raise IncompatibleOptionsError(message)
         converted = self._crosses(relation, by_parameter=parameter is not None)
         if parameter is not None:
@@ -193,8 +181,8 @@ class AuditResult(Audit, ScoreAudit):
     ) -> Self:
         """Return this result with an accountant's ε beside the one that is proved.
 
-        Both are of the same δ, the same relation and the same unit, so that they may be compared:
-        what the audit proves is at most the truth, and what an accountant states at least.
+        Both are of the same δ, relation and unit, or the message names the conversion: what the
+        audit proves is at most the truth, and what an accountant states at least.
 
         Parameters
         ----------
@@ -207,18 +195,6 @@ class AuditResult(Audit, ScoreAudit):
             Of what its guarantee adds, removes or replaces one.
         source : str
             The accountant's name, for JSON and pages.
-
-        Returns
-        -------
-        Self
-            The same result; `checked` has the guarantee, the verdict and, as `proved`, the ε that
-            the audit proves at this δ.
-
-        Raises
-        ------
-        IncompatibleOptionsError
-            If the two are about different relations or units: the message names the conversion.
-            If the claim says nothing about this δ, or the audit proves nothing by its kind.
 
         Examples
         --------
@@ -236,10 +212,7 @@ class AuditResult(Audit, ScoreAudit):
         at = real(delta, "delta", least=0, below=1)
         instance(source, "source", str)
         if not KINDS[self.kind].proves:
-            message = (
-                f"this audit is {KINDS[self.kind].tag}: it proves no ε to put beside that of an "
-                "accountant"
-            )
+            message = f"this audit is {KINDS[self.kind].tag}: it proves no ε to put beside another"
             raise IncompatibleOptionsError(message)
         check_comparable((self.relation, self._unit), (relation, unit), epsilon=stated, delta=at)
         found = self.with_check(epsilon=stated, delta=at, relation=relation)
@@ -269,9 +242,8 @@ class AuditResult(Audit, ScoreAudit):
             return False  # noise is noise: its curve is that of the relation
         if relation is None:
             message = (
-                f"the bound is for replacing one {self.options.get('unit', 'example')}: say what "
-                'the claim compares, relation="add_remove" (it is converted: 2ε, 2μ) or '
-                'relation="replace"'
+                "the bound is for replacing one: say what the claim compares, "
+                'relation="add_remove" (it is converted: 2ε, 2μ) or relation="replace"'
             )
             raise IncompatibleOptionsError(message)
         if relation == "replace":
@@ -303,11 +275,10 @@ class AuditResult(Audit, ScoreAudit):
         return super()._within_reach()
 
     def _flaw(self) -> str:
-        if self.kind not in self._kinds():
-            return f"kind {self.kind!r} is none of a {type(self).__name__} on {self.claim.name}"
-        if self.rejected is not None and not isinstance(self.claim, FAMILIES):
-            return f"rejected is a curve, and {self.claim.name} is no family of curves"
-        flaw = flaw_of_confidence(self.confidence) or flaw_of_options(self.options)
+        known = self.options.get("relation", "add_remove") in get_args(Relation)
+        curved = self.rejected is None or isinstance(self.claim, FAMILIES)
+        sound = known and curved and self.kind in self._kinds()
+        flaw = flaw_of(self, sound=sound, confidence=self.confidence)
         return flaw or super()._flaw() or self._flaw_of_check()
 
     def __repr__(self) -> str:

@@ -12,8 +12,7 @@ from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.audited import Audit
 from leakbound.results.checks import (
     check_delta,
-    flaw_of_confidence,
-    flaw_of_options,
+    flaw_of,
     judged,
     sign_of,
 )
@@ -34,18 +33,12 @@ class PanoramiaResult(Audit):
         "estimate": `bound` is ε̃; "lower_bound": c has an upper limit, `bound` is `lower_bound`.
     claim : PureDP or ApproxDP
         The family of guarantees.
-    bound : float
-        ε̃, or `lower_bound` where there is one.
-    reason : str
-        Why the bound is 0; empty if it is not.
-    confidence : float
-        Joint for both bounds.
-    m : int
-        Examples tested.
-    c_lb : float
-        Lower bound on the generator's closeness c, from the baseline; 0 with real non-members.
-    c_plus_epsilon_lb : float
-        Lower bound on c + ε, from the attack.
+    bound, reason : float and str
+        ε̃, or `lower_bound` where there is one, and why it is 0, if it is.
+    confidence, m : float and int
+        Joint for both bounds; examples tested.
+    c_lb, c_plus_epsilon_lb : float
+        Lower bounds on c, from the baseline, and on c + ε, from the attack.
     epsilon_tilde : float
         max(0, `c_plus_epsilon_lb` - `c_lb`).
     c_upper : float or None
@@ -54,19 +47,14 @@ class PanoramiaResult(Audit):
         max(0, `c_plus_epsilon_lb` - `c_upper`), for a result of kind "lower_bound".
     baseline, attack : ScoreAudit
         What each ranking proves; `bound` is on c and on c + ε.
-    theorem : str
-        Why the bounds hold, and what ε̃ is not.
-    assumptions : tuple of Assumption
-        What must be true for them.
-    options : dict
-        Every option in force.
-    warnings : tuple of str
-        What a reader should know; none of it changes a bound.
+    theorem, assumptions : str and tuple of Assumption
+        Why the bounds hold, and what ε̃ is not; what must be true for them.
+    options, warnings : dict and tuple of str
+        Every option in force; what a reader should know: none of it changes a bound.
     conditional : ZeroRunResult or None
         A lower bound on ε that holds if the log-odds of the coins have the form of a logistic model
-        of the features, where these were given: Zero-Run on the
-        half of the same examples that proves more, by each example's own odds, or after matching
-        for `ApproxDP`.
+        of the features, where these were given: Zero-Run on the half of the same examples that
+        proves more, by each example's own odds, or after matching for `ApproxDP`.
     conditional_by_match : ZeroRunResult or None
         For `PureDP` the same after matching. The larger of the two holds at no stated confidence.
     checked : Checked or None
@@ -156,13 +144,6 @@ class PanoramiaResult(Audit):
             The pair (c, ε) is refuted if `c_lb` > c or `c_plus_epsilon_lb` > c + ε (Corollary 1 of
             Kazmi et al. 2024), ε alone if `lower_bound` > ε; "inconclusive" if even a perfect
             attack, and for the pair a perfect baseline, could not have refuted it.
-
-        Raises
-        ------
-        OptionError, OptionTypeError
-            If a value is negative or no number, or `delta` is outside [0, 1).
-        IncompatibleOptionsError
-            If the claim says nothing about this δ.
         """
         claimed = real(epsilon, "epsilon", least=0)
         check_delta(delta, self.claim)
@@ -182,25 +163,19 @@ class PanoramiaResult(Audit):
         return {"epsilon": one.value, "delta": one.delta or 0.0, "c": one.c}
 
     def _flaw(self) -> str:
-        if not (self.m == self.attack.m == self.baseline.m):
-            return f"m ({self.m}) is not that of baseline and attack"
         most = self.c_plus_epsilon_lb
-        if self.bound != max(0.0, most - self._allowance):
-            return f"bound ({self.bound:g}) does not follow from c_plus_epsilon_lb and c"
-        if min(self.c_lb, most, self.epsilon_tilde) < 0 or most != self.attack.bound:
-            return "c_lb, c_plus_epsilon_lb and epsilon_tilde are not what the attack proves"
-        if self.epsilon_tilde != max(0.0, most - self.c_lb):
-            return "epsilon_tilde is not c_plus_epsilon_lb less c_lb, or 0"
-        if (self.lower_bound is None) == (self.kind == "lower_bound"):
-            return f"lower_bound does not go with kind {self.kind!r}"
-        if self.kind not in {"estimate", "lower_bound"} or (
-            self.kind == "estimate" and self.c_upper is not None
-        ):
-            return f"kind {self.kind!r} is none of a PanoramiaResult, or c_upper of another one"
-        if self.reason and self.bound > 0:
-            return f"reason says why the bound is 0, and it is {self.bound:g}"
-        flaw = flaw_of_confidence(self.confidence) or flaw_of_options(self.options)
-        return flaw or self._flaw_of_check()
+        certified = self.kind == "lower_bound"
+        sound = (
+            self.m == self.attack.m == self.baseline.m
+            and most == self.attack.bound
+            and min(self.c_lb, most) >= 0
+            and self.bound == max(0.0, most - self._allowance)
+            and self.epsilon_tilde == max(0.0, most - self.c_lb)
+            and self.kind in {"estimate", "lower_bound"}
+            and (self.lower_bound is not None) == (self.c_upper is not None) == certified
+            and not (self.reason and self.bound > 0)
+        )
+        return flaw_of(self, sound=sound, confidence=self.confidence) or self._flaw_of_check()
 
     def __repr__(self) -> str:
         known = "" if self.c_upper is None else f"c <= {self.c_upper:g} given, "

@@ -8,10 +8,12 @@ from leakbound._base.records import IF_ANY, Record
 from leakbound._base.validation import choice, real
 from leakbound.claims import SubsampledGaussianDP
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.results.checks import flaw_of_confidence
+from leakbound.results.checks import flaw_of
 from leakbound.results.one_run import AuditResult
 
 RateSource: TypeAlias = Literal["lower limit", "stated"]
+_ROUNDING = 1e-9
+"""Relative difference of sums and inverses that is put down to rounding."""
 CoinRanking: TypeAlias = Literal["each step", "across steps"]
 """Guesses follow what a step released, or how it differs from the noise of the steps before."""
 
@@ -22,26 +24,20 @@ class SamplingResult(Record):
 
     Parameters
     ----------
-    sampling_rate : float
-        q, as the watch was told.
-    batches : int
-        Batches seen.
+    sampling_rate, batches : float and int
+        q, as the watch was told, and batches seen.
     least_examples, most_examples : int
         Training examples, between which the size of the data lies; 0 if unknown.
-    largest : int
-        Examples in the largest batch.
-    mean, variance : float
+    largest, mean, variance : int, float and float
         Of the sizes of the batches.
     expected_variance : float
         What Poisson sampling gives at that mean; of all sizes of the data, what is nearest.
-    p_mean : float
-        Probability of a mean so far from N q, under Poisson sampling at rate q; 1 if not tested.
-    p_variance : float
-        Probability of a variance so far from that of Poisson sampling, whatever its rate, given
-        the mean; 1 if not tested.
+    p_mean, p_variance : float
+        Probability, under Poisson sampling, of a mean so far from N q, and of such a variance given
+        the mean, whatever the rate; 1 if not tested.
     lower_rate, upper_rate : float or None
-        Limits of the rate, each at half of the probability of error, under Poisson sampling; None
-        where the number of examples is not known, so that the rate is just stated.
+        Limits of the rate, each at half of the probability of error; None where the number of
+        examples is not known, so that the rate is just stated.
     confidence : float
         One minus the probability that batches drawn as claimed are refuted.
     reason : str
@@ -83,11 +79,10 @@ class SamplingResult(Record):
     def _flaw(self) -> str:
         limits = (self.lower_rate, self.upper_rate)
         shares = (self.p_mean, self.p_variance, *limits)
-        if not all(share is None or 0 <= share <= 1 for share in shares):
-            return "p_mean, p_variance, lower_rate and upper_rate do not all lie in [0, 1]"
-        if limits != (None, None) and self.least_examples != self.most_examples:
-            return "there are limits of the rate, though the number of examples is not known"
-        return flaw_of_confidence(self.confidence)
+        known = self.least_examples == self.most_examples
+        sound = all(share is None or 0 <= share <= 1 for share in shares)
+        sound = sound and (limits == (None, None) or known)
+        return flaw_of(self, sound=sound, confidence=self.confidence)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,14 +94,10 @@ class Wager(Record):
     ranking : {"each step", "across steps"}
         Where guesses come from: what a step released, or how it differs from the mean noise that
         each canary had in the steps before.
-    guesses : int
-        Guesses about each step.
-    stake : float
-        Share of what the bet has that is staked in each step, in (0, 1].
-    weight : float
-        Share of all that is bet, in (0, 1].
-    correct : int
-        Correct guesses, of all steps.
+    guesses, correct : int
+        Guesses about each step, and correct ones of all steps.
+    stake, weight : float
+        Share of what the bet has that is staked in each step, and share of all that is bet.
     """
 
     ranking: CoinRanking
@@ -122,16 +113,13 @@ class BettingResult(Record):
 
     Parameters
     ----------
-    bound : float
-        Some step's noise multiplier is at most this; inf if nothing is proved.
-    coins : int
-        Coins of each step.
-    steps : int
-        Steps that were bet on.
+    bound, confidence : float
+        Some step's noise multiplier is at most this, inf if nothing is proved, at the confidence of
+        the bound by itself.
+    coins, steps : int
+        Coins of each step, and steps that were bet on.
     wagers : tuple of Wager
         The bets, which share what is bet.
-    confidence : float
-        Of the bound by itself.
     """
 
     bound: float
@@ -151,19 +139,18 @@ class BettingResult(Record):
         return self.wagers[0].correct
 
     def _flaw(self) -> str:
-        if not self.bound > 0 or self.steps < 1 or not self.wagers:
-            return "bound must be above 0, steps at least 1, and wagers not empty"
         for one in self.wagers:
             choice(one.ranking, "ranking", CoinRanking)
-            if not 1 <= one.guesses <= self.coins:
-                return f"guesses ({one.guesses}) must be between 1 and coins ({self.coins})"
-            if not 0 <= one.correct <= one.guesses * self.steps:
-                return f"correct ({one.correct}) must be at most guesses in all steps"
-            if not (0 < one.stake <= 1 and 0 < one.weight <= 1):
-                return "stakes and weights must be in (0, 1]"
-        if sum(one.weight for one in self.wagers) > 1 + 1e-9:
-            return "weights of wagers sum to more than 1"
-        return flaw_of_confidence(self.confidence)
+        sound = (
+            self.bound > 0
+            and self.steps >= 1
+            and bool(self.wagers)
+            and all(1 <= one.guesses <= self.coins for one in self.wagers)
+            and all(0 <= one.correct <= one.guesses * self.steps for one in self.wagers)
+            and all(0 < one.stake <= 1 and 0 < one.weight <= 1 for one in self.wagers)
+            and sum(one.weight for one in self.wagers) <= 1 + _ROUNDING
+        )
+        return flaw_of(self, sound=sound, confidence=self.confidence)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -172,19 +159,14 @@ class StepsResult(Record):
 
     Parameters
     ----------
-    bound : float
-        Some step's noise multiplier is at most this; inf if nothing is proved.
-    noise_multiplier, largest_noise_multiplier : float
+    bound, confidence : float
+        Some step's noise multiplier is at most this, inf if nothing is proved; the probability that
+        bound and rate both are on the safe side.
+    noise_multiplier, largest_noise_multiplier, steps : float, float and int
         The smallest one that the optimizer stated, and the largest: if they differ no ε follows.
-    steps : int
-        Steps seen.
-    sampling_rate : float
-        The rate that ε is converted at: a lower confidence limit, where the number of examples is
-        known.
-    rate_source : {"lower limit", "stated"}
-        Whether it is such a limit, or just what was claimed.
-    confidence : float
-        Probability that bound and rate both are on the safe side.
+    sampling_rate, rate_source : float and {"lower limit", "stated"}
+        The rate that ε is converted at, and whether it is a lower confidence limit, where the
+        number of examples is known, or just what was claimed.
     game : AuditResult
         The audit of all coins as one game, of Gaussian DP with μ = 1/σ.
     betting : BettingResult or None
@@ -240,25 +222,17 @@ class StepsResult(Record):
         return float(family.attained(self.bound, "both").epsilon(checked))
 
     def _flaw(self) -> str:
-        if not self.bound > 0 or not self.noise_multiplier > 0:
-            return f"bound ({self.bound:g}) and noise_multiplier must be above 0"
-        if self.largest_noise_multiplier < self.noise_multiplier:
-            return "noise_multiplier <= largest_noise_multiplier does not hold"
-        if self.steps < 1 or not 0 <= self.sampling_rate <= 1:
-            return "steps must be at least 1, and sampling_rate in [0, 1]"
-        return self._disagreement() or flaw_of_confidence(self.confidence)
-
-    def _disagreement(self) -> str:
-        """Return where the bound is not that of bets and game together."""
-        proved, spent = self.game.bound, 1 - self.game.confidence
+        proved, spent, steps = self.game.bound, 1 - self.game.confidence, self.steps
         if self.betting is not None:
-            if self.betting.steps != self.steps:
-                return f"steps are {self.steps}, and those bet on {self.betting.steps}"
+            steps, spent = self.betting.steps, spent + 1 - self.betting.confidence
             proved = max(proved, 1 / self.betting.bound)
-            spent += 1 - self.betting.confidence
-            if spent > (1 - self.confidence) * (1 + 1e-9):
-                return "bets and game have more of the level than confidence leaves"
         bound = 1 / proved if proved else math.inf
-        if not math.isclose(self.bound, bound, rel_tol=1e-9):
-            return f"bound is {self.bound:g}, and μ of the best game {proved:g}, not its inverse"
-        return ""
+        sound = (
+            self.bound > 0
+            and 0 < self.noise_multiplier <= self.largest_noise_multiplier
+            and 1 <= self.steps == steps
+            and 0 <= self.sampling_rate <= 1
+            and (self.betting is None or spent <= (1 - self.confidence) * (1 + _ROUNDING))
+            and math.isclose(self.bound, bound, rel_tol=_ROUNDING)
+        )
+        return flaw_of(self, sound=sound, confidence=self.confidence)

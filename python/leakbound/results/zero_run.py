@@ -9,6 +9,7 @@ import numpy as np
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Correction, FloatArray, IntArray, Kind
 from leakbound.propensity import Falsification, FormTest, Overlap
+from leakbound.results.checks import flaw_of
 from leakbound.results.one_run import AuditResult
 
 _UNCERTAINTY: dict[Kind, tuple[str, ...]] = {
@@ -43,16 +44,14 @@ class LearntLogOdds:
 
     Parameters
     ----------
-    level : float
-        Probability that the true coefficients are outside of the set.
-    test_level : float
-        Probability of error of the bounds at its members.
+    level, test_level : float
+        Probability that the true coefficients are outside of the set, and of error of the bounds at
+        its members.
     reference : int
         Labels that it rests on besides those of the audited examples.
-    estimate : ndarray of float64, shape (k,)
-        Intercept and slopes of largest likelihood.
-    squared_radius : float
-        Twice the log-likelihood that the least likely members of the set lose against these.
+    estimate, squared_radius : ndarray of float64, shape (k,), and float
+        Intercept and slopes of largest likelihood, and twice the log-likelihood that the least
+        likely members of the set lose against these.
     coefficients : ndarray of float64, shape (k,)
         The least favourable member that was found.
     at_estimate : float
@@ -178,23 +177,18 @@ class ZeroRunResult(AuditResult):
         return self.bootstrap is not None or super()._within_reach()
 
     def _flaw(self) -> str:
-        if not (0 <= self.kept <= self.m and self.abstained >= 0 and self.m_eff >= 0):
-            return f"kept ({self.kept}) <= m ({self.m}), abstained and m_eff >= 0 do not all hold"
-        if self.options.get("correction", self.correction) != self.correction:
-            return f"correction is {self.correction!r}, and that of the options another"
-        if self.withheld and not (self.reason and self.bound in {0, math.inf}):
-            return f"the bound is withheld, and yet {self.bound:g}"
         learnt, asked = self.learnt, self.options.get("uncertainty")
-        if asked not in _UNCERTAINTY.get(self.kind, (asked,)):
-            return f"kind {self.kind!r} does not go with uncertainty {asked!r} of the options"
-        if (self.bootstrap is not None) != (asked == "bootstrap"):
-            return f"replicates do not go with uncertainty {asked!r} of the options"
-        if learnt is None and asked == "set" and self.bound not in {0, math.inf}:
-            return f"learnt is missing, and the bound over its set is {self.bound:g}"
-        if learnt is not None and asked != "set":
-            return f"learnt does not go with uncertainty {asked!r} of the options"
-        if learnt is not None and not learnt.is_sound:
-            return "levels, coefficients and columns of learnt do not go together"
-        if not self.naive >= 0:
-            return f"naive must be at least 0, got {self.naive}"
-        return super()._flaw()
+        nothing = self.bound in {0, math.inf}
+        sound = (
+            0 <= self.kept <= self.m
+            and self.abstained >= 0
+            and self.m_eff >= 0
+            and self.naive >= 0
+            and self.options.get("correction", self.correction) == self.correction
+            and (not self.withheld or (bool(self.reason) and nothing))
+            and asked in _UNCERTAINTY.get(self.kind, (asked,))
+            and (self.bootstrap is not None) == (asked == "bootstrap")
+            and (nothing if learnt is None and asked == "set" else True)
+            and (learnt is None or (asked == "set" and learnt.is_sound))
+        )
+        return flaw_of(self, sound=sound) or super()._flaw()

@@ -100,7 +100,7 @@ def test_mixed_relations_are_refused_with_the_conversion() -> None:
 def test_mixed_units_are_refused_with_the_conversion() -> None:
     with pytest.raises(errors.IncompatibleOptionsError, match=r"\(kε, \(e\^\(kε\) - 1\)"):
         USERS.against(epsilon=2, delta=DELTA, relation="replace")
-    with pytest.raises(errors.IncompatibleOptionsError, match="a user by itself"):
+    with pytest.raises(errors.IncompatibleOptionsError, match="if each audited example is a user"):
         APPROX.against(epsilon=2, delta=DELTA, relation="add_remove", unit="user")
     found = USERS.against(epsilon=8, delta=DELTA, relation="replace", unit="user")
     assert found.summary().metrics[0].note == "stated; replacing one user"

@@ -32,6 +32,7 @@ def audit(fault: str = "none") -> DPSGDAudit:
     return audit_dp_sgd(play(1, **runs[fault]), accounted=accounted, claim=claim, examples=KNOWN)
 
 
+APART = "the parts of a .* do not go together"
 FAULTS = ["none", "noise", "batches", "varying", "silent"]
 
 
@@ -53,21 +54,21 @@ def test_audits_go_to_json_and_back(fault: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"refuted_by": ["steps", "steps"]}, "names a part twice"),
-        ({"refuted_by": ["accounting"]}, "not below attainable"),
-        ({"max_steps": 39}, r"steps \(40\) <= max_steps \(39\)"),
+        ({"refuted_by": ["steps", "steps"]}, APART),
+        ({"refuted_by": ["accounting"]}, APART),
+        ({"max_steps": 39}, APART),
         ({"confidence": 1.0}, "confidence is 1, outside"),
-        ({"steps": {"largest_noise_multiplier": 0.5}}, "noise_multiplier <= largest"),
-        ({"steps": {"sampling_rate": 1.5}}, r"sampling_rate in \[0, 1\]"),
-        ({"sampling": {"most_examples": 201}}, "the number of examples is not known"),
-        ({"sampling": {"lower_rate": None}}, "there are no limits of the rate"),
-        ({"betting": {"bound": 0.9}}, "not its inverse"),
-        ({"betting": {"steps": 41}}, "steps are 40, and those bet on 41"),
-        ({"betting": {"confidence": 0.5}}, "more of the level than confidence leaves"),
-        ({"betting": {"coins": 3}}, r"guesses \(\d+\) must be between 1 and coins \(3\)"),
-        ({"wager": {"correct": 10**6}}, r"correct \(1000000\) must be at most guesses"),
-        ({"wager": {"stake": 1.5}}, r"must be in \(0, 1\]"),
-        ({"wager": {"weight": 1.0}}, "sum to more than 1"),
+        ({"steps": {"largest_noise_multiplier": 0.5}}, APART),
+        ({"steps": {"sampling_rate": 1.5}}, APART),
+        ({"sampling": {"most_examples": 201}}, APART),
+        ({"sampling": {"lower_rate": None}}, APART),
+        ({"betting": {"bound": 0.9}}, APART),
+        ({"betting": {"steps": 41}}, APART),
+        ({"betting": {"confidence": 0.5}}, APART),
+        ({"betting": {"coins": 3}}, APART),
+        ({"wager": {"correct": 10**6}}, APART),
+        ({"wager": {"stake": 1.5}}, APART),
+        ({"wager": {"weight": 1.0}}, APART),
         ({"accounted": {"delta": 0.0}}, "delta must be"),
     ],
 )
@@ -87,7 +88,7 @@ def test_contradictory_fields_are_refused(change: dict[str, Any], words: str) ->
 def test_nothing_proved_has_no_bound() -> None:
     data = json.loads(audit("silent").to_json())
     data["steps"]["bound"] = 0.2
-    with pytest.raises(errors.ResultFormatError, match="not its inverse"):
+    with pytest.raises(errors.ResultFormatError, match=APART):
         DPSGDAudit.from_dict(data)
 
 

@@ -177,10 +177,11 @@ def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]
 def _metrics(result: DPSGDAudit, proved: float, whole: float | None, at: str) -> tuple[Metric, ...]:
     """Return accounted and proved ε, noise, and rate."""
     steps, sampling, found = result.steps, result.sampling, result.membership
-    bets, game = steps.betting, steps.game
-    correct, guesses, coins = game.correct, game.guesses, game.m
+    game, bets = steps.game, steps.betting
+    counted = (f"{game.correct:,} of {game.guesses:,}", f"of {game.m:,} coins")
     if bets is not None and bets.bound <= steps.bound < math.inf:  # bets prove more than one game
-        correct, guesses, coins = bets.correct, bets.guesses, bets.coins * bets.steps
+        coins = f"of {bets.coins * bets.steps:,} coins"
+        counted = (f"{bets.correct:,} of {bets.guesses:,}", coins)
     metrics = []
     if result.accounted is not None:
         stated = result.accounted
@@ -195,7 +196,7 @@ def _metrics(result: DPSGDAudit, proved: float, whole: float | None, at: str) ->
         ("Noise multiplier at most", up(steps.bound), noise),
         ("Sampling rate", sampling.limits or "not tested", rate),
         ("Correct guesses", f"{found.correct:,} of {found.guesses:,}", "membership"),
-        ("Correct guesses, steps", f"{correct:,} of {guesses:,}", f"of {coins:,} coins"),
+        ("Correct guesses, steps", *counted),
         ("Steps", f"{steps.steps:,}", f"{result.max_steps:,} declared"),
     ]
     return tuple(Metric(*one) for one in metrics)

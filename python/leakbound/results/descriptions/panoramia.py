@@ -20,7 +20,6 @@ from leakbound.report.description import (
     estimated,
 )
 from leakbound.report.style import (
-    DOTTED,
     MEMBER,
     MUTED,
     OTHER,
@@ -240,7 +239,7 @@ def _plot_true_positives(result: PanoramiaResult, ax: Axes | None) -> Axes:
         members = result.attack.members
         possible = ([0, members, result.m], [0, members, members])
         for guesses, correct in (possible, ([0, result.m], [0, members])):
-            ax.plot(guesses, correct, color=MUTED, linewidth=0.9, linestyle=DOTTED)
+            ax.plot(guesses, correct, color=MUTED, linewidth=0.9, linestyle=":")
         ax.annotate("all correct  ", (members, members), color=MUTED, ha="right", va="top")
         ax.annotate("coin toss", (0.6 * result.m, 0.55 * members), color=MUTED, va="top")
         ax.set_xlim(0, result.m)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     Audit: TypeAlias = AuditResult | PanoramiaResult
 
+_COUNTS = ("m", "members", "guesses", "correct", "auc")
 CUTS = (
     "Each tested cut of the ranking, with the bound it would give were it the best. The dashed "
     "line is the final bound, the dotted line what a perfect attack would have reached."
@@ -64,7 +64,7 @@ def standard(
         confidence=result.confidence,
         warnings=result.warnings,
         claim=result.claim.name + replaced,
-        design=DESIGNS[str(result.options.get("design", "coins"))],
+        design=DESIGNS.get(str(result.options.get("design")), DESIGNS["coins"]),
         terms=terms,
         epsilon=epsilon,
         ceiling=ceiling,
@@ -111,17 +111,13 @@ def _headline(
             f"ε is at least {bound}{terms.at}{terms.within} {sure}: this audit proves little, "
             "and a stronger one may prove more."
         )
-    examples = f"with these {ranking.m:,} {terms.units}"
-    if ceiling > 0:
-        return (
-            "Nothing could be refuted. A perfect attack would have reached "
-            f"ε = {number(ceiling)}{terms.at} {examples}, so the audit could have shown leakage: "
-            "this attack did not."
-        )
-    return (
-        f"Nothing could be refuted, and nothing could have been: {examples} even a perfect attack "
-        f"would refute nothing {sure}."
+    said = (
+        f"Nothing could be refuted. With these {ranking.m:,} {terms.units} a perfect attack would"
     )
+    if ceiling > 0:
+        reach = f"ε = {number(ceiling)}{terms.at}, so the audit could have shown leakage"
+        return f"{said} have reached {reach}: this attack did not."
+    return f"{said} refute nothing either {sure}."
 
 
 def _answer(
@@ -202,31 +198,16 @@ def _levels(terms: Terms, epsilon: float, ceiling: float, *, proves: bool) -> Le
 def _numbers(
     result: Audit, ranking: ScoreAudit, epsilon: float, ceiling: float
 ) -> dict[str, float]:
-    """Return finite numbers by names of letters, digits and underscores."""
-    found: dict[str, float | None] = {
-        "epsilon": epsilon,
-        "epsilon_ceiling": ceiling,
-        "delta": result.claim.delta,
-        "confidence": result.confidence,
-        "proves": float(KINDS[result.kind].proves),
-        "examples": ranking.m,
-        "members": ranking.members,
-        "guesses": ranking.guesses,
-        "correct": ranking.correct,
-        "auc": ranking.auc,
-        "warnings": len(result.warnings),
-    }
-    if result.claim.parameter != "epsilon":
-        found[result.claim.parameter] = result.bound
-    if result.checked is not None:
-        found["checked_value"] = result.checked.value
-        found["refuted"] = {"refuted": 1.0, "not refuted": 0.0}.get(result.checked.verdict)
-        found["proved_value"] = result.checked.proved
-    return {
-        re.sub(r"\W+", "_", name, flags=re.ASCII): float(value)
-        for name, value in found.items()
-        if value is not None and math.isfinite(value)
-    }
+    """Return finite numbers by their names."""
+    found: dict[str, float] = {name: getattr(ranking, name) for name in _COUNTS}
+    found |= {"epsilon": epsilon, "epsilon_ceiling": ceiling, "bound": result.bound}
+    found |= {"delta": result.claim.delta, "confidence": result.confidence}
+    one = result.checked
+    if one is not None:
+        found["checked_value"] = one.value
+        found |= {} if one.verdict == "inconclusive" else {"refuted": one.verdict == "refuted"}
+        found |= {} if one.proved is None else {"proved_value": one.proved}
+    return {name: float(value) for name, value in found.items() if math.isfinite(value)}
 
 
 def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...] = ()) -> Section:
@@ -248,8 +229,32 @@ def figures_of(
 
     `shifted` says that features alone tell members apart.
     """
-    ranking = drawing.series[0].ranking
-    family, pair = drawing.profile is not None, len(drawing.series) > 1
+    ranking, family = drawing.series[0].ranking, drawing.profile is not None
+    precision = "With no cut far enough above ½, no bound above 0 follows."
+    rates = "The dotted line is guessing. Rates of 0 are drawn at the edge."
+    if refuted:
+        precision = (
+            "Every point of a dashed line has the same bound as the result. The measured curve "
+            "touches it at the chosen cut and stays below it elsewhere."
+        )
+        line = "guarantee at the bound allows: TPR = exp(ε) · FPR and its mirror image"
+        rates = (
+            f"The dashed line is the most that {'the rejected trade-off curve' if family else 'a'} "
+            f"{'allows' if family else line}. How far the measured curve passes it is partly "
+            "chance, which the bound leaves out."
+        )
+    if family:
+        precision = "The marked cut is the one tested."
+    if withheld:
+        precision = (
+            "The share of correct guesses as it is: features alone may explain it, and the bound "
+            "is withheld."
+        )
+    if shifted:
+        rates += (
+            " It is the ranking as it is: shift is not corrected for in this figure, and features "
+            "alone may lift the curve."
+        )
     others = ranking.m - ranking.members
     said = (
         bound,
@@ -257,61 +262,22 @@ def figures_of(
             "Precision and recall",
             f"Share of correct guesses against recall. {ranking.correct:,} of {ranking.guesses:,} "
             "guesses are correct at the chosen cut.",
-            _precision(family=family, refuted=refuted or pair, withheld=withheld),
+            precision,
         ),
         (
             "ROC on logarithmic axes",
             "True-positive rate against false-positive rate on logarithmic axes; area under the "
             f"curve {ranking.auc:.3f}.",
-            _roc(family=family, refuted=refuted or pair, shifted=shifted),
+            rates,
         ),
         (
             "Scores",
             f"Histogram of the scores of {ranking.members:,} members and {others:,} non-members.",
-            f"The scores {'the attack ' if pair else ''}ranked by. Leakage shows where one group "
-            "stands alone, most often in the right tail. The outermost bins hold everything "
-            "beyond.",
+            "The scores ranked by. Leakage shows where one group stands alone, most often in the "
+            "right tail. The outermost bins hold everything beyond.",
         ),
     )
     return tuple(
         Figure(name, title, partial(plot, drawing), words, caption)
         for (name, plot), (title, words, caption) in zip(PLOTS.items(), said, strict=True)
     )
-
-
-def _precision(*, family: bool, refuted: bool, withheld: bool) -> str:
-    if withheld:
-        return (
-            "The share of correct guesses as it is: features alone may explain it, and the bound "
-            "is withheld."
-        )
-    if family:
-        return "The marked cut is the one tested."
-    if refuted:
-        return (
-            "Every point of a dashed line has the same bound as the result. The measured curve "
-            "touches it at the chosen cut and stays below it elsewhere."
-        )
-    return "With no cut far enough above ½, no bound above 0 follows."
-
-
-def _roc(*, family: bool, refuted: bool, shifted: bool) -> str:
-    said = "The dotted line is guessing. Rates of 0 are drawn at the edge."
-    if refuted:
-        line = (
-            "the rejected trade-off curve: a mechanism that obeyed it would lie below, but for "
-            "chance"
-            if family
-            else "the most that a guarantee at the bound allows: TPR = exp(ε) · FPR and its mirror "
-            "image"
-        )
-        said = (
-            f"The dashed line is {line}. How far the measured curve passes it is partly chance, "
-            "which the bound leaves out."
-        )
-    if shifted:
-        said += (
-            " It is the ranking as it is: shift is not corrected for in this figure, and features "
-            "alone may lift the curve."
-        )
-    return said
