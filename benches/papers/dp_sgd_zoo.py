@@ -174,7 +174,7 @@ def _zoo(*, full: bool) -> Outcome:
     for fault in FAULTS:
         audit = train(fault, recipe, 0)
         accounted = None if audit.accounted is None else audit.accounted.epsilon
-        proved = (audit.proved, audit.steps.bound, audit.steps.epsilon(DELTA))
+        proved = (audit.epsilon(), audit.steps.bound, audit.steps.epsilon(DELTA))
         refuted = ", ".join(audit.refuted_by) or "not refuted"
         rows.append((fault.name, accounted, *proved, refuted))
     return Outcome(

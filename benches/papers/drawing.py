@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from leakbound.report import figures as plots
+from leakbound.report import style as plots
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis

@@ -14,7 +14,7 @@ import pytest
 from leakbound._base.checks import choice, flag, instance
 from leakbound._base.types import Relation
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.results import AuditResult, PanoramiaResult
+from leakbound.results.base import Result
 
 __all__ = ["InconclusiveError", "RefutedError", "assert_not_refuted"]
 
@@ -28,7 +28,7 @@ class InconclusiveError(AssertionError):
 
 
 def assert_not_refuted(
-    result: AuditResult | PanoramiaResult,
+    result: Result,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -42,8 +42,9 @@ def assert_not_refuted(
 
     Parameters
     ----------
-    result : AuditResult, ZeroRunResult or PanoramiaResult
-        What an audit returned.
+    result : AuditResult, ZeroRunResult, PanoramiaResult, PanoramiaReport or DPSGDAudit
+        What an audit returned. Of a `DPSGDAudit` nothing need be claimed: the mechanism as it was
+        stated is then put to the test.
     epsilon, delta : float, optional
         The claimed guarantee; its δ is 0 if not given.
     parameter : float, optional
@@ -66,8 +67,6 @@ def assert_not_refuted(
         If the claim is refuted.
     InconclusiveError
         If it could not be tested, or not strictly, unless that skips the test.
-    OptionError, OptionTypeError, IncompatibleOptionsError
-        If there is no such claim, or the audit says nothing about it.
 
     Examples
     --------
@@ -79,11 +78,12 @@ def assert_not_refuted(
     __tracebackhide__ = True  # a failure shows the sentence, below the caller's own line
     flag(strict, "strict")
     choice(inconclusive, "inconclusive", Literal["fail", "skip"])
-    instance(result, "result", (AuditResult, PanoramiaResult))
+    instance(result, "result", Result)
     given = {"delta": delta, "parameter": parameter, "relation": relation, "c": c}
-    claimed: dict[str, Any] = {"epsilon": epsilon}
-    claimed |= {name: one for name, one in given.items() if one is not None}
-    known = signature(result.with_check).parameters
+    claimed: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
+    if epsilon is not None:
+        claimed["epsilon"] = epsilon
+    known = signature(result.check).parameters
     for name in claimed:
         if name not in known:
             message = f"{name}= says nothing of a {type(result).__name__}: leave it out"
@@ -93,19 +93,19 @@ def assert_not_refuted(
             f"epsilon= is missing: a {type(result).__name__} is about ε, alone or together with c"
         )
         raise IncompatibleOptionsError(message)
-    checked = result.with_check(**claimed)
-    if checked.checked is not None and checked.checked.verdict == "refuted":
-        raise RefutedError(checked.answered)
-    doubts = [f"contradicted: {one.name}" for one in result.contradicted()] + [*result.warnings]
-    if checked.checked is not None and checked.checked.verdict == "inconclusive":
-        words = checked.answered
-    elif strict and doubts:
-        words = f"{checked.answered} But, strictly: {'; '.join(doubts)}."
-    else:
+    verdict = result.check(**claimed)
+    said = (result.with_check(**claimed) if claimed else result).summary()
+    answer = said.answer if claimed else said.headline
+    if verdict == "refuted":
+        raise RefutedError(answer)
+    doubts = [f"contradicted: {one.name}" for one in said.contradicted] + [*said.warnings]
+    if strict and doubts and verdict != "inconclusive":
+        answer = f"{answer} But, strictly: {'; '.join(doubts)}."
+    elif verdict != "inconclusive":
         return
     if inconclusive == "skip":
-        pytest.skip(words)
-    raise InconclusiveError(words)
+        pytest.skip(answer)
+    raise InconclusiveError(answer)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -40,7 +40,9 @@ _LONG = re.compile(r"\d+\.\d{7,}(?:e-?\d+)?")
 def said(found: Any, **claimed: Any) -> str:
     """Return what a result says of itself, what it answers to a claim, and the keys of its JSON."""
     sentences = re.sub(r"(?<=\.) (?=\S)", "\n", str(found))
-    answered = [f"Claimed {claimed}: {found.answer(**claimed)}"] if claimed else []
+    answered = []
+    if claimed:
+        answered = [f"Claimed {claimed}: {found.with_check(**claimed).summary().answer}"]
     warnings = [f"Warning: {one}" for one in found.warnings]
     grounds = [f"{one.name}: {one.status}" for one in getattr(found, "assumptions", ())]
     stored = _keys(json.loads(found.to_json()))
@@ -55,7 +57,7 @@ def _keys(stored: dict[str, Any]) -> list[str]:
 
 def page() -> str:
     """Return all words of a report."""
-    shown = report.render(coins("leaks"), epsilon=1.0)
+    shown = report.render(coins("leaks").with_check(epsilon=1.0))
     shown = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", shown, flags=re.DOTALL)
     lines = html.unescape(re.sub(r"<[^>]+>", "\n", shown)).splitlines()
     return "\n".join(line.strip() for line in lines if line.strip())
@@ -105,16 +107,20 @@ one_run: Any = flat.coins
 
 SNAPSHOTS: dict[str, Callable[[], str]] = {
     "coins": lambda: said(coins("leaks"), epsilon=1.0),
-    "coins-gaussian": lambda: said(coins("leaks", "gaussian"), epsilon=1.0),
+    "coins-gaussian": lambda: said(coins("leaks", "gaussian"), epsilon=1.0, delta=1e-5),
     "inconclusive": lambda: said(coins("few"), epsilon=8.0),
-    "split": lambda: said(split("uneven", "pure", "default", "strata"), epsilon=9.0),
+    "split": lambda: said(
+        split("uneven", "pure", "default", "strata"), epsilon=9.0, relation="replace"
+    ),
     "panoramia": lambda: said(panoramia(leak=3.0, shift=1.0, features=True), epsilon=1.0, c=0.5),
-    "zero-run": lambda: said(zero_run("gaussian"), epsilon=0.5),
+    "zero-run": lambda: said(zero_run("gaussian"), epsilon=0.5, delta=1e-5),
     "zero-run-withheld": lambda: said(zero_run("pure", given="half", features=True), epsilon=1.0),
     "zero-run-set": lambda: said(zero_run("pure", given="labels", features=True), epsilon=1.0),
     "zero-run-exploratory": lambda: said(zero_run("pure", given="replicates"), epsilon=1.0),
     "stream": lambda: said(stream("both"), epsilon=1.0),
-    "synthetic": lambda: said(synthetic("copies", "pure", challenge=False), epsilon=1.0),
+    "synthetic": lambda: said(
+        synthetic("copies", "pure", challenge=False), epsilon=1.0, relation="replace"
+    ),
     "dp-sgd": lambda: said(dp_sgd("gaussian", noise=0.4, stated=0.8, steps=20, step_canaries=400)),
     "plan": lambda: str(power("pure", "default", "both")),
     "page": page,

@@ -11,8 +11,8 @@ from leakbound import simulate
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.results import AuditResult, Implied
-from leakbound.results.base import Result
-from leakbound.results.ranking import implied_by
+from leakbound.results.audited import Audit
+from leakbound.results.implied import implied_by
 from leakbound.validity import Case
 from validity.asymmetric import SHARE, GivenAway, Told, share_family
 from validity.games import LaplaceNoise
@@ -26,7 +26,7 @@ __all__ = ["CLOSED", "Implies", "implied_cases"]
 class Trial(Protocol):
     """A trial that returns what it played and the result of auditing it."""
 
-    def outcome(self, seed: int) -> tuple[object, Result]:
+    def outcome(self, seed: int) -> tuple[object, Audit]:
         """Return the game of a seed and the result of its audit."""
         ...
 

@@ -10,5 +10,5 @@ import leakbound as lb
 
 game = lb.simulate.randomized_response(2_000, epsilon=4.0, fraction=0.05, seed=0)
 result = lb.audit(game.scores, lb.Coins(game.member))
-print(result.headline())
+print(result.summary().headline)
 _ = result.plot("histogram")

@@ -17,5 +17,5 @@ scores = log_odds + rng.normal(size=3_000)  # of the features alone: nothing lea
 
 propensity = 1 / (1 + np.exp(-log_odds))
 result = lb.audit(scores, lb.ZeroRun(member, propensity), claim=lb.PureDP(), seed=0)
-print(result.headline())
-_ = result.plot("shift")
+print(result.summary().headline)
+_ = result.plot("overlap")

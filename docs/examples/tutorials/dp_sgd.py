@@ -75,7 +75,7 @@ watch = watched(model, optimizer, loader)
 # ---------------------
 
 audit = watch.audit(accounted=accounted_by(engine, delta=1e-5))
-print(audit.headline())
+print(audit.summary().headline)
 
 # %%
 # Four questions are asked: does the run as a whole leak more than its noise allows (membership),
@@ -105,7 +105,7 @@ optimizer.add_noise = add_too_little_noise
 watch = watched(model, optimizer, loader)
 audit = watch.audit(accounted=accounted_by(engine, delta=1e-5))
 print("refuted by:", ", ".join(audit.refuted_by) or "nothing")
-print(audit.headline())
+print(audit.summary().headline)
 
 # %%
 # What the audit cannot see, such as a layer that is left out of clipping, is listed in

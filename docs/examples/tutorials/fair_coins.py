@@ -79,7 +79,7 @@ scores
 # ---------
 
 result = lb.audit(scores, lb.Coins(plan))
-print(result.headline())
+print(result.summary().headline)
 
 # %%
 # That is the sentence to report. The result also holds what it rests on: how many guesses were
@@ -106,8 +106,8 @@ print("ε = 8 is", result.check(epsilon=8.0))
 _ = result.plot("bound")
 
 # %%
-# ``result.report("report.html", signal=scores.signal)`` writes the same as a page to hand over,
-# ``result.to_json`` and ``lb.AuditResult.from_json`` keep the numbers.
+# ``result.report("report.html", about={"Signal": scores.signal})`` writes the same as a page to
+# hand over, ``result.to_json`` and ``lb.AuditResult.from_json`` keep the numbers.
 #
 # **What can go wrong.** Scores of the included canaries alone, or a plan that was made after
 # training, are no audit. If the bound is 0, read :doc:`/how-to/bound-is-zero`.

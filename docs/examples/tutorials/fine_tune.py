@@ -94,7 +94,7 @@ scores = score(
     progress=False,
 )
 result = lb.audit(scores, lb.Coins(plan))
-print(result.headline())
+print(result.summary().headline)
 
 # %%
 # The bound is about fine-tuning: training of the base model saw no canary, and nothing is said of

@@ -65,7 +65,7 @@ except lb.LeakboundError as error:
 # %%
 
 result = lb.audit(probability, lb.RandomSplit(member), seed=0)
-print(result.headline())
+print(result.summary().headline)
 
 # %%
 # A guarantee is usually stated for adding or removing one example, and implies one for replacing an
@@ -92,4 +92,4 @@ for assumption in result.assumptions:
 #
 # .. code-block:: console
 #
-#    $ leakbound split scores.csv --untouched
+#    $ leakbound one-run scores.csv --design random_split --untouched

@@ -42,7 +42,7 @@ train, held_out, synthetic = (
     pd.read_csv(folder / name) for name in ("train.csv", "holdout.csv", "synthetic.csv")
 )
 result = lb.audit_synthetic(train, held_out, synthetic, seed=0, progress=False)
-print(result.headline())
+print(result.summary().headline)
 print("by the attack", result.attack)
 
 # %%
@@ -71,7 +71,7 @@ from leakbound.generators import GaussianCopula
 sampler = GaussianCopula().fit(train.to_numpy())
 made = pd.DataFrame(sampler.sample(len(train), seed=0).values, columns=train.columns)
 better = lb.audit_synthetic(train, held_out, made, seed=0, progress=False)
-print(better.headline())
+print(better.summary().headline)
 
 # %%
 # A small bound is no proof of privacy: these attacks found little. The ceiling says what a perfect

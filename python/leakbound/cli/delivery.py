@@ -9,10 +9,8 @@ import typer
 
 from leakbound._base.console import tell
 from leakbound._base.types import Relation
-from leakbound.claims import FamilyClaim
 from leakbound.cli import output
-from leakbound.cli.options import Json, Lenient, for_replacing, option
-from leakbound.results.words import DELTA
+from leakbound.cli.options import Json, Lenient, option
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,6 @@ class Delivery:
             claimed = claimed if own is None else {"parameter": own}
             claimed |= {"c": goal["c"]} if "c" in goal else {}
             result = result.with_check(**claimed, **({"relation": relation} if relation else {}))
-        epsilon = _drawn(result, for_replacing(goal) if relation == "add_remove" else goal)
         bundle = getattr(self, "bundle", None)
         if bundle is not None:
             with output.waiting("Auditing again, for the bundle"):
@@ -58,7 +55,7 @@ class Delivery:
             name = file.name.encode(errors="replace").decode()  # names need not be text
             title = f"Privacy audit of {name}"
             with output.waiting("Drawing the report"):
-                output.write_files(self.out, result, title=title, epsilon=epsilon)
+                output.write_files(self.out, result, title=title)
         if self.json:
             typer.echo(result.to_json())
         else:
@@ -80,14 +77,3 @@ class BundledDelivery(Delivery):
             "verify`.",
         ),
     ] = None
-
-
-def _drawn(result: Any, goal: Mapping[str, float]) -> float | None:
-    """Return the claimed ε beside which pages draw the bound; None where δ is another one."""
-    claim = getattr(result, "claim", None)
-    if not isinstance(claim, FamilyClaim):
-        return goal.get("eps")
-    own = goal.get("mu", goal.get("noise"))
-    if own is not None:
-        return float(claim.attained(own, "both").epsilon(DELTA))
-    return goal.get("eps") if goal.get("delta") == DELTA else None

@@ -111,15 +111,16 @@ def _show(found: "DigitsReport") -> None:
     numbers = [(heading, True) for heading in headings]
     table = output.grid([("Model", False), *numbers, ("Verdict", False)])
     for row in found.rows:
-        result = row.result
+        result, said = row.result, row.result.summary()
         shares = (f"{row.test_accuracy:.3f}", number(row.split.bound), f"{row.auc:.3f}")
         counts = (f"{result.guesses:,}", f"{result.correct:,}")
-        ends = (number(result.epsilon_bound), number(result.epsilon_ceiling), result.verdict)
-        style = "bold" if result.leaks else None
+        ends = (number(said.epsilon), number(said.ceiling), said.verdict)
+        style = "bold" if said.leaks else None
         table.add_row(row.name, *shares, *counts, *ends, style=style)
     output.say(table)
     output.say("")
-    output.say(headline_of_many({row.name: row.simultaneous for row in found.rows}), "bold")
+    simultaneous = {row.name: row.simultaneous.summary() for row in found.rows}
+    output.say(headline_of_many(simultaneous), "bold")
     output.say(
         f"ε̂ is a lower bound on ε, at {percent(found.rows[0].result.confidence)} confidence for "
         "each model by itself; the ceiling is what a perfect attack would have proved."

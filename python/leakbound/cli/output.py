@@ -24,7 +24,7 @@ from leakbound._base.console import (
 from leakbound._base.formatting import printable
 from leakbound.cli.wording import OPTIONS, in_its_words
 from leakbound.errors import InternalError, LeakboundError
-from leakbound.report.contents import KINDS
+from leakbound.report.description import KINDS
 from leakbound.report.style import house_style
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def end(result: Result, *, lenient: bool) -> NoReturn:
     said to be not refuted: scores that are inverted refute nothing, whatever the model leaks.
     """
     code = 0 if result.checked is None else _CODES[result.checked.verdict]
-    doubts = [f"contradicted: {one.name}" for one in result.contradicted()]
+    doubts = [f"contradicted: {one.name}" for one in result.summary().contradicted]
     doubts += [in_its_words(text) for text in result.warnings]
     if doubts and not lenient and result.checked is not None and code == 0:
         tell(f"leakbound: in doubt (--lenient lets the claim pass): {'; '.join(doubts)}")
@@ -122,17 +122,18 @@ def grid(columns: Iterable[tuple[str, bool]]) -> Table:
 def show(result: Result) -> None:
     """Print one result for people: verdict, evidence, key numbers, warnings."""
     tone = "bold" if KINDS[result.kind].proves else "bold red"
-    say(result.headline(), tone)
-    if result.checked is not None:
-        say(result.answered, "bold")
-    for text in result.evidence():
+    said = result.summary()
+    say(said.headline, tone)
+    if said.answer:
+        say(said.answer, "bold")
+    for text in said.paragraphs:
         say(text)
     table = grid([("", False), ("", True), ("", False)])
-    for metric in result.metrics():
+    for metric in said.metrics:
         table.add_row(metric.name, metric.value, metric.note)
     say("")
     say(table)
-    for one in result.contradicted():
+    for one in said.contradicted:
         say(f"contradicted: {one.name}. {one.statement}", "bold red")
     for text in result.warnings:
         say(f"warning: {in_its_words(text)}", "yellow")
@@ -165,7 +166,7 @@ def announce(folder: Path, *, aside: bool) -> None:
         typer.echo(text)
 
 
-def write_files(folder: Path, result: Result, *, title: str, epsilon: float | None) -> None:
+def write_files(folder: Path, result: Result, *, title: str) -> None:
     """Write result.json, report.html and the figures, each of them whole or not at all."""
     from leakbound import report
     from leakbound._base.files import write_text
@@ -174,9 +175,9 @@ def write_files(folder: Path, result: Result, *, title: str, epsilon: float | No
     result.to_json(folder / "result.json")
     figures = folder / "figures"
     figures.mkdir(exist_ok=True)
-    for figure in result.figures():
+    for figure in result.summary().figures:
         write_text(figures / f"{figure.name}.svg", svg.svg(figure))
-    report.write(folder / "report.html", result, title=title, epsilon=epsilon)
+    report.write(folder / "report.html", result, title=title)
 
 
 def prepare(folder: Path) -> None:

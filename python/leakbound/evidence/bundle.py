@@ -52,9 +52,34 @@ def write_bundle(
     model: str | None = None,
     vouchers: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
-    inputs: Mapping[str, Any] | None = None,
+    **inputs: Any,
 ) -> None:
-    """Write a bundle; `Result.bundle` documents the arguments."""
+    """Write all that it takes to recompute a result to a folder, whole or not at all.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        A new or empty folder, or a bundle, which is replaced.
+    result : AuditResult, ZeroRunResult or PanoramiaResult
+        What the audit returned.
+    scores : array-like or mapping
+        What was audited; for PANORAMIA a mapping with `baseline_scores` and `attack_scores`. A
+        protocol names its attacks: audit and give one as ``{name: scores}``.
+    plan : InclusionPlan or array-like of shape (m,)
+        Membership.
+    protocol : mapping, optional
+        What was to be done by `audit`, as `leakbound.planning.read_protocol` reads it.
+    opening : leakbound.planning.Opening, optional
+        In place of plan and protocol: both, and what opens the commitment to them.
+    accountant, model : mapping and str, optional
+        What a privacy accountant was told; SHA-256 of the model, 64 hexadecimal digits.
+    vouchers : mapping of str to str, optional
+        Who vouches for an assumption, by its name; by default who its status says.
+    options : mapping, optional
+        Options of the audit that the result does not tell, by their names.
+    **inputs : array-like
+        Other data of the audit by their names, such as `propensity`, `features` or `prior`.
+    """
     place = Path(folder)
     _check_place(place)
     if type(result).__name__ not in RESULTS:
@@ -73,7 +98,7 @@ def write_bundle(
     if model is not None and not is_digest(model):
         message = f"model is the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
         raise OptionError(message)
-    data = _data_of(scores, plan, dict(inputs or {}))
+    data = _data_of(scores, plan, inputs)
     agreed = None if protocol is None else checked_protocol(protocol)
     recipe = _recipe(result, data, dict(options or {}), agreed)
     content, arrays = recipe.encoded()

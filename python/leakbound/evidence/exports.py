@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from leakbound._base.formatting import percent
 from leakbound.errors import IncompatibleOptionsError, OptionError
-from leakbound.report.contents import KINDS
+from leakbound.report.description import KINDS
 
 if TYPE_CHECKING:
     from leakbound._base.types import JsonValue
-    from leakbound.results.base import Result
+    from leakbound.results.audited import Audit
 
 
 def model_index(
-    result: Result, *, model: str, dataset: str, dataset_type: str = "canaries"
+    result: Audit, *, model: str, dataset: str, dataset_type: str = "canaries"
 ) -> list[JsonValue]:
     """Return the bounds of a result as the `model-index` of a Hugging Face model card.
 
@@ -70,7 +70,7 @@ def model_index(
     ]
 
 
-def _bounds(result: Result) -> list[tuple[str, float, str]]:
+def _bounds(result: Audit) -> list[tuple[str, float, str]]:
     """Return each bound: an identifier, the number, and what it is in words."""
     implied = result.implied()
     if implied is None:
@@ -80,8 +80,9 @@ def _bounds(result: Result) -> list[tuple[str, float, str]]:
         )
         raise IncompatibleOptionsError(message)
     tag = f"{KINDS[result.kind].tag} at {percent(result.confidence)} confidence"
-    at = result.terms.at.strip() or f"at δ = {result.claim.delta:g}"
-    found = [("epsilon_lower_bound", result.epsilon_bound, f"ε {at}: {tag}")]
+    said = result.summary()
+    at = said.terms.at.strip() or f"at δ = {result.claim.delta:g}"
+    found = [("epsilon_lower_bound", said.epsilon, f"ε {at}: {tag}")]
     words: dict[str, str] = {
         "advantage": "membership advantage",
         "tpr_at_fpr_0_001": "true positive rate at a false positive rate of 0.1 %",

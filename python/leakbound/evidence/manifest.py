@@ -203,7 +203,9 @@ def _outcome(result: Result) -> dict[str, JsonValue]:
     name = f"{one.parameter} {one.relation} {one.value!r}"
     name += f" at delta = {one.delta!r}" if one.delta else ""
     name += f" and c <= {one.c!r}" if one.c is not None else ""
-    passed = one.verdict == "not refuted" and not result.warnings and not result.contradicted()
+    passed = (
+        one.verdict == "not refuted" and not result.warnings and not result.summary().contradicted
+    )
     outcome = "FAILED" if one.verdict == "refuted" else "PASSED" if passed else "WARNED"
     tests[f"{outcome.lower()}Tests"].append(name)
     return {"result": outcome, **tests}

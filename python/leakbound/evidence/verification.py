@@ -36,7 +36,7 @@ from leakbound.evidence.recipe import RESULTS, Recipe, design_of, recipe_of
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, Opening
 from leakbound.planning.protocol import Agreed, checked_protocol
-from leakbound.results.base import Check, Verification
+from leakbound.results.audited import Check, Verification
 
 if TYPE_CHECKING:
     import os
@@ -299,7 +299,7 @@ class _Bundle:
         vouchers = {one["name"]: one["vouched for by"] for one in stored}
         if assumptions_of(self.result, vouchers) != stored:
             return False, "assumptions.json has others than the result"
-        contradicted = [one.name for one in self.result.contradicted()]
+        contradicted = [one.name for one in self.result.summary().contradicted]
         said = f"; contradicted by the data: {', '.join(contradicted)}" if contradicted else ""
         return True, f"{len(stored)}, each with who vouches for it{said}"
 

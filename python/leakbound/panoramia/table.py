@@ -43,15 +43,10 @@ GROWTH = 0.05
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean over seeds, and how far seeds scatter.
+    """The mean over seeds, and half of the 95 % t-interval around it; None with one seed.
 
-    Parameters
-    ----------
-    mean : float
-        Over seeds.
-    half_width : float or None
-        Half of the 95 % t-interval around it; None with one seed. It says how much splits, coins
-        and training matter: it is not the confidence of a bound, which every seed has by itself.
+    The interval says how much splits, coins and training matter: it is not the confidence of a
+    bound, which every seed has by itself.
     """
 
     mean: float
@@ -59,17 +54,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: list[float]) -> "Spread":
-        """Summarise one value for each seed.
-
-        Parameters
-        ----------
-        values : list of float
-            Finite; at least one.
-
-        Returns
-        -------
-        Spread
-            Mean and interval.
+        """Summarise finite values, one for each seed.
 
         Examples
         --------
@@ -92,19 +77,13 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PanoramiaRow(Record):
-    """One target under one audit, with every seed's result.
+    """One target under one audit, with every seed's result, each at its own confidence.
 
-    Parameters
-    ----------
-    target : str
-        Name of the target.
-    audit : {"PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"} or a correction of Zero-Run
-        Against generated non-members; the same scores with the paper's union bound over all cuts;
-        the same attack against real non-members; or guessing members and non-members by the loss,
-        less that at initialisation where it is known. "Zero-Run, match" and "Zero-Run,
-        Poisson-binomial" are conditional lower bounds from the scores of the first.
-    results : tuple of PanoramiaResult, ZeroRunResult or AuditResult
-        One for each seed, each at its own confidence.
+    Audits are against generated non-members ("PANORAMIA"); the same scores with the paper's union
+    bound over all cuts ("PANORAMIA, union"); the same attack against real non-members ("RM;RN"); or
+    guesses of members and non-members by the loss, less that at initialisation where it is known
+    ("O(1)"). "Zero-Run, match" and "Zero-Run, Poisson-binomial" are conditional lower bounds from
+    the scores of the first.
     """
 
     target: str
@@ -114,12 +93,12 @@ class PanoramiaRow(Record):
     @property
     def estimates(self) -> tuple[PanoramiaResult, ...]:
         """Those of its results that are by PANORAMIA."""
-        return PanoramiaResult.among(self.results)
+        return tuple(one for one in self.results if isinstance(one, PanoramiaResult))
 
     @property
     def conditional(self) -> tuple[ZeroRunResult, ...]:
         """Those of its results that are by Zero-Run."""
-        return ZeroRunResult.among(self.results)
+        return tuple(one for one in self.results if isinstance(one, ZeroRunResult))
 
     @property
     def m(self) -> int:
@@ -134,9 +113,8 @@ class PanoramiaRow(Record):
     @property
     def c_plus_epsilon_lb(self) -> Spread | None:
         """Lower bounds on c + ε; None where there is none, for O(1) and Zero-Run."""
-        if not (self._estimated or self.audit == "RM;RN"):
-            return None
-        return self._of(lambda result: result.c_plus_epsilon_lb)
+        known = self._estimated or self.audit == "RM;RN"
+        return self._of(lambda result: result.c_plus_epsilon_lb) if known else None
 
     @property
     def epsilon_tilde(self) -> Spread | None:
@@ -188,19 +166,28 @@ def estimate(row: PanoramiaRow) -> float:
     return 0.0 if row.epsilon_tilde is None else row.epsilon_tilde.mean
 
 
-def sums(rows: Sequence[PanoramiaRow]) -> str:
-    """Say why c and ε̃ do not add up to c + ε, if in some row they visibly do not."""
+def largest(rows: Sequence[PanoramiaRow]) -> PanoramiaRow:
+    """Return the row of the target with the largest estimate."""
+    return max((row for row in rows if row.audit == "PANORAMIA"), key=estimate)
+
+
+def note_of(rows: Sequence[PanoramiaRow]) -> str:
+    """Return what the numbers of the table mean, and why c and ε̃ may not add up to c + ε."""
+    sums = "ε̃ is c + ε less c."
     for row in rows:
         parts = (row.c_plus_epsilon_lb, row.c_lb, row.epsilon_tilde)
         if row.epsilon_tilde is None or None in parts:
             continue
         most, c, estimated = (Decimal(number(one.mean)) for one in parts if one is not None)
         if most - c != estimated:
-            return (
+            sums = (
                 "ε̃ is c + ε less c with each seed, and 0 where that is negative; then it is "
                 "averaged, and rounded down by itself, so that columns need not add up."
             )
-    return "ε̃ is c + ε less c."
+    audits = dict.fromkeys(row.audit for row in rows)
+    defined = (DEFINITIONS[audit] for audit in audits if audit in DEFINITIONS)
+    conditional = [CONDITION] if any(row.conditional for row in rows) else []
+    return " ".join([NOTE, sums, *defined, *conditional])
 
 
 def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Iterator[str]:

@@ -1,6 +1,4 @@
-"""Figures of an audit: each function takes what it draws from, draws one figure, returns its Axes.
-
-A result has all the parts that `Drawable` names, and so has anything else that is to be drawn.
+"""Figures of an audit: each function draws one figure from a `Drawing` and returns its Axes.
 
 The figures share one style, applied while they are drawn and never left in matplotlib's settings.
 The colours are told apart by colour-blind readers and in grey; every line is also named in words.
@@ -14,20 +12,16 @@ Precision against recall with the precision that each recall needs for the same 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leakbound._base.formatting import number
 from leakbound._base.odds import expit
 from leakbound.report.style import (
-    ALERT,
-    INK,
     MEMBER,
     MUTED,
-    OTHER,
     PAPER,
-    RULE,
     draw_classes,
     house_style,
     name_axes,
@@ -35,91 +29,71 @@ from leakbound.report.style import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from matplotlib.axes import Axes
 
-    from leakbound._base.types import FloatArray, IntArray, Kind
-    from leakbound.report.contents import Drawable, Profile, Series
-    from leakbound.report.parts import Curve, Histogram, Roc
+    from leakbound._base.types import FloatArray, Kind
+    from leakbound.report.description import Drawing, Series
+    from leakbound.report.parts import Curve, Roc
 
-__all__ = [
-    "ALERT",
-    "INK",
-    "MEMBER",
-    "MUTED",
-    "OTHER",
-    "PAPER",
-    "PLOTS",
-    "RULE",
-    "house_style",
-    "plot_bound",
-    "plot_histogram",
-    "plot_precision_recall",
-    "plot_profile",
-    "plot_roc",
-]
+    Plot = Callable[[Drawing, Axes | None], Axes]
 
 _FEW = 60
 """Cuts up to which each is marked, so that a policy which tests few of them shows which."""
-_PATCH = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.8}
+_DASHED: dict[str, Any] = {"linewidth": 0.9, "linestyle": (0, (4, 2))}
+"""Lines of bounds."""
+_CHANCE: dict[str, Any] = {"color": MUTED, "linewidth": 0.9, "linestyle": (0, (1, 2))}
+"""Lines of what chance gives, or a perfect attack."""
 
 
-class Plot(Protocol):
-    """A function that draws one figure of a result."""
-
-    def __call__(self, result: Drawable, ax: Axes | None = None) -> Axes:
-        """Draw on `ax`, or on new axes, and return them."""
-
-
-def plot_bound(result: Drawable, ax: Axes | None = None) -> Axes:
+def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """Draw the bound that every cut would give, with the final bound and the ceiling."""
-    if result.profile is not None:
-        return plot_profile(result.profile, ax)
+    if drawing.profile is not None:
+        return _plot_profile(drawing, ax)
     with house_style():
         ax = new_axes(ax)
-        series = result.series
+        series, relation = drawing.series, _relation(drawing.kind)
         for one in series:
-            tested = np.isfinite(one.ranking.curve.bound)
+            found, curve = one.ranking, one.ranking.curve
+            tested = np.isfinite(curve.bound)
             marker = "o" if np.count_nonzero(tested) <= _FEW else ""
-            ax.plot(
-                one.ranking.curve.guesses[tested],
-                one.ranking.curve.bound[tested],
-                color=one.colour,
-                marker=marker,
-                markersize=3,
-            )
-            ax.axhline(one.ranking.bound, color=one.colour, linewidth=0.9, linestyle=(0, (4, 2)))
-            if one.ranking.bound > 0:
-                ax.plot(
-                    one.ranking.guesses,
-                    one.ranking.bound,
-                    "o",
-                    color=one.colour,
-                    markersize=5,
-                    zorder=4,
-                )
+            cuts = (curve.guesses[tested], curve.bound[tested])
+            ax.plot(*cuts, color=one.colour, marker=marker, markersize=3)
+            text = f"{one.prefix}{one.symbol} {relation} {one.bound}"
+            if found.bound <= 0:
+                text += ": nothing refuted"
+            elif len(series) == 1:
+                text += f" from {found.correct:,} of {found.guesses:,} guesses"
+            ax.axhline(found.bound, color=one.colour, label=text, **_DASHED)
+            if found.bound > 0:
+                ax.plot(found.guesses, found.bound, "o", color=one.colour, markersize=5, zorder=4)
         ceiling = series[0].ranking.ceiling
-        ax.axhline(ceiling, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
-        most = [int(made) for one in series for made in one.ranking.curve.guesses[-1:]]
-        _logarithmic_counts(ax, max(most, default=1))
-        _frame_levels(ax, ceiling, series, _relation(result.kind))
-        name_axes(
-            ax,
-            "Bound against guesses",
-            "guesses made",
-            "lower bound on " + ", ".join(one.symbol for one in reversed(series)),
-            result.kind,
-        )
+        ax.axhline(ceiling, label=f"ceiling {number(ceiling)}: a perfect attack", **_CHANCE)
+        highest = max(one.ranking.bound for one in series)
+        # a ceiling far above is named, and not shown
+        top = 1.6 * highest if 0 < 4 * highest < ceiling else max(ceiling, highest, 0.1)
+        ax.set_ylim(-0.03 * top, (1.15 + 0.12 * (len(series) + 1)) * top)  # room for the legend
+        largest = max((int(x) for one in series for x in one.ranking.curve.guesses[-1:]), default=1)
+        ax.set(xscale="log", xlim=(1, largest * 1.05))
+        decades = [10**power for power in range(len(str(largest)))]
+        ax.set_xticks(decades, [f"{tick:,}" for tick in decades])
+        ax.legend(loc="upper left")
+        what = f"lower bound on {', '.join(one.symbol for one in reversed(series))}"
+        name_axes(ax, "Bound against guesses", "guesses made", what, drawing.kind)
     return ax
 
 
-def plot_profile(result: Profile, ax: Axes | None = None) -> Axes:
+def _plot_profile(drawing: Drawing, ax: Axes | None) -> Axes:
     """Draw ε against δ of the curve that an audit of a family rejects, and of the ceiling."""
+    assert drawing.profile is not None
     with house_style():
         ax = new_axes(ax)
         delta = np.geomspace(1e-12, 1.0, 241)[:-1]
+        rejected, rejectable = drawing.profile.rejected, drawing.profile.rejectable
         for name, curve, colour, style in (
-            ("rejected", result.rejected, MEMBER, "-"),
-            ("a perfect attack", result.rejectable, MUTED, (0, (1, 2))),
+            ("rejected", rejected, MEMBER, "-"),
+            ("a perfect attack", rejectable, MUTED, ":"),
         ):
             if curve is not None:
                 epsilon = np.asarray(curve.epsilon(delta))
@@ -127,13 +101,13 @@ def plot_profile(result: Profile, ax: Axes | None = None) -> Axes:
                 ax.plot(delta[known], epsilon[known], color=colour, linestyle=style, label=name)
         ax.set_xscale("log")
         ax.set_ylim(bottom=0)
-        if result.rejectable is not None:
+        if rejectable is not None:
             ax.legend(loc="upper right")
-        name_axes(ax, "ε against δ", "δ", "lower bound on ε", result.kind)
+        name_axes(ax, "ε against δ", "δ", "lower bound on ε", drawing.kind)
     return ax
 
 
-def plot_precision_recall(result: Drawable, ax: Axes | None = None) -> Axes:
+def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """Draw precision against recall, with the precision that every recall needs for the same bound.
 
     The dashed line joins all pairs of recall and precision whose bound equals the final one. Where
@@ -141,33 +115,30 @@ def plot_precision_recall(result: Drawable, ax: Axes | None = None) -> Axes:
     """
     with house_style():
         ax = new_axes(ax)
-        series = result.series
-        ax.axhline(0.5, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
+        series, low = drawing.series, 0.5
+        ax.axhline(0.5, label="coin toss", **_CHANCE)
         for one in series:
-            recall, precision = one.ranking.curve.recall, one.ranking.curve.precision
-            ax.plot(recall, precision, color=one.colour, label=one.name)
-            if result.profile is not None:
+            curve = one.ranking.curve
+            ax.plot(curve.recall, curve.precision, color=one.colour, label=one.name)
+            low = min(low, float(curve.precision[curve.guesses >= 10].min(initial=0.5)))
+            if drawing.profile is None and one.ranking.bound > 0:
+                level = iso_bound_precision(curve, one.ranking.bound)
+                known = np.isfinite(level)
+                label = f"{one.symbol} {_relation(drawing.kind)} {one.bound}"
+                line = (curve.recall[known], level[known])
+                ax.plot(*line, color=one.colour, label=label, **_DASHED)
+            if drawing.profile is not None or one.ranking.bound > 0:
                 _mark_chosen(ax, one)
-            elif one.ranking.bound > 0:
-                end = _draw_iso_bound(ax, one, _relation(result.kind))
-                _mark_chosen(ax, one)
-                if len(series) == 1 and end is not None:
-                    _name_end(ax, end, f"ε {_relation(result.kind)} {one.bound}")
-        _name_chance(ax, series)
-        low = min(
-            float(one.ranking.curve.precision[one.ranking.curve.guesses >= 10].min(initial=0.5))
-            for one in series
-        )
         ax.set_ylim(low - 0.06, 1.06)
         ax.set_yticks([tick for tick in np.arange(0.0, 1.01, 0.1) if tick >= low - 0.06])
         _scale_recall(ax, series)
-        if len(series) > 1:
-            ax.legend(loc="best")
-        name_axes(ax, "Precision and recall", "recall", "share of correct guesses", result.kind)
+        ax.legend(loc="best")
+        what = "share of correct guesses"
+        name_axes(ax, "Precision and recall", "recall", what, drawing.kind)
     return ax
 
 
-def plot_roc(result: Drawable, ax: Axes | None = None) -> Axes:
+def plot_roc(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """Draw the ROC curve on logarithmic axes, with the most that ε-DP allows at the bound.
 
     An ε-DP model allows at most TPR = min(e^ε FPR, 1 - e^-ε (1 - FPR)), and one that obeys the
@@ -176,7 +147,7 @@ def plot_roc(result: Drawable, ax: Axes | None = None) -> Axes:
     """
     with house_style():
         ax = new_axes(ax)
-        series = result.series
+        series = drawing.series
         floor = min(_smallest_step(one.ranking.roc) for one in series)
         grid = np.geomspace(floor, 1.0, 400)
         for one in series:
@@ -184,44 +155,33 @@ def plot_roc(result: Drawable, ax: Axes | None = None) -> Axes:
             false_positive, true_positive = (np.maximum([0.0, *rate], floor) for rate in rates)
             ax.plot(false_positive, true_positive, color=one.colour, label=one.name)
         for one in series:
-            if result.profile is not None:
-                rejected = result.profile.rejected
+            most = None
+            if drawing.profile is not None:
+                rejected = drawing.profile.rejected
                 most = None if rejected is None else 1 - rejected.f(grid)
-            else:
-                above = one.ranking.bound > 0
-                most = most_true_positives(grid, one.ranking.bound) if above else None
+            elif one.ranking.bound > 0:
+                most = most_true_positives(grid, one.ranking.bound)
             if most is not None:
-                ax.plot(
-                    grid,
-                    most,
-                    color=one.colour,
-                    linewidth=0.9,
-                    linestyle=(0, (4, 2)),
-                    label=f"most for {one.symbol} = {one.bound}",
-                )
-        ax.plot(grid, grid, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)), label="coin toss")
-        for axis in ("x", "y"):
-            _logarithmic_rates(ax, axis, floor)
+                label = f"most for {one.symbol} = {one.bound}"
+                ax.plot(grid, most, color=one.colour, label=label, **_DASHED)
+        ax.plot(grid, grid, label="coin toss", **_CHANCE)
+        ax.set(xscale="log", yscale="log", xlim=(floor, 1.0), ylim=(floor, 1.15))
+        ax.set_xticks(*_powers_of_ten(floor))
+        ax.set_yticks(*_powers_of_ten(floor))
         ax.legend(loc="lower right")
-        name_axes(ax, "ROC, logarithmic", "false-positive rate", "true-positive rate", result.kind)
+        rates_of = ("false-positive rate", "true-positive rate")
+        name_axes(ax, "ROC, logarithmic", *rates_of, drawing.kind)
     return ax
 
 
-def plot_histogram(result: Drawable, ax: Axes | None = None) -> Axes:
+def plot_histogram(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """Draw the scores of members and of non-members."""
     with house_style():
         ax = new_axes(ax)
-        histogram = result.histogram
-        first = _first_bins(histogram)
-        edges = np.append(histogram.edges[first], histogram.edges[-1])
-        counts = (histogram.members, histogram.non_members)
-        draw_classes(ax, edges, *(np.add.reduceat(one, first) for one in counts))
-        name_axes(
-            ax,
-            "Scores",
-            "score (higher: more likely a member)",
-            f"{result.series[0].units} per bin",
-        )
+        histogram = drawing.series[0].ranking.histogram
+        draw_classes(ax, histogram.edges, histogram.members, histogram.non_members)
+        per_bin = f"{drawing.series[0].units} per bin"
+        name_axes(ax, "Scores", "score (higher: more likely a member)", per_bin)
         ax.set_title("Scores", pad=20)
     return ax
 
@@ -242,90 +202,19 @@ def _mark_chosen(ax: Axes, series: Series) -> None:
     """Mark the chosen cut on its curve, with a rim that sets it off from the lines."""
     curve = series.ranking.curve
     chosen = np.flatnonzero(curve.guesses == series.ranking.guesses)
-    ax.plot(
-        curve.recall[chosen],
-        curve.precision[chosen],
-        "o",
-        color=series.colour,
-        markeredgecolor=PAPER,
-        markeredgewidth=1.3,
-        markersize=8.5,
-        zorder=6,
-    )
+    rim: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": 1.3, "markersize": 8.5}
+    at = (curve.recall[chosen], curve.precision[chosen])
+    ax.plot(*at, "o", color=series.colour, zorder=6, **rim)
 
 
-def _draw_iso_bound(ax: Axes, series: Series, relation: str) -> tuple[float, float] | None:
-    """Draw the precision needed for the final bound; return where it ends, if it is anywhere."""
-    level = iso_bound_precision(series.ranking.curve, series.ranking.bound)
-    known = np.isfinite(level)
-    if not known.any():
-        return None
-    recall, level = series.ranking.curve.recall[known], level[known]
-    ax.plot(
-        recall,
-        level,
-        color=series.colour,
-        linewidth=0.9,
-        linestyle=(0, (4, 2)),
-        label=f"{series.symbol} {relation} {series.bound}",
-    )
-    return float(recall[-1]), float(level[-1])
-
-
-def _frame_levels(ax: Axes, ceiling: float, series: tuple[Series, ...], relation: str) -> None:
-    """Choose the frame, and name the horizontal lines at the left, where curves are low."""
-    name = f"ceiling {number(ceiling)}: a perfect attack"
-    highest = max(one.ranking.bound for one in series)
-    if 0 < 4 * highest < ceiling:
-        frame = 2.2 * highest
-        levels = [(frame, f"↑ {name}", MUTED)]
-    else:
-        frame = max(ceiling, highest, 0.1)
-        levels = [(ceiling, name, MUTED)]
-    ax.set_ylim(-0.03 * frame, 1.15 * frame)
-    for one in series:
-        text = f"{one.prefix}{one.symbol} {relation} {one.bound}"
-        if one.ranking.bound <= 0:
-            text += ": nothing refuted"
-        elif len(series) == 1:
-            text += f" from {one.ranking.correct:,} of {one.ranking.guesses:,} guesses"
-        levels.append((one.ranking.bound, text, one.colour))
-    levels.sort(key=lambda level: -level[0])
-    above = np.inf
-    for height, text, colour in levels:
-        crowded = above - height < 0.08 * frame
-        ax.annotate(
-            text,
-            (0.0, height),
-            xycoords=("axes fraction", "data"),
-            xytext=(3, -3 if crowded else 2),
-            textcoords="offset points",
-            color=colour,
-            va="top" if crowded else "bottom",
-            bbox=_PATCH,
-            zorder=5,
-        )
-        above = height
-
-
-def _logarithmic_counts(ax: Axes, largest: int) -> None:
-    ax.set_xscale("log")
-    ax.set_xlim(1, largest * 1.05)
-    decades = [10**power for power in range(len(str(largest)))]
-    ax.set_xticks(decades, [f"{tick:,}" for tick in decades])
-
-
-def _logarithmic_rates(ax: Axes, axis: Literal["x", "y"], floor: float) -> None:
-    powers = range(int(np.ceil(np.log10(floor) - 1e-9)), 1)
-    ticks, labels = [10.0**power for power in powers], [_power_of_ten(power) for power in powers]
-    if axis == "x":
-        ax.set_xscale("log")
-        ax.set_xlim(floor, 1.0)
-        ax.set_xticks(ticks, labels)
-    else:
-        ax.set_yscale("log")
-        ax.set_ylim(floor, 1.15)
-        ax.set_yticks(ticks, labels)
+def _powers_of_ten(least: float) -> tuple[list[float], list[str]]:
+    """Return the powers of ten from `least` to 1, and how they are written."""
+    powers = range(int(np.ceil(np.log10(least) - 1e-9)), 1)
+    raised = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+    return [10.0**power for power in powers], [
+        f"{10.0**power:g}" if power >= -3 else "10⁻" + str(-power).translate(raised)
+        for power in powers
+    ]
 
 
 def _smallest_step(roc: Roc) -> float:
@@ -334,69 +223,23 @@ def _smallest_step(roc: Roc) -> float:
     return 0.5 * float(rates[rates > 0].min(initial=1.0))
 
 
-def _power_of_ten(power: int) -> str:
-    if power >= -3:
-        return f"{10.0**power:g}"
-    return "10⁻" + str(-power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-def _name_end(ax: Axes, end: tuple[float, float], text: str) -> None:
-    """Name a line above its right end, where nothing else can be."""
-    ax.annotate(
-        text,
-        end,
-        xytext=(0, 4),
-        textcoords="offset points",
-        ha="right" if end[0] > 0.5 else "left",
-        color=MEMBER,
-        bbox=_PATCH,
-        zorder=5,
-    )
-
-
-def _name_chance(ax: Axes, series: tuple[Series, ...]) -> None:
-    """Name the line at ½ at its right end, on the side that the curves leave free."""
-    curves = [one.ranking.curve for one in series if one.ranking.curve.guesses.size]
-    ends = [one.precision[one.recall >= 0.7 * one.recall[-1]] for one in curves]
-    above = bool(ends) and float(np.mean(np.concatenate(ends))) < 0.5
-    ax.annotate(
-        "coin toss",
-        (1.0, 0.5),
-        xycoords=("axes fraction", "data"),
-        xytext=(-2, 3 if above else -3),
-        textcoords="offset points",
-        ha="right",
-        va="bottom" if above else "top",
-        color=MUTED,
-    )
-
-
-def _scale_recall(ax: Axes, series: tuple[Series, ...]) -> None:
+def _scale_recall(ax: Axes, series: Sequence[Series]) -> None:
     """Recall is linear, unless a chosen cut would disappear at the left edge."""
+    rankings = [one.ranking for one in series]
     chosen = [
-        float(np.interp(one.ranking.guesses, one.ranking.curve.guesses, one.ranking.curve.recall))
-        for one in series
-        if one.ranking.curve.guesses.size
+        float(np.interp(one.guesses, one.curve.guesses, one.curve.recall))
+        for one in rankings
+        if one.curve.guesses.size
     ]
-    if min(chosen, default=1.0) >= 0.03 or max(one.ranking.bound for one in series) <= 0:
-        ax.set_xlim(-0.01, 1.01)
-        return
-    recalls = np.concatenate([one.ranking.curve.recall for one in series])
+    recalls = np.concatenate([one.curve.recall for one in rankings])
     smallest = float(recalls[recalls > 0].min(initial=1.0))
-    if smallest >= 1:
+    visible = min(chosen, default=1.0) >= 0.03 or max(one.bound for one in rankings) <= 0
+    if visible or smallest >= 1:
         ax.set_xlim(-0.01, 1.01)
         return
     ax.set_xscale("log")
     ax.set_xlim(smallest, 1.05)
-    powers = range(int(np.ceil(np.log10(smallest) - 1e-9)), 1)
-    ax.set_xticks([10.0**power for power in powers], [_power_of_ten(power) for power in powers])
-
-
-def _first_bins(histogram: Histogram) -> IntArray:
-    """Index the first of every group of bins; few examples need wider bins to show a shape."""
-    examples = int(histogram.members.sum() + histogram.non_members.sum())
-    group = 1 if examples >= 2000 else 2 if examples >= 600 else 3
-    return np.arange(0, len(histogram.members), group)
+    ax.set_xticks(*_powers_of_ten(smallest))
 
 
 def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:

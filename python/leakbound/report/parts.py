@@ -1,11 +1,17 @@
 """What results are made of; the public names are those of `leakbound.results`."""
 
+import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from leakbound._base.formatting import number
-from leakbound._base.records import IF_ANY
-from leakbound._base.types import FloatArray, IntArray, Relation, Status, Verdict
+import numpy as np
+
+from leakbound._base.formatting import down, number
+from leakbound._base.records import IF_ANY, Lazy, Record
+from leakbound._base.types import FloatArray, IntArray, PathName, Relation, Status, Verdict
+
+ROUNDING = 1e-9
+"""Share of the ceiling by which rounding may put a bound above it."""
 
 
 @dataclass(frozen=True)
@@ -14,10 +20,8 @@ class Assumption:
 
     Parameters
     ----------
-    name : str
-        A few words.
-    statement : str
-        What exactly is assumed.
+    name, statement : str
+        A few words, and what exactly is assumed.
     status : {"checked", "declared", "approximate", "unverifiable", "contradicted"}
         Whether the audit made sure of it, was told so, knows that it holds only roughly, cannot
         know, or saw data that speak against it.
@@ -34,12 +38,8 @@ class Checked:
 
     Parameters
     ----------
-    parameter : str
-        "epsilon", or what the result's claim calls its own parameter, such as "mu".
-    relation : {"<=", ">="}
-        What the guarantee says of its parameter: at most, or at least, the value.
-    value : float
-        The claimed value.
+    parameter, relation, value : str, {"<=", ">="} and float
+        "epsilon", or the claim's own parameter, such as "mu"; at most, or at least; the value.
     delta : float or None
         For ε of (ε, δ)-differential privacy, the δ; None for a claim's own parameter.
     verdict : {"refuted", "not refuted", "inconclusive"}
@@ -48,11 +48,9 @@ class Checked:
         For PANORAMIA, the closeness of the generator that is claimed together with ε.
     compares : {"add_remove", "replace"} or None
         What the claimed guarantee compares, where that was said.
-    proved : float or None
-        Beside an accountant's ε (`AuditResult.against`), the ε that is proved at the same δ, of the
-        same relation and unit.
-    source : str or None
-        The accountant, where it was named.
+    proved, source : float and str, or None
+        Beside an accountant's ε, the ε that is proved at the same δ, of the same relation and unit,
+        and the accountant's name.
     """
 
     parameter: str
@@ -64,6 +62,13 @@ class Checked:
     compares: Relation | None = field(default=None, metadata=IF_ANY)
     proved: float | None = field(default=None, metadata=IF_ANY)
     source: str | None = field(default=None, metadata=IF_ANY)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the guarantee as the arguments of `check` and `with_check`."""
+        own = self.delta is None
+        claimed = {"parameter": self.value} if own else {"epsilon": self.value, "delta": self.delta}
+        more = {"c": self.c, "relation": self.compares}
+        return claimed | {name: value for name, value in more.items() if value is not None}
 
     @property
     def interval(self) -> str:
@@ -89,10 +94,8 @@ class Provenance:
 
     Parameters
     ----------
-    leakbound, python, numpy : str
-        Versions.
-    seed : int
-        Seed of every random choice of the audit.
+    leakbound, python, numpy, seed : str, str, str and int
+        Versions, and the seed of every random choice of the audit.
     sha256 : dict of str to str
         Hexadecimal digest of each input: scores as little-endian float64, membership as one byte
         per example.
@@ -113,13 +116,10 @@ class Curve:
     ----------
     guesses, correct : ndarray of int64, shape (k,)
         Guesses made and correct guesses at each cut, increasing.
-    precision : ndarray of float64, shape (k,)
-        Share of the guesses made that are correct, in [0, 1].
-    recall : ndarray of float64, shape (k,)
-        Correct guesses as a share of all that the path could make, in [0, 1].
+    precision, recall : ndarray of float64, shape (k,)
+        Correct guesses as a share of those made, and of all that the path could make.
     bound : ndarray of float64, shape (k,)
-        What the policy would report had this cut been the best one, at least 0; NaN where the
-        policy does not test the cut. The largest is the result's bound.
+        What the policy would report had this cut been the best one; NaN where it is not tested.
     """
 
     guesses: IntArray
@@ -162,3 +162,99 @@ class Histogram:
     edges: FloatArray
     members: IntArray
     non_members: IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ScoreAudit(Record):
+    """What one ranking of the examples proves about the odds of its guesses.
+
+    Parameters
+    ----------
+    bound, reason : float and str
+        Lower bound on the largest log-odds that a guess is correct; why it is 0, if it is.
+    m, members : int
+        Examples tested and the members among them.
+    guesses, correct : int
+        Guesses made at the chosen cut and those that were correct.
+    path : {"member", "members", "non-members", "interleaved"}
+        Which guesses: "member" takes all examples from the highest score down as members,
+        "members" the upper half so, "non-members" the lower half upwards as non-members, and
+        "interleaved" both halves in turn.
+    auc : float
+        Probability that a member scores above a non-member, ties counting half.
+    options : dict
+        Every option in force, defaults filled in.
+    warnings : tuple of str
+        What a reader should know; none of it changes the bound.
+    """
+
+    bound: float
+    reason: str
+    m: int
+    members: int
+    guesses: int
+    correct: int
+    path: PathName
+    auc: float
+    options: dict[str, Any]
+    warnings: tuple[str, ...]
+    # computed from the audited arrays when first asked for
+    _ceiling: Lazy[float] = field(repr=False)
+    _curve: Lazy[Curve] = field(repr=False)
+    _roc: Lazy[Roc] = field(repr=False)
+    _histogram: Lazy[Histogram] = field(repr=False)
+
+    @property
+    def ceiling(self) -> float:
+        """The bound that a perfect attack would have reached with the same examples and cuts."""
+        return self._ceiling.value
+
+    @property
+    def curve(self) -> Curve:
+        """The winning path and its bound, cut by cut."""
+        return self._curve.value
+
+    @property
+    def roc(self) -> Roc:
+        """The ranking as a membership test."""
+        return self._roc.value
+
+    @property
+    def histogram(self) -> Histogram:
+        """The scores of members and of non-members."""
+        return self._histogram.value
+
+    def _flaw(self) -> str:
+        if not 0 <= self.correct <= self.guesses <= self.m or not 0 <= self.members <= self.m:
+            return (
+                f"correct ({self.correct}) <= guesses ({self.guesses}) <= m ({self.m}) and "
+                f"members ({self.members}) <= m do not hold"
+            )
+        if self.bound < 0 or not self._within_reach():
+            return f"bound is {self.bound:g}, outside [0, ceiling], and ceiling {self.ceiling:g}"
+        if not 0 <= self.auc <= 1 or (self.reason and 0 < self.bound < math.inf):
+            return f"auc is {self.auc:g}, outside [0, 1], or reason is not that of the bound"
+        return "" if _possible(self) else "an array of curve, roc or histogram cannot be"
+
+    def _within_reach(self) -> bool:
+        return self.bound <= self.ceiling + ROUNDING * abs(self.ceiling) < math.inf
+
+    def __repr__(self) -> str:
+        counts = f"m={self.m}, guesses={self.guesses}, correct={self.correct}"
+        return f"ScoreAudit(log-odds >= {down(self.bound)}, {counts})"
+
+
+def _possible(audit: ScoreAudit) -> bool:
+    """Return whether arrays that were read can be those of the audit."""
+    curve, roc, bins = audit.curve, audit.roc, audit.histogram
+    lengths = [{part.size for part in vars(figure).values()} for figure in (curve, roc)]
+    lengths.append({bins.edges.size - 1, bins.members.size, bins.non_members.size})
+    shares = (curve.precision, curve.recall, roc.false_positive_rate, roc.true_positive_rate)
+    counts = [bins.members, bins.non_members, curve.correct, roc.members]
+    counts += [curve.guesses - curve.correct, roc.guesses - roc.members]
+    return (
+        all(len(sizes) == 1 for sizes in lengths)
+        and all(((part >= 0) & (part <= 1)).all() for part in shares)
+        and all(((part >= 0) & (part <= audit.m)).all() for part in counts)
+        and not np.isnan(bins.edges).any()
+    )

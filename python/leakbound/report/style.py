@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leakbound.errors import MissingExtraError
-from leakbound.report.contents import KINDS
+from leakbound.report.description import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,60 +26,13 @@ ALERT = "#b3261e"
 
 _SIZE = (4.4, 3.1)
 
-_STYLE: dict[Any, Any] = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": MUTED,
-    "axes.facecolor": PAPER,
-    "axes.grid": True,
-    "axes.labelcolor": MUTED,
-    "axes.labelsize": 8.5,
-    "axes.linewidth": 0.7,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": INK,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.unicode_minus": True,
-    "figure.dpi": 110,
-    "figure.facecolor": PAPER,
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 8.5,
-    "grid.color": RULE,
-    "grid.linewidth": 0.6,
-    "legend.borderaxespad": 0.4,
-    "legend.fontsize": 8.5,
-    "legend.edgecolor": "none",
-    "legend.facecolor": PAPER,
-    "legend.framealpha": 0.8,
-    "legend.handlelength": 1.6,
-    "legend.labelcolor": "linecolor",
-    "lines.linewidth": 1.7,
-    "lines.solid_capstyle": "round",
-    "savefig.dpi": 200,
-    "savefig.facecolor": PAPER,
-    "svg.fonttype": "none",
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "xtick.labelsize": 8,
-    "xtick.major.size": 0,
-    "xtick.minor.visible": False,
-    "ytick.color": MUTED,
-    "ytick.labelsize": 8,
-    "ytick.major.size": 0,
-    "ytick.minor.visible": False,
-}
+_STYLE = Path(__file__).parent / "templates" / "figures.mplstyle"
+"""The settings of matplotlib, in its own format; colours are those above."""
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
     """Draw in the style of leakbound's figures; matplotlib's own settings return after the block.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
 
     Examples
     --------
@@ -95,7 +49,7 @@ def house_style() -> Iterator[None]:
     except ImportError as error:
         message = "figures need matplotlib, which is not installed: pip install 'leakbound[plot]'"
         raise MissingExtraError(message) from error
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(fname=_STYLE):
         yield
 
 

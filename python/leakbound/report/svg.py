@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from leakbound.report import figures as plots
+from leakbound.report import style
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from leakbound.report.contents import Figure
+    from leakbound.report.description import Figure
 
 _SIZE = (4.3, 2.9)
 _COLOURS = {
-    plots.INK: "ink",
-    plots.MUTED: "muted",
-    plots.RULE: "grid",
-    plots.PAPER: "paper",
-    plots.MEMBER: "member",
-    plots.OTHER: "other",
-    plots.ALERT: "alert",
+    style.INK: "ink",
+    style.MUTED: "muted",
+    style.RULE: "grid",
+    style.PAPER: "paper",
+    style.MEMBER: "member",
+    style.OTHER: "other",
+    style.ALERT: "alert",
 }
 _METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
 
@@ -43,17 +44,20 @@ def draw(
     return tuple(
         Drawn(
             one.title,
-            _inline(svg(one, heading=False, size=size), f"{ident}-{one.name}", words),
+            _inline(
+                svg(one, heading=False, size=size),
+                re.sub(r"\W+", "-", f"{ident}-{one.name}"),
+                one.words,
+            ),
             one.caption,
         )
         for one in figures
-        for words in [one.words()]
     )
 
 
 def svg(figure: Figure, *, heading: bool = True, size: tuple[float, float] = _SIZE) -> str:
     """Draw one figure as a stand-alone SVG document, the same bytes every time."""
-    with plots.house_style():
+    with style.house_style():
         import matplotlib as mpl
         from matplotlib.figure import Figure as Canvas
 
@@ -78,8 +82,4 @@ def _inline(document: str, ident: str, words: str) -> str:
     body = re.sub(r"font-family: [^;\"]*;? ?", "", body)
     for colour, name in _COLOURS.items():
         body = body.replace(colour, f"var(--{name})")
-    return f'<svg {view} role="img" aria-label="{_escape(words)}">{body}'
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return f'<svg {view} role="img" aria-label="{html.escape(words)}">{body}'

@@ -4,18 +4,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from leakbound._base.types import Kind
-    from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
-    from leakbound.results.dp_sgd import (
-        Accounted,
-        BettingResult,
-        DPSGDAudit,
-        SamplingResult,
-        StepsResult,
-        Wager,
+    from leakbound.report.parts import (
+        Assumption,
+        Checked,
+        Curve,
+        Histogram,
+        Provenance,
+        Roc,
+        ScoreAudit,
     )
+    from leakbound.results.dp_sgd import Accounted, DPSGDAudit
+    from leakbound.results.implied import Implied
     from leakbound.results.one_run import AuditResult
     from leakbound.results.panoramia import PanoramiaResult
-    from leakbound.results.ranking import Implied, ScoreAudit
+    from leakbound.results.steps import BettingResult, SamplingResult, StepsResult, Wager
     from leakbound.results.synthetic import SyntheticResult
     from leakbound.results.zero_run import Bootstrap, LearntLogOdds, ZeroRunResult
 else:
@@ -25,11 +27,12 @@ else:
         __name__,
         {
             "leakbound._base.types": "Kind",
-            "leakbound.report.parts": "Assumption Checked Curve Histogram Provenance Roc",
-            "leakbound.results.ranking": "Implied ScoreAudit",
-            "leakbound.results.dp_sgd": (
-                "Accounted BettingResult DPSGDAudit SamplingResult StepsResult Wager"
+            "leakbound.report.parts": (
+                "Assumption Checked Curve Histogram Provenance Roc ScoreAudit"
             ),
+            "leakbound.results.implied": "Implied",
+            "leakbound.results.dp_sgd": "Accounted DPSGDAudit",
+            "leakbound.results.steps": "BettingResult SamplingResult StepsResult Wager",
             "leakbound.results.one_run": "AuditResult",
             "leakbound.results.panoramia": "PanoramiaResult",
             "leakbound.results.synthetic": "SyntheticResult",

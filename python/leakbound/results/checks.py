@@ -1,18 +1,43 @@
-"""What results of all kinds check and say in the same way."""
+"""What results of all kinds check in the same way."""
 
+import math
 from collections.abc import Callable
-from typing import Any, get_args
+from dataclasses import dataclass
+from typing import Literal
 
-from leakbound._base.checks import real, shown
-from leakbound._base.types import Design, Kind, Relation, Verdict
-from leakbound.claims import Claim
+from leakbound._base.checks import choice, real
+from leakbound._base.formatting import down, up
+from leakbound._base.types import Kind, Relation, Unit, Verdict
+from leakbound.claims import Claim, replacing
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.report.contents import KINDS
+from leakbound.report.description import KINDS
+
+COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
+"""What a guarantee compares, as a verb."""
 
 
-def named(**given: str) -> dict[str, str]:
-    """Return what stands below the title of a page: words by their names, if there are any."""
-    return {name.capitalize(): text for name, text in given.items() if text}
+@dataclass(frozen=True)
+class Direction:
+    """On which side of a bound on a parameter the leakier values lie, and how that is written."""
+
+    leakier: int
+    claimed: Literal["<=", ">="]
+    sign: str
+    ascii: str
+    limit: str
+    refuted: str
+    smallest: str
+    nothing: float
+    rounded: Callable[[float], str]
+
+
+_UP = Direction(1, "<=", "≥", ">=", "at least", "<", "small", 0.0, down)
+_DOWN = Direction(-1, ">=", "≤", "<=", "at most", ">", "large", math.inf, up)
+
+
+def direction(claim: Claim) -> Direction:
+    """Return where the leakier values of the claim's parameter lie."""
+    return _UP if claim.order == "increasing" else _DOWN
 
 
 def judged(
@@ -39,11 +64,40 @@ def sign_of(kind: Kind) -> str:
     return ">=" if KINDS[kind].proves else "~"
 
 
-def flaw_of_options(options: dict[str, Any]) -> str:
-    """Return which options of a result cannot be; empty if all can."""
-    design = options.get("design", "coins")
-    if options.get("relation", "replace") not in get_args(Relation):
-        return f"options.relation is {shown(options['relation'])}, which is no relation"
-    if design not in get_args(Design):
-        return f"options.design is {shown(design)}, which is no design"
-    return ""
+def flaw_of(part: object, *, sound: bool, confidence: float = 0.5) -> str:
+    """Return why what was read is no result; empty if it is one."""
+    if not 0 < confidence < 1:
+        return f"confidence is {confidence:g}, outside (0, 1)"
+    return "" if sound else f"the parts of a {type(part).__name__} do not go together"
+
+
+def check_comparable(
+    audited: tuple[Relation, Unit], stated: tuple[Relation, Unit], *, epsilon: float, delta: float
+) -> None:
+    """Raise unless bound and accountant's guarantee are about the same change of the data.
+
+    The message says what follows from the guarantee, ε and δ.
+    """
+    relation, unit = stated
+    choice(relation, "relation", Relation)
+    choice(unit, "unit", Unit)
+    if stated == audited:
+        return
+    if unit != audited[1]:
+        advice = (
+            'unit="user" if each audited example is a user, or by group privacy, for at most k '
+            "examples of a user, (kε, (e^(kε) - 1)/(e^ε - 1) δ)"
+        )
+    elif relation == "replace":
+        advice = "audit a random split (RandomSplit) for a bound on replacing one"
+    else:
+        twice, failure = replacing(epsilon, delta)
+        advice = (
+            "by leakbound.claims.replacing, for replacing one follows (2ε, (1 + e^ε) δ) = "
+            f"({twice:.6g}, {failure:.3g}){', which is no guarantee' * (failure >= 1)}"
+        )
+    message = (
+        f"the bound is on {COMPARED[audited[0]]} one {audited[1]}, and the accountant's guarantee "
+        f"on {COMPARED[relation]} one {unit}: {advice}"
+    )
+    raise IncompatibleOptionsError(message)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from leakbound.report.contents import Meaning
+from leakbound.report.description import Meaning
 
 if TYPE_CHECKING:
-    from leakbound._base.types import Kind, PathName, Relation
-    from leakbound.claims import Claim
-    from leakbound.report.contents import Terms
+    from leakbound._base.types import Kind, PathName
+    from leakbound.report.description import Terms
 
 DELTA = 1e-5
 """The δ at which bounds on families of trade-off functions are put in words."""
@@ -35,76 +34,50 @@ PATHS: dict[PathName, str] = {
 }
 """Which guesses were made."""
 
-_SEARCH = (
-    "The confidence covers the search over the cuts of the ranking: nothing was tuned after "
-    "membership was revealed."
-)
-_NOT_SAID = (
-    "It does not say that ε is this number: no upper limit follows from any audit.",
-    (
-        "A bound of 0 is not evidence of privacy. Compare it with the ceiling, which a perfect "
-        "attack would have reached."
-    ),
-)
 MEANINGS: dict[Kind, Meaning] = {
     "estimate": Meaning(
         (
-            (
-                "Two lower bounds hold jointly at the stated confidence: one on c, how far the "
-                "generator is from the data, and one on c + ε, what the attack shows with the "
-                "model."
-            ),
-            (
-                "ε̃ is their difference. If c is no larger than its bound, the model is not ε-DP "
-                "for any smaller ε."
-            ),
-            (
-                "The member that a coin hides stays in the training set: ε is that of replacing "
-                "one example by another."
-            ),
+            "Two lower bounds hold jointly at the stated confidence: one on c, how far the "
+            "generator is from the data, and one on c + ε, what the attack shows with the model.",
+            "ε̃ is their difference. If c is no larger than its bound, the model is not ε-DP for "
+            "any smaller ε.",
+            "The member that a coin hides stays in the training set: ε is that of replacing one "
+            "example by another.",
         ),
         (
-            (
-                "ε̃ is not a lower bound on ε. If c is larger than could be shown, ε̃ overstates the "
-                "leakage."
-            ),
-            (
-                "A baseline that still improves with more training data makes c too small and ε̃ "
-                "too large."
-            ),
+            "ε̃ is not a lower bound on ε. If c is larger than could be shown, ε̃ overstates the "
+            "leakage.",
+            "A baseline that still improves with more training data makes c too small and ε̃ too "
+            "large.",
             "ε̃ = 0 is not evidence of privacy.",
         ),
     ),
     "exploratory_lower_bound": Meaning(
         (
-            (
-                "What an audit finds where learnt propensities are taken as they are, or at a low "
-                "percentile of their refits."
-            ),
+            "What an audit finds where learnt propensities are taken as they are, or at a low "
+            "percentile of their refits.",
         ),
         (
-            (
-                "It is no lower bound at the stated confidence. Scores that know where the "
-                "propensities err lift it, whatever the refits: with many features and few "
-                "examples to learn from, it reports leakage where there is none."
-            ),
+            "It is no lower bound at the stated confidence. Scores that know where the "
+            "propensities err lift it, whatever the refits: with many features and few examples "
+            "to learn from, it reports leakage where there is none.",
             "An exploratory number of 0 is not evidence of privacy.",
         ),
     ),
 }
-
-
-WITHHELD = Meaning(
+_WITHHELD = Meaning(
     (
-        (
-            "Nothing about this model: the data contradict an assumption that the bound rests on, "
-            "and so the bound is withheld. The grounds name it."
-        ),
+        "Nothing about this model: the data contradict an assumption that the bound rests on, and "
+        "so the bound is withheld. The grounds name it.",
         "Correct guesses may be explained by the features alone.",
     ),
     ("That the model is private, or that it leaks: a bound that is withheld speaks for neither.",),
 )
-"""Of a bound that there is, and that is not to be reported."""
+_SEARCH = (
+    "The confidence covers the search over the cuts of the ranking: nothing was tuned after "
+    "membership was revealed."
+)
+NO_UPPER_LIMIT = "It does not say that ε is this number: no upper limit follows from any audit."
 
 
 def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = False) -> Meaning:
@@ -112,69 +85,40 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
     if kind in MEANINGS:
         return MEANINGS[kind]
     if withheld:
-        return WITHHELD
-    return Meaning(_refuted(terms) if refuted else _nothing_refuted(terms), _not_said(terms))
-
-
-def _refuted(terms: Terms) -> tuple[str, ...]:
+        return _WITHHELD
     condition = f", and {terms.condition}" if terms.condition else ""
-    floor = terms.qualified("The bound is a floor")
-    return (
-        (
+    if refuted:
+        says = (
             f"At the stated confidence{condition}, no guarantee of {terms.family} with "
-            f"{terms.bound} holds for the procedure that trained this model."
-        ),
-        f"{floor}: the true leakage is at least this, and a better attack can only show more.",
-        _SEARCH,
-    )
-
-
-def _nothing_refuted(terms: Terms) -> tuple[str, ...]:
-    return (
-        (
+            f"{terms.bound} holds for the procedure that trained this model.",
+            f"{terms.qualified('The bound is a floor')}: the true leakage is at least this, and a "
+            "better attack can only show more.",
+        )
+    else:
+        says = (
             f"At the stated confidence, no guarantee of {terms.family} could be refuted, "
-            f"{terms.however}."
-        ),
-        (
+            f"{terms.however}.",
             f"A guarantee with ε{terms.at} at or above the ceiling could not have been refuted by "
-            f"any attack on these {terms.units}."
-        ),
-        _SEARCH,
-    )
-
-
-def _not_said(terms: Terms) -> tuple[str, ...]:
-    family = (
-        (
+            f"any attack on these {terms.units}.",
+        )
+    not_said = [
+        NO_UPPER_LIMIT,
+        "A bound of 0 is not evidence of privacy. Compare it with the ceiling, which a perfect "
+        "attack would have reached.",
+        f"It refers to the worst case of a training procedure, shown on the {terms.units} audited; "
+        "it is not the risk of an average person in the data.",
+    ]
+    if terms.at:
+        not_said.append(
             f"It bounds no ε outside {terms.family}: a procedure whose trade-off function is not "
             "of this family may have a smaller one."
-        ),
-    )
-    condition = (
-        (
-            f"It holds only {terms.condition}: otherwise correct guesses may be "
-            "explained by the features alone."
-        ),
-    )
-    worst = (
-        f"It refers to the worst case of a training procedure, shown on the {terms.units} audited; "
-        "it is not the risk of an average person in the data."
-    )
-    return (
-        *_NOT_SAID,
-        worst,
-        *(family if terms.at else ()),
-        *(condition if terms.condition else ()),
-    )
-
-
-def symbol(claim: Claim) -> str:
-    """Return the name of what is bounded, as figures and tables write it."""
-    return symbol_of(claim.parameter)
-
-
-COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
-"""What a guarantee compares, as a verb."""
+        )
+    if terms.condition:
+        not_said.append(
+            f"It holds only {terms.condition}: otherwise correct guesses may be explained by the "
+            "features alone."
+        )
+    return Meaning((*says, _SEARCH), tuple(not_said))
 
 
 def symbol_of(parameter: str) -> str:

@@ -1,42 +1,22 @@
-"""What a Zero-Run audit returns, and its own figures; the public name is that of the package."""
+"""What a Zero-Run audit returns; the public name is that of the package."""
 
 import math
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 
-from leakbound._base.formatting import number
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Correction, FloatArray, IntArray, Kind
 from leakbound.propensity import Falsification, FormTest, Overlap
-from leakbound.propensity.overlap import plot_overlap
-from leakbound.report.contents import Figure
-from leakbound.report.style import MEMBER, MUTED, house_style, name_axes, new_axes
+from leakbound.results.checks import flaw_of
 from leakbound.results.one_run import AuditResult
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-HOW: dict[Correction, str] = {
-    "match": "after matching",
-    "poisson_binomial": "by each example's own odds",
-    "tamper": "after tampering",
-    "composition": "by composition",
-}
-"""How each correction comes to its bound, in a few words."""
 _UNCERTAINTY: dict[Kind, tuple[str, ...]] = {
     "conditional_lower_bound": ("given", "set"),
     "exploratory_lower_bound": ("bootstrap", "none"),
 }
 """What the options say of uncertainty where a number is of some kind."""
-_TAKEN_OUT: dict[Correction, str] = {
-    "match": "{kept:,} of {m:,} examples were kept so that membership is a fair coin for each",
-    "poisson_binomial": "the odds that features alone give to each of {m:,} examples count against",
-    "tamper": "guesses that features make likely were dropped at random, among {m:,} examples",
-    "composition": "the worst that features of any of {m:,} examples may tell was taken off",
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,16 +44,14 @@ class LearntLogOdds:
 
     Parameters
     ----------
-    level : float
-        Probability that the true coefficients are outside of the set.
-    test_level : float
-        Probability of error of the bounds at its members.
+    level, test_level : float
+        Probability that the true coefficients are outside of the set, and of error of the bounds at
+        its members.
     reference : int
         Labels that it rests on besides those of the audited examples.
-    estimate : ndarray of float64, shape (k,)
-        Intercept and slopes of largest likelihood.
-    squared_radius : float
-        Twice the log-likelihood that the least likely members of the set lose against these.
+    estimate, squared_radius : ndarray of float64, shape (k,), and float
+        Intercept and slopes of largest likelihood, and twice the log-likelihood that the least
+        likely members of the set lose against these.
     coefficients : ndarray of float64, shape (k,)
         The least favourable member that was found.
     at_estimate : float
@@ -137,6 +115,8 @@ class ZeroRunResult(AuditResult):
         The confidence set that the bound holds over, where log-odds are those of a logistic model.
     """
 
+    _words: ClassVar[str] = "leakbound.results.descriptions.zero_run"
+
     correction: Correction
     kept: int
     m_eff: float
@@ -149,57 +129,6 @@ class ZeroRunResult(AuditResult):
     _overlap: Lazy[Overlap] = field(repr=False)
     _by_tampering: Lazy[float | None] = field(repr=False)
 
-    def _flaw(self) -> str:
-        if not (0 <= self.kept <= self.m and self.abstained >= 0 and self.m_eff >= 0):
-            return f"kept ({self.kept}) <= m ({self.m}), abstained and m_eff >= 0 do not all hold"
-        if self.options.get("correction", self.correction) != self.correction:
-            return f"correction is {self.correction!r}, and that of the options another"
-        if self.withheld and not (self.reason and self.bound in {0, math.inf}):
-            return f"the bound is withheld, and yet {self.bound:g}"
-        learnt, asked = self.learnt, self.options.get("uncertainty")
-        if asked not in _UNCERTAINTY.get(self.kind, (asked,)):
-            return f"kind {self.kind!r} does not go with uncertainty {asked!r} of the options"
-        if (self.bootstrap is not None) != (asked == "bootstrap"):
-            return f"replicates do not go with uncertainty {asked!r} of the options"
-        if learnt is None and asked == "set" and self.bound not in {0, math.inf}:
-            return f"learnt is missing, and the bound over its set is {self.bound:g}"
-        if learnt is not None and asked != "set":
-            return f"learnt does not go with uncertainty {asked!r} of the options"
-        if learnt is not None and not learnt.is_sound:
-            return "levels, coefficients and columns of learnt do not go together"
-        if not self.naive >= 0:
-            return f"naive must be at least 0, got {self.naive}"
-        return super()._flaw()
-
-    def _kinds(self) -> set[Kind]:
-        return {"conditional_lower_bound", "exploratory_lower_bound"}
-
-    @property
-    def condition(self) -> str:
-        """What has to hold besides what every audit assumes, as it ends a sentence."""
-        if self.learnt is None:
-            return super().condition
-        return "if log-odds of membership are linear in the features"
-
-    @property
-    def is_shifted(self) -> bool:
-        """Whether members and non-members may differ without the model: that is what is audited."""
-        return True
-
-    @property
-    def is_withheld(self) -> bool:
-        """Whether there is a bound, and it is not to be reported."""
-        return self.withheld
-
-    @property
-    def design(self) -> str:
-        """How membership was assigned."""
-        return "members and non-members that differ, compared by their propensities"
-
-    def _within_reach(self) -> bool:
-        # replicates may say more than any attack at the point estimate
-        return self.bootstrap is not None or super()._within_reach()
-
     @property
     def naive(self) -> float:
         """The ε that the same audit would have claimed as if there were no shift: no bound here."""
@@ -211,163 +140,55 @@ class ZeroRunResult(AuditResult):
         return self._overlap.value
 
     @property
-    def tested(self) -> float | None:
-        """The smallest p-value of tests of the propensities; None if nothing tested them."""
-        return min((one.p_value for one in self._all_tests()), default=None)
-
-    @property
-    def refuted(self) -> bool:
-        """Whether a test refuted the propensities."""
-        return any(one.refuted for one in self._all_tests())
-
-    def _all_tests(self) -> list[Falsification | FormTest]:
-        found: list[Falsification | FormTest] = [] if self.learnt is None else [*self.learnt.tests]
-        return found if self.falsification is None else [*found, self.falsification]
-
-    @property
     def by_tampering(self) -> float | None:
         """What tampering with guesses proves in place of matching, at the same level.
 
         Matching has no margin for propensities that are a little off; a bound that tampering does
-        not confirm deserves doubt. Reporting the larger
-        of the two is not covered by the stated confidence. None if the
-        correction is another one, or the bound is withheld.
+        not confirm deserves doubt. Reporting the larger of the two is not covered by the stated
+        confidence. None if the correction is another one, or the bound is withheld.
         """
         return self._by_tampering.value
 
     @property
-    def papers(self) -> tuple[str, ...]:
-        """The papers behind this audit, besides those that every report cites."""
-        return ("Zero-Run",)
+    def tested(self) -> float | None:
+        """The smallest p-value of tests of the propensities; None if nothing tested them."""
+        return min((one.p_value for one in self._tests), default=None)
 
-    def headline(self) -> str:
-        """Return the verdict in one sentence."""
-        if self.withheld:
-            return (
-                "Withheld: the propensities were refuted, so that correct guesses may be explained "
-                "by the features alone. Nothing is proved."
-            )
-        return super().headline()
+    @property
+    def refuted(self) -> bool:
+        """Whether a test refuted the propensities."""
+        return any(one.refuted for one in self._tests)
 
-    def _evidence(self) -> tuple[str, ...]:
-        """Say how shift was taken out, what is left, and what would have been claimed without."""
-        naive = (
-            "An audit that takes no account of the features would have claimed ε = "
-            f"{number(self.naive)}, which is not a bound here."
+    @property
+    def _tests(self) -> tuple[Falsification | FormTest, ...]:
+        form = () if self.learnt is None else self.learnt.tests
+        return form if self.falsification is None else (*form, self.falsification)
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether there is a bound, and it is not to be reported."""
+        return self.withheld
+
+    def _kinds(self) -> set[Kind]:
+        return set(_UNCERTAINTY)
+
+    def _within_reach(self) -> bool:
+        # replicates may say more than any attack at the point estimate
+        return self.bootstrap is not None or super()._within_reach()
+
+    def _flaw(self) -> str:
+        learnt, asked = self.learnt, self.options.get("uncertainty")
+        nothing = self.bound in {0, math.inf}
+        sound = (
+            0 <= self.kept <= self.m
+            and self.abstained >= 0
+            and self.m_eff >= 0
+            and self.naive >= 0
+            and self.options.get("correction", self.correction) == self.correction
+            and (not self.withheld or (bool(self.reason) and nothing))
+            and asked in _UNCERTAINTY.get(self.kind, (asked,))
+            and (self.bootstrap is not None) == (asked == "bootstrap")
+            and (nothing if learnt is None and asked == "set" else True)
+            and (learnt is None or (asked == "set" and learnt.is_sound))
         )
-        tested = self.falsification
-        if self.withheld and tested is not None and tested.refuted:
-            return (
-                (
-                    "An independent model predicts membership better than the propensities allow "
-                    f"(p = {tested.p_value:.2g}): fit a richer one, or to more examples. {naive}"
-                ),
-            )
-        if self.withheld and (doubts := self.contradicted()):
-            return (f"{doubts[0].statement} {naive}",)
-        how = _TAKEN_OUT[self.correction].format(kept=self.kept, m=self.m)
-        said = [f"{self.correct:,} of {self.guesses:,} guesses count as correct; {how}."]
-        if self.learnt is not None:
-            said.append(
-                "That is at the least favourable of all log-odds that the labels do not rule out; "
-                "at the likeliest, the same test would have shown "
-                f"{self._formula(self.learnt.at_estimate)}."
-            )
-        if self.by_tampering is not None:
-            said.append(
-                "Tampering with guesses in place of matching gives "
-                f"{self._formula(self.by_tampering)}; reporting the larger is not covered by the "
-                "stated confidence."
-            )
-        if not self.refutes:
-            said.append("This is not evidence of privacy.")
-        return (" ".join([*said, naive]),)
-
-    def figures(self) -> tuple[Figure, ...]:
-        """Return the figures, none of them drawn yet."""
-        overlap = Figure(
-            "overlap",
-            "Overlap",
-            lambda ax: plot_overlap(self.overlap, ax),
-            lambda: (
-                f"Histogram of the propensities of {self.m:,} examples, which are worth "
-                f"{self.overlap.m_eff:,.0f}."
-            ),
-            "How likely features alone make each example a member. Where members and non-members "
-            "overlap, a correct guess says something about the model.",
-        )
-        replicated = () if self.bootstrap is None else (self._bootstrap_figure(self.bootstrap),)
-        return (*super().figures(), overlap, *replicated)
-
-    def _bootstrap_figure(self, bootstrap: Bootstrap) -> Figure:
-        bounds = bootstrap.bounds
-        return Figure(
-            "bootstrap",
-            "Uncertain propensities",
-            partial(plot_bootstrap, bootstrap, self.bound),
-            lambda: (
-                f"Histogram of the bound under {bounds.size:,} replicates of the propensities, "
-                f"from {bounds.min():.3g} to {bounds.max():.3g}."
-            ),
-            "The propensities are known only roughly: the bound that is reported is low among "
-            "those under refitted propensities, and the estimate alone is not used.",
-        )
-
-    def _rows(self) -> dict[str, str]:
-        more = {
-            "correction": self.correction.replace("_", "-"),
-            "kept after matching": f"{self.kept} of {self.m}" if self.correction == "match" else "",
-            "by tampering instead": self._tampered(),
-            "abstained": str(self.abstained) if self.abstained else "",
-            "replicates": str(self.bootstrap.bounds.size) if self.bootstrap else "",
-            "sceptic's p-value": f"{self.falsification.p_value:.2g}" if self.falsification else "",
-            "at the estimated log-odds": self._estimated(),
-            "tests of the model's form": self._tested(),
-        }
-        return super()._rows() | {name: text for name, text in more.items() if text}
-
-    def _estimated(self) -> str:
-        return "" if self.learnt is None else f"{self.rounded(self.learnt.at_estimate)}, no bound"
-
-    def _tested(self) -> str:
-        found = () if self.learnt is None else self.learnt.tests
-        return ", ".join(f"p = {one.p_value:.2g}" for one in found)
-
-    def _tampered(self) -> str:
-        if self.by_tampering is None:
-            return ""
-        return f"{self.parameter} {self.rounded(self.by_tampering)}"
-
-
-def plot_bootstrap(bootstrap: Bootstrap, reported: float, ax: "Axes | None" = None) -> "Axes":
-    """Draw how a Zero-Run bound moves with the propensities.
-
-    Parameters
-    ----------
-    bootstrap : Bootstrap
-        The bounds under replicates of the propensities.
-    reported : float
-        The bound that is reported.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Bound against number of replicates, with the estimate and what is reported.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
-    with house_style():
-        ax = new_axes(ax)
-        finite = bootstrap.bounds[np.isfinite(bootstrap.bounds)]
-        ax.hist(finite, bins=30, color=MEMBER, alpha=0.35, linewidth=0)
-        ax.axvline(reported, color=MEMBER, linestyle="--", label="reported")
-        ax.axvline(bootstrap.estimate, color=MUTED, linestyle=":", label="at the estimate")
-        ax.legend(frameon=False)
-        title = f"Bound under {bootstrap.bounds.size:,} replicates of the propensities"
-        name_axes(ax, title, "bound", "replicates per bin")
-    return ax
+        return flaw_of(self, sound=sound) or super()._flaw()

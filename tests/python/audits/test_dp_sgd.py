@@ -86,7 +86,7 @@ def test_a_correct_run_is_not_refuted_and_proves_part_of_what_is_accounted() -> 
     assert audit.refuted_by == ()
     assert audit.verdict == "not refuted"
     assert audit.attainable is not None
-    assert 0.5 < audit.proved < audit.attainable < ACCOUNTED[0]
+    assert 0.5 < audit.epsilon() < audit.attainable < ACCOUNTED[0]
     assert 1.0 < audit.steps.bound < 2.0
     assert 0.2 < audit.steps.epsilon(1e-5) < audit.attainable
     assert audit.steps.rate_source == "lower limit"
@@ -107,7 +107,7 @@ def test_a_correct_run_is_not_refuted_and_proves_part_of_what_is_accounted() -> 
 def test_faults_are_refuted_by_the_audit_that_can_see_them(run: dict[str, Any], part: str) -> None:
     audit = quick(play(2, **run))
     assert part in audit.refuted_by
-    assert audit.headline().startswith("Refuted, by ")
+    assert audit.summary().headline.startswith("Refuted, by ")
     assert audit.verdict == "refuted"
 
 
@@ -283,7 +283,7 @@ def test_an_accountant_below_what_tests_attain_is_wrong() -> None:
     assert low.refuted_by == ("accounting",)
     assert low.attainable is not None
     assert low.attainable > 1.5
-    assert "a test of the mechanism as stated attains" in low.evidence()[-1]
+    assert "a test of the mechanism as stated attains" in low.summary().paragraphs[-1]
 
 
 def test_an_accountant_told_of_another_run_is_named() -> None:

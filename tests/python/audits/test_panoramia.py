@@ -56,7 +56,7 @@ def test_both_bounds_are_of_member_guesses_at_half_the_level(
     assert [result.c_lb, result.c_plus_epsilon_lb] == pytest.approx(expected, rel=1e-12)
     assert 0.4 < result.c_lb < result.c_plus_epsilon_lb
     assert result.epsilon_tilde == result.bound == result.c_plus_epsilon_lb - result.c_lb
-    assert result.baseline.path == result.attack.path == result.path == "member"
+    assert result.baseline.path == result.attack.path == "member"
 
 
 def test_the_papers_hoeffding_union(
@@ -123,7 +123,7 @@ def test_real_non_members_are_audited_as_the_random_split_that_they_are(
         )
         split = lb.audit(attack, lb.RandomSplit(member), claim=claim, cuts=cuts, seed=3)
         assert result.bound == split.bound > 1
-        assert (result.m, result.guesses, result.correct, result.path, result.ceiling) == (
+        assert (result.m, result.guesses, result.correct, result.attack.path, result.ceiling) == (
             split.m,
             split.guesses,
             split.correct,
@@ -178,5 +178,5 @@ def test_the_parts_fit_together(seed: int, confidence: float) -> None:
     assert result.epsilon_tilde == max(0.0, result.c_plus_epsilon_lb - result.c_lb)
     assert 0 <= result.bound <= result.ceiling
     assert bool(result.reason) == (result.bound == 0)
-    assert result.curve.bound.max() == result.c_plus_epsilon_lb
+    assert result.attack.curve.bound.max() == result.c_plus_epsilon_lb
     assert result.baseline.curve.bound.max() == result.c_lb

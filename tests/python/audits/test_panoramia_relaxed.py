@@ -161,13 +161,13 @@ def test_cuts_end_at_the_largest_recall(
     for scored, bound in ((baseline, result.c_lb), (attack, result.c_plus_epsilon_lb)):
         expected = stats.kl_scan(path(scored, member)[: M // 10], beta=BETA / 2).logit
         assert bound == pytest.approx(expected, abs=1e-10)
-    assert result.curve.guesses.max() <= M // 10
+    assert result.attack.curve.guesses.max() <= M // 10
     assert result.m == M
     assert result.attack.ceiling == pytest.approx(logit((BETA / 2) ** (1 / (M // 10))), rel=1e-9)
     tied = lb.audit(
         np.round(attack), lb.Panoramia(member, baseline=np.round(baseline), max_recall=1e-6)
     )
-    assert tied.curve.guesses.size == 1
+    assert tied.attack.curve.guesses.size == 1
 
 
 def weighted_epsilon(weights: np.ndarray, member: np.ndarray, beta: float) -> float:
@@ -197,7 +197,9 @@ def test_weights_are_compared_with_a_weighted_tail(
     ]
     assert [result.c_lb, result.c_plus_epsilon_lb] == pytest.approx(expected, abs=1e-9)
     assert 0 < result.c_lb < result.c_plus_epsilon_lb < result.attack.ceiling
-    assert result.curve.bound[np.isfinite(result.curve.bound)] == [result.c_plus_epsilon_lb]
+    assert result.attack.curve.bound[np.isfinite(result.attack.curve.bound)] == [
+        result.c_plus_epsilon_lb
+    ]
     assert lb.PanoramiaResult.from_json(result.to_json()) == result
 
 

@@ -239,7 +239,7 @@ def test_features_contradict_a_split_that_was_not_random() -> None:
     scores = rng.normal(size=1200) + 2 * by_feature
     result = audit(scores, by_feature, features=features)
     assert result.bound == 0
-    assert result.contradicted()[0].name == "random split"
+    assert result.summary().contradicted[0].name == "random split"
     (said,) = result.warnings  # none about the size of a bound that there is not
     assert "column 1 of the features, counted from 0, tells most (advantage 0.5" in said
     assert "drop it and audit again" in said
@@ -269,7 +269,7 @@ def test_features_of_groups_are_means() -> None:
     inside = np.arange(300) < 150  # sorted: users in the order in which they came
     features = np.column_stack([user / 100 + rng.normal(size=900), rng.normal(size=900)])
     result = audit(rng.normal(size=900), inside[user], groups=user, features=features)
-    assert result.contradicted()
+    assert result.summary().contradicted
 
 
 def test_p_values_of_random_splits_are_rarely_small() -> None:

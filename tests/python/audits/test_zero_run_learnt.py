@@ -344,8 +344,8 @@ def test_what_no_set_covers_is_exploratory_and_refutes_nothing() -> None:
         assert result.kind == "exploratory_lower_bound", name
         assert result.bound > 0, name
         assert result.check(epsilon=0.0) == "inconclusive"
-        assert (result.verdict, result.leaks) == ("exploratory", False)
-        assert report.joint_confidence([result]) == 1.0
+        assert (result.verdict, result.summary().leaks) == ("exploratory", False)
+        assert report.joint_confidence([result.summary()]) == 1.0
         assert lb.ZeroRunResult.from_json(result.to_json()) == result
     models: list[Any] = [tree.fit(*game.reference), tree]
     for model in models:

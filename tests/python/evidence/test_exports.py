@@ -29,14 +29,12 @@ NO_BOUNDS: dict[str, Any] = {
 @pytest.mark.parametrize("name", [*RESULTS, *NO_BOUNDS])
 def test_scalars_are_flat_finite_and_named_for_any_logger(name: str) -> None:
     result = (RESULTS | NO_BOUNDS)[name]
-    found = result.scalars()
+    found = result.summary().numbers
     assert all(type(value) is float and math.isfinite(value) for value in found.values())
     assert all(key.isidentifier() and key.isascii() for key in found)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert found["epsilon"] == result.epsilon_bound
-    assert found["proves"] == float(name in RESULTS)
-    assert ("implied_advantage" in found) == (name in RESULTS)
-    assert found.get("mu") == (result.bound if name in {"Gaussian", "zero run"} else None)
+    assert found["epsilon"] == result.summary().epsilon
+    assert found["bound"] == result.bound
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -48,7 +46,7 @@ def test_a_model_card_takes_the_index(name: str) -> None:
     first = results[0]
     assert (first.metric_type, first.metric_value) == (
         "epsilon_lower_bound",
-        RESULTS[name].epsilon_bound,
+        RESULTS[name].summary().epsilon,
     )
     assert "lower bound" in str(first.metric_name)
     assert "95 % confidence" in str(first.metric_name)
@@ -58,9 +56,9 @@ def test_a_model_card_takes_the_index(name: str) -> None:
 
 
 def test_scalars_of_a_checked_claim() -> None:
-    assert RESULTS["pure"].scalars()["refuted"] == 1.0
-    assert RESULTS["pure"].with_check(epsilon=3).scalars()["refuted"] == 0.0
-    assert "refuted" not in RESULTS["pure"].with_check(epsilon=99).scalars()
+    assert RESULTS["pure"].summary().numbers["refuted"] == 1.0
+    assert RESULTS["pure"].with_check(epsilon=3).summary().numbers["refuted"] == 0.0
+    assert "refuted" not in RESULTS["pure"].with_check(epsilon=99).summary().numbers
 
 
 @pytest.mark.parametrize("name", NO_BOUNDS)

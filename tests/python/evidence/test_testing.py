@@ -76,7 +76,7 @@ def test_what_is_inconclusive(result: Any, options: dict[str, Any], words: str) 
         (QUIET, {}, "one of them"),
         (QUIET, {"epsilon": 1.0, "strict": "yes"}, "strict must be True or False"),
         (QUIET, {"epsilon": 1.0, "inconclusive": "yes"}, "inconclusive must be one of"),
-        ((QUIET, QUIET), {"epsilon": 1.0}, "result must be one of AuditResult"),
+        ((QUIET, QUIET), {"epsilon": 1.0}, "result must be one of Result"),
     ],
 )
 def test_no_part_of_a_claim_is_dropped(result: Any, claimed: dict[str, Any], words: str) -> None:

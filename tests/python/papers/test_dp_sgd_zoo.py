@@ -26,7 +26,7 @@ def test_correct_runs_are_not_refuted(name: str) -> None:
     audit = train(NAMED[name], SHORT, 0)
     assert audit.refuted_by == ()
     assert audit.steps.bound > 1.5
-    assert audit.proved < SHORT.epsilon
+    assert audit.epsilon() < SHORT.epsilon
 
 
 @pytest.mark.parametrize("name", [fault.name for fault in FAULTS if fault.unseen])
@@ -56,6 +56,6 @@ def test_a_correct_run_at_the_size_of_the_page_proves_as_much_as_is_stated() -> 
     """20 seeds; of so many no more than `most_errors` are refuted under a guarantee that holds."""
     audits = [train(FAULTS[0], Recipe(), seed) for seed in range(20)]
     assert sum(bool(audit.refuted_by) for audit in audits) <= most_errors(20, 0.05, 10)
-    assert all(audit.proved < Recipe().epsilon for audit in audits)
-    assert sum(audit.proved for audit in audits) / 20 > 4.5
+    assert all(audit.epsilon() < Recipe().epsilon for audit in audits)
+    assert sum(audit.epsilon() for audit in audits) / 20 > 4.5
     assert sum(audit.steps.epsilon(1e-5) for audit in audits) / 20 > 6

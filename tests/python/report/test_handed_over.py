@@ -1,8 +1,8 @@
 """Pages that are handed over: units agree, paper repeats nothing, words follow the kind."""
 
 import html
+import math
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from itertools import product
@@ -22,11 +22,11 @@ import leakbound as lb
 from games import game
 from leakbound import report
 from leakbound._base.formatting import number
-from leakbound.report import figures as plots
-from leakbound.report.contents import Series
-from leakbound.report.figures import iso_bound_precision
+from leakbound.report.description import Drawing, Series
+from leakbound.report.figures import PLOTS, iso_bound_precision
 from leakbound.report.page import environment
 from leakbound.report.parts import Curve, Histogram, Roc
+from leakbound.report.style import MEMBER, house_style
 from pages import undrawn  # noqa: F401 # pages are read here
 
 GAME = game()
@@ -66,14 +66,14 @@ def test_zero_run_says_where_shift_is_and_what_is_withheld_nothing_of_the_model(
     assert withheld.withheld
     assert not known.withheld
     for result in (known, withheld):
-        captions = {figure.name: figure.caption for figure in result.figures()}
+        captions = {figure.name: figure.caption for figure in result.summary().figures}
         assert "shift is not corrected for in this figure" in captions["roc"]
         assert ("the bound is withheld" in captions["precision_recall"]) == result.withheld
-    says, not_said = withheld.meaning().says, withheld.meaning().does_not_say
+    says, not_said = withheld.summary().meaning.says, withheld.summary().meaning.does_not_say
     assert says[0].startswith("Nothing about this model: the data contradict an assumption")
     assert "speaks for neither" in not_said[0]
     assert "could be refuted, however small" not in words(report.render(withheld))
-    assert all("shift" not in figure.caption for figure in audit(2.0).figures())
+    assert all("shift" not in figure.caption for figure in audit(2.0).summary().figures)
 
 
 # --- several models -------------------------------------------------------------------------------
@@ -92,7 +92,10 @@ def test_units_agree_between_table_and_details() -> None:
     said = words(report.render(results))
     assert "ε at least at δ = 10⁻⁵ Verdict" in said
     for result in results.values():
-        epsilon, mu = number(result.epsilon_bound), result.rounded(result.bound)
+        epsilon, mu = (
+            number(result.summary().epsilon),
+            f"{math.floor(100 * result.bound) / 100:.2f}",
+        )
         assert f"ε ≥ {epsilon} at δ = 10⁻⁵ (μ ≥ {mu})" in said
     mixed = words(report.render({"one": audit(2.0), "two": audit(2.0, claim=lb.GaussianDP())}))
     assert "ε at least Verdict" in mixed
@@ -122,7 +125,7 @@ def test_c_and_its_sum_add_up_or_say_why_not() -> None:
         most, c, found = (
             Decimal(number(x)) for x in (result.c_plus_epsilon_lb, result.c_lb, result.bound)
         )
-        note = result.metrics()[0].note
+        note = result.summary().metrics[0].note
         seen.add(note.split("; ")[1])
         assert note.startswith("estimate, not a lower bound; ")
         if note.endswith("c + ε less c"):
@@ -137,23 +140,6 @@ def test_c_and_its_sum_add_up_or_say_why_not() -> None:
 # --- figures of next to nothing -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Empty:
-    """A ranking with a bound whose curve has no cut, or none with a bound."""
-
-    curve: Curve
-    bound: float = 1.0
-    ceiling: float = 2.0
-    guesses: int = 1
-    correct: int = 1
-    auc: float = 0.5
-
-    @property
-    def roc(self) -> Roc:
-        """No threshold."""
-        return Roc(*(np.zeros(0, dtype=kind) for kind in (int, int, float, float)))
-
-
 def curve(cuts: int) -> Curve:
     """Return a curve that recalls nothing and bounds nothing at any cut."""
     made = np.arange(1, cuts + 1)
@@ -162,17 +148,16 @@ def curve(cuts: int) -> Curve:
 
 
 @pytest.mark.parametrize("cuts", [0, 3])
-@pytest.mark.parametrize("plot", plots.PLOTS.values(), ids=plots.PLOTS)
-def test_curves_of_nothing_can_be_drawn(plot: plots.Plot, cuts: int) -> None:
-    ranking = Empty(curve(cuts))
-    drawn = SimpleNamespace(
-        kind="lower_bound",
-        series=(Series("this model", "ε", "", plots.MEMBER, "1.00", ranking),),
-        histogram=Histogram(np.linspace(0, 1, 61), *(np.zeros(60, dtype=int) for _ in "mn")),
-        profile=None,
+@pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
+def test_curves_of_nothing_can_be_drawn(plot: Any, cuts: int) -> None:
+    empty = {"curve": curve(cuts), "roc": Roc(*(np.zeros(0, t) for t in (int, int, float, float)))}
+    bins = Histogram(np.linspace(0, 1, 61), *(np.zeros(60, dtype=int) for _ in "mn"))
+    ranking: Any = SimpleNamespace(
+        bound=1.0, ceiling=2.0, guesses=1, correct=1, histogram=bins, **empty
     )
-    with plots.house_style():
+    drawing = Drawing("lower_bound", (Series("this model", "ε", "", MEMBER, "1.00", ranking),))
+    with house_style():
         axes = plt.figure().add_subplot()
-    assert isinstance(plot(drawn, axes), Axes)
+    assert isinstance(plot(drawing, axes), Axes)
     assert np.isnan(iso_bound_precision(curve(cuts), 1.0)).all()
     plt.close("all")

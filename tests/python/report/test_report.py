@@ -126,7 +126,7 @@ def test_nothing_is_fetched_from_anywhere(html: str, page: Page) -> None:
 
 def test_all_figures_are_inside_and_described(name: str, page: Page) -> None:
     figures = page.all("svg")
-    assert len(figures) == len(RESULTS[name].figures())
+    assert len(figures) == len(RESULTS[name].summary().figures)
     for attributes in figures:
         assert attributes["role"] == "img"
         assert len(attributes["aria-label"] or "") > 40
@@ -179,9 +179,13 @@ def test_a_refuted_propensity_model_is_named() -> None:
     tests = (replace(products, p_value=2e-5, refuted=True), *others)
     learnt = replace(learnt, tests=tests)
     withheld = replace(found.conditional, bound=0.0, withheld=True, learnt=learnt)
-    words = replace(found, conditional=withheld).evidence()[-1]
+    words = replace(found, conditional=withheld).summary().paragraphs[-1]
     assert "gives no bound" in words
     assert "was refuted (p = 2e-05)" in words
+
+
+def headline_of_many(results: dict[str, Result]) -> str:
+    return report.headline_of_many({name: one.summary() for name, one in results.items()})
 
 
 MODELS = {"5 epochs": audit(0.1), "200 epochs": audit(3.0), "DP <SGD> & co": audit(0.0)}
@@ -207,20 +211,20 @@ def test_several_models_share_a_page_with_a_table() -> None:
 
 def test_the_headline_of_several_models_counts_only_certified_leaks() -> None:
     leaks, estimate = RESULTS["leaks"], RESULTS["estimate"]
-    words = report.headline_of_many({"a": leaks, "b": estimate})
+    words = headline_of_many({"a": leaks, "b": estimate})
     assert words.startswith("1 of 2 models leak. The worst is “a”")
-    assert report.headline_of_many({"a": leaks, "b": leaks}).startswith("All 2 models leak.")
-    nothing = report.headline_of_many({"a": RESULTS["nothing"], "b": estimate})
+    assert headline_of_many({"a": leaks, "b": leaks}).startswith("All 2 models leak.")
+    nothing = headline_of_many({"a": RESULTS["nothing"], "b": estimate})
     assert nothing == "Nothing could be refuted on any of the 2 models."
 
 
 def test_a_tiny_bound_is_stated_and_not_called_a_leak() -> None:
     tiny = replace(RESULTS["leaks"], bound=0.00123)
     assert tiny.verdict == "at least 0.001"
-    assert tiny.headline().startswith("ε is at least 0.001 (95 % confidence)")
+    assert tiny.summary().headline.startswith("ε is at least 0.001 (95 % confidence)")
     both = {"a": tiny, "b": RESULTS["leaks"]}
-    assert report.headline_of_many(both).startswith("1 of 2 models leak. The worst is “b”")
-    little = report.headline_of_many({"a": tiny, "b": RESULTS["nothing"]})
+    assert headline_of_many(both).startswith("1 of 2 models leak. The worst is “b”")
+    little = headline_of_many({"a": tiny, "b": RESULTS["nothing"]})
     assert "ε is at least 0.001 on “a”" in little
     page = Page(report.render(tiny))
     assert "leaks" not in page.text
@@ -253,15 +257,16 @@ def test_no_result_is_refused() -> None:
 def test_a_page_says_what_was_audited_by_whom_and_when(tmp_path: Path) -> None:
     result = RESULTS["leaks"]
     path = tmp_path / "report.html"
-    given = {"model": "ResNet <9>", "auditor": "A & B", "date": "2025-03-01", "signal": "loss"}
-    result.report(path, title="Audit of March", claim=1.0, notes="Handed over in March.", **given)
+    given = {"Model": "ResNet <9>", "Auditor": "A & B", "Date": "2025-03-01", "Signal": "loss"}
+    checked = result.with_check(epsilon=1.0)
+    checked.report(path, title="Audit of March", about=given, notes="Handed over in March.")
     page = path.read_text(encoding="utf-8")
     given_back = ("ResNet &lt;9&gt;", "A &amp; B", "2025-03-01", ">loss<")
     for text in ("<title>Audit of March</title>", *given_back):
         assert text in page
     assert "independent coins for each example" in page
     assert "Handed over in March." in page
-    assert result.answer(epsilon=1.0).split(" (")[0].replace(" = ", "\u00a0=\u00a0") in page
+    assert checked.summary().answer.split(" (")[0].replace(" = ", "\u00a0=\u00a0") in page
     result.report(path)
     (alone,) = re.findall(r'<dl class="about">(.*?)</dl>', path.read_text("utf-8"), re.DOTALL)
     assert re.findall(r"<dt>(.*?)</dt>", alone) == ["Design"]

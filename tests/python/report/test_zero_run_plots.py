@@ -23,7 +23,7 @@ def result() -> lb.ZeroRunResult:
 
 
 def names(result: lb.AuditResult) -> list[str]:
-    return [figure.name for figure in result.figures()]
+    return [figure.name for figure in result.summary().figures]
 
 
 def test_which_figures_there_are(result: lb.ZeroRunResult) -> None:
@@ -45,7 +45,7 @@ def test_the_bootstrap_shows_what_is_reported(result: lb.ZeroRunResult) -> None:
 
 
 def test_no_words_of_a_page_are_cut_off_or_on_each_other(result: lb.ZeroRunResult) -> None:
-    for figure in result.figures():
+    for figure in result.summary().figures:
         with house_style():
             canvas = Canvas(figsize=svg._SIZE, layout="constrained")
             axes = canvas.add_subplot()

@@ -69,10 +69,10 @@ def test_the_claim_its_relation_and_the_verdict(
     checked = result.with_check(**claimed)
     assert checked.checked == expected
     assert expected.verdict == result.check(**claimed)
-    assert words in checked.answered
+    assert words in checked.summary().answer
     assert words in words_of(render(checked))
     assert result.checked is None
-    assert result.answered == ""
+    assert result.summary().answer == ""
     if result is not SCALE:  # whose function is not stored
         assert type(result).from_json(checked.to_json()) == checked != result
 
@@ -117,10 +117,10 @@ def test_claims_that_make_no_sense() -> None:
 def test_what_a_claim_about_a_random_split_compares_is_kept() -> None:
     split = lb.audit(SCORE, lb.RandomSplit(MEMBER))
     for relation, words in (("add_remove", "adding or removing"), ("replace", "replacing")):
-        result = split.with_check(epsilon=0.2, relation=relation)  # type: ignore[arg-type]
+        result = split.with_check(epsilon=0.2, relation=relation)
         assert json.loads(result.to_json())["checked"]["compares"] == relation
         assert lb.AuditResult.from_json(result.to_json()) == result
-        assert f"ε = 0.2 for {words} one example" in result.answered
+        assert f"ε = 0.2 for {words} one example" in result.summary().answer
     close = split.with_check(epsilon=0.75 * split.bound, relation="replace").checked
     assert close is not None
     assert close.verdict == "refuted"
@@ -133,4 +133,4 @@ def test_a_bound_on_replacing_one_implies_nothing_about_members_among_others() -
     split = lb.audit(SCORE, lb.RandomSplit(MEMBER))
     assert split.bound > 0
     assert split.implied() is None
-    assert not [name for name in split.scalars() if name.startswith("implied")]
+    assert not [name for name in split.summary().numbers if name.startswith("implied")]

@@ -12,7 +12,7 @@ import leakbound as lb
 from leakbound import report
 from leakbound._base import formatting
 from leakbound.errors import OptionError
-from leakbound.report import headline_of_many, joint_confidence
+from leakbound.report import joint_confidence
 from pages import words_of
 
 MODELS, REPORTS, BETA = 20, 100, 0.05
@@ -35,8 +35,8 @@ def innocents(number: int, confidence: float) -> dict[str, lb.AuditResult]:
     }
 
 
-def text(page: str) -> str:
-    return words_of(page)
+def headline_of_many(results: dict[str, lb.AuditResult]) -> str:
+    return report.headline_of_many({name: one.summary() for name, one in results.items()})
 
 
 def test_the_headline_on_innocent_models_accuses_at_its_level() -> None:
@@ -46,7 +46,7 @@ def test_the_headline_on_innocent_models_accuses_at_its_level() -> None:
         apart = innocents(number, 1 - BETA)
         together += headline_of_many(innocents(number, 1 - BETA / MODELS))[:7] != "Nothing"
         joined += headline_of_many(apart)[:7] != "Nothing"
-        singly += any(one.headline()[:7] != "Nothing" for one in apart.values())
+        singly += any(one.summary().headline[:7] != "Nothing" for one in apart.values())
     assert joined == 0  # 20 bounds at 95 % leave no confidence for all of them
     assert scipy_stats.binom.sf(together - 1, REPORTS, BETA) > 1e-3
     # any of 20 bounds at 95 % is above 0 in 1 - 0.956^20 = 59 % of the reports
@@ -69,7 +69,9 @@ def test_an_estimate_takes_no_share_of_the_confidence() -> None:
     member = rng.random(500) < 0.5
     scores = rng.normal(size=(2, 500)) + member
     estimate = lb.audit(scores[1], lb.Panoramia(member, baseline=scores[0]))
-    assert joint_confidence([audit(3.0), estimate, estimate]) == pytest.approx(0.95)
+    assert joint_confidence(x.summary() for x in [audit(3.0), estimate, estimate]) == pytest.approx(
+        0.95
+    )
 
 
 def test_a_page_speaks_of_simultaneous_bounds_where_it_has_them() -> None:
@@ -77,14 +79,14 @@ def test_a_page_speaks_of_simultaneous_bounds_where_it_has_them() -> None:
     apart = {name: audit(shift) for name, shift in shifts.items()}
     together = {name: audit(shift, confidence=1 - BETA / 3) for name, shift in shifts.items()}
     assert apart["little"].bound > 0.1 > together["little"].bound
-    page = text(report.render(apart, simultaneous=together))
+    page = words_of(report.render(apart, simultaneous=together))
     most = formatting.number(max(one.bound for one in together.values()))
     assert f"no guarantee of ε-differential privacy with ε < {most} holds" in page
     assert headline_of_many(together) in page
     assert "1 of 3 models leak." in page
     assert "pure DP, 95 % confidence over the 3 models" in page
     assert formatting.number(apart["much"].bound) in page
-    alone = text(report.render(apart))
+    alone = words_of(report.render(apart))
     assert "2 of 3 models leak." in alone
     assert "pure DP, 85 % confidence over the 3 models" in alone
     with pytest.raises(OptionError, match="one result for each model"):

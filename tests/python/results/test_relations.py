@@ -81,7 +81,7 @@ def test_conversions() -> None:
 
 def test_an_unknown_relation_is_no_result() -> None:
     text = audit(lb.PureDP()).to_json().replace('"relation": "replace"', '"relation": "swap"')
-    with pytest.raises(errors.ResultFormatError, match="which is no relation"):
+    with pytest.raises(errors.ResultFormatError, match="do not go together"):
         lb.AuditResult.from_json(text)
 
 

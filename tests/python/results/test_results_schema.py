@@ -91,35 +91,35 @@ def test_every_object_refuses_unknown_and_missing_fields(name: str) -> None:
                     type(RESULTS[name]).from_dict(data)
 
 
+APART = "the parts of a .* do not go together"
 CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
-    ("one run", {"kind": "family_lower_bound"}, "kind 'family_lower_bound' is none of a AuditR"),
-    ("one run", {"options": {"design": "coin"}}, "options.design is 'coin', which is no design"),
-    ("one run", {"reason": "too few"}, "reason says why the bound is 0"),
-    ("one run", {"rejected": GAUSSIAN.to_dict()["rejected"]}, "pure DP is no family of curves"),
+    ("one run", {"kind": "family_lower_bound"}, APART),
+    ("one run", {"reason": "too few"}, "reason is not that of the bound"),
+    ("one run", {"rejected": GAUSSIAN.to_dict()["rejected"]}, APART),
     ("one run", {"bound": float("nan")}, r"AuditResult\.bound: .* finite number"),
-    ("GDP", {"kind": "lower_bound"}, "kind 'lower_bound' is none of a AuditResult on Gaussian DP"),
-    ("GDP", {"claim": {"type": "PureDP"}}, "kind 'family_lower_bound' is none of"),
+    ("GDP", {"kind": "lower_bound"}, APART),
+    ("GDP", {"claim": {"type": "PureDP"}}, APART),
     ("GDP", {"claim": {"type": "TightDP"}}, r"AuditResult\.claim: .* 'PureDP'"),
     (
         "GDP",
         {"claim": {"type": "GaussianDP", "delta": 2}},
         r"claim\.GaussianDP: Value error, delta",
     ),
-    ("PANORAMIA", {"kind": "conditional_lower_bound"}, "is none of a PanoramiaResult"),
-    ("PANORAMIA", {"c_upper": 0.0}, "bound .* does not follow|c_upper of another one"),
-    ("PANORAMIA", {"epsilon_tilde": 99}, "epsilon_tilde is not"),
-    ("Zero-Run", {"kind": "lower_bound"}, "kind 'lower_bound' is none of a ZeroRunResult"),
-    ("Zero-Run", {"kept": M + 1}, r"kept \(81\) <= m \(80\)"),
-    ("Zero-Run", {"correction": "tamper"}, "correction is 'tamper', and that of the options"),
-    ("Zero-Run", {"withheld": True}, "the bound is withheld, and yet"),
-    ("Zero-Run", {"kind": "exploratory_lower_bound"}, "does not go with uncertainty 'given'"),
-    ("Zero-Run", {"options": {"uncertainty": "set"}}, "learnt is missing"),
-    ("explored", {"kind": "conditional_lower_bound"}, "does not go with uncertainty 'none'"),
-    ("explored", {"options": {}}, "does not go with uncertainty None"),
-    ("refits", {"kind": "conditional_lower_bound"}, "does not go with uncertainty 'bootstrap'"),
-    ("refits", {"bootstrap": None}, "replicates do not go with uncertainty 'bootstrap'"),
+    ("PANORAMIA", {"kind": "conditional_lower_bound"}, APART),
+    ("PANORAMIA", {"c_upper": 0.0}, APART),
+    ("PANORAMIA", {"epsilon_tilde": 99}, APART),
+    ("Zero-Run", {"kind": "lower_bound"}, APART),
+    ("Zero-Run", {"kept": M + 1}, APART),
+    ("Zero-Run", {"correction": "tamper"}, APART),
+    ("Zero-Run", {"withheld": True}, APART),
+    ("Zero-Run", {"kind": "exploratory_lower_bound"}, APART),
+    ("Zero-Run", {"options": {"uncertainty": "set"}}, APART),
+    ("explored", {"kind": "conditional_lower_bound"}, APART),
+    ("explored", {"options": {}}, APART),
+    ("refits", {"kind": "conditional_lower_bound"}, APART),
+    ("refits", {"bootstrap": None}, APART),
     ("Zero-Run", {"naive": ONE_RUN.to_dict()}, r"naive: Input should be a valid number"),
-    ("Zero-Run", {"naive": -1.0}, "naive must be at least 0"),
+    ("Zero-Run", {"naive": -1.0}, APART),
 ]
 
 
@@ -132,12 +132,12 @@ def test_contradictions_are_refused(name: str, change: dict[str, Any], words: st
 @pytest.mark.parametrize(
     ("part", "values", "words"),
     [
-        ("guesses", [-1], "a count of curve"),
-        ("correct", [M], "a count of curve"),
-        ("correct", [2**70], r"AuditResult\.curve\.correct\.0: Input should be less"),
+        ("guesses", [-1], "an array of curve"),
+        ("correct", [M], "an array of curve"),
+        ("correct", [2**70], r"AuditResult\.curve\.correct: .* beyond int64"),
         ("correct", [0.5], r"AuditResult\.curve\.correct\.0: .* valid integer"),
-        ("precision", [1.5], "a share of curve"),
-        ("recall", [None], "a share of curve"),
+        ("precision", [1.5], "an array of curve"),
+        ("recall", [None], "an array of curve"),
     ],
 )
 def test_arrays_that_cannot_be_are_refused(part: str, values: list[Any], words: str) -> None:

@@ -19,12 +19,13 @@ import leakbound as lb
 from leakbound import report
 from leakbound._base.formatting import number
 from leakbound._base.types import Kind
+from leakbound.claims import FAMILIES
 from leakbound.cli import output
 from leakbound.propensity import LogisticPropensity
-from leakbound.report.contents import KINDS
-from leakbound.results.base import Result
+from leakbound.report.description import KINDS
 from pages import words_of
 
+Result = lb.AuditResult | lb.PanoramiaResult
 LEAK, NONE = 2.5, 0.0
 CONDITIONS = {"the propensities are right", "log-odds of membership are linear in the features"}
 
@@ -92,13 +93,13 @@ def result(request: pytest.FixtureRequest) -> Result:
 
 
 def figure_words(found: Result) -> Iterator[str]:
-    for figure in found.figures():
-        yield from (figure.title, figure.words(), figure.caption)
+    for figure in found.summary().figures:
+        yield from (figure.title, figure.words, figure.caption)
 
 
 def console(found: Result) -> str:
     with redirect_stdout(io.StringIO()) as said:
-        output.show(found.with_check(epsilon=0.01))
+        output.show(claimed(found))
     return said.getvalue()
 
 
@@ -106,7 +107,7 @@ def page(found: Result) -> str:
     text = re.sub(
         r"<section class=\"references\">.*?</section>",
         "",
-        report.render(found, epsilon=0.01),
+        report.render(claimed(found)),
         flags=re.DOTALL,
     )
     return words_of(text)
@@ -117,10 +118,10 @@ def surfaces(found: Result) -> dict[str, str]:
     """All that is said of a result; options are what the caller wrote."""
     said = found.to_dict() | {"options": None}
     return {
-        "headline": found.headline(),
+        "headline": found.summary().headline,
         "verdict": found.verdict,
-        "evidence": " ".join(found.evidence()),
-        "answer": found.answer(epsilon=0.01),
+        "evidence": " ".join(found.summary().paragraphs),
+        "answer": claimed(found).summary().answer,
         "captions": " ".join(figure_words(found)),
         "console": console(found),
         "page": page(found),
@@ -128,18 +129,26 @@ def surfaces(found: Result) -> dict[str, str]:
     }
 
 
+def claimed(found: Result) -> Result:
+    return found.with_check(epsilon=0.01, **({"delta": 1e-5} if is_family(found) else {}))
+
+
+def many(*found: Result) -> str:
+    return report.headline_of_many({str(i): one.summary() for i, one in enumerate(found)})
+
+
 def headlines(found: Result) -> list[str]:
     """Sentences that stand alone: of one model, of several, and about a claim."""
     return [
-        found.headline(),
-        found.answer(epsilon=0.01),
-        report.headline_of_many({"a": found, "b": made("pure DP", NONE)}),
-        report.headline_of_many({"a": found, "b": found}),
+        found.summary().headline,
+        claimed(found).summary().answer,
+        many(found, made("pure DP", NONE)),
+        many(found, found),
     ]
 
 
 def is_family(found: Result) -> bool:
-    return isinstance(found, lb.AuditResult) and found.is_family
+    return isinstance(found.claim, FAMILIES)
 
 
 def test_every_kind_has_an_example_with_and_without_a_refutation() -> None:
@@ -175,7 +184,7 @@ def test_a_number_that_is_no_bound_is_never_said_to_prove(result: Result) -> Non
 
 
 def test_an_invalid_number_is_never_written_as_a_bound(result: Result) -> None:
-    written = " ".join([result.formula, *(one.name for one in result.metrics())])
+    written = " ".join([result.summary().formula, *(one.name for one in result.summary().metrics)])
     signs = re.findall(r"≥|≤|at least|at most", written)
     assert bool(signs) == (result.kind != "exploratory_lower_bound")
 
@@ -185,13 +194,13 @@ def test_only_a_bound_without_condition_or_family_is_said_to_hold_for_every_proc
 ) -> None:
     for surface, text in surfaces(result).items():
         assert "is not ε-differentially private" not in text, surface
-    says = " ".join(result.meaning().says)
-    plain = result.refutes and not result.terms.condition and not is_family(result)
+    says = " ".join(result.summary().meaning.says)
+    plain = result.refutes and not result.summary().terms.condition and not is_family(result)
     assert ("The bound is a floor:" in says) == plain
 
 
 def test_a_conditional_refutation_names_its_condition(result: Result) -> None:
-    condition = result.condition
+    condition = result.summary().terms.condition
     if not condition:
         for words in CONDITIONS:
             assert not any(words in text for text in headlines(result))
@@ -199,7 +208,7 @@ def test_a_conditional_refutation_names_its_condition(result: Result) -> None:
     if result.refutes:
         for text in (*headlines(result), result.verdict):
             assert condition in text.lower()
-    for text in result.meaning().says[:2] if result.refutes else ():
+    for text in result.summary().meaning.says[:2] if result.refutes else ():
         assert condition in text
     said = surfaces(result)
     assert "propensities" in {one.name for one in result.assumptions}
@@ -213,7 +222,7 @@ def test_a_conditional_refutation_names_its_condition(result: Result) -> None:
 
 def test_models_under_different_conditions_are_under_all_of_them() -> None:
     results = {name: made(name, LEAK) for name in ("Zero-Run, pure", "Zero-Run, over a set")}
-    said = report.headline_of_many(results).lower()
+    said = many(*results.values()).lower()
     for condition in CONDITIONS:
         assert said.count(condition) == 1
 
@@ -226,10 +235,12 @@ def test_a_bound_on_a_family_names_the_family(result: Result) -> None:
     said = surfaces(result)
     family = result.claim.name
     if result.refutes:
-        says = result.meaning().says[0]
-        assert f"(ε < {number(result.epsilon_bound)} at δ = 1e-05)" in says  # as headlines say it
+        says = result.summary().meaning.says[0]
+        assert (
+            f"(ε < {number(result.summary().epsilon)} at δ = 1e-05)" in says
+        )  # as headlines say it
         alone, *others = headlines(result)
-        for text in (*others, result.verdict, *result.meaning().says[:2]):
+        for text in (*others, result.verdict, *result.summary().meaning.says[:2]):
             assert family in text
         noise = isinstance(result.claim, lb.SubsampledGaussianDP)
         assert ("if training is DP-SGD (q = 0.5, 4 steps)" if noise else family) in alone
@@ -245,7 +256,7 @@ def test_what_refutes_nothing_accuses_nobody(result: Result) -> None:
         *headlines(result)[:2],
         result.verdict,
         *figure_words(result),
-        *result.meaning().says,
+        *result.summary().meaning.says,
     ):
         assert not re.search(r"\bleaks\b|is refuted|no guarantee of .* holds", text)
     said = surfaces(result)

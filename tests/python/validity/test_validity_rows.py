@@ -11,7 +11,7 @@ import leakbound as lb
 from leakbound import validity
 from leakbound.errors import DuplicateIdsError, LeakboundError
 from leakbound.results import Assumption
-from leakbound.results.ranking import implied_by
+from leakbound.results.implied import implied_by
 from validity.asymmetric import SHARE, share_family
 from validity.attackers import Informed
 from validity.designs import Missed

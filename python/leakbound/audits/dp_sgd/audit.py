@@ -21,10 +21,12 @@ from leakbound.results import AuditResult
 from leakbound.results.dp_sgd import (
     PARTS,
     Accounted,
-    BettingResult,
-    CoinRanking,
     DPSGDAudit,
     Part,
+)
+from leakbound.results.steps import (
+    BettingResult,
+    CoinRanking,
     SamplingResult,
     StepsResult,
     Wager,

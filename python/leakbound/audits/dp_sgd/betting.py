@@ -24,7 +24,7 @@ import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.dp_sgd.canaries import Observed
-from leakbound.results.dp_sgd import CoinRanking
+from leakbound.results.steps import CoinRanking
 from leakbound.stats import normal_quantile
 
 _SHARES = np.array([1, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.01])

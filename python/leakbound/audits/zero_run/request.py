@@ -24,6 +24,7 @@ from leakbound.claims import Claim, GaussianDP
 from leakbound.cuts import Fixed, Weighted
 from leakbound.errors import AbstentionError, IncompatibleOptionsError, NoOverlapError
 from leakbound.results import Assumption
+from leakbound.results.one_run import as_epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,7 +110,8 @@ class Candidates:
         options = {
             name: getattr(request, name) for name in ("claim", "confidence", "sides", "seed")
         }
-        return as_if_fair(self.attacks.given, self.member, Request(**options)).epsilon_bound
+        uncorrected = as_if_fair(self.attacks.given, self.member, Request(**options))
+        return as_epsilon(uncorrected.claim, uncorrected.bound, uncorrected.rejected)
 
     def audited(self, largest: FloatArray) -> IntArray:
         """Return the rows that are audited, in an order that says nothing about membership.

@@ -1,0 +1,260 @@
+"""What is said of a result: words, key numbers, figures and grounds, made once and read everywhere.
+
+A result holds numbers. A function `describe` for each type of result makes its `Description`, which
+console, page, notebook and tables lay out: none of them knows a type of result.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from matplotlib.axes import Axes
+
+    from leakbound._base.types import Kind
+    from leakbound.report.parts import Assumption, Provenance, ScoreAudit
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One key number: its name, its value, and a note beside it."""
+
+    name: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a bound refers to: guarantees, within a family or not, under a condition or not."""
+
+    guarantee: str
+    """Any of them, as in "no ε-DP guarantee"."""
+    family: str
+    """All of the guarantees that are audited, as in "some guarantee of …"."""
+    bound: str
+    """Those that are refuted, if any, as in "ε < 1.20"."""
+    however: str = "however small its ε"
+    """Which of them are most easily refuted."""
+    at: str = ""
+    """For a family, the δ at which ε is converted."""
+    condition: str = ""
+    """What has to be right, as in "if the propensities are right"."""
+    units: str = "examples"
+    """What was audited, as in "these examples"."""
+
+    @property
+    def within(self) -> str:
+        """Within which family the bound holds, if in one."""
+        return f" within {self.family}" if self.at else ""
+
+    def conditional(self, sentence: str) -> str:
+        """Put the condition before a sentence."""
+        if not self.condition:
+            return sentence
+        first = sentence[0] if sentence[0] in "ε(" else sentence[0].lower()
+        return f"{self.condition.capitalize()}, {first}{sentence[1:]}"
+
+    def qualified(self, words: str) -> str:
+        """Put family and condition behind a few words."""
+        return f"{words}{self.within}" + (f", {self.condition}" if self.condition else "")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Two levels on the axis of ε, and what the three parts that they leave are called."""
+
+    first: float
+    second: float
+    names: tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a number says, what it does not say, and why it may be 0 where that takes words."""
+
+    says: tuple[str, ...]
+    does_not_say: tuple[str, ...]
+    why_zero: tuple[str, ...] = ()
+    zero_for: str = ""
+    """Of which of several models it is 0."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure to draw: its name and title, what it shows in words, and how to read it."""
+
+    name: str
+    title: str
+    draw: Callable[[Axes | None], Axes]
+    words: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """Grounds of one bound: why it holds, what it assumes, and figures of its own."""
+
+    title: str
+    paragraphs: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
+    figures: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Several audits beside each other: a figure, a table with its headings first, and a note."""
+
+    title: str
+    figure: Figure
+    table: Sequence[tuple[str, ...]]
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """All that is said of one result; its `str` is the paragraph that pages open with."""
+
+    kind: Kind
+    confidence: float
+    warnings: tuple[str, ...]
+    claim: str
+    design: str
+    """How membership was assigned."""
+    terms: Terms
+    epsilon: float
+    """The bound as an ε: of a family of trade-off functions, at δ = 1e-5."""
+    ceiling: float
+    """The ceiling, likewise."""
+    formula: str
+    """The bound with its sign."""
+    verdict: str
+    headline: str
+    refutes: bool
+    """Whether some guarantee is refuted."""
+    leaks: bool
+    """Whether leakage worth the word is proved."""
+    metrics: tuple[Metric, ...]
+    meaning: Meaning
+    levels: Levels
+    figures: tuple[Figure, ...]
+    sections: tuple[Section, ...]
+    numbers: dict[str, float]
+    """Finite numbers, for MLflow, Weights & Biases or a row of a table."""
+    title: str = "Privacy audit"
+    subject: str = "model"
+    """What is audited."""
+    answer: str = ""
+    """What is said about the guarantee that was checked; empty if none was."""
+    paragraphs: tuple[str, ...] = ()
+    """The evidence, or what is missing."""
+    contradicted: tuple[Assumption, ...] = ()
+    """The assumptions that the data contradict, each once."""
+    claimed: float | None = None
+    """The ε of the guarantee that was checked, where the bar can show it."""
+    interval: str = ""
+    """ε proved and accounted, where an accountant's stands beside it."""
+    papers: tuple[str, ...] = ()
+    """Names of papers to cite, besides those that every report cites."""
+    about: dict[str, str] = field(default_factory=dict)
+    """What stands below the title of a page."""
+    overview: Overview | None = None
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.headline, self.answer, *self.paragraphs)))
+
+    def _repr_html_(self) -> str:
+        said = filter(None, (self.headline, self.answer, *self.paragraphs))
+        text = "".join(f"<p>{html.escape(one)}</p>" for one in said)
+        rows = "".join(
+            "<tr>"
+            + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in row)
+            for row in ((one.name, one.value, one.note) for one in self.metrics)
+        )
+        notes = "".join(f"<li>{html.escape(one)}</li>" for one in self.warnings)
+        return f"{text}<table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+
+
+@dataclass(frozen=True)
+class Series:
+    """One ranking in a figure: what it, its bound and what it ranks are called, and its colour."""
+
+    name: str
+    symbol: str
+    prefix: str
+    colour: str
+    bound: str
+    ranking: ScoreAudit
+    units: str = "examples"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Of a family, the least private trade-off function that is rejected, and the ceiling's."""
+
+    rejected: Any
+    rejectable: Any
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What the figures of every audit are drawn from: the ranking of the bound comes first."""
+
+    kind: Kind
+    series: tuple[Series, ...]
+    profile: Profile | None = None
+
+
+class Reportable(Protocol):
+    """What a page is made of."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Every option in force."""
+
+    @property
+    def provenance(self) -> Provenance:
+        """Versions, seed and digests of inputs."""
+
+    def summary(self) -> Description:
+        """Return what is said of the result."""
+
+
+SMALL = 0.1
+"""A bound below this proves leakage, but little: it is stated as a number, and no more is said."""
+
+
+@dataclass(frozen=True)
+class KindWords:
+    """The tag printed beside every number of one kind, and whether it proves anything."""
+
+    tag: str
+    proves: bool = True
+    """Whether the number bounds something from below, so that it may refute a claim."""
+    condition: str = ""
+    """What has to hold for that, besides what every audit assumes; as it ends a sentence."""
+
+
+KINDS: dict[Kind, KindWords] = {
+    "lower_bound": KindWords("lower bound"),
+    "family_lower_bound": KindWords("lower bound within a family"),
+    "conditional_lower_bound": KindWords(
+        "conditional lower bound", condition="if the propensities are right"
+    ),
+    "exploratory_lower_bound": KindWords("exploratory, not a confidence bound", proves=False),
+    "estimate": KindWords("estimate, not a lower bound", proves=False),
+}
+
+
+def estimated(c: str, c_lb: float, both: str, both_lb: float, epsilon: str) -> Levels:
+    """Return what the bar shows of an estimate by PANORAMIA: c of the generator, then ε̃."""
+    names = (
+        f"c of the generator: at least {c}",
+        f"ε̃ = {epsilon}, an estimate; c + ε is at least {both}",
+        "not shown by this audit",
+    )
+    return Levels(c_lb, max(c_lb, both_lb), names)

@@ -1,0 +1,194 @@
+"""What is said of an audit with random inclusion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leakbound._base.formatting import number, percent
+from leakbound.claims import FAMILIES, SubsampledGaussianDP, replacing
+from leakbound.report.description import (
+    KINDS,
+    Description,
+    Drawing,
+    Metric,
+    Profile,
+    Series,
+    Terms,
+)
+from leakbound.report.style import MEMBER
+from leakbound.results.checks import direction
+from leakbound.results.descriptions.standard import CUTS, counted, figures_of, standard
+from leakbound.results.one_run import AuditResult, as_epsilon
+from leakbound.results.words import DELTA, PATHS, symbol_of
+
+_AT = f" at δ = {DELTA:g}"
+
+
+def describe(result: AuditResult) -> Description:
+    """Describe an audit with random inclusion."""
+    return of_audit(result)
+
+
+def of_audit(
+    result: AuditResult, *, subject: str = "model", condition: str = "", shifted: bool = False
+) -> Description:
+    """Describe an audit of a `subject`; the bound may hold on a condition, or under shift."""
+    unit, claim, kind = result.options.get("unit", "example"), result.claim, KINDS[result.kind]
+    replaced = f" for replacing one {unit}" if result.relation == "replace" else ""
+    epsilon = as_epsilon(claim, result.bound, result.rejected)
+    ceiling = as_epsilon(claim, result.ceiling, result.rejectable)
+    family = isinstance(claim, FAMILIES)
+    profile = Profile(result.rejected, result.rejectable) if family else None
+    terms = _terms(result, replaced, epsilon, condition)
+    bound = direction(claim).rounded(result.bound)
+    symbol = symbol_of(claim.parameter)
+    drawn = bound if family else number(result.bound)
+    series = Series(f"this {subject}", symbol, "", MEMBER, drawn, result, terms.units)
+    said = standard(
+        result,
+        result,
+        terms,
+        epsilon=epsilon,
+        ceiling=ceiling,
+        replaced=replaced,
+        figures=figures_of(
+            Drawing(result.kind, (series,), profile),
+            _first_figure(result, epsilon, ceiling),
+            refuted=epsilon > 0,
+            withheld=result.is_withheld,
+            shifted=shifted,
+        ),
+        subject=subject,
+        withheld=result.is_withheld,
+    )
+    at = _AT if family else ""
+    own = f"{symbol} {direction(claim).limit}" if kind.proves else symbol
+    metrics = (
+        *said.metrics,
+        *((Metric(own, bound, claim.name),) if family else ()),
+        Metric(("ε at least" if kind.proves else "ε") + at, number(epsilon), kind.tag + replaced),
+        Metric("Ceiling" + at, number(ceiling), f"a perfect attack, same {terms.units}"),
+        Metric("Correct guesses", f"{result.correct:,} of {result.guesses:,}", PATHS[result.path]),
+        *counted(result, result, terms, "0.5 is guessing"),
+    )
+    return replace(
+        said,
+        formula=formula(result, result.bound) if family and kind.proves else said.formula,
+        headline=_headline(result, said),
+        paragraphs=_evidence(result, said),
+        metrics=metrics,
+        claimed=_claimed(result),
+    )
+
+
+def _claimed(result: AuditResult) -> float | None:
+    """Return the guarantee that was checked as an ε of the bar, where there is one."""
+    one, claim = result.checked, result.claim
+    if one is None:
+        return None
+    crosses = result.relation == "replace" and one.compares == "add_remove"
+    if isinstance(claim, FAMILIES):
+        if crosses or (one.parameter == "epsilon" and one.delta != DELTA):
+            return None
+        if one.parameter == "epsilon":
+            return one.value
+        return float(claim.attained(one.value, "both").epsilon(DELTA))
+    return replacing(one.value, one.delta or 0.0)[0] if crosses else one.value
+
+
+def formula(result: AuditResult, bound: float) -> str:
+    """Return a bound on the claim's parameter with its sign."""
+    side = direction(result.claim)
+    if not isinstance(result.claim, FAMILIES):
+        return f"ε ≥ {number(bound)}"
+    return f"{symbol_of(result.claim.parameter)} {side.sign} {side.rounded(bound)}"
+
+
+def _terms(result: AuditResult, replaced: str, epsilon: float, condition: str) -> Terms:
+    """Return what the bound refers to."""
+    claim, side = result.claim, direction(result.claim)
+    condition = condition or KINDS[result.kind].condition
+    units = f"{result.options.get('unit', 'example')}s"
+    if isinstance(claim, FAMILIES):
+        symbol = symbol_of(claim.parameter)
+        own = f"{symbol} {side.refuted} {side.rounded(result.bound)}"
+        return Terms(
+            guarantee=f"guarantee of {claim.name}{replaced}",
+            family=claim.name + replaced,
+            bound=f"{own} (ε < {number(epsilon)}{_AT})",
+            however=f"however {side.smallest} its {symbol}",
+            at=_AT,
+            condition=condition,
+            units=units,
+        )
+    pair = f"(ε, {claim.delta:g})" if claim.delta else "ε"
+    return Terms(
+        guarantee=f"{pair}-DP guarantee{replaced}",
+        family=f"{pair}-differential privacy{replaced}",
+        bound=f"ε < {number(epsilon)}",
+        condition=condition,
+        units=units,
+    )
+
+
+def _headline(result: AuditResult, said: Description) -> str:
+    """Return the verdict in one sentence, with the noise of DP-SGD where that is bounded."""
+    claim = result.claim
+    if result.is_withheld:
+        return (
+            "Withheld: features alone tell members from non-members, so that the split was not "
+            "random and correct guesses may be explained by it. Nothing is proved."
+        )
+    if not (said.leaks and isinstance(claim, SubsampledGaussianDP)):
+        return said.headline
+    condition = f"{said.terms.condition} and" if said.terms.condition else "if"
+    steps = f"{claim.steps:,} step" + ("s" if claim.steps > 1 else "")
+    replaced = said.terms.family.removeprefix(claim.name)
+    return (
+        f"This {said.subject} leaks: {condition} training is DP-SGD "
+        f"(q = {claim.sampling_rate:g}, {steps}), its noise multiplier was at most "
+        f"{direction(claim).rounded(result.bound)}, so ε ≥ {number(said.epsilon)}{_AT}{replaced} "
+        f"({percent(result.confidence)} confidence)."
+    )
+
+
+def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
+    """Return the evidence of a valid audit, or what is missing."""
+    if result.is_withheld:
+        return (f"The bound is 0 because {result.reason}.",)
+    terms = said.terms
+    if result.refutes:
+        fixed = result.options["cuts"]["type"] == "Fixed"
+        search = "" if fixed else ", the search over the cuts of the ranking included"
+        about = "which of two was trained on" if result.path == "pairs" else "membership"
+        return (
+            f"{result.correct:,} of {result.guesses:,} guesses about {about} were correct. Under "
+            f"any {terms.guarantee} with a smaller ε{terms.at}, evidence this strong has a chance "
+            f"of at most {percent(1 - result.confidence)}{search}.",
+        )
+    if said.ceiling > 0:
+        return (
+            "This is not evidence of privacy: a stronger attack, better scores or planted canaries "
+            "may still reveal leakage.",
+        )
+    return (f"This is not evidence of privacy: audit more {terms.units}.",)
+
+
+def _first_figure(result: AuditResult, epsilon: float, ceiling: float) -> tuple[str, str, str]:
+    """Return title, words and caption of the figure of bounds."""
+    if isinstance(result.claim, FAMILIES):
+        return (
+            "ε against δ",
+            f"Privacy loss ε against δ of the rejected curve: {number(epsilon)}{_AT}; a perfect "
+            f"attack would reach {number(ceiling)}.",
+            "The ε that the least private rejected curve of the family has at each δ, and dotted "
+            "the curve that a perfect attack would have rejected.",
+        )
+    highest = "It is 0 throughout"
+    if result.bound > 0:
+        highest = f"It is highest, {number(result.bound)}, at {result.guesses:,} guesses"
+    words = (
+        f"Lower bound on ε against number of guesses. {highest}; a perfect attack would reach "
+        f"{number(ceiling)}."
+    )
+    return "Bound against guesses", words, CUTS

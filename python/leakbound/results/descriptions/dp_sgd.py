@@ -1,0 +1,287 @@
+"""What is said of an audited training run with DP-SGD."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from leakbound._base.formatting import number, percent, up
+from leakbound.claims import FAMILIES
+from leakbound.report.description import Description, Levels, Meaning, Metric, Section, Terms
+from leakbound.report.parts import Assumption
+from leakbound.results.descriptions.audit import of_audit
+from leakbound.results.descriptions.standard import grounds
+from leakbound.results.words import NO_UPPER_LIMIT
+
+if TYPE_CHECKING:
+    from leakbound.results.dp_sgd import DPSGDAudit
+    from leakbound.results.steps import SamplingResult, StepsResult
+
+_STEPS_THEOREM = (
+    "Given the batches of the user's own examples and all other coins, the coin of a canary in one "
+    "step leaves the law of what came before as it is, moves the sum of that step by at most one "
+    "clipped gradient, and what follows depends on it through what was released only. So no test "
+    "tells its two sides apart better than N(0, s²) and N(1, s²), s the noise multiplier of that "
+    "step, and the coins of all canaries in all steps are one game with a trade-off function."
+)
+_BETTING_THEOREM = (
+    "Given everything before a step, the coins of its canaries are fair and no test tells the two "
+    "sides of one better than N(0, s²) and N(1, s²). So of r guesses about m coins the mean number "
+    "of correct ones is at most w = m Φ(1/s - a), a the number with Φ(-a) + Φ(1/s - a) = r/m, "
+    "however the coins hang together within the step. A bet that multiplies what it has by "
+    "1 - b + b W / w, W the correct guesses and b its stake, gains nothing on average if the step "
+    "has noise multiplier s or more, so that with probability at most p it ever reaches 1/p times "
+    "what it began with. Guesses, stakes and the share of each bet are fixed before training."
+)
+_MEANS = (
+    "No guarantee whose ε is below what is proved holds for the run that was watched, all noisy "
+    "gradients released, at the stated confidence."
+)
+_NOT_MEANT = (
+    NO_UPPER_LIMIT,
+    "It is about a run whose noisy gradients are all released: the final model may leak less.",
+    "It sees what happens to gradients once there is one for each example. Whatever mixes examples "
+    "before that, or treats parameters of the model unlike the watcher's, is not seen.",
+)
+_BETTING_ASSUMPTION = Assumption(
+    "coins of steps",
+    "Each canary has a fair coin of its own for each step, drawn from a seed that training does "
+    "not know; before that step's sum nothing depends on it.",
+    "declared",
+)
+
+
+def describe(result: DPSGDAudit) -> Description:
+    """Describe an audited run: the verdict is on the mechanism as stated, ε that of membership."""
+    found, at = result.membership, f" at δ = {result.delta:g}"
+    told, proved = of_audit(found), result.epsilon()
+    family = isinstance(found.claim, FAMILIES)
+    within = f" within {found.claim.name}" if family else ""
+    ceiling = found.ceiling
+    if family:
+        perfect = found.rejectable
+        ceiling = 0.0 if perfect is None else float(perfect.epsilon(result.delta))
+    whole = None if result.steps.varies else result.steps.epsilon(result.delta)
+    sampling = Section("Sampling", (_of_sampling(result.sampling),), _assumed(result.sampling))
+    sections = (
+        grounds(found, "Membership: why it holds"),
+        *_grounds(result.steps),
+        sampling,
+    )
+    doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
+    second = max(proved, ceiling)
+    levels = Levels(
+        proved,
+        second,
+        (
+            f"ruled out: ε below {number(proved)}{at}",
+            f"not ruled out, though within reach: up to {number(second)}",
+            f"out of reach of these canaries: ε of {number(second)} and more",
+        ),
+    )
+    conversion = f"The ε of membership is a conversion, within {found.claim.name}."
+    return replace(
+        told,
+        title="Audit of a training run with DP-SGD",
+        warnings=result.warnings,
+        confidence=result.confidence,
+        claim=f"DP-SGD, {found.claim.name}",
+        terms=Terms(
+            guarantee=f"guarantee of {found.claim.name}",
+            family=found.claim.name,
+            bound=f"ε < {number(proved)}",
+            at=at,
+        ),
+        epsilon=proved,
+        ceiling=ceiling,
+        formula=f"ε ≥ {number(proved)}",
+        verdict="refuted" if result.refuted_by else "not refuted",
+        refutes=proved > 0,
+        leaks=bool(result.refuted_by),
+        headline=_headline(result, whole, within),
+        answer=_answer(result, proved, ceiling, within),
+        paragraphs=_evidence(result, proved, within),
+        metrics=_metrics(result, proved, whole, at),
+        meaning=Meaning((_MEANS, conversion) if family else (_MEANS,), _NOT_MEANT),
+        levels=levels,
+        sections=sections,
+        numbers=told.numbers | {"epsilon": proved, "epsilon_ceiling": ceiling},
+        contradicted=tuple(dict.fromkeys(doubted)),
+        claimed=_claim(result),
+        interval="",
+        papers=(),
+    )
+
+
+def _claim(result: DPSGDAudit) -> float | None:
+    """Return the ε that the page says the verdict on: what was checked, or the accountant's."""
+    one = result.checked
+    if one is not None:
+        return one.value if one.parameter == "epsilon" and one.delta == result.delta else None
+    return None if result.accounted is None else result.accounted.epsilon
+
+
+def _headline(result: DPSGDAudit, whole: float | None, within: str) -> str:
+    """Return what is refuted, what was accounted, which proved ε to quote, and why."""
+    sure = f"({percent(result.confidence)} confidence)"
+    verdict = "Nothing contradicts the mechanism as stated"
+    if result.refuted_by:
+        listed = " and ".join(result.refuted_by)
+        verdict = f"Refuted, by {listed}: this run is not the mechanism stated {sure}"
+    accounted = "" if result.accounted is None else f", accounted {result.accounted.name}"
+    quoted = f"Quote ε ≥ {number(result.epsilon())} at δ = {result.delta:g}{within} {sure}"
+    said = f"{verdict}{accounted}. {quoted}: membership, which is measured end to end."
+    if not whole:
+        return said
+    return (
+        f"{said} The steps' ε ≥ {number(whole)} at that δ is computed, and needs one noise "
+        f"multiplier for all steps and Poisson samples at {_rate(result.steps)}."
+    )
+
+
+def _answer(result: DPSGDAudit, proved: float, ceiling: float, within: str) -> str:
+    """Return what is said about the guarantee that was checked, or the accountant's."""
+    one = result.checked
+    if one is not None and (one.parameter != "epsilon" or one.delta != result.delta):
+        return of_audit(replace(result.membership, checked=one)).answer
+    claimed = _claim(result)
+    if claimed is None:
+        return ""
+    sure = f"({percent(result.confidence)} confidence)"
+    claim = f"ε = {claimed:.4g} at δ = {result.delta:g}"
+    if proved > claimed:
+        return f"{claim} is refuted{within} {sure}."
+    limit = "" if ceiling > claimed else ", and these canaries could not refute it"
+    return f"{claim} is not refuted by membership{limit}."
+
+
+def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]:
+    """Return what each part says: membership, steps, sampling, and wrong arithmetic."""
+    found = result.membership
+    why = f" Nothing, because {found.reason}." if found.reason else ""
+    said = [
+        f"Membership: of {found.guesses:,} guesses about {found.m:,} canaries {found.correct:,} "
+        f"were correct, which proves ε ≥ {number(proved)} at δ = {result.delta:g}{within}.{why}",
+        f"Steps: {_of_steps(result.steps, result.delta)}",
+        f"Sampling: {_of_sampling(result.sampling)}",
+    ]
+    if "accounting" in result.refuted_by and result.accounted is not None:
+        said.append(
+            f"Accounting: the accountant says {result.accounted.name}, and a test of the mechanism "
+            f"as stated attains ε = {number(result.attainable or 0.0)} at that δ."
+        )
+    return tuple(said)
+
+
+def _metrics(result: DPSGDAudit, proved: float, whole: float | None, at: str) -> tuple[Metric, ...]:
+    """Return accounted and proved ε, noise, and rate."""
+    steps, sampling, found = result.steps, result.sampling, result.membership
+    game, bets = steps.game, steps.betting
+    counted = (f"{game.correct:,} of {game.guesses:,}", f"of {game.m:,} coins")
+    if bets is not None and bets.bound <= steps.bound < math.inf:  # bets prove more than one game
+        coins = f"of {bets.coins * bets.steps:,} coins"
+        counted = (f"{bets.correct:,} of {bets.guesses:,}", coins)
+    metrics = []
+    if result.accounted is not None:
+        stated = result.accounted
+        metrics.append((f"ε accounted{at}", f"{stated.epsilon:.4g}", stated.source or "stated"))
+    metrics.append((f"ε from membership{at}", number(proved), "to quote: measured end to end"))
+    if whole is not None:
+        note = f"computed, if the noise is constant, at {_rate(steps)}"
+        metrics.append((f"ε from steps{at}", number(whole), note))
+    noise = f"of some step; {steps.noise_multiplier:.4g} stated"
+    rate = f"{sampling.sampling_rate:.4g} stated"
+    metrics += [
+        ("Noise multiplier at most", up(steps.bound), noise),
+        ("Sampling rate", sampling.limits or "not tested", rate),
+        ("Correct guesses", f"{found.correct:,} of {found.guesses:,}", "membership"),
+        ("Correct guesses, steps", *counted),
+        ("Steps", f"{steps.steps:,}", f"{result.max_steps:,} declared"),
+    ]
+    return tuple(Metric(*one) for one in metrics)
+
+
+def _rate(steps: StepsResult) -> str:
+    """Return the rate that ε is converted at, and whether it is just what was claimed."""
+    said = "the stated rate of" if steps.rate_source == "stated" else "rate"
+    return f"{said} {steps.sampling_rate:.4g} or more"
+
+
+def _of_steps(steps: StepsResult, delta: float) -> str:
+    """Return what is proved about noise, and about ε if the noise is constant."""
+    if math.isinf(steps.bound):
+        return "Nothing is proved about the noise of any step."
+    noise = (
+        f"With {percent(steps.confidence)} confidence some step's noise multiplier is at most "
+        f"{up(steps.bound)}; the optimizer stated {steps.noise_multiplier:.4g}"
+    )
+    if steps.varies:
+        return f"{noise} at least, and several values, so that no ε follows."
+    return (
+        f"{noise}. If the run is {steps.steps:,} steps of one noise multiplier on Poisson samples "
+        f"at {_rate(steps)}, all noisy gradients released, then ε ≥ "
+        f"{number(steps.epsilon(delta))} at δ = {delta:g}, adding or removing one example."
+    )
+
+
+def _grounds(steps: StepsResult) -> tuple[Section, ...]:
+    """Return why the bound on noise holds, for bets and for one game of all coins."""
+    title = "Steps: why one game of all coins holds"
+    game = grounds(steps.game, title, _STEPS_THEOREM, figures=of_audit(steps.game).figures)
+    bets = steps.betting
+    if bets is None:
+        return (game,)
+    guessed = (
+        f"Of {bets.wagers[0].guesses:,} guesses about the {bets.coins:,} coins of each of "
+        f"{bets.steps:,} steps {percent(bets.correct / bets.guesses)} were correct."
+    )
+    why = Section("Steps: why bets hold", (guessed, _BETTING_THEOREM), (_BETTING_ASSUMPTION,))
+    return why, game
+
+
+def _of_sampling(found: SamplingResult) -> str:
+    """Return what the sizes of the batches say."""
+    if found.reason:
+        return f"Sizes of batches were not tested: {found.reason}."
+    low, high = found.least_examples, found.most_examples
+    examples, mean = f"{low:,}", f"{found.sampling_rate * low:.1f}"
+    if low != high:
+        examples += f" to {high:,}"
+        mean += f" to {found.sampling_rate * high:.1f}"
+    seen = (
+        f"{found.batches:,} batches of {found.mean:.1f} examples on average, variance "
+        f"{found.variance:.1f}; Poisson samples of {examples} examples at rate "
+        f"{found.sampling_rate:g} have {mean}, variance {found.expected_variance:.1f}"
+    )
+    if not found.refutes:
+        stated = "" if found.limits else "; the rate is only stated: pass examples=len(dataset)"
+        return f"{seen}: nothing speaks against it{stated}."
+    wrong = []
+    if found.largest > high:
+        wrong.append(f"a batch has {found.largest:,} examples, more than there are")
+    elif 2 * found.p_mean <= 1 - found.confidence:
+        limits = f"; it is {found.limits}, if samples are Poisson" if found.limits else ""
+        wrong.append(f"the rate is not {found.sampling_rate:g} (p = {found.p_mean:.2g}{limits})")
+    if 2 * found.p_variance <= 1 - found.confidence:
+        how = "too much alike" if found.variance < found.expected_variance else "too unlike"
+        wrong.append(f"sizes are {how} for Poisson sampling (p = {found.p_variance:.2g})")
+    return f"{seen}. Refuted: {', and '.join(wrong)}."
+
+
+def _assumed(found: SamplingResult) -> tuple[Assumption, ...]:
+    """Return what the rate assumes."""
+    return (
+        Assumption(
+            "Poisson sampling",
+            f"Every example is in every batch with probability {found.sampling_rate:g}, by itself. "
+            "Sizes of batches show fixed sizes, and a wrong rate where the number of examples is "
+            "known; which examples are in them is not seen.",
+            "contradicted" if found.refutes else "checked" if found.limits else "unverifiable",
+        ),
+        Assumption(
+            "number of steps",
+            "The number of steps does not depend on the sizes of batches.",
+            "declared",
+        ),
+    )

@@ -1,0 +1,249 @@
+"""What is said of an audit against generated non-members, and its own figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING
+
+from leakbound._base.formatting import number
+from leakbound.report.description import (
+    KINDS,
+    Description,
+    Drawing,
+    Figure,
+    Metric,
+    Section,
+    Series,
+    Terms,
+    estimated,
+)
+from leakbound.report.style import (
+    MEMBER,
+    MUTED,
+    OTHER,
+    house_style,
+    name_axes,
+    new_axes,
+)
+from leakbound.results.descriptions.standard import CUTS, counted, figures_of, grounds, standard
+from leakbound.results.descriptions.zero_run import HOW
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from leakbound.results.panoramia import PanoramiaResult
+
+_REPLACED = " for replacing one example"
+
+
+def describe(result: PanoramiaResult) -> Description:
+    """Describe an audit against generated non-members: c, c + ε, and what is between."""
+    pair = f"(ε, {result.claim.delta:g})" if result.claim.delta else "ε"
+    terms = Terms(
+        guarantee=f"{pair}-DP guarantee{_REPLACED}",
+        family=f"{pair}-differential privacy{_REPLACED}",
+        bound=f"ε < {number(result.bound)}",
+        condition=KINDS[result.kind].condition,
+    )
+    said = standard(
+        result,
+        result.attack,
+        terms,
+        epsilon=result.bound,
+        ceiling=result.ceiling,
+        replaced=_REPLACED,
+        figures=_figures(result),
+    )
+    others = "real" if result.options["real_nonmembers"] else "generated"
+    conditionals = tuple(one.summary() for one in result.conditionals)
+    doubted = (*said.contradicted, *(x for one in conditionals for x in one.contradicted))
+    beside = _conditional(result)
+    headline, levels, meaning = said.headline, said.levels, said.meaning
+    if result.kind == "estimate":
+        c, both = number(result.c_lb), number(result.c_plus_epsilon_lb)
+        found = number(result.bound)
+        levels = estimated(c, result.c_lb, both, result.c_plus_epsilon_lb, found)
+        headline = f"Estimated leakage: ε̃ = {found}. This is not a lower bound on ε."
+        if not result.bound:
+            headline = NOTHING
+            certified = ""
+            if conditionals and conditionals[0].epsilon > 0:
+                proof = f"ε ≥ {number(conditionals[0].epsilon)}"
+                certified = conditionals[0].terms.conditional(f"Zero-Run gives {proof}")
+            reasons = why_zero(result.c_lb, result.attack.ceiling, certified)
+            meaning = replace(meaning, why_zero=reasons)
+    sections: tuple[Section, ...] = said.sections
+    if conditionals:
+        shown = tuple(one for one in conditionals[0].figures if one.name == "overlap")
+        title = "The conditional lower bound"
+        sections = (*sections, grounds(result.conditionals[0], title, beside, figures=shown))
+    return replace(
+        said,
+        design=f"a fair coin for each pair of a member and a {others} non-member",
+        headline=headline,
+        paragraphs=(_evidence(result), *((beside,) if beside else ())),
+        metrics=_metrics(result, said, conditionals),
+        meaning=meaning,
+        levels=levels,
+        sections=sections,
+        contradicted=tuple(dict.fromkeys(doubted)),
+        papers=("PANORAMIA", "Zero-Run") if conditionals else ("PANORAMIA",),
+    )
+
+
+NOTHING = (
+    "No leakage estimated: the attack with the model finds no more than the baseline finds without "
+    "it."
+)
+
+
+def _evidence(result: PanoramiaResult) -> str:
+    """Return both bounds, and what follows from them."""
+    both = (
+        f"The audit finds c ≥ {number(result.c_lb)} (the bound of the baseline, without the model) "
+        f"and c + ε ≥ {number(result.c_plus_epsilon_lb)} (the bound of the attack, with it). "
+    )
+    if result.c_upper is not None:
+        source = "real non-members" if result.c_upper == 0 else f"c at most {result.c_upper:g}"
+        return f"{both}Given {source}, the bound on ε is certified."
+    if result.bound > 0:
+        return (
+            f"{both}If c is no larger than {number(result.c_lb)}, this model is not ε-DP"
+            f"{_REPLACED} for any ε below {number(result.bound)}; if c is larger, part or all of "
+            "the difference is the generator's doing, not the model's."
+        )
+    return (
+        f"{both}Either the generated points are too easily told from real ones, or the attack is "
+        "too weak, or the model leaks little. This is not evidence of privacy."
+    )
+
+
+def _conditional(result: PanoramiaResult) -> str:
+    """Return what Zero-Run says of the same examples, and what that rests on."""
+    found = result.conditionals
+    if not found:
+        return ""
+    model = str(found[0].options["propensity"])
+    if any(one.withheld for one in found):
+        refuted = [one.tested for one in found if one.withheld and one.refuted]
+        by = f" (p = {refuted[0]:.2g})" if refuted else ""
+        return (
+            f"Zero-Run on the same examples gives no bound: the {model}, was refuted{by}, so the "
+            "examples say more of their coins than it knows."
+        )
+    if not any(one.bound for one in found):
+        return (
+            "Zero-Run on the same examples gives no bound either: what the examples say of their "
+            f"coins by themselves, and chance, explain all correct guesses, if the {model}, is "
+            "right."
+        )
+    bounds = " and ".join(f"ε ≥ {number(one.bound)} {HOW[one.correction]}" for one in found)
+    tested = found[0].tested
+    tried = "" if tested is None else f" Tests did not refute it (p = {tested:.2g})."
+    return (
+        f"Zero-Run on the same examples gives a conditional lower bound: {bounds}. It holds if "
+        f"log-odds of membership have the form of the model, a {model}.{tried}"
+    )
+
+
+def _metrics(
+    result: PanoramiaResult, said: Description, conditionals: tuple[Description, ...]
+) -> tuple[Metric, ...]:
+    """Return the key numbers, and how the first follows from the others as these are printed."""
+    most, c = result.c_plus_epsilon_lb, result.c_lb
+    allowed = c if result.c_upper is None else result.c_upper
+    difference = "0, as c + ε is no larger than c"
+    if most > allowed:
+        known = "c" if result.c_upper is None else f"{number(allowed)}, the limit of c"
+        adds = Decimal(number(most)) - Decimal(number(allowed)) == Decimal(number(result.bound))
+        difference = f"c + ε less {known}" + ("" if adds else ", before rounding")
+    name = {"estimate": "Estimate ε̃", "lower_bound": "ε at least"}.get(result.kind, "ε")
+    withheld = "withheld: propensities refuted"
+    return (
+        Metric(name, number(result.bound), f"{KINDS[result.kind].tag}; {difference}"),
+        Metric("c + ε at least", number(most), "attack, with the model"),
+        Metric("c at least", number(c), "baseline, without the model"),
+        *(
+            Metric(
+                "Conditionally, ε at least",
+                number(one.epsilon),
+                withheld if found.withheld else HOW[found.correction],
+            )
+            for one, found in zip(conditionals, result.conditionals, strict=True)
+        ),
+        *counted(result, result.attack, said.terms, f"baseline {result.baseline.auc:.3f}"),
+    )
+
+
+def why_zero(c_lb: float, ceiling: float, certified: str = "") -> tuple[str, str, str]:
+    """Return the three possible reasons of an estimate of 0 (Kazmi et al. 2024, appendix D.5)."""
+    little = "The target model leaks too little for any attack to see."
+    if certified:
+        little += f" {certified}: then this is not the reason."
+    return (
+        little,
+        "The generated points are so easy to tell from real ones that the baseline already "
+        f"explains what the attack finds. Its bound is c ≥ {number(c_lb)}, of the "
+        f"{number(ceiling)} that a perfect attack reaches, which leaves ε̃ at most "
+        f"{number(max(0.0, ceiling - c_lb))}.",
+        "The attack is too weak, or has too few examples, to use what the model reveals.",
+    )
+
+
+def _figures(result: PanoramiaResult) -> tuple[Figure, ...]:
+    """Return the figures of both rankings."""
+    attack, baseline = result.attack, result.baseline
+    series = (
+        Series("with the model", "c + ε", "with the model: ", MEMBER, number(attack.bound), attack),
+        Series("baseline", "c", "baseline: ", OTHER, number(baseline.bound), baseline),
+    )
+    bound = (
+        f"Lower bound against number of guesses. The baseline reaches c = {number(result.c_lb)} at "
+        f"{baseline.guesses:,} guesses, the attack c + ε = {number(result.c_plus_epsilon_lb)} at "
+        f"{attack.guesses:,}."
+    )
+    shared = figures_of(
+        Drawing(result.kind, series), ("Bound against guesses", bound, CUTS), refuted=True
+    )
+    found = Figure(
+        "true_positives",
+        "True positives",
+        partial(_plot_true_positives, result),
+        f"Correct guesses against guesses: {attack.correct:,} of {attack.guesses:,} with the "
+        f"model, {baseline.correct:,} of {baseline.guesses:,} by the baseline, at the cuts with "
+        "the largest bounds.",
+        "Members found among the first guesses, as the propositions count them. Between the dotted "
+        "lines lies what is possible beyond a coin toss.",
+    )
+    return (*shared, found)
+
+
+def _plot_true_positives(result: PanoramiaResult, ax: Axes | None) -> Axes:
+    """Draw how many members attack and baseline find among their first guesses.
+
+    References
+    ----------
+    Kazmi et al. 2024 (arXiv 2402.09477), Figure 10.
+    """
+    with house_style():
+        ax = new_axes(ax)
+        for name, audit, colour in (
+            ("with the model", result.attack, MEMBER),
+            ("baseline", result.baseline, OTHER),
+        ):
+            ax.plot(audit.curve.guesses, audit.curve.correct, color=colour, label=name)
+            if audit.bound > 0:
+                ax.plot(audit.guesses, audit.correct, "o", color=colour, markersize=5)
+        members = result.attack.members
+        possible = ([0, members, result.m], [0, members, members])
+        for guesses, correct in (possible, ([0, result.m], [0, members])):
+            ax.plot(guesses, correct, color=MUTED, linewidth=0.9, linestyle=":")
+        ax.annotate("all correct  ", (members, members), color=MUTED, ha="right", va="top")
+        ax.annotate("coin toss", (0.6 * result.m, 0.55 * members), color=MUTED, va="top")
+        ax.set_xlim(0, result.m)
+        ax.set_ylim(bottom=0)
+        ax.legend(loc="lower right")
+        name_axes(ax, "True positives", "guesses made", "correct guesses", result.kind)
+    return ax

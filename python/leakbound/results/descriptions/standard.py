@@ -1,0 +1,283 @@
+"""What is said in the same way of every result that comes from one ranking of the examples."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from leakbound._base.formatting import number, percent
+from leakbound.report.description import (
+    KINDS,
+    SMALL,
+    Description,
+    Figure,
+    Levels,
+    Metric,
+    Section,
+)
+from leakbound.report.figures import PLOTS
+from leakbound.results.checks import COMPARED
+from leakbound.results.words import DESIGNS, FORMS, meaning_of, symbol_of
+
+if TYPE_CHECKING:
+    from leakbound.report.description import Drawing, Terms
+    from leakbound.report.parts import ScoreAudit
+    from leakbound.results.one_run import AuditResult
+    from leakbound.results.panoramia import PanoramiaResult
+
+    Audit: TypeAlias = AuditResult | PanoramiaResult
+
+_COUNTS = ("m", "members", "guesses", "correct", "auc")
+CUTS = (
+    "Each tested cut of the ranking, with the bound it would give were it the best. The dashed "
+    "line is the final bound, the dotted line what a perfect attack would have reached."
+)
+
+
+def standard(
+    result: Audit,
+    ranking: ScoreAudit,
+    terms: Terms,
+    *,
+    epsilon: float,
+    ceiling: float,
+    replaced: str,
+    figures: tuple[Figure, ...],
+    subject: str = "model",
+    withheld: bool = False,
+) -> Description:
+    """Return what is said of most results: types of their own replace what differs."""
+    kind, unit = KINDS[result.kind], result.options.get("unit", "example")
+    leaks = result.refutes and epsilon >= SMALL
+    sign, tail = FORMS.get(result.kind, ("ε ≥", ""))
+    if not kind.proves:
+        verdict = kind.tag.split(",")[0]
+    elif withheld:
+        verdict = "withheld"
+    elif not result.refutes:
+        verdict = "nothing refuted"
+    else:
+        verdict = terms.qualified("leaks" if leaks else f"at least {number(epsilon)}")
+    return Description(
+        kind=result.kind,
+        confidence=result.confidence,
+        warnings=result.warnings,
+        claim=result.claim.name + replaced,
+        design=DESIGNS.get(str(result.options.get("design")), DESIGNS["coins"]),
+        terms=terms,
+        epsilon=epsilon,
+        ceiling=ceiling,
+        formula=f"{sign} {number(epsilon)}{tail}",
+        verdict=verdict,
+        headline=_headline(result, ranking, terms, subject, (epsilon, ceiling, leaks)),
+        refutes=result.refutes,
+        leaks=leaks,
+        metrics=_accounted(result, unit),
+        meaning=meaning_of(result.kind, terms, refuted=result.refutes, withheld=withheld),
+        levels=_levels(terms, epsilon, ceiling, proves=kind.proves),
+        figures=figures,
+        sections=(grounds(result, "Why it holds"),),
+        numbers=_numbers(result, ranking, epsilon, ceiling),
+        subject=subject,
+        answer=_answer(result, ranking, terms, replaced, withheld=withheld),
+        contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
+        interval="" if result.checked is None else result.checked.interval,
+    )
+
+
+def _headline(
+    result: Audit,
+    ranking: ScoreAudit,
+    terms: Terms,
+    subject: str,
+    found: tuple[float, float, bool],
+) -> str:
+    """Return the verdict in one sentence: what is proved, or that nothing is."""
+    epsilon, ceiling, leaks = found
+    bound, sure = number(epsilon), f"({percent(result.confidence)} confidence)"
+    if result.kind == "exploratory_lower_bound":
+        return (
+            f"Exploratory: ε ≈ {bound}{terms.at}, with learnt propensities whose error no "
+            "confidence set covers. It is not a lower bound, and it refutes nothing."
+        )
+    if leaks:
+        return terms.conditional(
+            f"This {subject} leaks: no {terms.guarantee} with ε < {bound}{terms.at} is "
+            f"compatible with this audit {sure}."
+        )
+    if result.refutes:
+        return terms.conditional(
+            f"ε is at least {bound}{terms.at}{terms.within} {sure}: this audit proves little, "
+            "and a stronger one may prove more."
+        )
+    said = (
+        f"Nothing could be refuted. With these {ranking.m:,} {terms.units} a perfect attack would"
+    )
+    if ceiling > 0:
+        reach = f"ε = {number(ceiling)}{terms.at}, so the audit could have shown leakage"
+        return f"{said} have reached {reach}: this attack did not."
+    return f"{said} refute nothing either {sure}."
+
+
+def _answer(
+    result: Audit, ranking: ScoreAudit, terms: Terms, replaced: str, *, withheld: bool
+) -> str:
+    """Return what is said about the guarantee that was checked; empty if none was."""
+    one = result.checked
+    if one is None:
+        return ""
+    claim = f"{symbol_of(one.parameter)} {'=' if one.relation == '<=' else '≥'} {one.value:g}"
+    claim += f" with δ = {one.delta:g}" if one.delta else ""
+    if one.compares:
+        claim += f" for {COMPARED[one.compares]} one {result.options.get('unit', 'example')}"
+    else:
+        claim += replaced
+    claim = claim if one.c is None else f"c = {one.c:g} with {claim}"
+    sure = f"({percent(result.confidence)} confidence)"
+    if result.kind == "estimate" and one.c is None:
+        return (
+            f"The claimed {claim} cannot be tested alone: an estimate refutes nothing. Claim c "
+            "and ε together."
+        )
+    if one.verdict == "refuted":
+        said = terms.conditional(f"The claimed {claim} is refuted{terms.within} {sure}.")
+    elif one.verdict == "not refuted":
+        said = (
+            f"The claimed {claim} is not refuted, though this audit could have refuted it {sure}."
+        )
+    elif withheld:
+        said = f"Inconclusive: the claimed {claim} cannot be tested, as the bound is withheld."
+    elif not KINDS[result.kind].proves and one.c is None:
+        said = f"The claimed {claim} cannot be tested: an exploratory number refutes nothing."
+    else:
+        said = (
+            f"Inconclusive: the claimed {claim} is out of reach, since with these "
+            f"{ranking.m:,} {terms.units} even a perfect attack could not refute it."
+        )
+    if one.proved is None:
+        return said
+    return f"Accounted {one.accounted}, proved ε ≥ {number(one.proved)}. {said}"
+
+
+def _accounted(result: Audit, unit: str) -> tuple[Metric, ...]:
+    """Return what is proved and what is accounted as a key number, if an accountant spoke."""
+    one = result.checked
+    if one is None or one.proved is None:
+        return ()
+    note = f"{one.source or 'stated'}; {COMPARED[one.compares or 'add_remove']} one {unit}"
+    return (Metric(f"ε proved, accounted at δ = {one.delta:g}", one.interval, note),)
+
+
+def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple[Metric, ...]:
+    """Return the key numbers that stand last: AUC, examples, confidence."""
+    members = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
+    split = result.options.get("relation") == "replace"
+    chance = "over the random split" if split else "over the coins of membership"
+    return (
+        Metric("AUC", f"{ranking.auc:.3f}", auc),
+        Metric(terms.units.capitalize(), f"{ranking.m:,}", members),
+        Metric("Confidence", percent(result.confidence), chance),
+    )
+
+
+def _levels(terms: Terms, epsilon: float, ceiling: float, *, proves: bool) -> Levels:
+    """Return bound and ceiling, and what the parts of the axis between them are."""
+    second = max(epsilon, ceiling)
+    low, high = number(epsilon), number(second)
+    names = (f"not a bound: ε below {low}", f"up to the ceiling, {high}", "beyond the ceiling")
+    if proves:
+        names = (
+            f"{terms.qualified('ruled out')}: ε below {low}{terms.at}",
+            f"not ruled out, though within reach: up to {high}",
+            f"out of reach of this audit: ε of {high} and more",
+        )
+    return Levels(epsilon, second, names)
+
+
+def _numbers(
+    result: Audit, ranking: ScoreAudit, epsilon: float, ceiling: float
+) -> dict[str, float]:
+    """Return finite numbers by their names."""
+    found: dict[str, float] = {name: getattr(ranking, name) for name in _COUNTS}
+    found |= {"epsilon": epsilon, "epsilon_ceiling": ceiling, "bound": result.bound}
+    found |= {"delta": result.claim.delta, "confidence": result.confidence}
+    one = result.checked
+    if one is not None:
+        found["checked_value"] = one.value
+        found |= {} if one.verdict == "inconclusive" else {"refuted": one.verdict == "refuted"}
+        found |= {} if one.proved is None else {"proved_value": one.proved}
+    return {name: float(value) for name, value in found.items() if math.isfinite(value)}
+
+
+def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...] = ()) -> Section:
+    """Return why a bound holds, below some paragraphs, and what it assumes."""
+    because = (f"The bound is 0 because {result.reason}.",) if result.reason else ()
+    said = (*before, result.theorem, *because)
+    return Section(title, said, result.assumptions, figures)
+
+
+def figures_of(
+    drawing: Drawing,
+    bound: tuple[str, str, str],
+    *,
+    refuted: bool,
+    withheld: bool = False,
+    shifted: bool = False,
+) -> tuple[Figure, ...]:
+    """Return the figures that every audit has; `bound` is title, words and caption of the first.
+
+    `shifted` says that features alone tell members apart.
+    """
+    ranking, family = drawing.series[0].ranking, drawing.profile is not None
+    precision = "With no cut far enough above ½, no bound above 0 follows."
+    rates = "The dotted line is guessing. Rates of 0 are drawn at the edge."
+    if refuted:
+        precision = (
+            "Every point of a dashed line has the same bound as the result. The measured curve "
+            "touches it at the chosen cut and stays below it elsewhere."
+        )
+        line = "guarantee at the bound allows: TPR = exp(ε) · FPR and its mirror image"
+        rates = (
+            f"The dashed line is the most that {'the rejected trade-off curve' if family else 'a'} "
+            f"{'allows' if family else line}. How far the measured curve passes it is partly "
+            "chance, which the bound leaves out."
+        )
+    if family:
+        precision = "The marked cut is the one tested."
+    if withheld:
+        precision = (
+            "The share of correct guesses as it is: features alone may explain it, and the bound "
+            "is withheld."
+        )
+    if shifted:
+        rates += (
+            " It is the ranking as it is: shift is not corrected for in this figure, and features "
+            "alone may lift the curve."
+        )
+    others = ranking.m - ranking.members
+    said = (
+        bound,
+        (
+            "Precision and recall",
+            f"Share of correct guesses against recall. {ranking.correct:,} of {ranking.guesses:,} "
+            "guesses are correct at the chosen cut.",
+            precision,
+        ),
+        (
+            "ROC on logarithmic axes",
+            "True-positive rate against false-positive rate on logarithmic axes; area under the "
+            f"curve {ranking.auc:.3f}.",
+            rates,
+        ),
+        (
+            "Scores",
+            f"Histogram of the scores of {ranking.members:,} members and {others:,} non-members.",
+            "The scores ranked by. Leakage shows where one group stands alone, most often in the "
+            "right tail. The outermost bins hold everything beyond.",
+        ),
+    )
+    return tuple(
+        Figure(name, title, partial(plot, drawing), words, caption)
+        for (name, plot), (title, words, caption) in zip(PLOTS.items(), said, strict=True)
+    )

@@ -1,0 +1,64 @@
+"""What is said of an audit of synthetic data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from leakbound._base.formatting import share
+from leakbound.report.description import Description, Meaning, Metric
+from leakbound.results.checks import direction
+from leakbound.results.descriptions.audit import of_audit
+from leakbound.results.descriptions.standard import grounds
+
+if TYPE_CHECKING:
+    from leakbound.results.synthetic import SyntheticResult
+
+_MISSED = (
+    "Similarity metrics compare distances of synthetic records. They are neither a bound nor a "
+    "test: a generator can pass all of them and leak, and fail them and leak nothing that this "
+    "audit could prove."
+)
+
+
+def describe(result: SyntheticResult) -> Description:
+    """Describe an audit of synthetic data: similarity metrics stand beside the bound."""
+    said, found = of_audit(result, subject="generator"), result.similarity
+    compared = "of synthetic records; of non-members"
+    expected = f"of synthetic records; {share(found.expected)} if nothing is copied"
+    metrics = (
+        ("Attack", result.attack.replace("_", " "), "the one that the bound comes from"),
+        (
+            "Equal to a member",
+            share(found.copies_of_members),
+            f"{compared}: {share(found.copies_of_nonmembers)}",
+        ),
+        ("Closest record is a member", share(found.closer_to_members), expected),
+        (
+            "Distance to members",
+            f"{found.distance_to_members:.3f}",
+            f"median (DCR); to non-members: {found.distance_to_nonmembers:.3f}",
+        ),
+        (
+            "Distance ratio to members",
+            f"{found.ratio_to_members:.3f}",
+            f"median (NNDR); to non-members: {found.ratio_to_nonmembers:.3f}",
+        ),
+        ("Marginals", f"{found.marginals:.3f}", "similarity; 1 is equal"),
+        ("Correlations", f"{found.correlations:.3f}", "similarity; 1 is equal"),
+    )
+    attacks = result.options["attacks"]
+    rounded = direction(result.claim).rounded
+    listed = ", ".join(
+        f"{name.replace('_', ' ')} {rounded(float(bound))}" for name, bound in attacks.items()
+    )
+    several = "each at its share of the error probability" if len(attacks) > 1 else "alone"
+    meaning = said.meaning
+    says = tuple(text.replace("trained this model", "made this table") for text in meaning.says)
+    why = grounds(result, "Why it holds", f"Attacks, {several}, and their bounds: {listed}.")
+    return replace(
+        said,
+        metrics=(*said.metrics, *(Metric(*one) for one in metrics)),
+        meaning=Meaning(says, (*meaning.does_not_say, _MISSED)),
+        sections=(why,),
+    )

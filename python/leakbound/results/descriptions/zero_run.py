@@ -1,0 +1,155 @@
+"""What is said of a Zero-Run audit, and its own figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leakbound._base.formatting import number
+from leakbound.propensity.overlap import plot_overlap
+from leakbound.report.description import Description, Figure, Metric
+from leakbound.report.style import MEMBER, MUTED, house_style, name_axes, new_axes
+from leakbound.results.checks import direction
+from leakbound.results.descriptions.audit import formula, of_audit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from leakbound._base.types import Correction
+    from leakbound.results.zero_run import Bootstrap, ZeroRunResult
+
+HOW: dict[Correction, str] = {
+    "match": "after matching",
+    "poisson_binomial": "by each example's own odds",
+    "tamper": "after tampering",
+    "composition": "by composition",
+}
+"""How each correction comes to its bound, in a few words."""
+_TAKEN_OUT: dict[Correction, str] = {
+    "match": "{kept:,} of {m:,} examples were kept so that membership is a fair coin for each",
+    "poisson_binomial": "the odds that features alone give to each of {m:,} examples count against",
+    "tamper": "guesses that features make likely were dropped at random, among {m:,} examples",
+    "composition": "the worst that features of any of {m:,} examples may tell was taken off",
+}
+
+
+def describe(result: ZeroRunResult) -> Description:
+    """Describe a Zero-Run audit: how shift was taken out, and what it would have claimed."""
+    condition = (
+        "" if result.learnt is None else "if log-odds of membership are linear in the features"
+    )
+    said = of_audit(result, condition=condition, shifted=True)
+    headline = said.headline
+    if result.withheld:
+        headline = (
+            "Withheld: the propensities were refuted, so that correct guesses may be explained by "
+            "the features alone. Nothing is proved."
+        )
+    return replace(
+        said,
+        design="members and non-members that differ, compared by their propensities",
+        headline=headline,
+        paragraphs=(_evidence(result, said),),
+        metrics=(*said.metrics, *_metrics(result)),
+        figures=(*said.figures, *_figures(result)),
+        papers=("Zero-Run",),
+    )
+
+
+def _evidence(result: ZeroRunResult, said: Description) -> str:
+    """Say how shift was taken out, what is left, and what would have been claimed without."""
+    naive = (
+        "An audit that takes no account of the features would have claimed ε = "
+        f"{number(result.naive)}, which is not a bound here."
+    )
+    tested = result.falsification
+    if result.withheld and tested is not None and tested.refuted:
+        return (
+            "An independent model predicts membership better than the propensities allow "
+            f"(p = {tested.p_value:.2g}): fit a richer one, or to more examples. {naive}"
+        )
+    if result.withheld and said.contradicted:
+        return f"{said.contradicted[0].statement} {naive}"
+    how = _TAKEN_OUT[result.correction].format(kept=result.kept, m=result.m)
+    words = [f"{result.correct:,} of {result.guesses:,} guesses count as correct; {how}."]
+    if result.learnt is not None:
+        words.append(
+            "That is at the least favourable of all log-odds that the labels do not rule out; at "
+            "the likeliest, the same test would have shown "
+            f"{formula(result, result.learnt.at_estimate)}."
+        )
+    if result.by_tampering is not None:
+        words.append(
+            "Tampering with guesses in place of matching gives "
+            f"{formula(result, result.by_tampering)}; reporting the larger is not covered by the "
+            "stated confidence."
+        )
+    if not result.refutes:
+        words.append("This is not evidence of privacy.")
+    return " ".join([*words, naive])
+
+
+def _metrics(result: ZeroRunResult) -> list[Metric]:
+    """Return what the correction left, and what tests said."""
+    rounded = direction(result.claim).rounded
+    found = [Metric("Correction", result.correction.replace("_", "-"), HOW[result.correction])]
+    if result.correction == "match":
+        found.append(Metric("Kept", f"{result.kept:,} of {result.m:,}", "after matching"))
+    if result.abstained:
+        found.append(Metric("Abstained", f"{result.abstained:,}", "their features say too much"))
+    if result.bootstrap is not None:
+        size = result.bootstrap.bounds.size
+        found.append(Metric("Replicates", f"{size:,}", "of the propensities"))
+    if result.learnt is not None:
+        estimate = rounded(result.learnt.at_estimate)
+        found.append(Metric("At the estimated log-odds", estimate, "no bound"))
+    if result.tested is not None:
+        p_value = f"{result.tested:.2g}"
+        found.append(Metric("Smallest p-value", p_value, "of tests of the propensities"))
+    return found
+
+
+def _figures(result: ZeroRunResult) -> list[Figure]:
+    """Return the figures of propensities: their overlap, and the bound under replicates."""
+    overlap, bootstrap = result.overlap, result.bootstrap
+    found = [
+        Figure(
+            "overlap",
+            "Overlap",
+            partial(plot_overlap, overlap),
+            f"Histogram of the propensities of {result.m:,} examples, which are worth "
+            f"{overlap.m_eff:,.0f}.",
+            "How likely features alone make each example a member. Where members and non-members "
+            "overlap, a correct guess says something about the model.",
+        )
+    ]
+    if bootstrap is not None:
+        bounds = bootstrap.bounds
+        words = (
+            f"Histogram of the bound under {bounds.size:,} replicates of the propensities, from "
+            f"{bounds.min():.3g} to {bounds.max():.3g}."
+        )
+        caption = (
+            "The propensities are known only roughly: the bound that is reported is low among "
+            "those under refitted propensities, and the estimate alone is not used."
+        )
+        draw = partial(_plot_bootstrap, bootstrap, result.bound)
+        found.append(Figure("bootstrap", "Uncertain propensities", draw, words, caption))
+    return found
+
+
+def _plot_bootstrap(bootstrap: Bootstrap, reported: float, ax: Axes | None) -> Axes:
+    """Draw how the bound moves with the propensities."""
+    with house_style():
+        ax = new_axes(ax)
+        finite = bootstrap.bounds[np.isfinite(bootstrap.bounds)]
+        ax.hist(finite, bins=30, color=MEMBER, alpha=0.35, linewidth=0)
+        ax.axvline(reported, color=MEMBER, linestyle="--", label="reported")
+        ax.axvline(bootstrap.estimate, color=MUTED, linestyle=":", label="at the estimate")
+        ax.legend(frameon=False)
+        title = f"Bound under {bootstrap.bounds.size:,} replicates of the propensities"
+        name_axes(ax, title, "bound", "replicates per bin")
+    return ax

@@ -1,0 +1,238 @@
+"""What an audit of DP-SGD proves of steps and batches."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from leakbound._base.checks import choice, real
+from leakbound._base.records import IF_ANY, Record
+from leakbound.claims import SubsampledGaussianDP
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.results.checks import flaw_of
+from leakbound.results.one_run import AuditResult
+
+RateSource: TypeAlias = Literal["lower limit", "stated"]
+_ROUNDING = 1e-9
+"""Relative difference of sums and inverses that is put down to rounding."""
+CoinRanking: TypeAlias = Literal["each step", "across steps"]
+"""Guesses follow what a step released, or how it differs from the noise of the steps before."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SamplingResult(Record):
+    """What the sizes of the batches say about how they were drawn.
+
+    Parameters
+    ----------
+    sampling_rate, batches : float and int
+        q, as the watch was told, and batches seen.
+    least_examples, most_examples : int
+        Training examples, between which the size of the data lies; 0 if unknown.
+    largest, mean, variance : int, float and float
+        Of the sizes of the batches.
+    expected_variance : float
+        What Poisson sampling gives at that mean; of all sizes of the data, what is nearest.
+    p_mean, p_variance : float
+        Probability, under Poisson sampling, of a mean so far from N q, and of such a variance given
+        the mean, whatever the rate; 1 if not tested.
+    lower_rate, upper_rate : float or None
+        Limits of the rate, each at half of the probability of error; None where the number of
+        examples is not known, so that the rate is just stated.
+    confidence : float
+        One minus the probability that batches drawn as claimed are refuted.
+    reason : str
+        Why nothing was tested; empty if something was.
+    """
+
+    sampling_rate: float
+    batches: int
+    least_examples: int
+    most_examples: int
+    largest: int
+    mean: float
+    variance: float
+    expected_variance: float
+    p_mean: float
+    p_variance: float
+    lower_rate: float | None = field(default=None, metadata=IF_ANY)
+    upper_rate: float | None = field(default=None, metadata=IF_ANY)
+    confidence: float
+    reason: str
+
+    @property
+    def p_value(self) -> float:
+        """Probability of batches so unlike what is claimed: both tests together."""
+        return min(1.0, 2 * min(self.p_mean, self.p_variance))
+
+    @property
+    def refutes(self) -> bool:
+        """Whether the batches are not Poisson samples at the claimed rate, at this confidence."""
+        return self.p_value <= 1 - self.confidence
+
+    @property
+    def limits(self) -> str:
+        """The limits of the rate; empty where it is just stated."""
+        if self.reason or self.lower_rate is None or self.upper_rate is None:
+            return ""
+        return f"{self.lower_rate:.4g} to {self.upper_rate:.4g}"
+
+    def _flaw(self) -> str:
+        limits = (self.lower_rate, self.upper_rate)
+        shares = (self.p_mean, self.p_variance, *limits)
+        known = self.least_examples == self.most_examples
+        sound = all(share is None or 0 <= share <= 1 for share in shares)
+        sound = sound and (limits == (None, None) or known)
+        return flaw_of(self, sound=sound, confidence=self.confidence)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Wager(Record):
+    """A bet on the coins of each step, and how its guesses went.
+
+    Parameters
+    ----------
+    ranking : {"each step", "across steps"}
+        Where guesses come from: what a step released, or how it differs from the mean noise that
+        each canary had in the steps before.
+    guesses, correct : int
+        Guesses about each step, and correct ones of all steps.
+    stake, weight : float
+        Share of what the bet has that is staked in each step, and share of all that is bet.
+    """
+
+    ranking: CoinRanking
+    guesses: int
+    stake: float
+    weight: float
+    correct: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BettingResult(Record):
+    """What bets on the coins, one step after the other, prove about the noise that was added.
+
+    Parameters
+    ----------
+    bound, confidence : float
+        Some step's noise multiplier is at most this, inf if nothing is proved, at the confidence of
+        the bound by itself.
+    coins, steps : int
+        Coins of each step, and steps that were bet on.
+    wagers : tuple of Wager
+        The bets, which share what is bet.
+    """
+
+    bound: float
+    coins: int
+    steps: int
+    wagers: tuple[Wager, ...]
+    confidence: float
+
+    @property
+    def guesses(self) -> int:
+        """Guesses of the first bet, about all steps."""
+        return self.wagers[0].guesses * self.steps
+
+    @property
+    def correct(self) -> int:
+        """Correct guesses of the first bet."""
+        return self.wagers[0].correct
+
+    def _flaw(self) -> str:
+        for one in self.wagers:
+            choice(one.ranking, "ranking", CoinRanking)
+        sound = (
+            self.bound > 0
+            and self.steps >= 1
+            and bool(self.wagers)
+            and all(1 <= one.guesses <= self.coins for one in self.wagers)
+            and all(0 <= one.correct <= one.guesses * self.steps for one in self.wagers)
+            and all(0 < one.stake <= 1 and 0 < one.weight <= 1 for one in self.wagers)
+            and sum(one.weight for one in self.wagers) <= 1 + _ROUNDING
+        )
+        return flaw_of(self, sound=sound, confidence=self.confidence)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StepsResult(Record):
+    """What the noisy gradients, step by step, prove about the noise that was added.
+
+    Parameters
+    ----------
+    bound, confidence : float
+        Some step's noise multiplier is at most this, inf if nothing is proved; the probability that
+        bound and rate both are on the safe side.
+    noise_multiplier, largest_noise_multiplier, steps : float, float and int
+        The smallest one that the optimizer stated, and the largest: if they differ no ε follows.
+    sampling_rate, rate_source : float and {"lower limit", "stated"}
+        The rate that ε is converted at, and whether it is a lower confidence limit, where the
+        number of examples is known, or just what was claimed.
+    game : AuditResult
+        The audit of all coins as one game, of Gaussian DP with μ = 1/σ.
+    betting : BettingResult or None
+        Bets on the coins, one step after the other, if there were any.
+
+    Notes
+    -----
+    `epsilon` holds *if* the run is so many steps of one constant noise multiplier on Poisson
+    samples at this rate or more, all noisy gradients released. Nothing checks that they are: a few
+    quiet steps among loud ones give the same bound, and less leakage.
+    """
+
+    bound: float
+    noise_multiplier: float
+    largest_noise_multiplier: float
+    steps: int
+    sampling_rate: float
+    rate_source: RateSource
+    confidence: float
+    game: AuditResult
+    betting: BettingResult | None = field(default=None, metadata=IF_ANY)
+
+    @property
+    def varies(self) -> bool:
+        """Whether the optimizer stated several noise multipliers."""
+        return self.largest_noise_multiplier > self.noise_multiplier
+
+    @property
+    def refutes(self) -> bool:
+        """Whether some step added less noise than the optimizer stated, at this confidence."""
+        return self.bound < self.noise_multiplier
+
+    def epsilon(self, delta: float) -> float:
+        """Return the ε of the whole training that the bound converts to.
+
+        Tests of so many steps at this noise and rate attain it; 0 if nothing is proved.
+
+        Parameters
+        ----------
+        delta : float
+            δ, in (0, 1), of adding or removing one example.
+        """
+        checked = real(delta, "delta", above=0, below=1)
+        if self.varies:
+            message = (
+                "the noise multiplier varied from step to step: the bound is on its smallest "
+                "value, and no ε of the whole training follows"
+            )
+            raise IncompatibleOptionsError(message)
+        if math.isinf(self.bound) or not self.sampling_rate:
+            return 0.0
+        family = SubsampledGaussianDP(sampling_rate=self.sampling_rate, steps=self.steps)
+        return float(family.attained(self.bound, "both").epsilon(checked))
+
+    def _flaw(self) -> str:
+        proved, spent, steps = self.game.bound, 1 - self.game.confidence, self.steps
+        if self.betting is not None:
+            steps, spent = self.betting.steps, spent + 1 - self.betting.confidence
+            proved = max(proved, 1 / self.betting.bound)
+        bound = 1 / proved if proved else math.inf
+        sound = (
+            self.bound > 0
+            and 0 < self.noise_multiplier <= self.largest_noise_multiplier
+            and 1 <= self.steps == steps
+            and 0 <= self.sampling_rate <= 1
+            and (self.betting is None or spent <= (1 - self.confidence) * (1 + _ROUNDING))
+            and math.isclose(self.bound, bound, rel_tol=_ROUNDING)
+        )
+        return flaw_of(self, sound=sound, confidence=self.confidence)
