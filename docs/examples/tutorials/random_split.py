@@ -92,4 +92,4 @@ for assumption in result.assumptions:
 #
 # .. code-block:: console
 #
-#    $ leakbound one-run scores.csv --design random_split --untouched
+#    $ leakbound split scores.csv --untouched

@@ -87,7 +87,7 @@ class Options:
         if self.conditional and self.attack.modality == "text":
             message = (
                 "conditional bounds need features to bet on, and tokens are none: pass embeddings, "
-                "with scores of the report's games, to audit_panoramia(features=...)"
+                "with scores of the report's games, to Panoramia(features=...)"
             )
             raise IncompatibleOptionsError(message)
 

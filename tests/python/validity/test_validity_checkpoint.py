@@ -71,13 +71,6 @@ def test_counts_of_another_seed_or_source_are_refused(
         validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
 
 
-def test_the_commit_is_told_and_not_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("first", "second"):
-        monkeypatch.setattr(source, "commit", lambda name=name: name)
-        report = validity.run([case(Coin())], repetitions=10, checkpoint=tmp_path)
-        assert report.commit == "first"
 
 
 def test_damaged_counts_are_refused(tmp_path: Path) -> None:
