@@ -71,8 +71,6 @@ def test_counts_of_another_seed_or_source_are_refused(
         validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
 
 
-
-
 def test_damaged_counts_are_refused(tmp_path: Path) -> None:
     played = case(Coin())
     validity.run([played, case(Coin(), "other")], repetitions=250, checkpoint=tmp_path)
