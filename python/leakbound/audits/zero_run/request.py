@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from leakbound._base.types import BoolArray, FloatArray, HasMember, IntArray
+    from leakbound.results import AuditResult
 
 _CHOICES: dict[str, Any] = {
     "correction": CorrectionChoice,
@@ -116,10 +117,8 @@ class Candidates:
 
     def naive(self, request: ZeroRunRequest) -> float:
         """Return the ε claimed by an audit that takes every membership for a fair coin."""
-        options = {
-            name: getattr(request, name) for name in ("claim", "confidence", "sides", "seed")
-        }
-        return audit_coins(self.attacks.given, self.member, OneRunRequest(**options)).epsilon_bound
+        given, confidence = self.attacks.given, request.confidence
+        return as_coins(given, self.member, request, confidence=confidence).epsilon_bound
 
     def audited(self, largest: FloatArray) -> IntArray:
         """Return the rows that are audited, in an order that says nothing about membership.
@@ -144,6 +143,20 @@ class Candidates:
         if isinstance(request.cuts, Fixed):
             request.cuts.check(allowed.size)
         return Purpose.AUDITED_ORDER.rng(request.seed).permutation(allowed)
+
+
+def as_coins(
+    scores: Any,
+    member: BoolArray,
+    request: ZeroRunRequest,
+    *,
+    confidence: float,
+    cuts: CutPolicy | None = None,
+) -> AuditResult:
+    """Audit as if every membership had been a fair coin."""
+    options = {name: getattr(request, name) for name in ("claim", "sides", "seed")}
+    own = OneRunRequest(**options, confidence=confidence, cuts=cuts)
+    return audit_coins(scores, member, own)
 
 
 def no_overlap(why: str) -> NoOverlapError:

@@ -15,10 +15,9 @@ from leakbound._base.odds import expit
 from leakbound._base.records import Lazy, encode
 from leakbound._base.streams import Purpose
 from leakbound.audits.engine.evidence import POINTS, histogram, roc
-from leakbound.audits.one_run.audit import audit_coins
-from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.policies.reference import plan_guesses
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
+from leakbound.audits.zero_run.request import as_coins
 from leakbound.audits.zero_run.residuals import usable
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn
 from leakbound.cuts.base import inverted_warnings
@@ -147,14 +146,8 @@ class Study:
         self, scores: FloatArray, member: BoolArray, cuts: CutPolicy | None
     ) -> AuditResult:
         """Audit some of the examples as if every membership had been a fair coin."""
-        request = OneRunRequest(
-            claim=self.claim,
-            confidence=float(1 - Decimal(repr(self.level))),
-            cuts=cuts,
-            sides=self.request.sides,
-            seed=self.request.seed,
-        )
-        return audit_coins(scores, member, request)
+        confidence = float(1 - Decimal(repr(self.level)))
+        return as_coins(scores, member, self.request, confidence=confidence, cuts=cuts)
 
     def ranked(self, values: FloatArray) -> FloatArray:
         """Return distinct ranks of all examples."""
