@@ -22,20 +22,16 @@ def one_run_p_value(
     bound: TailBound = "exact",
     one_sided: bool = False,
 ) -> float:
-    """Bound the probability of so many correct guesses under (ε, δ)-differential privacy.
+    """Bound the probability of so many correct guesses under (ε, δ)-DP, rounded up.
 
     Parameters
     ----------
-    correct : int
-        Correct guesses v, in [0, guesses].
-    guesses : int
-        Guesses r, fixed in advance, at least 1.
+    correct, guesses : int
+        Correct guesses v, and guesses r that were fixed in advance, at least 1.
     m : float
         Examples, guessed or not; positive.
-    epsilon : float
-        The claimed ε, at least 0, in nats.
-    delta : float
-        The claimed δ, in [0, 1).
+    epsilon, delta : float
+        The claim: ε at least 0, in nats, and δ in [0, 1).
     k : int
         Equally likely values of each example, at least 2; 2 for membership.
     bound : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"}
@@ -45,25 +41,18 @@ def one_run_p_value(
         holds there with m the sum of 2 min(π, 1 - π); or, for members and generated points, the
         published propositions, δ standing for γ + δ - γδ.
     one_sided : bool
-        Whether no guess but "member" is ever made.
-
-    Returns
-    -------
-    float
-        An upper bound on P(W ≥ v) for every mechanism that satisfies the claim, rounded up.
+        Whether no guess but "member" is ever made: m/2 then stands for m.
 
     Notes
     -----
-    With W' ~ Bin(r, e^ε/(e^ε + k - 1)) and T = P(W' ≥ v), the closed form is
-    T + m δ T (1 - T) / (v P(W' = v)): the largest value that the inequality of Mahloujifar et al.,
-    "Auditing f-differential privacy in one run" (2025), Theorem 3.1, allows for the tradeoff curve
-    e^ε x + δ. For one-sided guesses m/2 stands for m. "steinke" is Theorem 5.2 of Steinke, Nasr and
-    Jagielski, "Privacy auditing with one (1) training run" (2023). "zero_run" is Theorem 5.1 (1) of
-    Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run":
-    T + m δ (1 + e^-ε) Σ_i P(W' = v - i)/i; "zero_run_sharp" is "exact" (docs/zero-run.md has the
-    proof), and assumes nothing of failures. "panoramia" is Propositions 3 and 4 of Kazmi et al.,
-    "PANORAMIA" (2024): the concave envelope of k ↦ P(W' ≥ v - k) at 2 m δ. Like "steinke" it and
-    "zero_run" take failures to be independent of the coins.
+    With W' ~ Bin(r, e^ε/(e^ε + k - 1)) and T = P(W' ≥ v), the closed form is T + m δ T (1 - T) / (v
+    P(W' = v)): the largest value that the inequality of Mahloujifar et al., "Auditing
+    f-differential privacy in one run" (2025), Theorem 3.1, allows for the tradeoff curve e^ε x + δ.
+    "steinke" is Theorem 5.2 of Steinke, Nasr and Jagielski, "Privacy auditing with one (1) training
+    run" (2023). "zero_run" is Theorem 5.1 (1) of Cebere, Even, Bleistein and Bellet, "Privacy
+    auditing with zero (0) training run": T + m δ (1 + e^-ε) Σ_i P(W' = v - i)/i. "panoramia" is
+    Propositions 3 and 4 of Kazmi et al., "PANORAMIA" (2024): the concave envelope of k ↦ P(W' ≥ v -
+    k) at 2 m δ. All three take failures to be independent of the coins.
 
     Examples
     --------

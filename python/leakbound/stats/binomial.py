@@ -50,28 +50,18 @@ def log_normal_cdf(x: ArrayLike) -> Number:
 
 
 def binomial_tail(v: ArrayLike, n: ArrayLike, p: ArrayLike, *, log: bool = False) -> Number:
-    """Return P(W ≥ v) for W ~ Bin(n, p), or its logarithm.
+    """Return P(W ≥ v) for W ~ Bin(n, p), or its logarithm in nats; to 1e-12 relative.
+
+    Loader's saddle-point form of the largest term (2000), and a continued fraction for the rest.
 
     Parameters
     ----------
-    v : array-like of int
-        Counts; at most 0 gives 1, above n gives 0.
-    n : array-like of int
-        Trials, at least 0.
+    v, n : array-like of int
+        Counts, of which at most 0 gives 1 and above n gives 0, and trials, at least 0.
     p : array-like
         Probabilities in [0, 1].
     log : bool
-        Whether to return logarithms, in nats, right also where the tail underflows.
-
-    Returns
-    -------
-    float or ndarray of float64
-        Tails, to 1e-12 relative.
-
-    Notes
-    -----
-    Loader's saddle-point form of the largest term, "Fast and accurate computation of binomial
-    probabilities" (2000), and a continued fraction for the rest.
+        Whether to return logarithms, right also where the tail underflows.
 
     Examples
     --------
@@ -90,24 +80,14 @@ def binomial_tail(v: ArrayLike, n: ArrayLike, p: ArrayLike, *, log: bool = False
 def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
     """Return the largest p for which v or more successes in n trials have probability ≤ β.
 
+    It is rounded down (Clopper and Pearson 1934).
+
     Parameters
     ----------
-    v : array-like of int
-        Successes, in [0, n].
-    n : array-like of int
-        Trials, at least 1.
+    v, n : array-like of int
+        Successes, in [0, n], and trials, at least 1.
     beta : array-like
         Probability of error of the one-sided limit, in [1e-300, 1).
-
-    Returns
-    -------
-    float or ndarray of float64
-        Lower confidence limits in [0, 1), rounded down.
-
-    Notes
-    -----
-    C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits illustrated in the
-    case of the binomial" (1934).
 
     Examples
     --------

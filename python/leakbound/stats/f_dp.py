@@ -27,10 +27,8 @@ def fdp_rejects(
 
     Parameters
     ----------
-    correct : int
-        Correct guesses c, in [0, guesses].
-    guesses : int
-        Guesses c', fixed in advance, at least 1 and at most 10^8.
+    correct, guesses : int
+        Correct guesses c, and guesses c' that were fixed in advance, at least 1 and at most 10^8.
     m : float
         Examples, guessed or not; positive. After weighting, their effective number.
     tradeoff : TradeOff
@@ -47,16 +45,11 @@ def fdp_rejects(
         The lower of the worst case over all laws that Theorem 3.1 allows and Algorithm 3, or
         Algorithm 3 alone, which is faster and stands for both beyond ten million guesses.
 
-    Returns
-    -------
-    bool
-        True if the curve is rejected.
-
     Notes
     -----
-    Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one run" (2025), Theorem
-    3.1 and Algorithm 3. The tight test goes beyond them: it finds the law of the count that
-    violates none of the inequalities and is the worst, and a proof that none is worse.
+    Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one run" (2025). The tight
+    test goes beyond them: it finds the law of the count that violates none of the inequalities and
+    is the worst, and a proof that none is worse.
 
     Examples
     --------

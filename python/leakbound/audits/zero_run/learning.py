@@ -160,26 +160,19 @@ def learnt(candidates: Candidates, learning: Learning) -> Knowledge:
         share=1 - SET_SHARE,
         theorem=_THEOREM.format(**shares, both=sum(shares.values())),
         refusal=refusal,
-        learnt=_record(odds, columns, tests, shares["test"]),
-    )
-
-
-def _record(
-    odds: OddsSet | OddsBox, columns: IntArray, tests: tuple[FormTest, ...], level: float
-) -> LearntLogOdds | None:
-    """Return what a result says of the set, before a bound has found a member."""
-    if isinstance(odds, OddsBox):
-        return None
-    return LearntLogOdds(
-        level=odds.found.level,
-        test_level=level,
-        reference=odds.found.reference,
-        estimate=odds.found.coefficients,
-        squared_radius=odds.found.squared_radius,
-        coefficients=odds.found.coefficients,
-        at_estimate=0.0,
-        columns=columns,
-        tests=tests,
+        learnt=None
+        if isinstance(odds, OddsBox)
+        else LearntLogOdds(
+            level=odds.found.level,
+            test_level=shares["test"],
+            reference=odds.found.reference,
+            estimate=odds.found.coefficients,
+            squared_radius=odds.found.squared_radius,
+            coefficients=odds.found.coefficients,
+            at_estimate=0.0,
+            columns=columns,
+            tests=tests,
+        ),
     )
 
 
@@ -286,30 +279,24 @@ def _columns(learning: Learning) -> IntArray:
 
 
 def _confidence_set(
-    candidates: Candidates,
-    learning: Learning,
-    rows: IntArray,
-    beyond: IntArray,
-    columns: IntArray,
+    candidates: Candidates, learning: Learning, rows: IntArray, beyond: IntArray, columns: IntArray
 ) -> ConfidenceSet:
     """Find the set from the audited labels, those of D', and those beyond the limit of log-odds.
 
     Were the last left out, which labels of D' the set rests on would depend on labels of D'.
     """
-    member, request = candidates.member, candidates.request
-    tables, labels = [learning.features[beyond]], [member[beyond]]
-    offsets = [np.full(beyond.size, learning.offset)]
+    member, request, table = candidates.member, candidates.request, learning.features[:, columns]
+    others, labels, offsets = table[beyond], member[beyond], np.full(beyond.size, learning.offset)
     if learning.reference is not None:
-        tables.append(learning.reference[0])
-        labels.append(learning.reference[1])
-        offsets.append(np.zeros(learning.reference[1].size))
-    others = np.concatenate(labels)
+        others = np.vstack([others, learning.reference[0][:, columns]])
+        labels = np.concatenate([labels, learning.reference[1]])
+        offsets = np.concatenate([offsets, np.zeros(learning.reference[1].size)])
     return ConfidenceSet.fit(
-        learning.features[rows][:, columns],
+        table[rows],
         member[rows],
-        reference=(np.vstack(tables)[:, columns], others) if others.size else None,
+        reference=(others, labels) if labels.size else None,
         offsets=np.full(rows.size, learning.offset),
-        reference_offsets=np.concatenate(offsets) if others.size else None,
+        reference_offsets=offsets if labels.size else None,
         own_intercept=learning.own_intercept,
         level=SET_SHARE * complement(request.confidence),
         seed=request.seed,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.console import track
 from leakbound._base.odds import expit
 from leakbound._base.records import encode
 from leakbound.audits.zero_run.levels import choose_level
@@ -120,7 +119,7 @@ class _OneDraw:
         values, size = study.scores[kept], int(kept.sum())
         halved = study.one_sided and not isinstance(study.claim, PureDP)
         fields: dict[str, Any] = {"kept": size, "m_eff": size / 2 if halved else float(size)}
-        if not self._suits(size):
+        if size < self.least:
             of = f"{size} of {study.examples} examples"
             options = {"cuts": None if cuts is None else encode(cuts)}
             none = ShiftProof.none(study, f"matching keeps {of}, too few for the cuts tested")
@@ -142,21 +141,19 @@ class _OneDraw:
             **fields,
         )
 
-    def _suits(self, kept: int) -> bool:
-        """Return whether so many kept examples can be audited: their number depends on labels."""
-        cuts, least = self.cuts, 2
-        if isinstance(cuts, KLScan):
-            least = max(least, cuts.min_guesses or 1)
-        elif isinstance(cuts, OutsideIn) and cuts.levels is not None:
-            least = max(least, *cuts.levels)
-        return kept >= least
+    @property
+    def least(self) -> int:
+        """How many examples the cuts take: how many are kept depends on labels."""
+        if isinstance(self.cuts, KLScan):
+            return max(2, self.cuts.min_guesses or 1)
+        levels = self.cuts.levels if isinstance(self.cuts, OutsideIn) else None
+        return max(2, *(levels or [2]))
 
     def bounds(self, draws: FloatArray) -> FloatArray:
         """Return the bound under each row of log-odds."""
         study = self.study
         if not isinstance(self.cuts, Fixed):
-            rows = track(draws, "replicates", total=len(draws), shown=True)
-            return np.array([self.proof(odds).bound for odds in rows])
+            return np.array([self.proof(odds).bound for odds in draws])
         counts = _core.matched_counts(
             study.scores,
             study.member,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.console import track
 from leakbound._base.odds import expit
 from leakbound._base.records import encode
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
@@ -22,8 +21,6 @@ from leakbound.stats import kl_scan_offsets, poisson_binomial_epsilon
 if TYPE_CHECKING:
     from leakbound._base.types import BoolArray, FloatArray, IntArray, PathName
 
-_BLOCK = 32
-"""Replicates between two looks at the progress bar."""
 _CUTS = (1.0, 0.2)
 """Shares of the largest number of guesses at which pure DP is tested over a set."""
 _PLANNED_EPSILON = 0.5
@@ -163,13 +160,9 @@ def _replicated(
     least, kappa = cuts.min_guesses or 1, cuts.kappa
     if right.size < least:
         return np.zeros(len(offsets))
-    walked, what = _core.Path.from_successes(right), f"replicates, {path.name}"
-    blocks = [offsets[i : i + _BLOCK].ravel() for i in range(0, len(offsets), _BLOCK)]
-    return np.concatenate(
-        [
-            _core.kl_scan_offset_rows(walked, block, beta=level, kappa=kappa, min_guesses=least)
-            for block in track(blocks, what, total=len(blocks), shown=True)
-        ]
+    walked = _core.Path.from_successes(right)
+    return _core.kl_scan_offset_rows(
+        walked, offsets.ravel(), beta=level, kappa=kappa, min_guesses=least
     )
 
 

@@ -21,7 +21,7 @@ from leakbound.audits.coins import as_if_fair
 from leakbound.audits.design import Request
 from leakbound.audits.road import Attacks
 from leakbound.claims import Claim, GaussianDP
-from leakbound.cuts import Fixed, Weighted
+from leakbound.cuts import CutPolicy, Fixed, Weighted
 from leakbound.errors import AbstentionError, IncompatibleOptionsError, NoOverlapError
 from leakbound.results import Assumption
 from leakbound.results.one_run import as_epsilon
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from leakbound._base.types import BoolArray, FloatArray, HasMember, IntArray
+    from leakbound.results import AuditResult
 
 _CHOICES: dict[str, Any] = {
     "correction": CorrectionChoice,
@@ -107,11 +108,9 @@ class Candidates:
 
     def naive(self, request: ZeroRunRequest) -> float:
         """Return the ε claimed by an audit that takes every membership for a fair coin."""
-        options = {
-            name: getattr(request, name) for name in ("claim", "confidence", "sides", "seed")
-        }
-        uncorrected = as_if_fair(self.attacks.given, self.member, Request(**options))
-        return as_epsilon(uncorrected.claim, uncorrected.bound, uncorrected.rejected)
+        given, confidence = self.attacks.given, request.confidence
+        fair = as_coins(given, self.member, request, confidence=confidence)
+        return as_epsilon(fair.claim, fair.bound, fair.rejected)
 
     def audited(self, largest: FloatArray) -> IntArray:
         """Return the rows that are audited, in an order that says nothing about membership.
@@ -136,6 +135,20 @@ class Candidates:
         if isinstance(request.cuts, Fixed):
             request.cuts.check(allowed.size)
         return Purpose.AUDITED_ORDER.rng(request.seed).permutation(allowed)
+
+
+def as_coins(
+    scores: Any,
+    member: BoolArray,
+    request: ZeroRunRequest,
+    *,
+    confidence: float,
+    cuts: CutPolicy | None = None,
+) -> AuditResult:
+    """Audit as if every membership had been a fair coin."""
+    options = {name: getattr(request, name) for name in ("claim", "sides", "seed")}
+    own = Request(**options, confidence=confidence, cuts=cuts)
+    return as_if_fair(scores, member, own)
 
 
 def no_overlap(why: str) -> NoOverlapError:

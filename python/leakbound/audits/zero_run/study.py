@@ -14,11 +14,10 @@ from leakbound._base.formatting import down
 from leakbound._base.odds import expit
 from leakbound._base.records import Lazy, encode
 from leakbound._base.streams import Purpose
-from leakbound.audits.coins import as_if_fair
-from leakbound.audits.design import Request
 from leakbound.audits.figures import POINTS, histogram, roc
 from leakbound.audits.policies.reference import plan_guesses
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
+from leakbound.audits.zero_run.request import as_coins
 from leakbound.audits.zero_run.residuals import usable
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn
 from leakbound.cuts.policy import inverted_warnings
@@ -147,14 +146,8 @@ class Study:
         self, scores: FloatArray, member: BoolArray, cuts: CutPolicy | None
     ) -> AuditResult:
         """Audit some of the examples as if every membership had been a fair coin."""
-        request = Request(
-            claim=self.claim,
-            confidence=float(1 - Decimal(repr(self.level))),
-            cuts=cuts,
-            sides=self.request.sides,
-            seed=self.request.seed,
-        )
-        return as_if_fair(scores, member, request)
+        confidence = float(1 - Decimal(repr(self.level)))
+        return as_coins(scores, member, self.request, confidence=confidence, cuts=cuts)
 
     def ranked(self, values: FloatArray) -> FloatArray:
         """Return distinct ranks of all examples."""
