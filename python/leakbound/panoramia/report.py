@@ -34,38 +34,29 @@ TRIFLE = 0.05
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PanoramiaReport(Composed):
-    """What `Panoramia.run` finds: its number is the largest estimate, a mean over seeds.
-
-    Parameters
-    ----------
-    rows : tuple of PanoramiaRow
-        Each target under each audit.
-    saturation : Saturation
-        c_lb against the baseline's training data.
-    seeds, sizes : tuple of int and dict of str to int
-        Seeds of splits, coins and training; examples in each part.
-    options, warnings : dict and tuple of str
-        Every option in force; what a reader should know: none of it changes a bound.
-    losses : tuple of Losses
-        Histograms of losses under each target, and under the helper if there is one.
-    scores : tuple of GameScores
-        Coins and scores of each seed, against generated and, if there are some, real non-members.
-        They are left out of JSON: a report read from there has none.
-    checked : Checked or None
-        A claimed guarantee that was put to the test, by `with_check`.
-    """
+    """What `Panoramia.run` finds: its number is the largest estimate, a mean over seeds."""
 
     _words: ClassVar[str] = "leakbound.panoramia.report"
 
     rows: tuple[PanoramiaRow, ...]
+    """Each target under each audit."""
     saturation: Saturation
+    """What the baseline's training data do to c_lb."""
     seeds: tuple[int, ...]
+    """Of splits, coins and training."""
     sizes: dict[str, int]
+    """Examples in each part."""
     options: dict[str, Any]
+    """Every option in force."""
     warnings: tuple[str, ...]
+    """What a reader should know; none of it changes a bound."""
     losses: tuple[Losses, ...]
+    """Histograms of losses under each target, and under the helper if there is one."""
     scores: tuple[GameScores, ...] = unstored()
+    """Coins and scores of each seed, against generated and, if there are some, real non-members.
+    They are left out of JSON: a report read from there has none."""
     checked: Checked | None = field(default=None, metadata=IF_ANY)
+    """A claimed guarantee that was put to the test, by `with_check`."""
 
     def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
         """Return one row of the table.

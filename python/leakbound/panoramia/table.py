@@ -136,18 +136,12 @@ class PanoramiaRow(Record):
 
 @dataclass(frozen=True, eq=False)
 class Saturation:
-    """How c_lb grows with the training data of the baseline.
-
-    Parameters
-    ----------
-    examples : ndarray of int64, shape (k,)
-        Training examples, half of them members, increasing.
-    c_lb : tuple of ndarray of float64, shape (k,)
-        For each seed the bound on c of a baseline trained on so many, on the same test data.
-    """
+    """How c_lb grows with the training data of the baseline."""
 
     examples: IntArray
+    """Training examples, half of them members, increasing."""
     c_lb: tuple[FloatArray, ...]
+    """For each seed the bound on c of a baseline trained on so many, on the same test data."""
 
     @property
     def spreads(self) -> list[Spread]:

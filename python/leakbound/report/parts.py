@@ -16,59 +16,39 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Assumption:
-    """Something that must hold for the result to mean what it says.
-
-    Parameters
-    ----------
-    name, statement : str
-        A few words, and what exactly is assumed.
-    status : {"checked", "declared", "approximate", "unverifiable", "contradicted"}
-        Whether the audit made sure of it, was told so, knows that it holds only roughly, cannot
-        know, or saw data that speak against it.
-    """
+    """Something that must hold for the result to mean what it says."""
 
     name: str
+    """A few words."""
     statement: str
+    """What exactly is assumed."""
     status: Status
+    """Whether the audit made sure of it, was told so, knows that it holds only roughly, cannot
+    know, or saw data that speak against it."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A claimed guarantee that was put to the test: a parameter, a relation, a value.
-
-    Parameters
-    ----------
-    parameter, relation, value : str, {"<=", ">="} and float
-        "epsilon", or the claim's own parameter, such as "mu"; at most, or at least; the value.
-    delta : float or None
-        For ε of (ε, δ)-differential privacy, the δ; None for a claim's own parameter.
-    verdict : {"refuted", "not refuted", "inconclusive"}
-        What the audit says of it.
-    c : float or None
-        For PANORAMIA, the closeness of the generator that is claimed together with ε.
-    compares : {"add_remove", "replace"} or None
-        What the claimed guarantee compares, where that was said.
-    proved, source : float and str, or None
-        Beside an accountant's ε, the ε that is proved at the same δ, of the same relation and unit,
-        and the accountant's name.
-    """
+    """A claimed guarantee that was put to the test: a parameter, a relation, a value."""
 
     parameter: str
+    """The name "epsilon", or that of the claim's own parameter, such as "mu"."""
     relation: Literal["<=", ">="]
+    """At most, or at least."""
     value: float
+    """The claimed value."""
     delta: float | None
+    """For ε of (ε, δ)-differential privacy, the δ; None for a claim's own parameter."""
     verdict: Verdict
+    """What the audit says of it."""
     c: float | None = field(default=None, metadata=IF_ANY)
+    """For PANORAMIA, the closeness of the generator that is claimed together with ε."""
     compares: Relation | None = field(default=None, metadata=IF_ANY)
+    """What the claimed guarantee compares, where that was said."""
     proved: float | None = field(default=None, metadata=IF_ANY)
+    """Beside an accountant's ε, what is proved at the same δ, of the same relation and unit."""
     source: str | None = field(default=None, metadata=IF_ANY)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the guarantee as the arguments of `check` and `with_check`."""
-        own = self.delta is None
-        claimed = {"parameter": self.value} if own else {"epsilon": self.value, "delta": self.delta}
-        more = {"c": self.c, "relation": self.compares}
-        return claimed | {name: value for name, value in more.items() if value is not None}
+    """The accountant's name."""
 
     @property
     def interval(self) -> str:
@@ -90,114 +70,85 @@ class Checked:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a result comes from.
-
-    Parameters
-    ----------
-    leakbound, python, numpy, seed : str, str, str and int
-        Versions, and the seed of every random choice of the audit.
-    sha256 : dict of str to str
-        Hexadecimal digest of each input: scores as little-endian float64, membership as one byte
-        per example.
-    """
+    """Where a result comes from."""
 
     leakbound: str
     python: str
     numpy: str
     seed: int
+    """Of every random choice of the audit."""
     sha256: dict[str, str]
+    """Hexadecimal digest of each input: scores as little-endian float64, membership as one byte per
+    example."""
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The winning path at no more than 2,000 cuts, picked without looking at membership.
-
-    Parameters
-    ----------
-    guesses, correct : ndarray of int64, shape (k,)
-        Guesses made and correct guesses at each cut, increasing.
-    precision, recall : ndarray of float64, shape (k,)
-        Correct guesses as a share of those made, and of all that the path could make.
-    bound : ndarray of float64, shape (k,)
-        What the policy would report had this cut been the best one; NaN where it is not tested.
-    """
+    """The winning path at no more than 2,000 cuts, picked without looking at membership."""
 
     guesses: IntArray
+    """Guesses made at each cut, increasing."""
     correct: IntArray
+    """Correct ones among them."""
     precision: FloatArray
+    """Correct guesses as a share of those made."""
     recall: FloatArray
+    """Correct guesses as a share of all that the path could make."""
     bound: FloatArray
+    """What the policy would report had this cut been the best one; NaN where it is not tested."""
 
 
 @dataclass(frozen=True, eq=False)
 class Roc:
-    """The ranking as a membership test, at label-free thresholds from the highest score down.
-
-    Parameters
-    ----------
-    guesses, members : ndarray of int64, shape (k,)
-        Examples at or above each threshold, and the members among them.
-    false_positive_rate, true_positive_rate : ndarray of float64, shape (k,)
-        Shares of all non-members and of all members at or above it, in [0, 1].
-    """
+    """The ranking as a membership test, at label-free thresholds from the highest score down."""
 
     guesses: IntArray
+    """Examples at or above each threshold."""
     members: IntArray
+    """Members among them."""
     false_positive_rate: FloatArray
+    """Share of all non-members at or above it."""
     true_positive_rate: FloatArray
+    """Share of all members at or above it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Finite scores of members and non-members in 60 bins.
-
-    Parameters
-    ----------
-    edges : ndarray of float64, shape (61,)
-        From the 0.1 % to the 99.9 % quantile of the finite scores.
-    members, non_members : ndarray of int64, shape (60,)
-        Counts; scores beyond the quantiles, ±inf included, are in the end bins.
-    """
+    """Finite scores of members and non-members in 60 bins."""
 
     edges: FloatArray
+    """From the 0.1 % to the 99.9 % quantile of the finite scores."""
     members: IntArray
     non_members: IntArray
+    """Counts; scores beyond the quantiles, ±inf included, are in the end bins."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ScoreAudit(Record):
-    """What one ranking of the examples proves about the odds of its guesses.
-
-    Parameters
-    ----------
-    bound, reason : float and str
-        Lower bound on the largest log-odds that a guess is correct; why it is 0, if it is.
-    m, members : int
-        Examples tested and the members among them.
-    guesses, correct : int
-        Guesses made at the chosen cut and those that were correct.
-    path : {"member", "members", "non-members", "interleaved"}
-        Which guesses: "member" takes all examples from the highest score down as members,
-        "members" the upper half so, "non-members" the lower half upwards as non-members, and
-        "interleaved" both halves in turn.
-    auc : float
-        Probability that a member scores above a non-member, ties counting half.
-    options : dict
-        Every option in force, defaults filled in.
-    warnings : tuple of str
-        What a reader should know; none of it changes the bound.
-    """
+    """What one ranking of the examples proves about the odds of its guesses."""
 
     bound: float
+    """Lower bound on the largest log-odds that a guess is correct, at least 0."""
     reason: str
+    """Why the bound is 0; empty if it is not."""
     m: int
+    """Examples tested."""
     members: int
+    """Members among them."""
     guesses: int
+    """Guesses made at the chosen cut."""
     correct: int
+    """Those that were correct."""
     path: PathName
+    """Which guesses: "member" takes all examples from the highest score down as members, "members"
+    the upper half so, "non-members" the lower half upwards as non-members, and "interleaved"
+    both halves in turn."""
     auc: float
+    """Probability that a member scores above a non-member, ties counting half."""
     options: dict[str, Any]
+    """Every option in force, defaults filled in."""
     warnings: tuple[str, ...]
+    """What a reader should know; none of it changes the bound."""
     # computed from the audited arrays when first asked for
     _ceiling: Lazy[float] = field(repr=False)
     _curve: Lazy[Curve] = field(repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leakbound.errors import MissingExtraError
 from leakbound.report.description import KINDS
@@ -62,26 +62,15 @@ def new_axes(ax: Axes | None) -> Axes:
     return plt.subplots(figsize=_SIZE, layout="constrained")[1]
 
 
-def name_axes(
-    ax: Axes, title: str, x: str, y: str, kind: Kind = "lower_bound", tag: str = ""
-) -> None:
+def name_axes(ax: Axes, title: str, x: str, y: str, kind: Kind = "lower_bound") -> None:
     """Write title and axis names; numbers that are not bounds carry in words what they are."""
-    words = tag or ("" if kind == "lower_bound" else KINDS[kind].tag)
+    words = "" if kind == "lower_bound" else KINDS[kind].tag
     ax.set_title(title, pad=20 if words else 8)
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
+    ax.set(xlabel=x, ylabel=y)
     ax.tick_params(which="both", length=0)
     ax.minorticks_off()
-    if words:
-        ax.annotate(
-            words,
-            (0.0, 1.0),
-            xycoords="axes fraction",
-            xytext=(0, 5),
-            textcoords="offset points",
-            color=INK,
-            weight="bold",
-        )
+    look: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    ax.annotate(words, (0.0, 1.0), xytext=(0, 5), color=INK, weight="bold", **look)
 
 
 def draw_classes(ax: Axes, edges: FloatArray, members: IntArray, others: IntArray) -> None:

@@ -129,34 +129,22 @@ def _evidence() -> Evidence:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
-
-    Parameters
-    ----------
-    name : str
-        What was looked at.
-    passed : bool or None
-        Whether it is as it should be; None if there was nothing to look at.
-    words : str
-        What was found.
-    """
+    """One thing that was looked at."""
 
     name: str
+    """What was looked at."""
     passed: bool | None
+    """Whether it is as it should be; None if there was nothing to look at."""
     words: str
+    """What was found."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The checks of a result or a bundle, in order; the first that fails is the last.
-
-    Parameters
-    ----------
-    checks : tuple of Check
-        What was looked at, at least one.
-    """
+    """The checks of a result or a bundle, in order; the first that fails is the last."""
 
     checks: tuple[Check, ...]
+    """What was looked at, at least one."""
 
     @property
     def valid(self) -> bool:

@@ -10,7 +10,6 @@ from leakbound._base.formatting import down, up
 from leakbound._base.types import Kind, Relation, Unit, Verdict
 from leakbound.claims import Claim, replacing
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.report.description import KINDS
 
 COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
 """What a guarantee compares, as a verb."""
@@ -57,11 +56,6 @@ def check_delta(delta: float, claim: Claim) -> None:
         limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
         message = f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}"
         raise IncompatibleOptionsError(message)
-
-
-def sign_of(kind: Kind) -> str:
-    """Return what stands between ε and a number of a kind."""
-    return ">=" if KINDS[kind].proves else "~"
 
 
 def flaw_of(part: object, *, sound: bool, confidence: float = 0.5) -> str:

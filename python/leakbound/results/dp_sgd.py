@@ -23,17 +23,6 @@ Part: TypeAlias = Literal["membership", "steps", "sampling", "accounting"]
 class Accounted(Record):
     """What an accountant says of a training run.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        ε, in nats, at least 0, and the δ that it is stated at, in (0, 1).
-    source : str
-        Which accountant.
-    sampling_rate, steps, noise_multiplier : float, int and float, optional
-        What it was computed from.
-    relation : {"add_remove", "replace"}
-        What the guarantee compares. Audits of DP-SGD are on adding or removing one example.
-
     Examples
     --------
     >>> Accounted(epsilon=8.0, delta=1e-5, source="opacus prv").epsilon
@@ -41,12 +30,17 @@ class Accounted(Record):
     """
 
     epsilon: float
+    """At least 0, in nats."""
     delta: float
+    """The δ that it is stated at, in (0, 1)."""
     source: str = ""
+    """Which accountant."""
     sampling_rate: float | None = None
     steps: int | None = None
     noise_multiplier: float | None = None
+    """What it was computed from, as sampling rate and steps are."""
     relation: Relation = field(default="add_remove", metadata=IF_ANY)
+    """What the guarantee compares. Audits of DP-SGD are on adding or removing one example."""
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -77,45 +71,32 @@ class DPSGDAudit(Composed):
     Each of the three audits holds with the stated confidence by itself; `refuted_by` gives each a
     third of the probability of error, so that a correct run is refuted by any of them with no more
     than that.
-
-    Parameters
-    ----------
-    membership : AuditResult
-        The whole run: who was in training.
-    steps : StepsResult
-        Each step: how much noise was added.
-    sampling : SamplingResult
-        The batches: how they were drawn.
-    accounted : Accounted or None
-        What the accountant says.
-    attainable : float or None
-        The ε that tests attain of the mechanism as stated, at the accountant's δ: an accountant
-        that says less is wrong. None without an accountant, or if the noise varied.
-    refuted_by : tuple of {"membership", "steps", "sampling", "accounting"}
-        What contradicts the mechanism as stated, at joint confidence; "accounting" if the
-        accountant's ε is below `attainable`, which needs no confidence.
-    max_steps : int
-        Steps declared before training.
-    confidence : float
-        Of each audit, and of `refuted_by`.
-    options : dict
-        Every option in force.
-    warnings : tuple of str
-        What a reader should know; none of it changes a bound.
     """
 
     _words: ClassVar[str] = "leakbound.results.descriptions.dp_sgd"
 
     membership: AuditResult
+    """The whole run: who was in training."""
     steps: StepsResult
+    """Each step: how much noise was added."""
     sampling: SamplingResult
+    """The batches: how they were drawn."""
     accounted: Accounted | None = field(default=None, metadata=IF_ANY)
+    """What the accountant says."""
     attainable: float | None = field(default=None, metadata=IF_ANY)
+    """The ε that tests attain of the mechanism as stated, at the accountant's δ: an accountant that
+    says less is wrong. None without an accountant, or if the noise varied."""
     refuted_by: tuple[Part, ...]
+    """What contradicts the mechanism as stated, at joint confidence; "accounting" if the
+    accountant's ε is below `attainable`, which needs no confidence."""
     max_steps: int
+    """Steps declared before training."""
     confidence: float
+    """Of each audit, and of `refuted_by`."""
     options: dict[str, Any]
+    """Every option in force."""
     warnings: tuple[str, ...]
+    """What a reader should know; none of it changes a bound."""
     checked: Checked | None = field(default=None, metadata=IF_ANY)
 
     @property

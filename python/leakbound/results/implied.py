@@ -19,22 +19,16 @@ class Implied:
     Each is what the most private guarantee that is not refuted still allows an attack on one
     example. If training's own trade-off function is a curve of the family that was audited (for
     (ε, δ), that of randomised response), it is what the best attack reaches.
-
-    Parameters
-    ----------
-    advantage : float
-        Largest difference of true and false positive rate, in [0, 1].
-    tpr_at_fpr_0_001, tpr_at_fpr_0_01 : float
-        True positive rate at a false positive rate of 0.1 % and of 1 %.
-    posterior : float
-        Probability that an example is a member once an attack flags it at a false positive rate of
-        0.1 %, from a prior of one half; in [1/2, 1].
     """
 
     advantage: float
+    """Largest difference of true and false positive rate, in [0, 1]."""
     tpr_at_fpr_0_001: float
     tpr_at_fpr_0_01: float
+    """True positive rate at a false positive rate of 0.1 % and of 1 %."""
     posterior: float
+    """Probability that an example is a member once an attack flags it at a false positive rate of
+    0.1 %, from a prior of one half; in [1/2, 1]."""
 
 
 def implied_by(curve: TradeOff | None) -> Implied:

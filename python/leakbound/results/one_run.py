@@ -21,7 +21,6 @@ from leakbound.results.checks import (
     direction,
     flaw_of,
     judged,
-    sign_of,
 )
 from leakbound.results.implied import Implied
 from leakbound.results.words import DELTA
@@ -30,26 +29,6 @@ from leakbound.results.words import DELTA
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AuditResult(Audit, ScoreAudit):
     """What an audit with random inclusion proves; the fields of `ScoreAudit` are its own.
-
-    Parameters
-    ----------
-    kind : str
-        "lower_bound": holds for every mechanism that satisfies the claim; "family_lower_bound":
-        holds among the trade-off functions of the claim, and ε is a conversion;
-        "conditional_lower_bound": holds if the model of who became a member is right;
-        "exploratory_lower_bound": that model was learnt and its error is not covered.
-    claim : PureDP, ApproxDP or a family of trade-off functions
-        The guarantees whose parameter is bounded: `bound` and `ceiling` are in its units.
-    confidence : float
-        Probability, over the coins, that the bound is not above the truth.
-    theorem : str
-        Why the bound holds.
-    assumptions : tuple of Assumption
-        What must be true for it.
-    rejected : TradeOff or None
-        For a family of trade-off functions, the least private curve that is rejected, if any.
-    checked : Checked or None
-        A claimed guarantee that was put to the test, by `with_check` or ``--claim``.
 
     Examples
     --------
@@ -63,12 +42,22 @@ class AuditResult(Audit, ScoreAudit):
     _words: ClassVar[str] = "leakbound.results.descriptions.audit"
 
     kind: Kind
+    """"lower_bound": holds for every mechanism that satisfies the claim; "family_lower_bound":
+    holds among the trade-off functions of the claim, and ε is a conversion;
+    "conditional_lower_bound": holds if the model of who became a member is right;
+    "exploratory_lower_bound": that model was learnt and its error is not covered."""
     claim: Claim
+    """The guarantees whose parameter is bounded: `bound` and `ceiling` are in its units."""
     confidence: float
+    """Probability, over the coins, that the bound is not above the truth."""
     theorem: str
+    """Why the bound holds."""
     assumptions: tuple[Assumption, ...]
+    """What must be true for it."""
     rejected: TradeOff | None = None
+    """For a family of trade-off functions, the least private curve that is rejected, if any."""
     checked: Checked | None = field(default=None, metadata=IF_ANY)
+    """A claimed guarantee that was put to the test, by `with_check` or ``--claim``."""
     _provenance: Lazy[Provenance] = field(repr=False)
     _rejectable: Lazy[TradeOff | None] = field(default_factory=lambda: Lazy(lambda: None))
 
@@ -283,7 +272,7 @@ class AuditResult(Audit, ScoreAudit):
 
     def __repr__(self) -> str:
         side = direction(self.claim)
-        sign = side.ascii if self.kind != "exploratory_lower_bound" else sign_of(self.kind)
+        sign = "~" if self.kind == "exploratory_lower_bound" else side.ascii
         replaced = ""
         if self.relation == "replace":
             replaced = f" for replacing one {self.options.get('unit', 'example')}"

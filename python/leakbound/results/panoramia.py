@@ -14,7 +14,6 @@ from leakbound.results.checks import (
     check_delta,
     flaw_of,
     judged,
-    sign_of,
 )
 from leakbound.results.zero_run import ZeroRunResult
 
@@ -26,63 +25,52 @@ class PanoramiaResult(Audit):
     With probability `confidence`, c ≥ `c_lb` and c + ε ≥ `c_plus_epsilon_lb` both hold. Their
     difference ε̃ is an estimate of ε, not a lower bound; `lower_bound` is one where c has an upper
     limit.
-
-    Parameters
-    ----------
-    kind : str
-        "estimate": `bound` is ε̃; "lower_bound": c has an upper limit, `bound` is `lower_bound`.
-    claim : PureDP or ApproxDP
-        The family of guarantees.
-    bound, reason : float and str
-        ε̃, or `lower_bound` where there is one, and why it is 0, if it is.
-    confidence, m : float and int
-        Joint for both bounds; examples tested.
-    c_lb, c_plus_epsilon_lb : float
-        Lower bounds on c, from the baseline, and on c + ε, from the attack.
-    epsilon_tilde : float
-        max(0, `c_plus_epsilon_lb` - `c_lb`).
-    c_upper : float or None
-        Upper limit on c that the caller vouches for; 0 with real non-members.
-    lower_bound : float or None
-        max(0, `c_plus_epsilon_lb` - `c_upper`), for a result of kind "lower_bound".
-    baseline, attack : ScoreAudit
-        What each ranking proves; `bound` is on c and on c + ε.
-    theorem, assumptions : str and tuple of Assumption
-        Why the bounds hold, and what ε̃ is not; what must be true for them.
-    options, warnings : dict and tuple of str
-        Every option in force; what a reader should know: none of it changes a bound.
-    conditional : ZeroRunResult or None
-        A lower bound on ε that holds if the log-odds of the coins have the form of a logistic model
-        of the features, where these were given: Zero-Run on the half of the same examples that
-        proves more, by each example's own odds, or after matching for `ApproxDP`.
-    conditional_by_match : ZeroRunResult or None
-        For `PureDP` the same after matching. The larger of the two holds at no stated confidence.
-    checked : Checked or None
-        A claimed guarantee that was put to the test, by `with_check` or ``--claim``.
     """
 
     _words: ClassVar[str] = "leakbound.results.descriptions.panoramia"
 
     kind: Kind
+    """Of an "estimate" `bound` is ε̃; of a "lower_bound", where c has an upper limit, that one."""
     claim: PureDP | ApproxDP
+    """The family of guarantees."""
     bound: float
+    """The estimate ε̃, or `lower_bound` where there is one."""
     reason: str
+    """Why the bound is 0, if it is."""
     confidence: float
+    """Joint for both bounds."""
     m: int
+    """Examples tested."""
     c_lb: float
+    """Lower bound on c, from the baseline."""
     c_plus_epsilon_lb: float
+    """Lower bound on c + ε, from the attack."""
     epsilon_tilde: float
+    """The estimate ε̃ = max(0, `c_plus_epsilon_lb` - `c_lb`)."""
     c_upper: float | None
+    """Upper limit on c that the caller vouches for; 0 with real non-members."""
     lower_bound: float | None
+    """The bound max(0, `c_plus_epsilon_lb` - `c_upper`), of a result of kind "lower_bound"."""
     baseline: ScoreAudit
+    """What the ranking without the model proves: a bound on c."""
     attack: ScoreAudit
+    """What the ranking with the model proves: a bound on c + ε."""
     theorem: str
+    """Why the bounds hold, and what ε̃ is not."""
     assumptions: tuple[Assumption, ...]
+    """What must be true for them."""
     options: dict[str, Any]
+    """Every option in force."""
     warnings: tuple[str, ...]
+    """What a reader should know; none of it changes a bound."""
     conditional: ZeroRunResult | None = None
+    """A lower bound on ε that holds if the log-odds of the coins have the form of a logistic model
+    of the features, where these were given: Zero-Run on the half of the same examples that
+    proves more, by each example's own odds, or after matching for `ApproxDP`."""
     conditional_by_match: ZeroRunResult | None = None
+    """For `PureDP` the same after matching. The larger of the two holds at no stated confidence."""
     checked: Checked | None = field(default=None, metadata=IF_ANY)
+    """A claimed guarantee that was put to the test, by `with_check` or ``--claim``."""
     _provenance: Lazy[Provenance] = field(repr=False)
 
     @property
@@ -94,11 +82,6 @@ class PanoramiaResult(Audit):
     def ceiling(self) -> float:
         """What `bound` would have been with a perfect attack and this baseline."""
         return max(0.0, self.attack.ceiling - self._allowance)
-
-    @property
-    def members(self) -> int:
-        """Members among the examples tested."""
-        return self.attack.members
 
     @property
     def guesses(self) -> int:
@@ -179,6 +162,7 @@ class PanoramiaResult(Audit):
 
     def __repr__(self) -> str:
         known = "" if self.c_upper is None else f"c <= {self.c_upper:g} given, "
+        sign = "~" if self.kind == "estimate" else ">="
         nature = "estimate, not a lower bound" if self.kind == "estimate" else self.kind
         beside = "".join(
             f"; conditional lower bound by {one.correction.replace('_', '-')}: "
@@ -186,7 +170,7 @@ class PanoramiaResult(Audit):
             for one in self.conditionals
         )
         return (
-            f"PanoramiaResult(epsilon {sign_of(self.kind)} {down(self.bound)} @ "
+            f"PanoramiaResult(epsilon {sign} {down(self.bound)} @ "
             f"{percent(self.confidence)}, {known}c >= {down(self.c_lb)}, "
             f"c + epsilon >= {down(self.c_plus_epsilon_lb)}, m={self.m}, {nature}{beside})"
         )

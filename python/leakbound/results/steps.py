@@ -20,44 +20,34 @@ CoinRanking: TypeAlias = Literal["each step", "across steps"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SamplingResult(Record):
-    """What the sizes of the batches say about how they were drawn.
-
-    Parameters
-    ----------
-    sampling_rate, batches : float and int
-        q, as the watch was told, and batches seen.
-    least_examples, most_examples : int
-        Training examples, between which the size of the data lies; 0 if unknown.
-    largest, mean, variance : int, float and float
-        Of the sizes of the batches.
-    expected_variance : float
-        What Poisson sampling gives at that mean; of all sizes of the data, what is nearest.
-    p_mean, p_variance : float
-        Probability, under Poisson sampling, of a mean so far from N q, and of such a variance given
-        the mean, whatever the rate; 1 if not tested.
-    lower_rate, upper_rate : float or None
-        Limits of the rate, each at half of the probability of error; None where the number of
-        examples is not known, so that the rate is just stated.
-    confidence : float
-        One minus the probability that batches drawn as claimed are refuted.
-    reason : str
-        Why nothing was tested; empty if something was.
-    """
+    """What the sizes of the batches say about how they were drawn."""
 
     sampling_rate: float
+    """As the watch was told."""
     batches: int
+    """Batches seen."""
     least_examples: int
     most_examples: int
+    """Training examples, between which the size of the data lies; 0 if unknown."""
     largest: int
+    """Examples in the largest batch."""
     mean: float
     variance: float
+    """Of the sizes of the batches, as the mean is."""
     expected_variance: float
+    """What Poisson sampling gives at that mean; of all sizes of the data, what is nearest."""
     p_mean: float
     p_variance: float
+    """Probability, under Poisson sampling, of a mean so far from N q, and of such a variance given
+    the mean, whatever the rate; 1 if not tested."""
     lower_rate: float | None = field(default=None, metadata=IF_ANY)
     upper_rate: float | None = field(default=None, metadata=IF_ANY)
+    """Limits of the rate, each at half of the probability of error; None where the number of
+    examples is not known, so that the rate is just stated."""
     confidence: float
+    """One minus the probability that batches drawn as claimed are refuted."""
     reason: str
+    """Why nothing was tested; empty if something was."""
 
     @property
     def p_value(self) -> float:
@@ -87,46 +77,35 @@ class SamplingResult(Record):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Wager(Record):
-    """A bet on the coins of each step, and how its guesses went.
-
-    Parameters
-    ----------
-    ranking : {"each step", "across steps"}
-        Where guesses come from: what a step released, or how it differs from the mean noise that
-        each canary had in the steps before.
-    guesses, correct : int
-        Guesses about each step, and correct ones of all steps.
-    stake, weight : float
-        Share of what the bet has that is staked in each step, and share of all that is bet.
-    """
+    """A bet on the coins of each step, and how its guesses went."""
 
     ranking: CoinRanking
+    """Where guesses come from: what a step released, or how it differs from the mean noise that
+    each canary had in the steps before."""
     guesses: int
+    """Guesses about each step."""
     stake: float
+    """Share of what the bet has that is staked in each step."""
     weight: float
+    """Share of all that is bet."""
     correct: int
+    """Correct guesses, of all steps."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BettingResult(Record):
-    """What bets on the coins, one step after the other, prove about the noise that was added.
-
-    Parameters
-    ----------
-    bound, confidence : float
-        Some step's noise multiplier is at most this, inf if nothing is proved, at the confidence of
-        the bound by itself.
-    coins, steps : int
-        Coins of each step, and steps that were bet on.
-    wagers : tuple of Wager
-        The bets, which share what is bet.
-    """
+    """What bets on the coins, one step after the other, prove about the noise that was added."""
 
     bound: float
+    """Some step's noise multiplier is at most this; inf if nothing is proved."""
     coins: int
+    """Coins of each step."""
     steps: int
+    """Steps that were bet on."""
     wagers: tuple[Wager, ...]
+    """The bets, which share what is bet."""
     confidence: float
+    """Of the bound by itself."""
 
     @property
     def guesses(self) -> int:
@@ -157,21 +136,6 @@ class BettingResult(Record):
 class StepsResult(Record):
     """What the noisy gradients, step by step, prove about the noise that was added.
 
-    Parameters
-    ----------
-    bound, confidence : float
-        Some step's noise multiplier is at most this, inf if nothing is proved; the probability that
-        bound and rate both are on the safe side.
-    noise_multiplier, largest_noise_multiplier, steps : float, float and int
-        The smallest one that the optimizer stated, and the largest: if they differ no ε follows.
-    sampling_rate, rate_source : float and {"lower limit", "stated"}
-        The rate that ε is converted at, and whether it is a lower confidence limit, where the
-        number of examples is known, or just what was claimed.
-    game : AuditResult
-        The audit of all coins as one game, of Gaussian DP with μ = 1/σ.
-    betting : BettingResult or None
-        Bets on the coins, one step after the other, if there were any.
-
     Notes
     -----
     `epsilon` holds *if* the run is so many steps of one constant noise multiplier on Poisson
@@ -180,14 +144,23 @@ class StepsResult(Record):
     """
 
     bound: float
+    """Some step's noise multiplier is at most this; inf if nothing is proved."""
     noise_multiplier: float
+    """The smallest one that the optimizer stated."""
     largest_noise_multiplier: float
+    """The largest one: if they differ no ε follows."""
     steps: int
+    """Steps seen."""
     sampling_rate: float
+    """The rate that ε is converted at."""
     rate_source: RateSource
+    """Whether it is a lower confidence limit, or just what was claimed."""
     confidence: float
+    """Probability that bound and rate both are on the safe side."""
     game: AuditResult
+    """The audit of all coins as one game, of Gaussian DP: μ is the inverse of the noise."""
     betting: BettingResult | None = field(default=None, metadata=IF_ANY)
+    """Bets on the coins, one step after the other, if there were any."""
 
     @property
     def varies(self) -> bool:

@@ -11,11 +11,6 @@ from leakbound.results.one_run import AuditResult
 class SyntheticResult(AuditResult):
     """What an audit of synthetic data proves of the generator: an `AuditResult` on replacing one.
 
-    Parameters
-    ----------
-    similarity : Similarity
-        The usual similarity metrics, beside the bound and no part of it.
-
     Examples
     --------
     >>> import numpy as np, leakbound as lb
@@ -30,6 +25,7 @@ class SyntheticResult(AuditResult):
     _words: ClassVar[str] = "leakbound.results.descriptions.synthetic"
 
     similarity: Similarity
+    """The usual similarity metrics, beside the bound and no part of it."""
 
     @classmethod
     def of(cls, result: AuditResult, similarity: Similarity) -> Self:

@@ -21,56 +21,38 @@ _UNCERTAINTY: dict[Kind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bootstrap:
-    """How the bound moves with the propensities.
-
-    Parameters
-    ----------
-    bounds : ndarray of float64, shape (K,)
-        The bound under each replicate of the propensities, everything drawn held fixed.
-    estimate : float
-        The bound at the point estimate of the propensities.
-    p : float
-        Share of the error probability that the replicates take.
-    """
+    """How the bound moves with the propensities."""
 
     bounds: FloatArray
+    """The bound under each replicate of the propensities, everything drawn held fixed."""
     estimate: float
+    """The bound at the point estimate of the propensities."""
     p: float
+    """Share of the error probability that the replicates take."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LearntLogOdds:
-    """The confidence set of learnt log-odds that a bound holds over.
-
-    Parameters
-    ----------
-    level, test_level : float
-        Probability that the true coefficients are outside of the set, and of error of the bounds at
-        its members.
-    reference : int
-        Labels that it rests on besides those of the audited examples.
-    estimate, squared_radius : ndarray of float64, shape (k,), and float
-        Intercept and slopes of largest likelihood, and twice the log-likelihood that the least
-        likely members of the set lose against these.
-    coefficients : ndarray of float64, shape (k,)
-        The least favourable member that was found.
-    at_estimate : float
-        What a test at the log-odds of largest likelihood alone would have found: no bound.
-    columns : ndarray of int64, shape (d,)
-        Columns of the features that the slopes belong to; the others depend on them.
-    tests : tuple of FormTest
-        Tests of the model's form.
-    """
+    """The confidence set of learnt log-odds that a bound holds over."""
 
     level: float
+    """Probability that the true coefficients are outside of the set."""
     test_level: float
+    """Probability of error of the bounds at its members."""
     reference: int
+    """Labels that it rests on besides those of the audited examples."""
     estimate: FloatArray
+    """Intercept and slopes of largest likelihood."""
     squared_radius: float
+    """Twice the log-likelihood that the least likely members of the set lose against these."""
     coefficients: FloatArray
+    """The least favourable member that was found."""
     at_estimate: float
+    """What a test at the log-odds of largest likelihood alone would have found: no bound."""
     columns: IntArray
+    """Columns of the features that the slopes belong to; the others depend on them."""
     tests: tuple[FormTest, ...]
+    """Tests of the model's form."""
 
     @property
     def is_sound(self) -> bool:
@@ -94,37 +76,27 @@ class ZeroRunResult(AuditResult):
 
     The fields of `AuditResult` are its own; `m` counts the examples that are audited, before
     matching, and `guesses` those before tampering.
-
-    Parameters
-    ----------
-    correction : {"match", "poisson_binomial", "tamper", "composition"}
-        How distribution shift was taken out.
-    kept : int
-        Examples left after matching; `m` for other corrections.
-    m_eff : float
-        The number of examples that the test reckons with.
-    abstained : int
-        Examples left out because shift alone says too much about them.
-    bootstrap : Bootstrap or None
-        The bound under replicates of the propensities, if there are any.
-    falsification : Falsification or None
-        What came of the attempt to refute the propensities, if one was made.
-    withheld : bool
-        Whether the bound is 0 because the propensities were refuted.
-    learnt : LearntLogOdds or None
-        The confidence set that the bound holds over, where log-odds are those of a logistic model.
     """
 
     _words: ClassVar[str] = "leakbound.results.descriptions.zero_run"
 
     correction: Correction
+    """How distribution shift was taken out."""
     kept: int
+    """Examples left after matching; `m` for other corrections."""
     m_eff: float
+    """The number of examples that the test reckons with."""
     abstained: int
+    """Examples left out because shift alone says too much about them."""
     bootstrap: Bootstrap | None
+    """The bound under replicates of the propensities, if there are any."""
     falsification: Falsification | None
+    """What came of the attempt to refute the propensities, if one was made."""
     withheld: bool
+    """Whether the bound is 0 because the propensities were refuted."""
     learnt: LearntLogOdds | None = field(default=None, metadata=IF_ANY)
+    """The confidence set that the bound holds over, where log-odds are those of a logistic model.
+    """
     _naive: Lazy[float] = field(repr=False)
     _overlap: Lazy[Overlap] = field(repr=False)
     _by_tampering: Lazy[float | None] = field(repr=False)

@@ -144,7 +144,7 @@ def test_an_exact_half_taken_for_coins_names_the_random_split(tmp_path: Path) ->
     counted = lb.Tally.of(NOISE, FAIR)
     assert said in lb.audit(counted, lb.Coins()).warnings
     answer = _command(tmp_path, "one-run", FAIR)
-    assert "--design random_split" in answer.stdout
+    assert "leakbound split" in answer.stdout
 
 
 def test_an_exact_half_says_nothing_where_coins_are_known_or_examples_few() -> None:

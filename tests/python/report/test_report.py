@@ -209,15 +209,6 @@ def test_several_models_share_a_page_with_a_table() -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_the_headline_of_several_models_counts_only_certified_leaks() -> None:
-    leaks, estimate = RESULTS["leaks"], RESULTS["estimate"]
-    words = headline_of_many({"a": leaks, "b": estimate})
-    assert words.startswith("1 of 2 models leak. The worst is “a”")
-    assert headline_of_many({"a": leaks, "b": leaks}).startswith("All 2 models leak.")
-    nothing = headline_of_many({"a": RESULTS["nothing"], "b": estimate})
-    assert nothing == "Nothing could be refuted on any of the 2 models."
-
-
 def test_a_tiny_bound_is_stated_and_not_called_a_leak() -> None:
     tiny = replace(RESULTS["leaks"], bound=0.00123)
     assert tiny.verdict == "at least 0.001"

@@ -116,23 +116,6 @@ def test_a_bound_that_knows_nothing_of_the_delta_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "error"),
-    [
-        ({"epsilon": -1}, errors.OptionError),
-        ({"epsilon": float("inf")}, errors.OptionError),
-        ({"delta": 1}, errors.OptionError),
-        ({"relation": "swap"}, errors.OptionError),
-        ({"unit": "record"}, errors.OptionError),
-        ({"source": 3}, errors.OptionTypeError),
-    ],
-)
-def test_bad_arguments(given: dict[str, Any], error: type[Exception]) -> None:
-    usual: dict[str, Any] = {"epsilon": 2, "delta": DELTA, "relation": "add_remove"}
-    with pytest.raises(error):
-        APPROX.against(**usual | given)
-
-
-@pytest.mark.parametrize(
     "change", [{"proved": 99.0}, {"verdict": "refuted"}, {"compares": "replace"}]
 )
 def test_a_stored_form_against_its_own_bound_is_refused(change: dict[str, Any]) -> None:

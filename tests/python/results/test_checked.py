@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.errors import IncompatibleOptionsError, OptionError, ResultFormatError
+from leakbound.errors import ResultFormatError
 from leakbound.report import render
 from leakbound.results import Checked
 from pages import words_of
@@ -103,15 +103,6 @@ def test_what_cannot_have_been_checked_is_refused(change: dict[str, Any], words:
     data["checked"] |= change
     with pytest.raises(ResultFormatError, match=words):
         lb.AuditResult.from_dict(data)
-
-
-def test_claims_that_make_no_sense() -> None:
-    with pytest.raises(IncompatibleOptionsError, match="one of them"):
-        PURE.with_check()
-    with pytest.raises(OptionError, match="epsilon must be at least 0"):
-        PURE.with_check(epsilon=-1)
-    with pytest.raises(IncompatibleOptionsError, match="says nothing about delta"):
-        PANORAMIA.with_check(epsilon=1, delta=0.5)
 
 
 def test_what_a_claim_about_a_random_split_compares_is_kept() -> None:

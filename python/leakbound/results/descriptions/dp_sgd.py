@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import number, percent, up
 from leakbound.claims import FAMILIES
-from leakbound.report.description import Description, Levels, Meaning, Metric, Section, Terms
+from leakbound.report.description import Description, Meaning, Metric, Section, Terms
 from leakbound.report.parts import Assumption
 from leakbound.results.descriptions.audit import of_audit
-from leakbound.results.descriptions.standard import grounds
+from leakbound.results.descriptions.standard import grounds, levels_of
 from leakbound.results.words import NO_UPPER_LIMIT
 
 if TYPE_CHECKING:
@@ -55,7 +55,10 @@ _BETTING_ASSUMPTION = Assumption(
 def describe(result: DPSGDAudit) -> Description:
     """Describe an audited run: the verdict is on the mechanism as stated, ε that of membership."""
     found, at = result.membership, f" at δ = {result.delta:g}"
-    told, proved = of_audit(found), result.epsilon()
+    checked, stated = result.checked, result.accounted
+    if checked is None and stated is not None:
+        checked = found.with_check(epsilon=stated.epsilon, delta=stated.delta).checked
+    told, proved = of_audit(replace(found, checked=checked)), result.epsilon()
     family = isinstance(found.claim, FAMILIES)
     within = f" within {found.claim.name}" if family else ""
     ceiling = found.ceiling
@@ -70,15 +73,11 @@ def describe(result: DPSGDAudit) -> Description:
         sampling,
     )
     doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
-    second = max(proved, ceiling)
-    levels = Levels(
-        proved,
-        second,
-        (
-            f"ruled out: ε below {number(proved)}{at}",
-            f"not ruled out, though within reach: up to {number(second)}",
-            f"out of reach of these canaries: ε of {number(second)} and more",
-        ),
+    terms = Terms(
+        guarantee=f"guarantee of {found.claim.name}",
+        family=found.claim.name,
+        bound=f"ε < {number(proved)}",
+        at=at,
     )
     conversion = f"The ε of membership is a conversion, within {found.claim.name}."
     return replace(
@@ -87,12 +86,7 @@ def describe(result: DPSGDAudit) -> Description:
         warnings=result.warnings,
         confidence=result.confidence,
         claim=f"DP-SGD, {found.claim.name}",
-        terms=Terms(
-            guarantee=f"guarantee of {found.claim.name}",
-            family=found.claim.name,
-            bound=f"ε < {number(proved)}",
-            at=at,
-        ),
+        terms=terms,
         epsilon=proved,
         ceiling=ceiling,
         formula=f"ε ≥ {number(proved)}",
@@ -100,26 +94,16 @@ def describe(result: DPSGDAudit) -> Description:
         refutes=proved > 0,
         leaks=bool(result.refuted_by),
         headline=_headline(result, whole, within),
-        answer=_answer(result, proved, ceiling, within),
         paragraphs=_evidence(result, proved, within),
         metrics=_metrics(result, proved, whole, at),
         meaning=Meaning((_MEANS, conversion) if family else (_MEANS,), _NOT_MEANT),
-        levels=levels,
+        levels=levels_of(terms, proved, ceiling, proves=True),
         sections=sections,
         numbers=told.numbers | {"epsilon": proved, "epsilon_ceiling": ceiling},
         contradicted=tuple(dict.fromkeys(doubted)),
-        claimed=_claim(result),
-        interval="",
+        claimed=checked.value if checked is not None and checked.delta == result.delta else None,
         papers=(),
     )
-
-
-def _claim(result: DPSGDAudit) -> float | None:
-    """Return the ε that the page says the verdict on: what was checked, or the accountant's."""
-    one = result.checked
-    if one is not None:
-        return one.value if one.parameter == "epsilon" and one.delta == result.delta else None
-    return None if result.accounted is None else result.accounted.epsilon
 
 
 def _headline(result: DPSGDAudit, whole: float | None, within: str) -> str:
@@ -138,22 +122,6 @@ def _headline(result: DPSGDAudit, whole: float | None, within: str) -> str:
         f"{said} The steps' ε ≥ {number(whole)} at that δ is computed, and needs one noise "
         f"multiplier for all steps and Poisson samples at {_rate(result.steps)}."
     )
-
-
-def _answer(result: DPSGDAudit, proved: float, ceiling: float, within: str) -> str:
-    """Return what is said about the guarantee that was checked, or the accountant's."""
-    one = result.checked
-    if one is not None and (one.parameter != "epsilon" or one.delta != result.delta):
-        return of_audit(replace(result.membership, checked=one)).answer
-    claimed = _claim(result)
-    if claimed is None:
-        return ""
-    sure = f"({percent(result.confidence)} confidence)"
-    claim = f"ε = {claimed:.4g} at δ = {result.delta:g}"
-    if proved > claimed:
-        return f"{claim} is refuted{within} {sure}."
-    limit = "" if ceiling > claimed else ", and these canaries could not refute it"
-    return f"{claim} is not refuted by membership{limit}."
 
 
 def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]:

@@ -59,6 +59,11 @@ def standard(
         verdict = "nothing refuted"
     else:
         verdict = terms.qualified("leaks" if leaks else f"at least {number(epsilon)}")
+    one, accounted = result.checked, tuple[Metric, ...]()
+    if one is not None and one.proved is not None:
+        note = f"{one.source or 'stated'}; {COMPARED[one.compares or 'add_remove']} one {unit}"
+        name = f"ε proved, accounted at δ = {one.delta:g}"
+        accounted = (Metric(name, one.interval, note),)
     return Description(
         kind=result.kind,
         confidence=result.confidence,
@@ -73,16 +78,16 @@ def standard(
         headline=_headline(result, ranking, terms, subject, (epsilon, ceiling, leaks)),
         refutes=result.refutes,
         leaks=leaks,
-        metrics=_accounted(result, unit),
+        metrics=accounted,
         meaning=meaning_of(result.kind, terms, refuted=result.refutes, withheld=withheld),
-        levels=_levels(terms, epsilon, ceiling, proves=kind.proves),
+        levels=levels_of(terms, epsilon, ceiling, proves=kind.proves),
         figures=figures,
         sections=(grounds(result, "Why it holds"),),
         numbers=_numbers(result, ranking, epsilon, ceiling),
         subject=subject,
         answer=_answer(result, ranking, terms, replaced, withheld=withheld),
         contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
-        interval="" if result.checked is None else result.checked.interval,
+        interval="" if one is None else one.interval,
     )
 
 
@@ -160,15 +165,6 @@ def _answer(
     return f"Accounted {one.accounted}, proved ε ≥ {number(one.proved)}. {said}"
 
 
-def _accounted(result: Audit, unit: str) -> tuple[Metric, ...]:
-    """Return what is proved and what is accounted as a key number, if an accountant spoke."""
-    one = result.checked
-    if one is None or one.proved is None:
-        return ()
-    note = f"{one.source or 'stated'}; {COMPARED[one.compares or 'add_remove']} one {unit}"
-    return (Metric(f"ε proved, accounted at δ = {one.delta:g}", one.interval, note),)
-
-
 def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple[Metric, ...]:
     """Return the key numbers that stand last: AUC, examples, confidence."""
     members = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
@@ -181,7 +177,7 @@ def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple
     )
 
 
-def _levels(terms: Terms, epsilon: float, ceiling: float, *, proves: bool) -> Levels:
+def levels_of(terms: Terms, epsilon: float, ceiling: float, *, proves: bool) -> Levels:
     """Return bound and ceiling, and what the parts of the axis between them are."""
     second = max(epsilon, ceiling)
     low, high = number(epsilon), number(second)
