@@ -8,7 +8,7 @@ import leakbound as lb
 from leakbound._base.odds import expit, logit
 from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.audits.designs import audit_of
-from leakbound.claims import Claim
+from leakbound.claims import ApproxDP, Claim
 from leakbound.errors import AbstentionError, NoOverlapError
 from leakbound.propensity import LogisticPropensity, PropensityFit
 from leakbound.results import PanoramiaResult, ZeroRunResult
@@ -75,7 +75,9 @@ class Panoramia:
         """Return the rankings of a seed and the result of comparing them."""
         game = two_rankings(150, self.baseline, self.attack, 2 * seed)
         baseline, scores, member = game
-        how = {"confidence": 1 - self.error, "seed": 2 * seed + 1, **self.options}
+        how: dict[str, Any] = {"confidence": 1 - self.error, "seed": 2 * seed + 1, **self.options}
+        delta = how.pop("delta", 0.0)
+        how |= {"claim": ApproxDP(delta=delta)} if delta else {}
         result = audit_of("panoramia", scores, member=member, baseline=baseline, **how)
         return game, result
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import leakbound._core as _core
 from leakbound.cuts.games import Shown
 from leakbound.results import Curve, Histogram, Roc
 
 if TYPE_CHECKING:
+    import leakbound._core as _core
     from leakbound._base.types import BoolArray, FloatArray, IntArray
     from leakbound.cuts import BestCut, CurvePoints, Proof
 

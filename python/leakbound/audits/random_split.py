@@ -205,30 +205,31 @@ class RandomSplit(Design[AuditResult]):
         return (
             Assumption(
                 "random split",
-                f"The {unit}s that were trained on are a uniformly random subset of so many of these "
-                f"{unit}s{within}{moved}; the bound is over that choice, the matching that the seed "
-                f"draws, and whatever training draws, given the {unit}s.",
+                f"The {unit}s that were trained on are a uniformly random subset of so many of "
+                f"these {unit}s{within}{moved}; the bound is over that choice, the matching that "
+                f"the seed draws, and whatever training draws, given the {unit}s.",
                 "declared",
             ),
             Assumption(
                 "audited examples did not choose the model",
-                "Nothing about training looked at the examples held out: no early stopping, selection "
-                "of a checkpoint or tuning of an option. Validation data is another part of the data.",
+                "Nothing about training looked at the examples held out: no early stopping, "
+                "selection of a checkpoint or tuning of an option. Validation data is another part "
+                "of the data.",
                 "declared",
             ),
             Assumption(
                 f"replace one {unit}",
-                f"{subject} is that of training with one {unit} replaced by another, of those audited "
-                f"too{within}. Training that is ε-DP under adding or removing one {unit} may reach 2ε "
-                "here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
+                f"{subject} is that of training with one {unit} replaced by another, of those "
+                f"audited too{within}. Training that is ε-DP under adding or removing one {unit} "
+                "may reach 2ε here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
                 "declared",
             ),
             scores_from(words.output, f"{unit}s"),
             options_before(attempts),
             Assumption(
                 "order from scores alone",
-                "Given the split and the scores, pairs were matched at random, from the seed; cuts and "
-                "order of the guesses depend on the sizes of differences only.",
+                "Given the split and the scores, pairs were matched at random, from the seed; cuts "
+                "and order of the guesses depend on the sizes of differences only.",
                 "checked",
             ),
             *family_assumption(claim),

@@ -6,18 +6,15 @@ import hashlib
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy import generic
-from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, check_scores
 from leakbound._base.records import Lazy
-from leakbound._base.types import ArrayInput, FloatArray, JsonValue
-from leakbound.audits.design import Request
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
@@ -29,6 +26,12 @@ from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import PATH_NAMES
 from leakbound.errors import ShapeError
 from leakbound.results import Assumption, AuditResult, Provenance, ScoreAudit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leakbound._base.types import ArrayInput, FloatArray, JsonValue
+    from leakbound.audits.design import Request
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -33,8 +33,8 @@ from leakbound._base.types import (
     PathOrder,
     SidesChoice,
 )
-from leakbound.audits.coins import MemberCount
 from leakbound.audits.figures import POINTS, histogram, roc
+from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import provenance
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS

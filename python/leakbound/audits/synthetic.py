@@ -20,8 +20,8 @@ from leakbound.attacks.synthetic.columns import (
     same_columns,
 )
 from leakbound.attacks.synthetic.scores import DEFAULT
-from leakbound.audits.coins import IMPOSSIBLE
 from leakbound.audits.design import Request
+from leakbound.audits.member_count import IMPOSSIBLE
 from leakbound.audits.random_split import RandomSplit, SplitWords
 from leakbound.claims import Claim, PureDP
 from leakbound.cuts import CutPolicy

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
-from leakbound import ApproxDP, Coins, Panoramia, PureDP, RandomSplit, audit
+from leakbound import ApproxDP, Coins, PureDP, audit
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_membership
 from leakbound.cli import options, output
@@ -145,6 +145,8 @@ def split(
     delivery: BundledDelivery,
 ) -> None:
     """Audit scores of a training set and a test set."""
+    from leakbound import RandomSplit
+
     if not untouched:
         refuse(
             "the examples held out must have chosen nothing about the model, by early stopping or "
@@ -206,6 +208,8 @@ def panoramia(
     delivery: BundledDelivery,
 ) -> None:
     """Audit the scores of members and generated points in a file."""
+    from leakbound import Panoramia
+
     goal = options.parse_claim(claim, ("eps", "eps,delta", "c,eps", "c,eps,delta"))
     common, columns = search.options(), options.parse_columns(features, "--features")
     baseline, attack = _rankings(file, model, layout)

@@ -88,7 +88,6 @@ class Correction:
     release_refuted: Annotated[
         bool, flag("--release-refuted", "Report the bound of refuted propensities all the same.")
     ] = False
-    sides: options.Sides = "both"
 
 
 @command(app, "zero-run", ZERO_RUN)
@@ -107,6 +106,7 @@ def zero_run(
     fitting: Fitting,
     correction: Correction,
     attacks: options.Attacks = "score",
+    sides: options.Sides = "both",
     question: WithinGaussian,
     layout: Layout,
     delivery: BundledDelivery,
@@ -147,7 +147,7 @@ def zero_run(
             **vars(correction),
             **inputs,
         )
-        result = audit(scores, design, ids=ids, **common)
+        result = audit(scores, design, ids=ids, sides=sides, **common)
     inputs |= {"scores": scores, "plan": member, "propensity": odds, "ids": ids}
     delivery.conclude(result, file, question.goal, inputs=inputs)
 

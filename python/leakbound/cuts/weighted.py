@@ -88,7 +88,9 @@ class Weighted(Policy):
             ranking=ranking,
             order="member",
             best=Best(log_odds, int(guessed.sum()), int((guessed & member).sum())),
-            reason=f"members have {share:.3f} of the weight, which chance explains",
+            reason=""
+            if log_odds > 0
+            else f"members have {share:.3f} of the weight, which chance explains",
             options={"cuts": encode(self), "paths": ["member"], "level": level},
             warnings=(),
             limit=Lazy(lambda: max(0.0, log_odds, _perfect(scores.size // 2, level))),

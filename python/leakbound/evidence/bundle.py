@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +34,8 @@ from leakbound.planning import InclusionPlan
 from leakbound.planning.protocol import Agreed, checked_protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from leakbound._base.types import ArrayInput, JsonValue
     from leakbound.planning.commitment import Opening
     from leakbound.results.base import Result

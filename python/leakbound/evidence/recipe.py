@@ -101,6 +101,7 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
     """
     audit = design_of(result)
     known = _parameters(audit)
+    options = {name: value for name, value in options.items() if name != "design"}
     unknown = (data.keys() | options.keys()) - known.keys()
     if unknown:
         message = f"{audit} takes no {', '.join(sorted(unknown))}"
@@ -142,7 +143,7 @@ def _attempts(
     automatic = [
         name
         for name in stored
-        if known[name].default in (None, "conditional") and name not in {"seed", *given}
+        if known[name].default in (None, "conditional") and name not in {"seed", "claim", *given}
     ]
     left = {name: value for name, value in stored.items() if name not in automatic}
     yield left

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from inspect import signature
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +13,7 @@ from leakbound._base.checks import choice, real, shown
 from leakbound._base.types import BoolArray, Design, JsonValue, Relation
 from leakbound.audits.coins import Coins
 from leakbound.audits.design import Request, Scores
-from leakbound.audits.designs import audit_of
+from leakbound.audits.designs import DESIGNS, audit_of
 from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
@@ -97,6 +98,14 @@ class Agreed:
     def audit(self, scores: Scores, member: Any, **options: Any) -> AuditResult:
         """Audit scores by options of the protocol."""
         design = options.pop("design", Coins.name)
+        names = set(signature(DESIGNS[design]).parameters)
+        for name in ("prior", "strata", "groups", "aggregate", "features"):
+            if name in names or name not in options:
+                continue
+            value = options.pop(name)
+            if not (isinstance(value, str | float) and value == DEFAULTS[name]):
+                message = f"{name}= has no meaning for {DESIGNS[design].__name__}: leave it out"
+                raise OptionError(message)
         return cast("AuditResult", audit_of(design, scores, member=member, **options))
 
     def put_to_test(self, result: AuditResult) -> AuditResult:

@@ -62,7 +62,7 @@ def flaw_of(part: object, *, sound: bool, confidence: float = 0.5) -> str:
     """Return why what was read is no result; empty if it is one."""
     if not 0 < confidence < 1:
         return f"confidence is {confidence:g}, outside (0, 1)"
-    return "" if sound else f"the parts of a {type(part).__name__} do not go together"
+    return "" if sound else f"the parts of this {type(part).__name__} contradict each other"
 
 
 def check_comparable(

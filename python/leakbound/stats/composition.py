@@ -91,7 +91,7 @@ def remaining_leakage(together: float, epsilon_ds: float, claim: ComposableClaim
 def shift_mu(epsilon_ds: float) -> float:
     """Return the smallest μ for which μ-Gaussian DP allows all that ε-DP does, rounded up.
 
-    That is 2 Φ⁻¹(σ(ε)), for ε ≥ 0 in nats.
+    That is 2 Φ⁻¹(σ(ε)), for ε = `epsilon_ds` ≥ 0 in nats.
 
     Examples
     --------
@@ -110,8 +110,9 @@ def shift_mu(epsilon_ds: float) -> float:
 def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: float) -> float:
     """Estimate the δ with which features are (ε, δ)-DP, from log-odds of examples of both kinds.
 
-    That is the larger, over the kinds, of the mean of (1 - e^(ε - L))₊, L = λ for members and -λ
-    for non-members: the hockey stick, which is below the share of L > ε.
+    With `epsilon` ε, `log_odds` λ and `member`: the larger, over the kinds, of the mean of
+    (1 - e^(ε - L))₊, L = λ for members and -λ for non-members: the hockey stick, which is below the
+    share of L > ε.
 
     Examples
     --------

@@ -203,8 +203,8 @@ def _log_odds(values: ArrayInput) -> FloatArray:
 def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     """Return a lower bound from bootstrapped bounds: the ⌊p (K + 1)⌋-th smallest of K.
 
-    If a further refit is exchangeable with the K refits, it is below the k-th smallest of them with
-    probability at most k/(K + 1). Raises OptionError if not even the least is that percentile.
+    If a further refit is exchangeable with those that gave the K `values`, it is below the k-th
+    smallest of them with probability at most k/(K + 1). Raises OptionError if not even the least is that percentile.
 
     Examples
     --------

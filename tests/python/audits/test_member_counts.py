@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import leakbound as lb
 from leakbound import errors
-from leakbound.audits.coins import DOUBTFUL, IMPOSSIBLE, MemberCount
+from leakbound.audits.member_count import DOUBTFUL, IMPOSSIBLE, MemberCount
 from leakbound.cli import app
 
 RNG = np.random.default_rng(0)

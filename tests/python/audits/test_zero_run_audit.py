@@ -168,7 +168,9 @@ class TestUncertainPropensities:
         assert result.bound == np.sort(bounds)[1]  # ⌊.025 · 80⌋ = 2
         assert np.ptp(bounds) > 0 or correction == "composition"
         for k in (0, 40):  # each replicate is an audit of its own
-            alone = lb.audit(game.scores, lb.ZeroRun(game.member, draws[k], correction=correction), confidence=0.975, cuts=lb.Fixed(result.guesses))  # fmt: skip
+            design = lb.ZeroRun(game.member, draws[k], correction=correction)
+            cuts = lb.Fixed(result.guesses)
+            alone = lb.audit(game.scores, design, confidence=0.975, cuts=cuts)
             if correction == "match":
                 assert bounds[k] == pytest.approx(alone.bound, rel=0.03)
 

@@ -145,7 +145,7 @@ def test_panoramia_joins_its_four_arguments() -> None:
         ),
     )
     assert joined == plain
-    with pytest.raises(errors.UnmatchedIdsError, match="baseline_scores"):
+    with pytest.raises(errors.UnmatchedIdsError, match="baseline"):
         lb.audit(
             pd.Series(SCORES, index=NAMES),
             lb.Panoramia(MEMBER, baseline=pd.Series(baseline, index=OTHERS)),

@@ -109,7 +109,7 @@ REFUSED = {
     "coins --claim mu=1 --prior 0.1": "prior other than 1/2 is for pure DP",
     "coins --confidence 1": "confidence must be",
     "panoramia --real-nonmembers --c-upper 1": "leave out --c-upper",
-    "panoramia --tail hoeffding --cuts kl": "--tail hoeffding is for --cuts union: kl has",
+    "panoramia --cuts hoeffding --gamma 0.1": "limits are exact",
     "zero-run --features score2 --holdout 400": "--holdout must be at least 0 and below 1, got",
 }
 

@@ -41,9 +41,6 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ).lower_bound(9, 10, 10, 0.05, **x),
     ("leakbound.panoramia.Options", "union"): panoramia.Options,
     ("leakbound.panoramia.Options", "conditional"): panoramia.Options,
-    ("leakbound.Tally.from_arrow", "allow_repeats"): lambda **x: lb.Tally.from_arrow(
-        COUNTED.to_arrow(), **x
-    ),
     ("leakbound.Tally.sum", "allow_repeats"): lambda **x: lb.Tally.sum([COUNTED], **x),
     ("leakbound.TradeOffFamily", "increasing"): lambda **x: lb.TradeOffFamily(
         tradeoff=lb.TradeOff.gaussian, parameter="mu", bracket=(0.1, 9.0), **x

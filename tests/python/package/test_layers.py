@@ -129,7 +129,8 @@ def test_the_diagram_for_contributors_is_drawn_from_this_table() -> None:
 
 def test_using_the_package_loads_numpy_only() -> None:
     code = (
-        "import sys, leakbound as lb; lb.audit, lb.Coins, lb.RandomSplit, lb.Panoramia, lb.ZeroRun; "
+        "import sys, leakbound as lb; lb.audit, lb.Coins, lb.RandomSplit, lb.Panoramia, "
+        "lb.ZeroRun; "
         "print(*sorted({name.split('.')[0] for name in sys.modules}))"
     )
     loaded = subprocess.run(

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import typer
 
@@ -121,9 +122,9 @@ def test_the_list_of_commands_loads_no_command() -> None:
 
 
 def test_an_audit_of_one_run_loads_neither_the_other_audits_nor_arrow(tmp_path: Path) -> None:
-    table = tmp_path / "scores.csv"
-    table.write_text("score,member\n" + "0.5,1\n-0.5,0\n" * 30)
-    names = loaded_by_the_program("one-run", table)
+    table = tmp_path / "scores.npz"
+    np.savez(table, score=np.tile([0.5, -0.5], 30), member=np.tile([1, 0], 30))
+    names = loaded_by_the_program("coins", table)
     assert "leakbound.audits.design" in names
     others = {"pyarrow", "pandas", "leakbound.propensity", "leakbound.audits.zero_run"}
     others |= {"leakbound.planning.forecast"}

@@ -32,7 +32,7 @@ def audit(fault: str = "none") -> DPSGDAudit:
     return audit_dp_sgd(play(1, **runs[fault]), accounted=accounted, claim=claim, examples=KNOWN)
 
 
-APART = "the parts of a .* do not go together"
+APART = "contradict each other"
 FAULTS = ["none", "noise", "batches", "varying", "silent"]
 
 

@@ -91,7 +91,7 @@ def test_every_object_refuses_unknown_and_missing_fields(name: str) -> None:
                     type(RESULTS[name]).from_dict(data)
 
 
-APART = "the parts of a .* do not go together"
+APART = "contradict each other"
 CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     ("one run", {"kind": "family_lower_bound"}, APART),
     ("one run", {"reason": "too few"}, "reason is not that of the bound"),
@@ -134,7 +134,7 @@ def test_contradictions_are_refused(name: str, change: dict[str, Any], words: st
     [
         ("guesses", [-1], "an array of curve"),
         ("correct", [M], "an array of curve"),
-        ("correct", [2**70], r"AuditResult\.curve\.correct: .* beyond int64"),
+        ("correct", [2**70], r"AuditResult\.curve\.correct"),
         ("correct", [0.5], r"AuditResult\.curve\.correct\.0: .* valid integer"),
         ("precision", [1.5], "an array of curve"),
         ("recall", [None], "an array of curve"),

@@ -26,8 +26,8 @@ from leakbound._base.types import (
     Kind,
     Relaxation,
 )
-from leakbound.audits.coins import MemberCount
 from leakbound.audits.design import Design, Request, Scores
+from leakbound.audits.member_count import MemberCount
 from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
 from leakbound.audits.panoramia.rankings import RankingOptions, Rankings, Relaxed
 from leakbound.audits.road import delta_warnings, provenance

@@ -16,7 +16,7 @@ import numpy as np
 from leakbound._base.checks import check_length, numbers, vector
 from leakbound._base.odds import logit
 from leakbound._base.records import Lazy
-from leakbound.audits.coins import MemberCount
+from leakbound.audits.member_count import MemberCount
 from leakbound.audits.zero_run.request import no_overlap
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError, ShapeError
 from leakbound.propensity import PropensityFit, falsify

@@ -10,8 +10,9 @@ import numpy as np
 
 from leakbound._base.formatting import number
 from leakbound.propensity.overlap import plot_overlap
-from leakbound.report.description import Description, Figure
+from leakbound.report.description import Description, Figure, Metric
 from leakbound.report.style import MEMBER, MUTED, house_style, name_axes, new_axes
+from leakbound.results.checks import direction
 from leakbound.results.descriptions.audit import formula, of_audit
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def describe(result: ZeroRunResult) -> Description:
         design="members and non-members that differ, compared by their propensities",
         headline=headline,
         paragraphs=(_evidence(result, said),),
+        metrics=(*said.metrics, *_metrics(result)),
         figures=(*said.figures, *_figures(result)),
         papers=("Zero-Run",),
     )
@@ -88,6 +90,26 @@ def _evidence(result: ZeroRunResult, said: Description) -> str:
     if not result.refutes:
         words.append("This is not evidence of privacy.")
     return " ".join([*words, naive])
+
+
+def _metrics(result: ZeroRunResult) -> list[Metric]:
+    """Return what the correction left, and what tests said."""
+    rounded = direction(result.claim).rounded
+    found = [Metric("Correction", result.correction.replace("_", "-"), HOW[result.correction])]
+    if result.correction == "match":
+        found.append(Metric("Kept", f"{result.kept:,} of {result.m:,}", "after matching"))
+    if result.abstained:
+        found.append(Metric("Abstained", f"{result.abstained:,}", "their features say too much"))
+    if result.bootstrap is not None:
+        size = result.bootstrap.bounds.size
+        found.append(Metric("Replicates", f"{size:,}", "of the propensities"))
+    if result.learnt is not None:
+        estimate = rounded(result.learnt.at_estimate)
+        found.append(Metric("At the estimated log-odds", estimate, "no bound"))
+    if result.tested is not None:
+        p_value = f"{result.tested:.2g}"
+        found.append(Metric("Smallest p-value", p_value, "of tests of the propensities"))
+    return found
 
 
 def _figures(result: ZeroRunResult) -> list[Figure]:

@@ -1,0 +1,187 @@
+"""Whether the number of members is one that the declared probabilities of membership can give."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.odds import expit
+from leakbound.errors import ImplausibleCoinsError
+from leakbound.stats import poisson_binomial_tail
+
+if TYPE_CHECKING:
+    from leakbound._base.types import BoolArray, FloatArray, Status
+
+_HALF = 0.5
+"""The probability of a fair coin."""
+IMPOSSIBLE = 1e-6
+"""p-value below which no bound is computed: a false alarm costs an honest audit its result."""
+DOUBTFUL = 1e-3
+"""p-value below which the design counts as contradicted: a false alarm costs a word."""
+_FAIR = "fair coins"
+_HALVED = 0.05
+"""Chance of an exact half below which one is a sign of a split: from 256 coins on."""
+
+_COINS = (
+    "If the members are a random part of the examples, as of a split into training and test set, "
+    "audit them by RandomSplit; if the coins were biased, give their "
+    "probabilities with prior=; where nothing was randomised, use ZeroRun"
+)
+_PAIRS = (
+    "A fair coin of its own must decide for each pair whether the member or the non-member is "
+    "shown: draw such coins; where nothing was randomised, use ZeroRun"
+)
+_PROPENSITIES = (
+    "They cannot be the probabilities of membership of these examples: take those of this design "
+    "(PropensityFit.with_member_share), or learn them and pass the model or its replicates"
+)
+
+
+@dataclass(frozen=True)
+class MemberCount:
+    """How many of the examples are members, and how well their probabilities explain that.
+
+    `expected` and `spread` are mean and standard deviation of the number; `log_p` is the logarithm
+    of twice the tail on its side, a binomial or Poisson-binomial sum in exact arithmetic.
+    """
+
+    members: int
+    examples: int
+    expected: float
+    spread: float
+    log_p: float
+    given_by: str
+    ways_out: str
+
+    @classmethod
+    def of_coins(
+        cls, members: int, examples: int, prior: FloatArray | None = None, *, pairs: bool = False
+    ) -> MemberCount:
+        """Count the members that coins gave; of pairs, they decide which of two is shown."""
+        if prior is not None:
+            return cls._of(members, prior, prior, "coins of these probabilities", _COINS)
+        spread = math.sqrt(examples) / 2
+        side = max(members, examples - members)
+        return cls(
+            members=members,
+            examples=examples,
+            expected=examples / 2,
+            spread=spread,
+            log_p=_doubled(_tail(side, np.full(1, _HALF), examples)),
+            given_by=_FAIR,
+            ways_out=_PAIRS if pairs else _COINS,
+        )
+
+    @classmethod
+    def of_propensities(cls, member: BoolArray, low: FloatArray, high: FloatArray) -> MemberCount:
+        """Count members, given limits for their log-odds: those count that explain it best."""
+        return cls._of(
+            int(member.sum()), expit(low), expit(high), "the propensities", _PROPENSITIES
+        )
+
+    @classmethod
+    def _of(
+        cls, members: int, low: FloatArray, high: FloatArray, given_by: str, ways_out: str
+    ) -> MemberCount:
+        """Hold the number against the ends of the ranges that are nearest to it."""
+        above = members > low.sum()
+        chance = high if above else low
+        expected = float(chance.sum())
+        within = expected >= members if above else expected <= members
+        if within:
+            log_tail = 0.0
+        elif above:
+            log_tail = _tail(members, chance)
+        else:
+            log_tail = _tail(low.size - members, 1 - chance)
+        return cls(
+            members=members,
+            examples=low.size,
+            expected=expected,
+            spread=math.sqrt(float((chance * (1 - chance)).sum())),
+            log_p=_doubled(log_tail),
+            given_by=given_by,
+            ways_out=ways_out,
+        )
+
+    @property
+    def impossible(self) -> bool:
+        """Whether the probabilities cannot have given this number."""
+        return self.log_p < math.log(IMPOSSIBLE)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether they would hardly have."""
+        return self.log_p < math.log(DOUBTFUL)
+
+    def refuse(self) -> None:
+        """Raise ImplausibleCoinsError if the number of members is impossible."""
+        if self.impossible:
+            message = f"{self.found}. No bound is computed. {self.ways_out}"
+            raise ImplausibleCoinsError(message)
+
+    @property
+    def found(self) -> str:
+        """The numbers, in words."""
+        return (
+            f"{self.members:,} of {self.examples:,} examples are members, where {self.given_by} "
+            f"give {self.expected:,.10g} ± {self.spread:,.1f} (p = {_power(self.log_p)})"
+        )
+
+    def status(self, otherwise: Status) -> Status:
+        """Return the status of that assumption: `otherwise`, unless the number contradicts it."""
+        return "contradicted" if self.doubtful else otherwise
+
+    def statement(self, text: str) -> str:
+        """Return the statement of that assumption, with the numbers where they contradict it."""
+        return f"{text} But {self.found}." if self.doubtful else text
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return one warning, or none."""
+        if not self.doubtful:
+            return ()
+        return (f"{self.found}: the result holds only if {self.given_by} decided who is one",)
+
+    def halved(self) -> tuple[str, ...]:
+        """Return a warning if exactly half are members: equal splits have one, coins seldom.
+
+        Of few examples coins often give a half, and a warning would say nothing.
+        """
+        if 2 * self.members != self.examples or self.given_by != _FAIR:
+            return ()
+        # both tails have the middle in common
+        chance = 2 * math.exp(_tail(self.members, np.full(1, _HALF), self.examples)) - 1
+        if chance >= _HALVED:
+            return ()
+        said = (
+            f"exactly half of the {self.examples:,} examples are members, as after an equal split, "
+            f"and in {100 * chance:.2g} % of audits with coins: if a random split decided, this "
+            "bound does not hold: audit it by RandomSplit; if coins did, pass the "
+            "InclusionPlan that has their seed"
+        )
+        return (said,)
+
+
+def _tail(count: int, chance: FloatArray, coins: int = 0) -> float:
+    """Return ln P(at least so many), by the binomial tail where all have one probability."""
+    if chance.min() == chance.max():
+        size = np.array([coins or chance.size], dtype=np.uint64)
+        made = np.array([max(count, 0)], dtype=np.uint64)
+        return float(_core.binomial_tail(made, size, chance[:1], log=True)[0])
+    return float(poisson_binomial_tail(count, chance, log=True))
+
+
+def _doubled(log_tail: float) -> float:
+    return min(0.0, log_tail + math.log(2))
+
+
+def _power(log_p: float) -> str:
+    """Return a probability that a double may not hold."""
+    if log_p == -math.inf:
+        return "0"
+    exponent = math.floor(log_p / math.log(10))
+    return f"{math.exp(log_p):.2g}" if exponent > -300 else f"1e{exponent}"
