@@ -63,9 +63,15 @@ class FormTest(Record):
 def products_missing(found: ConfidenceSet, *, features: FloatArray | None = None) -> FormTest:
     """Test whether the model lacks a product of features, or D' follows another one.
 
-    One score test, on what the set `found` was fitted to, for each square and each product, and
-    where there is D', for each slope and an intercept of its own; `features` of the audited
-    examples, if given, are each tested for a slope: those that the model may lack. Returned is the smallest p-value times the number of terms.
+    One score test for each square and each product, and where there is D', for each slope and an
+    intercept of its own. Returned is the smallest p-value times the number of terms.
+
+    Parameters
+    ----------
+    found : ConfidenceSet
+        Whose rows, those of D' included, and estimate are tested.
+    features : ndarray of float64, shape (m, k), optional
+        Of the audited examples, each tested for a slope of its own: those that the model may lack.
 
     Notes
     -----
@@ -90,7 +96,12 @@ def link_bent(found: ConfidenceSet) -> FormTest:
 
     Stukel's terms (JASA 83, 1988) of the log-odds λ are λ² where λ > 0 and λ² where λ < 0. Their
     difference bends both tails alike, as Cauchy's link does, and their sum one against the other:
-    each is tested as in `products_missing`, with labels of the set `found`.
+    each is tested as in `products_missing`.
+
+    Parameters
+    ----------
+    found : ConfidenceSet
+        Whose rows, those of D' included, and estimate are tested.
     """
     _, _, log_odds = found.residuals()
     bends = np.column_stack([log_odds * np.abs(log_odds), log_odds**2])

@@ -80,7 +80,7 @@ def one_run_epsilon(
 
     Parameters
     ----------
-    correct, guesses, m, delta, k, bound, one_sided
+    correct, guesses, m, delta, k, bound, one_sided : the same
         As for `one_run_p_value`.
     beta : float
         Probability that the bound is above the truth, in (0, 1).

@@ -32,7 +32,7 @@ def composition_bound(
 
     Parameters
     ----------
-    correct, guesses, m, test
+    correct, guesses, m, test : the same
         As for `fdp_lower_bound`; `correct` with nothing corrected for.
     claim : PureDP, ApproxDP or GaussianDP
         The claim about the model alone; its own δ included.
@@ -91,7 +91,10 @@ def remaining_leakage(together: float, epsilon_ds: float, claim: ComposableClaim
 def shift_mu(epsilon_ds: float) -> float:
     """Return the smallest μ for which μ-Gaussian DP allows all that ε-DP does, rounded up.
 
-    That is 2 Φ⁻¹(σ(ε)), for ε = `epsilon_ds` ≥ 0 in nats.
+    Parameters
+    ----------
+    epsilon_ds : float
+        ε, at least 0, in nats; μ is 2 Φ⁻¹(σ(ε)).
 
     Examples
     --------
@@ -110,9 +113,15 @@ def shift_mu(epsilon_ds: float) -> float:
 def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: float) -> float:
     """Estimate the δ with which features are (ε, δ)-DP, from log-odds of examples of both kinds.
 
-    With `epsilon` ε, `log_odds` λ and `member`: the larger, over the kinds, of the mean of
-    (1 - e^(ε - L))₊, L = λ for members and -λ for non-members: the hockey stick, which is below the
-    share of L > ε.
+    That is the larger, over the kinds, of the mean of (1 - e^(ε - L))₊, L = λ for members and -λ
+    for non-members: the hockey stick, which is below the share of L > ε.
+
+    Parameters
+    ----------
+    log_odds, member : array-like, shape (m,)
+        λᵢ, in nats, and membership; both kinds occur.
+    epsilon : float
+        ε, at least 0, in nats.
 
     Examples
     --------

@@ -206,6 +206,13 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     If a further refit is exchangeable with those that gave the K `values`, it is below the k-th
     smallest of them with probability at most k/(K + 1). Raises OptionError if not even the least is that percentile.
 
+    Parameters
+    ----------
+    values : array-like, shape (K,)
+        One bound for each resample; ±inf allowed.
+    p : float
+        Share of the error probability that the bootstrap takes, in (0, 1).
+
     Examples
     --------
     >>> bootstrap_quantile(range(600), p=0.025)

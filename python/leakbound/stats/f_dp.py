@@ -81,7 +81,7 @@ def fdp_p_value(
 
     Parameters
     ----------
-    correct, guesses, m, tradeoff, k, one_sided, test
+    correct, guesses, m, tradeoff, k, one_sided, test : the same
         As for `fdp_rejects`.
 
     Examples
@@ -115,7 +115,7 @@ def fdp_lower_bound(
 
     Parameters
     ----------
-    correct, guesses, m, tau, k, one_sided, test
+    correct, guesses, m, tau, k, one_sided, test : the same
         As for `fdp_rejects`.
     claim : GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
         The family, from `leakbound.claims`.

@@ -60,7 +60,7 @@ def poisson_binomial_tail_offsets(
 
     Parameters
     ----------
-    v, counts, log
+    v, counts, log : the same
         As for `poisson_binomial_tail`.
     offsets : array-like, shape (n,)
         a_i, in nats: log odds at ε = 0. Finite ones within 300 of the middle of their range; ±inf

@@ -95,7 +95,7 @@ def kl_scan_offsets(
 
     Parameters
     ----------
-    successes, beta, min_guesses
+    successes, beta, min_guesses : the same
         As for `kl_scan`.
     offsets : array-like, shape (m,)
         The log-odds aᵢ that each guess has at ε = 0, within ±300, in the same order.
@@ -135,7 +135,7 @@ def union_bound(
 
     Parameters
     ----------
-    successes, beta
+    successes, beta : the same
         As for `kl_scan`.
     grid : {"all", "geometric"} or sequence of int
         Cuts tested, each at β divided by their number.
