@@ -1,8 +1,8 @@
 """What all results offer; the public names are those of `leakbound.results`.
 
-A result is a frozen record of numbers. What is said of it is made by `describe`, a function for each
-type of result, in a module of its own that is read when something is first said: it stands on the
-types, which stand on this file.
+A result is a frozen record of numbers. What is said of it is made by `describe`, a function for
+each type of result, in a module of its own that is read when something is first said: it stands on
+the types, which stand on this file.
 """
 
 import os
