@@ -6,8 +6,13 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pytest
+
+mpl.use("Agg")
+
+from matplotlib import pyplot as plt
 
 import leakbound as lb
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
@@ -83,6 +88,7 @@ def test_a_claim_is_checked_stored_told_and_asserted(name: str) -> None:
         assert_not_refuted(result, **claimed)
     assert str(caught.value) == said.answer
     assert result.plot().get_xlabel()
+    plt.close("all")
 
 
 def test_of_dp_sgd_nothing_need_be_claimed() -> None:
