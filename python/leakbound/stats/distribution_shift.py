@@ -204,7 +204,8 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     """Return a lower bound from bootstrapped bounds: the ⌊p (K + 1)⌋-th smallest of K.
 
     If a further refit is exchangeable with those that gave the K `values`, it is below the k-th
-    smallest of them with probability at most k/(K + 1). Raises OptionError if not even the least is that percentile.
+    smallest of them with probability at most k/(K + 1). Raises OptionError if not even the least is
+    that percentile.
 
     Parameters
     ----------
