@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import Fixed, KLScan
 from outcomes import Cell, Line, Outcome, Reproduction
 from panoramia_run import (
@@ -205,7 +206,7 @@ def _relaxed(found: PanoramiaReport, target: str, gamma: float, delta: float) ->
     row = found.audit_again(
         target,
         gamma=gamma,
-        delta=delta,
+        claim=_claim(delta),
         max_recall=_RECALL,
         cuts=KLScan(min_guesses=min(_FEWEST, round(_RECALL * len(found.games()[0])))),
     )
@@ -217,11 +218,15 @@ def _relaxed(found: PanoramiaReport, target: str, gamma: float, delta: float) ->
     )
 
 
+def _claim(delta: float) -> ApproxDP | PureDP:
+    return ApproxDP(delta=delta) if delta else PureDP()
+
+
 def _published(
     found: PanoramiaReport, target: str, gamma: float, delta: float
 ) -> tuple[float, float, float]:
     """Return the same where every cut has the whole level and the best is kept."""
-    options: dict[str, Any] = {"gamma": gamma, "delta": delta}
+    options: dict[str, Any] = {"gamma": gamma, "claim": _claim(delta)}
     if gamma or delta:
         options["relaxation"] = "published"
     best = []

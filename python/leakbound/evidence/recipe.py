@@ -12,7 +12,7 @@ import numpy as np
 
 from leakbound._base.checks import shown
 from leakbound._base.types import HasMember
-from leakbound.audits import Coins, Panoramia, ZeroRun
+from leakbound.audits import Coins, Panoramia, ZeroRun, designs
 from leakbound.audits.design import audit as leakbound_audit
 from leakbound.audits.designs import DESIGNS, audit_of
 from leakbound.claims import CLAIMS, TradeOffFamily
@@ -175,7 +175,7 @@ def design_of(result: Result) -> str:
 
 def _parameters(audit: str) -> Mapping[str, inspect.Parameter]:
     """Return what a design and its audit take."""
-    known = dict(inspect.signature(DESIGNS[audit]).parameters)
+    known = dict(inspect.signature(designs.design_of(audit)).parameters)
     known |= {
         k: v for k, v in inspect.signature(leakbound_audit).parameters.items() if k != "design"
     }

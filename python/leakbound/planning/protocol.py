@@ -13,7 +13,7 @@ from leakbound._base.checks import choice, real, shown
 from leakbound._base.types import BoolArray, Design, JsonValue, Relation
 from leakbound.audits.coins import Coins
 from leakbound.audits.design import Request, Scores
-from leakbound.audits.designs import DESIGNS, audit_of
+from leakbound.audits.designs import DESIGNS, audit_of, design_of
 from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
@@ -98,13 +98,13 @@ class Agreed:
     def audit(self, scores: Scores, member: Any, **options: Any) -> AuditResult:
         """Audit scores by options of the protocol."""
         design = options.pop("design", Coins.name)
-        names = set(signature(DESIGNS[design]).parameters)
+        names = set(signature(design_of(design)).parameters)
         for name in ("prior", "strata", "groups", "aggregate", "features"):
             if name in names or name not in options:
                 continue
             value = options.pop(name)
             if not (isinstance(value, str | float) and value == DEFAULTS[name]):
-                message = f"{name}= has no meaning for {DESIGNS[design].__name__}: leave it out"
+                message = f"{name}= has no meaning for {DESIGNS[design]}: leave it out"
                 raise OptionError(message)
         return cast("AuditResult", audit_of(design, scores, member=member, **options))
 

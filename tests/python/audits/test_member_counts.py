@@ -143,7 +143,7 @@ def test_an_exact_half_taken_for_coins_names_the_random_split(tmp_path: Path) ->
     assert "in 2.5 % of audits" in said
     counted = lb.Tally.of(NOISE, FAIR)
     assert said in lb.audit(counted, lb.Coins()).warnings
-    answer = _command(tmp_path, "one-run", FAIR)
+    answer = _command(tmp_path, "coins", FAIR)
     assert "leakbound split" in answer.stdout
 
 

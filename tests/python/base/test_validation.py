@@ -62,11 +62,6 @@ BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"confidence": True}, errors.OptionTypeError, "confidence must be a real number"),
     ({"sides": "top"}, errors.OptionError, "sides must be one of 'both', 'member', got 'top'"),
     ({"sides": None}, errors.OptionError, "sides must be one of"),
-    (
-        {"design": "half"},
-        errors.OptionError,
-        "design must be one of 'coins', 'random_split'",
-    ),
     ({"claim": "eps"}, errors.OptionTypeError, r"claim(\[0\])? must be one of PureDP\(\.\.\.\)"),
     ({"claim": lb.PureDP}, errors.OptionTypeError, "call it"),
     ({"cuts": "kl"}, errors.OptionTypeError, r"cuts must be one of KLScan"),
@@ -148,11 +143,10 @@ def test_bad_numbers(call: Callable[[], object], error: type[Exception], words: 
 @pytest.mark.parametrize(
     ("baseline", "options", "error", "words"),
     [
-        ([math.nan, 1, 2, 3], {}, errors.NaNScoresError, "baseline_scores must not be NaN"),
-        (GOOD[:3], {}, errors.LengthMismatchError, "baseline_scores has 3 values"),
+        ([math.nan, 1, 2, 3], {}, errors.NaNScoresError, "baseline must not be NaN"),
+        (GOOD[:3], {}, errors.LengthMismatchError, "baseline has 3 values"),
         ([1, 1, 1, 1], {}, errors.AbstentionError, "all 4 baseline scores are equal"),
         (GOOD, {"ids": [1, 1, 2, 3]}, errors.ConflictingIdsError, "both members and non-"),
-        (GOOD, {"tail": "hoeffding"}, errors.IncompatibleOptionsError, "KLScan has no such limits"),
         (
             GOOD,
             {"real_nonmembers": True, "c_upper": 0.5},

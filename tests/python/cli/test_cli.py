@@ -57,13 +57,13 @@ def test_options_and_features_reach_the_panoramia_audit(table: Callable[[str], P
     age, size = np.random.default_rng(7).normal(size=(2, MEMBER.size))
     columns = {"member": MEMBER, "baseline_score": BASELINE, "score": SCORE, "age": age}
     file = table(csv_text(**columns, size=size))
-    union: dict[str, Any] = {"cuts": lb.UnionBound(), "tail": "hoeffding", "c_upper": 0.5}
+    union: dict[str, Any] = {"cuts": lb.UnionBound(tail="hoeffding"), "c_upper": 0.5}
     told = np.column_stack([age, size])
     expected = flat.panoramia(
         BASELINE, SCORE, MEMBER, confidence=0.9, features=told, seed=2, **union
     )
     assert expected.conditional is not None
-    options = ("--confidence", 0.9, "--cuts", "union", "--tail", "hoeffding", "--c-upper", 0.5)
+    options = ("--confidence", 0.9, "--cuts", "hoeffding", "--c-upper", 0.5)
     named = ("--features", "age, size", "--seed", "2", "--json")
     answer = leakbound("panoramia", file, *options, *named)
     assert lb.PanoramiaResult.from_json(answer.out) == expected

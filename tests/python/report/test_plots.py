@@ -68,6 +68,7 @@ def texts(ax: Axes) -> str:
 
 @pytest.mark.parametrize("kind", plots.PLOTS)
 def test_every_figure_of_every_kind_can_be_drawn(kind: str, result: Result) -> None:
+    plt.close("all")
     before = dict(mpl.rcParams)
     ax = result.plot(kind)
     ax.figure.canvas.draw()

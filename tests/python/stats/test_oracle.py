@@ -179,7 +179,9 @@ def test_the_union_of_panoramia_agrees_with_all_cuts_of_100_games(tail: Any) -> 
         )
         for ranking in (baseline, attack):
             ranking[0] = ranking[1:].max() + 1  # at least two different scores
-        result = lb.audit(attack, lb.Panoramia(member, baseline=baseline), cuts=lb.UnionBound())
+        result = lb.audit(
+            attack, lb.Panoramia(member, baseline=baseline), cuts=lb.UnionBound(tail=tail)
+        )
         best = [
             max(limit(r, w, BETA / (2 * m)) for r, w in paths(list(one), list(member), "member")[0])
             for one in (baseline, attack)
