@@ -1,5 +1,5 @@
 """
-Zero-Run: the bound as shift is left out
+Zero-Run: how members and others overlap
 ========================================
 
 Members and non-members differ, and scores know it. The uncorrected audit accuses a model that
@@ -18,4 +18,4 @@ scores = log_odds + rng.normal(size=3_000)  # of the features alone: nothing lea
 propensity = 1 / (1 + np.exp(-log_odds))
 result = lb.audit_zero_run(scores, member, propensity, claim=lb.PureDP(), seed=0)
 print(result.headline())
-_ = result.plot("shift")
+_ = result.plot("overlap")
