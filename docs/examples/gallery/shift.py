@@ -1,5 +1,5 @@
 """
-Zero-Run: the bound as shift is left out
+Zero-Run: how members and others overlap
 ========================================
 
 Members and non-members differ, and scores know it. The uncorrected audit accuses a model that
