@@ -13,7 +13,7 @@ and its writer spells floats with other digits than Python does.
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import Field, field, fields, is_dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -233,11 +233,20 @@ def _finite(digits: str) -> float:
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = repeated(name for name, _ in pairs)
         message = f"{twice!r:.60} occurs twice in one object"
         raise ValueError(message)
     return content
+
+
+def repeated(names: Iterable[str]) -> str:
+    """Return the first of some names that one before it has, in one walk; "" if none has."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
 
 
 def _depth(data: Any) -> int:

@@ -10,10 +10,11 @@ import numpy as np
 
 from leakbound._base.canonical import is_digest, plain
 from leakbound._base.checks import choice, real, shown
+from leakbound._base.records import repeated
 from leakbound._base.types import BoolArray, Design, JsonValue, Relation
 from leakbound.audits.coins import Coins
 from leakbound.audits.design import Request, Scores
-from leakbound.audits.designs import DESIGNS, audit_of, design_of
+from leakbound.audits.designs import DESIGNS, SHARED, audit_of, design_of
 from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
@@ -98,10 +99,7 @@ class Agreed:
     def audit(self, scores: Scores, member: Any, **options: Any) -> AuditResult:
         """Audit scores by options of the protocol."""
         design = options.pop("design", Coins.name)
-        names = set(signature(design_of(design)).parameters)
-        for name in ("prior", "strata", "groups", "aggregate", "features"):
-            if name in names or name not in options:
-                continue
+        for name in options.keys() - {*SHARED, *signature(design_of(design)).parameters}:
             value = options.pop(name)
             if not (isinstance(value, str | float) and value == DEFAULTS[name]):
                 message = f"{name}= has no meaning for {DESIGNS[design]}: leave it out"
@@ -224,7 +222,7 @@ def _attacks(names: Any) -> tuple[str, ...]:
             message = f"attacks has {name!r:.60}, {why}: name it otherwise"
             raise OptionError(message)
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = repeated(names)
         message = f"attacks names {twice!r:.60} twice"
         raise OptionError(message)
     return tuple(names)
