@@ -107,10 +107,8 @@ class Coins(Design[AuditResult]):
                 "which is to add or remove one"
             )
             raise IncompatibleOptionsError(message)
-        if isinstance(scores, Tally):
-            examples, count = _counted(self, scores, request)
-        else:
-            examples, count = self.listed(scores, request)
+        read = self._counted if isinstance(scores, Tally) else self.listed
+        examples, count = read(scores, request)
         count.refuse()
         return examples.audit(request, self.name)
 
@@ -127,7 +125,7 @@ class Coins(Design[AuditResult]):
         member = order.member(self.member, attacks.examples)
         if request.ids is not None:
             check_ids(request.ids, member)
-        prior = checked_prior(request, order.placed(self.prior, "prior"), attacks.examples)
+        prior = _prior_of(order.placed(self.prior, "prior"), attacks.examples, request.claim)
         count = MemberCount.of_coins(int(member.sum()), member.size, prior)
         # A plan knows its coins, so that half of them may be members by chance.
         halved = () if getattr(self.member, "seed", None) is not None else count.halved()
@@ -138,27 +136,70 @@ class Coins(Design[AuditResult]):
         return Examples(
             attacks=attacks,
             game=game,
-            prior=prior,
-            theorem=theorem(request.claim, prior),
-            assumptions=assumptions(request.claim, prior, count, attacks.others),
-            options={"sides": request.sides, "prior": described(prior)},
-            warnings=(
-                *count.warnings(),
-                *halved,
-                *delta_warnings(request.claim.delta, attacks.examples),
-            ),
+            **_grounds(request, prior, count, attacks, halved),
             inputs={**attacks.digested, "member": member, **_digested(prior)},
         ), count
 
+    def _counted(self, tally: Any, request: Request) -> tuple[Examples, MemberCount]:
+        """Read examples that are counted."""
+        _check_countable(self, request)
+        game = TallyGame(
+            values=tally.values,
+            counts=tally.examples_at,
+            members=tally.members_at,
+            sides=request.sides,
+            seed=request.seed,
+            name="keys of the tally",
+        )
+        if self.prior != _HALF:
+            game.check_labels()
+        prior = _prior_of(self.prior, tally.m, request.claim)
+        count = MemberCount.of_coins(tally.members, tally.m, prior)
+        attacks = Attacks({"": tally.values})
+        grounds = _grounds(request, prior, count, attacks, count.halved())
+        size = {"bits": tally.bits, "keys": len(tally), "shards": len(tally.shards)}
+        grounds["options"] |= {"tally": size}
+        grounds["assumptions"] += (_COUNTED,)
+        return Examples(
+            attacks=attacks,
+            game=lambda _: game,
+            **grounds,
+            inputs={
+                "tally keys": tally.keys,
+                "tally examples": tally.examples_at,
+                "tally members": tally.members_at,
+                **_digested(prior),
+            },
+        ), count
 
-def prior_of(prior: float | ArrayInput, examples: int) -> FloatArray | None:
+
+def _grounds(
+    request: Request,
+    prior: FloatArray | None,
+    count: MemberCount,
+    attacks: Attacks,
+    halved: tuple[str, ...],
+) -> dict[str, Any]:
+    """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
+    claim = request.claim
+    return {
+        "prior": prior,
+        "theorem": _theorem(claim, prior),
+        "assumptions": _assumptions(claim, prior, count, attacks.others),
+        "options": {"sides": request.sides, "prior": _described(prior)},
+        "warnings": (*count.warnings(), *halved, *delta_warnings(claim.delta, count.examples)),
+    }
+
+
+def _prior_of(prior: float | ArrayInput, examples: int, claim: Claim) -> FloatArray | None:
     """Read probabilities of membership, one for all or one each; None if all are ½."""
     if isinstance(prior, float | int | np.floating | np.integer):
         chance = real(prior, "prior", above=0, below=1)
-        return None if chance == _HALF else np.full(examples, chance)
-    given = vector(prior, "prior")
-    check_length(given, examples, "prior")
-    values = numbers(given, "prior", least=0, most=1).astype(np.float64)
+        values = np.full(1 if chance == _HALF else examples, chance)
+    else:
+        given = vector(prior, "prior")
+        check_length(given, examples, "prior")
+        values = numbers(given, "prior", least=0, most=1).astype(np.float64)
     certain = np.flatnonzero((values <= 0) | (values >= 1))
     if certain.size:
         message = (
@@ -166,28 +207,23 @@ def prior_of(prior: float | ArrayInput, examples: int) -> FloatArray | None:
             f"{certain[0]}: drop examples whose membership was certain"
         )
         raise OptionError(message)
-    return None if (values == _HALF).all() else values
+    if (values == _HALF).all():
+        return None
+    if not isinstance(claim, PureDP):
+        message = (
+            f"prior other than 1/2 is for PureDP(): under {claim.name} which guesses a failure can "
+            "make right depends on the scores, and the bounds here need coins that are fair"
+        )
+        raise IncompatibleOptionsError(message)
+    return values
 
 
-def described(prior: FloatArray | None) -> JsonValue:
+def _described(prior: FloatArray | None) -> JsonValue:
     """Return prior probabilities as options show them: the one value, or the range and the mean."""
     if prior is None:
         return _HALF
     low, high = float(prior.min()), float(prior.max())
     return low if low == high else {"least": low, "most": high, "mean": float(prior.mean())}
-
-
-def checked_prior(request: Request, prior: float | ArrayInput, examples: int) -> FloatArray | None:
-    """Return the probabilities of the coins, or None if all are fair."""
-    chances = prior_of(prior, examples)
-    if chances is not None and not isinstance(request.claim, PureDP):
-        message = (
-            f"prior other than 1/2 is for PureDP(): under {request.claim.name} which guesses a "
-            "failure can make right depends on the scores, and the bounds here need coins that "
-            "are fair"
-        )
-        raise IncompatibleOptionsError(message)
-    return chances
 
 
 def as_if_fair(scores: Scores, member: ArrayInput, request: Request) -> AuditResult:
@@ -201,7 +237,7 @@ def _digested(prior: FloatArray | None) -> dict[str, FloatArray]:
     return {} if prior is None else {"prior": prior}
 
 
-def theorem(claim: Claim, prior: FloatArray | None) -> str:
+def _theorem(claim: Claim, prior: FloatArray | None) -> str:
     """Return why a bound from coins holds."""
     if prior is not None:
         return _PRIOR_THEOREM
@@ -210,7 +246,7 @@ def theorem(claim: Claim, prior: FloatArray | None) -> str:
     return _APPROX_THEOREM if claim.delta else _THEOREM
 
 
-def assumptions(
+def _assumptions(
     claim: Claim, prior: FloatArray | None, count: MemberCount, attempts: str
 ) -> tuple[Assumption, ...]:
     """Return what a bound from coins rests on."""
@@ -251,53 +287,6 @@ _COUNTED = Assumption(
     "not seen.",
     "declared",
 )
-
-
-def _counted(coins: Coins, tally: Tally, request: Request) -> tuple[Examples, MemberCount]:
-    """Read examples that are counted."""
-    _check_countable(coins, request)
-    game = TallyGame(
-        values=tally.values,
-        counts=tally.examples_at,
-        members=tally.members_at,
-        sides=request.sides,
-        seed=request.seed,
-        name="keys of the tally",
-    )
-    if coins.prior != _HALF:
-        game.check_labels()
-    prior = checked_prior(request, coins.prior, tally.m)
-    count = MemberCount.of_coins(tally.members, tally.m, prior)
-    return Examples(
-        attacks=Attacks({"": tally.values}),
-        game=lambda _: game,
-        prior=prior,
-        theorem=theorem(request.claim, prior),
-        assumptions=(
-            *assumptions(request.claim, prior, count, "no other attack was"),
-            _COUNTED,
-        ),
-        options={
-            "sides": request.sides,
-            "prior": described(prior),
-            "tally": {
-                "bits": tally.bits,
-                "keys": len(tally),
-                "shards": len(tally.shards),
-            },
-        },
-        warnings=(
-            *count.warnings(),
-            *count.halved(),
-            *delta_warnings(request.claim.delta, tally.m),
-        ),
-        inputs={
-            "tally keys": tally.keys,
-            "tally examples": tally.examples_at,
-            "tally members": tally.members_at,
-            **({} if prior is None else {"prior": prior}),
-        },
-    ), count
 
 
 def _check_countable(coins: Coins, request: Request) -> None:

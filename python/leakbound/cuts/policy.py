@@ -335,14 +335,17 @@ class Trial:
             "paths": [PATH_NAMES[order] for order in self.orders],
             "level": self.level,
         }
-        doubt = policy.doubt(best.cut, best.successes, self.level)
+        reason = ""
+        if best.logit <= 0:
+            doubt = policy.doubt(best.cut, best.successes, self.level)
+            reason = doubt or chance_explains(best.cut, best.successes)
         return Proof(
             policy=policy,
             game=game,
             ranking=self.ranking,
             order=self.order,
             best=best,
-            reason="" if best.logit > 0 else doubt or chance_explains(best.cut, best.successes),
+            reason=reason,
             options=options,
             warnings=notes + self._warnings(game, ceiling),
             limit=ceiling,

@@ -12,9 +12,9 @@ import numpy as np
 
 from leakbound._base.checks import shown
 from leakbound._base.types import HasMember
-from leakbound.audits import Coins, Panoramia, ZeroRun, designs
+from leakbound.audits import Coins, Panoramia, ZeroRun
 from leakbound.audits.design import audit as leakbound_audit
-from leakbound.audits.designs import DESIGNS, audit_of
+from leakbound.audits.designs import DESIGNS, audit_of, design_of
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import BundleError, LeakboundError
@@ -99,7 +99,7 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
     the result is the same; `options` are given as they are. What is run is the recipe as it is read
     back from a bundle.
     """
-    audit = design_of(result)
+    audit = design_name(result)
     known = _parameters(audit)
     options = {name: value for name, value in options.items() if name != "design"}
     unknown = (data.keys() | options.keys()) - known.keys()
@@ -164,7 +164,7 @@ def revived(value: Any) -> Any:
         return None
 
 
-def design_of(result: Result) -> str:
+def design_name(result: Result) -> str:
     """Return the name of the design behind a result."""
     if isinstance(result, ZeroRunResult):
         return ZeroRun.name
@@ -175,7 +175,7 @@ def design_of(result: Result) -> str:
 
 def _parameters(audit: str) -> Mapping[str, inspect.Parameter]:
     """Return what a design and its audit take."""
-    known = dict(inspect.signature(designs.design_of(audit)).parameters)
+    known = dict(inspect.signature(design_of(audit)).parameters)
     known |= {
         k: v for k, v in inspect.signature(leakbound_audit).parameters.items() if k != "design"
     }

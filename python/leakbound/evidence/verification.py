@@ -32,7 +32,7 @@ from leakbound.evidence.manifest import (
     sums,
 )
 from leakbound.evidence.protocols import departure
-from leakbound.evidence.recipe import RESULTS, Recipe, design_of, recipe_of
+from leakbound.evidence.recipe import RESULTS, Recipe, design_name, recipe_of
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, Opening
 from leakbound.planning.protocol import Agreed, checked_protocol
@@ -347,7 +347,7 @@ class _Bundle:
         except DamagedFileError as error:
             return False, f"inputs.npz: {error}"
         self.recipe = Recipe.decoded(content, arrays, self.plan)
-        if self.recipe.audit != design_of(self.result):
+        if self.recipe.audit != design_name(self.result):
             return False, f"{self.recipe.audit} makes no {type(self.result).__name__}"
         if (self.recipe.arguments.get("member") is self.plan) != (self.plan is not None):
             return False, "membership is not that of the plan"

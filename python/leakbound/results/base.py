@@ -6,6 +6,7 @@ the types, which stand on this file.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -181,12 +182,13 @@ class Result(Record, _Numbers):
         return self.summary()._repr_html_()
 
 
-class Composed(Result):
+class Composed(Result, ABC):
     """A result that is made of several: its numbers are those of one of them."""
 
     @property
+    @abstractmethod
     def _lead(self) -> Result:
-        raise NotImplementedError
+        """The result that the numbers are of."""
 
     @property
     def kind(self) -> "Kind":

@@ -61,23 +61,23 @@ class Relaxed:
     """How much of the guarantees may fail."""
 
     gamma: float
-    delta: float
+    claim: PureDP | ApproxDP
     how: Relaxation
 
     @classmethod
     def read(cls, gamma: float, claim: PureDP | ApproxDP, relaxation: Relaxation) -> "Relaxed":
         """Check the options."""
         choice(relaxation, "relaxation", Relaxation)
-        relaxed = cls(real(gamma, "gamma", least=0, below=1), claim.delta, relaxation)
+        relaxed = cls(real(gamma, "gamma", least=0, below=1), claim, relaxation)
         if relaxation == "published" and not relaxed.together:
             message = 'relaxation="published" is for gamma or delta above 0: leave it out'
             raise IncompatibleOptionsError(message)
         return relaxed
 
     @property
-    def claim(self) -> PureDP | ApproxDP:
-        """The guarantee of the model."""
-        return ApproxDP(delta=self.delta) if self.delta else PureDP()
+    def delta(self) -> float:
+        """δ of the model's guarantee."""
+        return self.claim.delta
 
     @property
     def together(self) -> float:
@@ -126,7 +126,7 @@ class Rankings:
         recall = _recall(options.max_recall, request.cuts, examples)
         level = request.level / 2
 
-        def audited(values: FloatArray, name: str, failures: float) -> ScoreAudit:
+        def proof_of(values: FloatArray, name: str, failures: float) -> Proof:
             game = ScoreGame(
                 scores=values,
                 member=member,
@@ -137,14 +137,14 @@ class Rankings:
                 recall=recall,
             )
             policy = _policy(request.cuts, failures, relaxed.how, examples)
-            return score_audit(policy.audit(game, level))
+            return policy.audit(game, level)
 
-        first = audited(baseline, "baseline scores", relaxed.gamma)
-        second = audited(attack, "scores", relaxed.together)
-        policy = _policy(request.cuts, relaxed.together, relaxed.how, examples)
+        first = proof_of(baseline, "baseline scores", relaxed.gamma)
+        second = proof_of(attack, "scores", relaxed.together)
+        policy = second.policy
         return cls(
-            baseline=first,
-            attack=second,
+            baseline=score_audit(first),
+            attack=score_audit(second),
             kind=policy.kind,
             theorem=_THEOREM + relaxed.theorem(policy) + policy.method,
             level=level,
@@ -173,13 +173,12 @@ class Rankings:
 
         # The baseline saw nothing of the model, whatever δ is.
         first = proof_of(baseline, "baseline scores", PureDP())
-        claim = relaxed.claim
-        second = proof_of(attack, "scores", claim)
+        second = proof_of(attack, "scores", relaxed.claim)
         return cls(
             baseline=score_audit(first),
             attack=score_audit(second),
             kind=second.policy.kind,
-            theorem=_REAL + split_theorem(claim) + second.policy.method,
+            theorem=_REAL + split_theorem(relaxed.claim) + second.policy.method,
             level=request.level,
             recall=recall,
             guesses=pairs.count,
