@@ -526,6 +526,7 @@ def _warned(folder: Path) -> None:
         ({"claim": {"delta": 1e-14}}, {"claim": {"delta": 9e-13}}),
         ({"bound": 1e-15}, {"bound": 1e-13}),  # last places are a share of a number
         ({"bound": 0.0}, {"bound": 1e-15}),
+        ({"bound": 0.0}, {"bound": -0.0}),
         ({"assumptions": [{"status": "declared"}]}, {"assumptions": [{"status": "checked"}]}),
     ],
 )
@@ -537,10 +538,6 @@ def test_what_has_no_last_places_is_told_apart_whatever_the_version(one: Any, ot
     )
     for exact in (True, False):
         assert next(iter(one)) in difference(first, second, exact=exact)
-    zero, other = (
-        lb.AuditResult.from_dict(overlaid(result.to_dict(), {"bound": x})) for x in (0.0, -0.0)
-    )
-    assert "bound" in difference(zero, other, exact=True)
 
 
 def overlaid(content: Any, change: Any) -> Any:
