@@ -39,13 +39,12 @@ def is_digest(text: object) -> bool:
     return isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
-def digest(file: IO[bytes]) -> tuple[int, str]:
-    """Return the size and the SHA-256 of a file from here to its end, read block by block."""
-    size, total = 0, hashlib.sha256()
+def digest(file: IO[bytes]) -> str:
+    """Return the SHA-256 of a file from here to its end, read block by block."""
+    total = hashlib.sha256()
     while block := file.read(_BLOCK):
-        size += len(block)
         total.update(block)
-    return size, total.hexdigest()
+    return total.hexdigest()
 
 
 def plain(value: Any, name: str, depth: int = 0) -> JsonValue:

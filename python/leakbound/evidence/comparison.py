@@ -1,4 +1,4 @@
-"""Whether two results are the same, bit for bit or but for the last places of their numbers."""
+"""Whether a result is another one, a page another page, and an audit what its protocol said."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from leakbound._base.checks import shown
+from leakbound._base.records import encode
+from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreed
 
 if TYPE_CHECKING:
+    from leakbound.evidence.recipe import Recipe
     from leakbound.results.base import Result
 
 SHARE = 1e-9
@@ -19,6 +24,13 @@ _STATED = re.compile(r"\w+\.(confidence|claim)\b")
 """Places of what the auditor stated: numbers that were computed from nothing differ in no place."""
 _COMPUTED = {"log_odds"}
 """Inputs that are computed from those at hand: their digests have no last places."""
+_PLACES = re.compile(r'(?<= )(?:d|x|y|transform)="[^"]*"')
+"""Where a figure has the coordinates of what it draws."""
+_IDENT = re.compile(r"\b[mp][0-9a-f]{10}\b")
+"""Names that matplotlib gives to shapes, by digests of their coordinates."""
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+_HAIR = 1e-3
+"""Length, in pixels, that nobody sees."""
 
 
 def difference(again: Result, result: Result, *, exact: bool = True) -> str:
@@ -72,3 +84,86 @@ def _same(one: Any, other: Any, *, exact: bool) -> bool:
     # A result prints the sign of its zeros.
     signs = math.copysign(1, one) == math.copysign(1, other)
     return signs and math.isclose(one, other, rel_tol=0.0 if exact else SHARE, abs_tol=0.0)
+
+
+def same_page(one: bytes, other: bytes) -> bool:
+    """Return whether two pages say and show the same, coordinates of figures apart by a hair."""
+    try:
+        mine, theirs = one.decode("utf-8"), other.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    drawn = [_PLACES.findall(page) for page in (mine, theirs)]
+    if _without_places(mine) != _without_places(theirs):
+        return False
+    return all(map(_close, *drawn))
+
+
+def _without_places(page: str) -> str:
+    """Return a page without the coordinates of its figures, shapes named in their order."""
+    names: dict[str, str] = {}
+    page = _PLACES.sub(lambda found: found[0].partition("=")[0], page)
+    return _IDENT.sub(lambda found: names.setdefault(found[0], f"shape-{len(names)}"), page)
+
+
+def _close(one: str, other: str) -> bool:
+    """Return whether two lists of coordinates are of the same shape, and as good as the same."""
+    if one == other:
+        return True
+    if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
+        return False
+    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+    return all(abs(float(a) - float(b)) <= _HAIR for a, b in pairs)
+
+
+def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
+    """Return where an audit departs from its protocol first; empty if nowhere.
+
+    Every option of the audit is compared, with its default where the protocol, or the audit, leaves
+    it out, but a seed only where the protocol has one; so are the names of the attacks, and the
+    guarantee that was checked.
+    """
+    if recipe.audit not in {"coins", "random_split"}:
+        return f"a protocol is one of coins or a random split, and this is {recipe.audit}"
+    given = recipe.arguments
+    arrays = {name for name in (*ARRAYS, "prior") if isinstance(given.get(name), np.ndarray)}
+    if arrays != agreed.given:
+        name = min(arrays ^ agreed.given)
+        if name in arrays:
+            return f"{name}: an array was given, and the protocol does not name one"
+        return f"{name}: the protocol names one, and none was given"
+    options = {name: one for name, one in given.items() if name in OPTIONS}
+    done = {name: one for name, one in options.items() if name not in arrays}
+    done["design"] = recipe.audit
+    for name in OPTIONS:
+        if name in ARRAYS or (name == "seed" and name not in agreed.options):
+            continue  # a seed that was not agreed on is the audit's own
+        said, did = (given.get(name, DEFAULTS[name]) for given in (agreed.options, done))
+        if encode(said) != encode(did):
+            return f"{name}: it says {_shown(name, said)}, and the audit was by {_shown(name, did)}"
+    audited = result.options.get("attacks")
+    names, listed = list(agreed.attacks), list(audited) if isinstance(audited, dict) else []
+    if not listed:
+        bare = "scores without a name audited: give them as {name: scores}"
+        return f"attacks: {names} were agreed on, and {bare}"
+    if names != listed:
+        return f"attacks: {names} were agreed on, and {listed!r:.200} audited"
+    wrong = _other_check(agreed.checked, result)
+    return f"checked: {wrong}" if wrong else ""
+
+
+def _shown(name: str, value: Any) -> str:
+    return '"auto"' if name == "cuts" and value is None else shown(encode(value))
+
+
+def _other_check(agreed: Any, result: Result) -> str:
+    """Return how another guarantee was checked than agreed on."""
+    one = result.checked
+    found: dict[str, Any] = {}
+    if one is not None:
+        found = {one.parameter: one.value, "delta": one.delta or 0.0}
+        found |= {"relation": one.compares or "add_remove"}
+        found |= {} if one.c is None else {"c": one.c}
+    stated = {} if agreed is None else {"delta": 0.0, "relation": "add_remove", **agreed}
+    if stated == found:
+        return ""
+    return f"{agreed or 'nothing'} was agreed on, and {found or 'nothing'} checked"

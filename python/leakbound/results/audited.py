@@ -84,7 +84,7 @@ class Audit(Result):
         Parameters
         ----------
         scores : array-like or mapping
-            What was audited; for PANORAMIA a mapping with `baseline_scores` and `attack_scores`.
+            What was audited.
         member : array-like of shape (m,), or InclusionPlan
             Membership.
         options : mapping, optional
@@ -101,9 +101,7 @@ class Audit(Result):
         >>> result.verify(scores, member).valid, result.verify(-scores, member).valid
         (True, False)
         """
-        data = {"member": member, **inputs}
-        named = isinstance(scores, Mapping) and set(scores) == {"baseline_scores", "attack_scores"}
-        data |= dict(scores) if named and isinstance(scores, Mapping) else {"scores": scores}
+        data = {"scores": scores, "member": member, **inputs}
         return _evidence().verify_result(self, data, options or {})
 
     def bundle(self, folder: str | os.PathLike[str], **given: Any) -> None:
