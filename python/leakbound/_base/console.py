@@ -34,14 +34,8 @@ def ended(program: Callable[[], int]) -> int:
     _open_streams()
     try:
         code = program()
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except BrokenPipeError:
-        code = BROKEN_PIPE
     except BaseException as error:
-        # Nobody reads on: rich turns that into an exit with 1.
-        broken = isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
-        code = BROKEN_PIPE if broken else _failure(error)
+        code = _failure(error)
     return _flushed(code)
 
 
@@ -86,37 +80,33 @@ def _open_streams() -> None:
 
 def _failure(error: BaseException) -> int:
     """Say what went wrong and return the code for it."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    # Where nobody reads on, rich turns a broken pipe into an exit with 1.
+    if isinstance(error.__context__ if isinstance(error, SystemExit) else error, BrokenPipeError):
+        return BROKEN_PIPE
     if is_refusal(error):
         tell(f"leakbound: {one_line(error)}")
         return BAD_INPUT
-    if os.environ.get(_TRACEBACK):
+    hint = "" if os.environ.get(_TRACEBACK) else f" ({_TRACEBACK}=1 shows the traceback)"
+    if not hint:
         with suppress(Exception):
             tell("".join(traceback.format_exception(error)).rstrip())
-    hint = "" if os.environ.get(_TRACEBACK) else f" ({_TRACEBACK}=1 shows the traceback)"
-    tell(f"leakbound: internal error: {_described(error)}; please report it{hint}")
-    return CRASH
-
-
-def _described(error: BaseException) -> str:
-    try:
+    words = type(error).__name__
+    with suppress(Exception):  # the text of an exception is anybody's code
         text = one_line(error)[:_LONGEST]
-    except Exception:
-        text = ""
-    name = "" if text and isinstance(error, InternalError) else type(error).__name__
-    return ": ".join(filter(None, [name, text]))
+        words = text if text and isinstance(error, InternalError) else f"{words}: {text}"
+    tell(f"leakbound: internal error: {words.removesuffix(': ')}; please report it{hint}")
+    return CRASH
 
 
 def _flushed(code: int) -> int:
     """Return the code once everything is written, or the one for what could not be."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        silence(sys.stdout)
-        code = code if code in {BAD_INPUT, CRASH} else BROKEN_PIPE
     except (OSError, ValueError) as error:
         silence(sys.stdout)
-        if code not in {BAD_INPUT, CRASH}:
-            code = _failure(error)
+        code = code if code in {BAD_INPUT, CRASH} else _failure(error)
     try:
         sys.stderr.flush()
     except (OSError, ValueError):

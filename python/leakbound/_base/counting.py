@@ -192,17 +192,15 @@ def _piece(keys: NDArray[np.uint32], member: BoolArray, bits: int) -> Counts:
 
 def _merged(parts: Sequence[Counts]) -> Counts:
     if len(parts) == 1 and (np.diff(parts[0][0]) > 0).all() and parts[0][1].all():
-        return parts[0]
+        return parts[0]  # as every piece is, but not what others counted
     keys, examples, members = (np.concatenate(part) for part in zip(*parts, strict=True))
     _check_total(examples)
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    if not starts.size:
-        return _NONE, _NONE, _NONE
-    totals = [np.add.reduceat(column[order], starts) for column in (examples, members)]
+    keys, place = np.unique(keys, return_inverse=True)
+    totals = np.zeros((2, keys.size), dtype=np.int64)
+    for total, column in zip(totals, (examples, members), strict=True):
+        np.add.at(total, place, column)
     present = totals[0] > 0
-    return keys[starts][present], totals[0][present], totals[1][present]
+    return keys[present], totals[0][present], totals[1][present]
 
 
 def _check_total(examples: IntArray) -> None:
