@@ -13,8 +13,8 @@ from leakbound.errors import InputError, InputTypeError
 
 _Kind: TypeAlias = Literal["ids", "index"]
 _KINDS = "biufSUOTMm"
+# How many ids a message names.
 _LISTED = 3
-"""How many ids a message names."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,12 +13,12 @@ from typing import IO, Any, cast
 from leakbound._base.types import JsonValue
 from leakbound.errors import InputTypeError, OptionError
 
+# Of the longest integer, which is a seed from the system's entropy.
 _BITS = 128
-"""Of the longest integer, which is a seed from the system's entropy."""
+# Levels of nesting: a protocol has two or three.
 _DEEPEST = 30
-"""Levels of nesting: a protocol has two or three."""
+# Bytes that are held at once of a file that is digested.
 _BLOCK = 1 << 20
-"""Bytes that are held at once of a file that is digested."""
 
 
 def canonical_json(value: JsonValue) -> bytes:

@@ -20,10 +20,10 @@ MOST_EXAMPLES = 10**8
 """Examples that are drawn at most: games and plans are held in memory, at tens of bytes each."""
 MOST_REPLICATES = 10**6
 """Bootstrap replicates at most: each is a row of as many numbers as there are examples."""
+# Of the longest integers: seeds from the system's entropy have so many.
 _BITS = 128
-"""Of the longest integers: seeds from the system's entropy have so many."""
+# Characters of a wrong value that a message shows.
 _WORDS = 80
-"""Characters of a wrong value that a message shows."""
 
 
 def real(
@@ -115,12 +115,12 @@ def shown(value: object) -> str:
     return shown if len(shown) <= _WORDS else shown[: _WORDS - 1] + "…"
 
 
+# Codes of the dtypes of real numbers: booleans, integers, floats.
 _REAL = "biuf"
-"""Codes of the dtypes of real numbers: booleans, integers, floats."""
+# How many offending rows a message names.
 _LISTED = 5
-"""How many offending rows a message names."""
+# Up to here float64 holds every integer.
 _WHOLE = 2.0**53
-"""Up to here float64 holds every integer."""
 
 
 def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.generic]:

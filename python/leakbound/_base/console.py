@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 REFUTED, BAD_INPUT, INCONCLUSIVE, CRASH, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 70, 130, 141
 
+# Environment variable that asks for the traceback of a crash.
 _TRACEBACK = "LEAKBOUND_TRACEBACK"
-"""Environment variable that asks for the traceback of a crash."""
+# Characters of what a crash says of itself.
 _LONGEST = 400
-"""Characters of what a crash says of itself."""
 
 
 def ended(program: Callable[[], int]) -> int:
@@ -35,7 +35,7 @@ def ended(program: Callable[[], int]) -> int:
     try:
         code = program()
     except BaseException as error:
-        code = _failure(error)
+        code = failure(error)
     return _flushed(code)
 
 
@@ -78,15 +78,17 @@ def _open_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _failure(error: BaseException) -> int:
-    """Say what went wrong and return the code for it."""
+def failure(error: BaseException, worded: Callable[[str], str] = str) -> int:
+    """Say what went wrong and return the code for it; `worded` puts our messages otherwise."""
     if isinstance(error, KeyboardInterrupt):
+        tell("leakbound: interrupted")
         return INTERRUPTED
     # Where nobody reads on, rich turns a broken pipe into an exit with 1.
     if isinstance(error.__context__ if isinstance(error, SystemExit) else error, BrokenPipeError):
         return BROKEN_PIPE
     if is_refusal(error):
-        tell(f"leakbound: {one_line(error)}")
+        said = one_line(error)
+        tell(f"leakbound: {worded(said) if isinstance(error, LeakboundError) else said}")
         return BAD_INPUT
     hint = "" if os.environ.get(_TRACEBACK) else f" ({_TRACEBACK}=1 shows the traceback)"
     if not hint:
@@ -106,7 +108,7 @@ def _flushed(code: int) -> int:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
         silence(sys.stdout)
-        code = code if code in {BAD_INPUT, CRASH} else _failure(error)
+        code = code if code in {BAD_INPUT, CRASH} else failure(error)
     try:
         sys.stderr.flush()
     except (OSError, ValueError):
@@ -114,8 +116,8 @@ def _flushed(code: int) -> int:
     return code
 
 
+# Seconds before a bar appears.
 _PATIENCE = 1.0
-"""Seconds before a bar appears."""
 
 
 @contextmanager

@@ -23,18 +23,18 @@ Counts: TypeAlias = "tuple[IntArray, IntArray, IntArray]"
 COLUMNS = ("key", "examples", "members")
 TALLY_BITS = 20
 """Bits of a key where nothing else is said."""
+# Bits of a float32, and so of the finest key.
 _MOST = 32
-"""Bits of a float32, and so of the finest key."""
+# With fewer bits, large numbers would share a key with the infinities.
 _FEWEST = 8
-"""With fewer bits, large numbers would share a key with the infinities."""
 _SIGN = np.uint32(1 << 31)
 _INFINITY = np.array([-np.inf, np.inf], dtype=np.float32)
+# Most bits for a table with a place for each key: 2^23 counts are 64 MiB.
 _DENSE = 22
-"""Most bits for a table with a place for each key: 2^23 counts are 64 MiB."""
+# Rows that are counted at once: large pieces, as each costs a pass over the table.
 _ROWS = 1 << 22
-"""Rows that are counted at once: large pieces, as each costs a pass over the table."""
+# Most examples: their sum is exact in 64 bits, however it is rounded in a double.
 _LARGEST = 2.0**62
-"""Most examples: their sum is exact in 64 bits, however it is rounded in a double."""
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 
 

@@ -96,11 +96,11 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+# Bytes that arrays may unpack to whatever they were packed from, and how often their packed size
+# more of them may be: scores and memberships pack less well.
 _PLAIN, _RATIO = 1 << 28, 100
-"""Bytes that arrays may unpack to whatever they were packed from, and how often their packed size
-more of them may be: scores and memberships pack less well."""
+# Bytes for which there is memory: where there is none, the header is to blame.
 _SMALL = 1 << 30
-"""Bytes for which there is memory: where there is none, the header is to blame."""
 
 
 class Archive:
@@ -168,11 +168,9 @@ def read_array_file(source: str | os.PathLike[str] | IO[bytes]) -> NDArray[Any]:
 @contextmanager
 def _loaded(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[Any]:
     """Lend what NumPy makes of a file, of which an archive reads on."""
-    with (
-        Path(source).open("rb")
-        if isinstance(source, str | os.PathLike)
-        else nullcontext(source) as file
-    ):
+    given: Any = source
+    named = isinstance(source, str | os.PathLike)
+    with Path(given).open("rb") if named else nullcontext(given) as file:
         with _explained():
             content = np.load(file, allow_pickle=False)
         yield content
@@ -197,11 +195,11 @@ def _explained(size: int = 0) -> Iterator[None]:
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
+# Of the files; raised with every change that makes older ones unreadable.
 _SCHEME = "leakbound checkpoints, scheme 3"
-"""Of the files; raised with every change that makes older ones unreadable."""
 _RECORD = "made-of.json"
+# Name of the digest among the arrays of an outcome.
 _SEAL = "sha256"
-"""Name of the digest among the arrays of an outcome."""
 
 
 class Checkpoints:

@@ -55,8 +55,8 @@ def up(value: float) -> str:
     return down(value, ROUND_CEILING)
 
 
+# Characters of one line.
 _LONGEST = 2000
-"""Characters of one line."""
 
 
 def printable(text: str, *, lines: bool = False) -> str:

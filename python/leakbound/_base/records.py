@@ -39,12 +39,12 @@ T = TypeVar("T")
 
 SCHEMA: Literal[1] = 1
 """Number of the JSON layout, raised whenever a field changes its name or meaning."""
+# Levels of nesting: those of a result are about ten.
 _DEEPEST = 40
-"""Levels of nesting: those of a result are about ten."""
+# Of integers with their sign: seeds, the longest that there are, have 128.
 _BITS = 129
-"""Of integers with their sign: seeds, the longest that there are, have 128."""
+# Bytes of the largest file that is read: results of a million examples have a third of one.
 _LARGEST = 1 << 24
-"""Bytes of the largest file that is read: results of a million examples have a third of one."""
 IF_ANY = {"if_any": True}
 """Metadata of a dataclass field, None or a word, whose default is left out of the stored form."""
 

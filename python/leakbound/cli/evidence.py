@@ -127,8 +127,8 @@ VERIFY = (
     "[dim]Exit code: 0 valid, 1 invalid, 2 no bundle there or no commitment, or no time left, 70 a "
     "crash.[/]"
 )
+# Seconds that a bundle may take, unless told otherwise: whoever wrote it chose the work.
 _PATIENCE = 600.0
-"""Seconds that a bundle may take, unless told otherwise: whoever wrote it chose the work."""
 _MARKS = {True: "ok", False: "FAILED", None: "-"}
 
 

@@ -19,10 +19,10 @@ from leakbound.planning.forecast import PlannedClaim, Truth, units, why_short
 
 app = typer.Typer()
 
+# ε of randomised response that is right in every guess, as far as a double can tell.
 _PERFECT = 50.0
-"""ε of randomised response that is right in every guess, as far as a double can tell."""
+# What weaker attacks find, in units of the target: the weakest finds what targets default to.
 _WEAKER = (4.0, 3.0, 2.0)
-"""What weaker attacks find, in units of the target: the weakest finds what targets default to."""
 
 PLAN = (
     "With [bold]-m[/] it simulates audits of so many canaries, without it looks for the number of "

@@ -35,8 +35,8 @@ DEFAULT: dict[str, JsonValue] = {
     "canaries": "those of the file whose SHA-256 is canaries_sha256",
 }
 """The protocol where none is given."""
+# The probability of each coin of a challenge.
 _FAIR = 0.5
-"""The probability of each coin of a challenge."""
 
 
 def new_challenge(

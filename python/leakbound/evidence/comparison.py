@@ -20,17 +20,17 @@ SHARE = 1e-9
 """Part of a number by which other versions and processors may differ."""
 VERSIONS = ("leakbound", "python", "numpy")
 """What a result says of where it was made, which no audit computes."""
+# Places of what the auditor stated: numbers that were computed from nothing differ in no place.
 _STATED = re.compile(r"\w+\.(confidence|claim)\b")
-"""Places of what the auditor stated: numbers that were computed from nothing differ in no place."""
+# Inputs that are computed from those at hand: their digests have no last places.
 _COMPUTED = {"log_odds"}
-"""Inputs that are computed from those at hand: their digests have no last places."""
+# Where a figure has the coordinates of what it draws.
 _PLACES = re.compile(r'(?<= )(?:d|x|y|transform)="[^"]*"')
-"""Where a figure has the coordinates of what it draws."""
+# Names that matplotlib gives to shapes, by digests of their coordinates.
 _IDENT = re.compile(r"\b[mp][0-9a-f]{10}\b")
-"""Names that matplotlib gives to shapes, by digests of their coordinates."""
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+# Length, in pixels, that nobody sees.
 _HAIR = 1e-3
-"""Length, in pixels, that nobody sees."""
 
 
 def difference(again: Result, result: Result, *, exact: bool = True) -> str:

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from leakbound._base.types import JsonValue
     from leakbound.results.audited import Audit
 
+# What a refuted curve implies, in words.
 _IMPLIED = {
     "advantage": "membership advantage",
     "tpr_at_fpr_0_001": "true positive rate at a false positive rate of 0.1 %",
     "tpr_at_fpr_0_01": "true positive rate at a false positive rate of 1 %",
     "posterior": "posterior of a flagged member, prior 1/2",
 }
-"""What a refuted curve implies, in words."""
 
 
 def model_index(

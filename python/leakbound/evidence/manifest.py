@@ -32,8 +32,8 @@ STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
 MOST_ARRAYS = 1 << 32
 """Bytes of the arrays of a bundle, unpacked: 5 columns of the most examples that are drawn."""
+# Bytes of the largest file of text, but for the result and its page.
 _TEXT = 1 << 22
-"""Bytes of the largest file of text, but for the result and its page."""
 FILES = {
     "audit.json": _TEXT,
     "inputs.npz": MOST_ARRAYS,
@@ -49,6 +49,7 @@ FILES = {
     SUMS: _TEXT,
 }
 """Files that a bundle may hold, and the most bytes of each that are read."""
+# Who vouches for an assumption, by its status.
 _VOUCHERS = {
     "checked": "leakbound, by the data",
     "declared": "the auditor",
@@ -56,7 +57,6 @@ _VOUCHERS = {
     "unverifiable": "nobody: it cannot be verified",
     "contradicted": "nobody: the data contradict it",
 }
-"""Who vouches for an assumption, by its status."""
 
 
 @dataclass(frozen=True)

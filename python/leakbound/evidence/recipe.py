@@ -34,6 +34,7 @@ RESULTS: dict[str, type[Result]] = {
     kind.__name__: kind for kind in (AuditResult, PanoramiaResult, ZeroRunResult)
 }
 """Types of results that can be computed again."""
+# Options that are made of a type and its fields; a family of functions cannot be stored.
 _OBJECTS = {
     name: {kind.__name__: kind for kind in kinds if kind is not TradeOffFamily}
     for name, kinds in (
@@ -42,13 +43,12 @@ _OBJECTS = {
         ("propensity", (LogisticPropensity,)),
     )
 }
-"""Options that are made of a type and its fields; a family of functions cannot be stored."""
+# Arguments that are data: arrays, the plan, or a model that the audit fits.
 _DATA = ("scores", "baseline", "member", "propensity", "features", "strata", "groups", "ids")
-"""Arguments that are data: arrays, the plan, or a model that the audit fits."""
+# Arguments that may be arrays.
 _ARRAYS = {*_DATA, "prior"}
-"""Arguments that may be arrays."""
+# Options that an audit decides on where nobody does.
 _FILLED_IN = {"cuts", "correction", "adversary", "uncertainty"}
-"""Options that an audit decides on where nobody does."""
 _LIMITS = "lower and upper limits"
 
 

@@ -44,24 +44,24 @@ if TYPE_CHECKING:
 
     from leakbound.results.base import Result
 
+# Names of the checks, in order: each may rely on those before it.
 _CHECKS = (
     *("files", "manifest", "result", "assumptions", "accountant", "plan", "inputs"),
     *("protocol", "canaries", "commitment", "audit", "report"),
 )
-"""Names of the checks, in order: each may rely on those before it."""
+# Files that every bundle has.
 _NEEDED = {
     *("audit.json", "inputs.npz", "result.json", "assumptions.json", "report.html"),
     *(MANIFEST, SUMS),
 }
-"""Files that every bundle has."""
 
+# What reading JSON raises where it has another shape than a bundle's.
 _SHAPE = (ValueError, TypeError, LookupError, AttributeError)
-"""What reading JSON raises where it has another shape than a bundle's."""
+# Arrays that a bundle holds at most.
 _ARRAYS = 1000
-"""Arrays that a bundle holds at most."""
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
+# Characters of what a check found.
 _WORDS = 500
-"""Characters of what a check found."""
 
 
 def verify_result(
