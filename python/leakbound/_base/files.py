@@ -168,9 +168,9 @@ def read_array_file(source: str | os.PathLike[str] | IO[bytes]) -> NDArray[Any]:
 @contextmanager
 def _loaded(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[Any]:
     """Lend what NumPy makes of a file, of which an archive reads on."""
-    given: Any = source
+    place: Any = source
     named = isinstance(source, str | os.PathLike)
-    with Path(given).open("rb") if named else nullcontext(given) as file:
+    with Path(place).open("rb") if named else nullcontext(place) as file:
         with _explained():
             content = np.load(file, allow_pickle=False)
         yield content

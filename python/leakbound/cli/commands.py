@@ -54,6 +54,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+# Stand-ins: the list of commands and typing errors need their names, not their modules.
 for _name, (_, _line) in COMMANDS.items():
     app.command(_name, help=_line)(lambda: None)
 

@@ -319,7 +319,7 @@ def opened(path: Path, signs: Signs) -> Iterator[Source]:
         named = str(error).startswith(str(path))
         if named or not (arrow or isinstance(error, kinds) or getattr(error, "errno", 0) is None):
             raise
-        said = re.sub(r"Row #(\d+)", lambda found: f"row {int(found[1]) - 1}", str(error))
+        said = re.sub(r"Row #(\d+)", lambda match: f"row {int(match[1]) - 1}", str(error))
         rows = " (rows count from 0, without the header)" if said != str(error) else ""
         message = f"{path} cannot be read: {said}{rows}"
         raise FormatError(message) from error
@@ -335,13 +335,14 @@ def whole(ids: NDArray[Any]) -> NDArray[Any]:
 
 def together(batches: Batches) -> Mapping[str, Any]:
     """Return batches as one."""
-    first, *others = batches
-    if not others:
-        return first
+    parts = list(batches)
+    if len(parts) == 1:
+        return parts[0]
     import pyarrow as pa
 
-    every = (first, *others)
-    return {name: pa.chunked_array([one[name] for one in every]).combine_chunks() for name in first}
+    return {
+        name: pa.chunked_array([part[name] for part in parts]).combine_chunks() for name in parts[0]
+    }
 
 
 def _stream(path: Path) -> Any:

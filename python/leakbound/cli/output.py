@@ -55,6 +55,7 @@ def waiting(what: str) -> Iterator[None]:
     from rich.console import Console
 
     status = Console(stderr=True).status(what)
+    # What takes no second shows nothing: a flash would only disturb.
     timer = threading.Timer(_PATIENCE, status.start)
     timer.start()
     try:

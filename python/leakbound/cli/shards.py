@@ -77,7 +77,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
             continue
         if path.is_dir():
             # Engines leave out what begins so, such as _SUCCESS, or a file in .cache.
-            found = sorted(
+            files = sorted(
                 file
                 for file in path.rglob("*")
                 if suffix_of(file) in _KINDS
@@ -86,14 +86,14 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
             )
         else:
             matches = map(Path, glob(str(path), recursive=True))  # noqa: PTH207 (from anywhere)
-            found = sorted(match for match in matches if match.is_file())
-        if not found:
+            files = sorted(match for match in matches if match.is_file())
+        if not files:
             kinds = ", ".join(sorted(_KINDS))
             message = (
                 f"{path} names no shards: give files that end in {kinds}, a folder, a glob or -"
             )
             raise FormatError(message)
-        yield from found
+        yield from files
 
 
 def _counts(path: Path, score: str, layout: Layout, bits: int) -> Iterator[Counts]:

@@ -140,6 +140,7 @@ def _check_alike(columns: Sequence[NDArray[np.str_]], name: str) -> None:
     tables = [[word for word in one.tolist() if word.lower() not in _MISSING] for one in columns]
     if math.comb(sum(map(len, tables)), len(tables[0])) * _BY_CHANCE < 1:
         return
+    # Who wrote the table may have exported members by one tool and the others by another.
     readers: tuple[Callable[[str], object], ...] = (
         _number,
         partial(_number, sign=","),

@@ -98,10 +98,12 @@ def write_bundle(
     if model is not None and not is_digest(model):
         message = f"model is the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
         raise OptionError(message)
+    # 1. What runs the audit again; it is run once more, from what a reader will read.
     data = _data_of(scores, plan, inputs)
     agreed = None if protocol is None else checked_protocol(protocol)
     recipe = _recipe(result, data, dict(options or {}), agreed)
     content, arrays = recipe.encoded()
+    # 2. The files, with those of a commitment if there is one.
     files = {
         "audit.json": _json({"layout": LAYOUT, **content}),
         "inputs.npz": _written(
@@ -120,11 +122,13 @@ def write_bundle(
         files["commitment.json"] = _utf8(opening.commitment.to_json(), "the commitment")
     if accountant is not None:
         files["accountant.json"] = _json(plain(dict(accountant), "accountant"))
+    # 3. The statement about all files, and the sums over both.
     tossed = plan.seed if isinstance(plan, InclusionPlan) else None
     notes = {"layout": LAYOUT, **environment(), "seeds": seeds(result, tossed)}
     digests = {name: sha256(written) for name, written in files.items()}
     files[MANIFEST] = manifest(digests, result, notes, model)
     files[SUMS] = sums(digests | {MANIFEST: sha256(files[MANIFEST])})
+    # 4. In place only if it verifies as it stands on the disk.
     with replacing_folder(place) as new:
         for name, written in files.items():
             _write(new / name, written)

@@ -93,6 +93,7 @@ def new_challenge(
             "or name the file that it is of"
         )
         raise OptionError(message)
+    # The audit is rehearsed before a coin is handed out.
     _check_judged(Agreed.of(checked_protocol(agreed)))
     opening = plan.commit(agreed)
     name = f"canaries{source.suffix.lower()}"

@@ -63,9 +63,9 @@ def _differ(one: Any, other: Any, place: str, *, exact: bool) -> str:
                 continue
             if name not in one or name not in other:
                 return f"{place}.{name} is in one of the two only"
-            found = _differ(one[name], other[name], f"{place}.{name}", exact=exact)
-            if found:
-                return found
+            wrong = _differ(one[name], other[name], f"{place}.{name}", exact=exact)
+            if wrong:
+                return wrong
         return ""
     if isinstance(one, list) and isinstance(other, list):
         if len(one) != len(other):
@@ -101,8 +101,8 @@ def same_page(one: bytes, other: bytes) -> bool:
 def _without_places(page: str) -> str:
     """Return a page without the coordinates of its figures, shapes named in their order."""
     names: dict[str, str] = {}
-    page = _PLACES.sub(lambda found: found[0].partition("=")[0], page)
-    return _IDENT.sub(lambda found: names.setdefault(found[0], f"shape-{len(names)}"), page)
+    page = _PLACES.sub(lambda match: match[0].partition("=")[0], page)
+    return _IDENT.sub(lambda match: names.setdefault(match[0], f"shape-{len(names)}"), page)
 
 
 def _close(one: str, other: str) -> bool:
@@ -124,20 +124,19 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     """
     if recipe.audit not in {"coins", "random_split"}:
         return f"a protocol is one of coins or a random split, and this is {recipe.audit}"
-    given = recipe.arguments
-    arrays = {name for name in (*ARRAYS, "prior") if isinstance(given.get(name), np.ndarray)}
+    arguments = recipe.arguments
+    arrays = {name for name in (*ARRAYS, "prior") if isinstance(arguments.get(name), np.ndarray)}
     if arrays != agreed.given:
         name = min(arrays ^ agreed.given)
         if name in arrays:
             return f"{name}: an array was given, and the protocol does not name one"
         return f"{name}: the protocol names one, and none was given"
-    options = {name: one for name, one in given.items() if name in OPTIONS}
-    done = {name: one for name, one in options.items() if name not in arrays}
+    done = {name: arguments[name] for name in arguments.keys() & {*OPTIONS} - arrays}
     done["design"] = recipe.audit
     for name in OPTIONS:
         if name in ARRAYS or (name == "seed" and name not in agreed.options):
             continue  # a seed that was not agreed on is the audit's own
-        said, did = (given.get(name, DEFAULTS[name]) for given in (agreed.options, done))
+        said, did = (options.get(name, DEFAULTS[name]) for options in (agreed.options, done))
         if encode(said) != encode(did):
             return f"{name}: it says {_shown(name, said)}, and the audit was by {_shown(name, did)}"
     audited = result.options.get("attacks")
@@ -158,12 +157,12 @@ def _shown(name: str, value: Any) -> str:
 def _other_check(agreed: Any, result: Result) -> str:
     """Return how another guarantee was checked than agreed on."""
     one = result.checked
-    found: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     if one is not None:
-        found = {one.parameter: one.value, "delta": one.delta or 0.0}
-        found |= {"relation": one.compares or "add_remove"}
-        found |= {} if one.c is None else {"c": one.c}
+        checked = {one.parameter: one.value, "delta": one.delta or 0.0}
+        checked |= {"relation": one.compares or "add_remove"}
+        checked |= {} if one.c is None else {"c": one.c}
     stated = {} if agreed is None else {"delta": 0.0, "relation": "add_remove", **agreed}
-    if stated == found:
+    if stated == checked:
         return ""
-    return f"{agreed or 'nothing'} was agreed on, and {found or 'nothing'} checked"
+    return f"{agreed or 'nothing'} was agreed on, and {checked or 'nothing'} checked"
