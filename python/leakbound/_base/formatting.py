@@ -22,24 +22,12 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a share as a percentage, with no more digits than it has.
-
-    Examples
-    --------
-    >>> percent(0.95), percent(1 - 0.95)
-    ('95 %', '5 %')
-    """
+    """Format a share as a percentage, with no more digits than it has: 1 - 0.95 is 5 %."""
     return f"{100 * share:.10g} %"
 
 
 def share(part: float) -> str:
-    """Format a share that was counted as a percentage with one decimal, rounded down.
-
-    Examples
-    --------
-    >>> share(88 / 89), share(0.57)
-    ('98.8 %', '57 %')
-    """
+    """Format a share that was counted as a percentage with one decimal, rounded down."""
     return percent(math.floor(round(1_000 * part, 6)) / 1_000)
 
 

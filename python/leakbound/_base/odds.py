@@ -1,5 +1,8 @@
 """Probabilities from log-odds and log-odds from probabilities, the ends of both included."""
 
+import math
+from typing import overload
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,8 +16,14 @@ def expit(log_odds: FloatArray) -> FloatArray:
     return p
 
 
-def logit(p: NDArray[np.generic]) -> FloatArray:
-    """Return ln(p/(1 - p)) of probabilities; infinite for 0 and 1."""
+@overload
+def logit(p: float) -> float: ...
+@overload
+def logit(p: NDArray[np.generic]) -> FloatArray: ...
+def logit(p: float | NDArray[np.generic]) -> float | FloatArray:
+    """Return ln(p/(1 - p)) of probabilities; infinite for 0 and 1 in an array."""
+    if isinstance(p, float):
+        return math.log(p) - math.log1p(-p)
     shares = p.astype(np.float64)
     with np.errstate(divide="ignore"):
         log_odds: FloatArray = np.log(shares) - np.log1p(-shares)

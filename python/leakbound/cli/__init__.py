@@ -19,7 +19,7 @@ def main() -> None:
 
 def _program() -> int:
     """Run the commands without Click's own ends, which exit with 1 at the end of input."""
-    from typer import BadParameter, rich_utils
+    from typer import BadParameter
 
     from leakbound.cli.commands import app
 
@@ -29,6 +29,8 @@ def _program() -> int:
     except usage_error as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message(), end="")  # noqa: T201 (the list of commands)
-        else:
-            rich_utils.rich_format_error(error)
+            return BAD_INPUT
+        from typer import rich_utils
+
+        rich_utils.rich_format_error(error)
         return BAD_INPUT

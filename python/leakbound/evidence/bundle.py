@@ -14,7 +14,6 @@ from leakbound._base.canonical import is_digest, sha256
 from leakbound._base.files import replacing_folder
 from leakbound._base.types import HasMember
 from leakbound.errors import FormatError, OptionError
-from leakbound.evidence.comparison import departure
 from leakbound.evidence.manifest import (
     FILES,
     LAYOUT,
@@ -28,7 +27,7 @@ from leakbound.evidence.manifest import (
     seeds,
     sums,
 )
-from leakbound.evidence.recipe import RESULTS, Recipe, recipe_of
+from leakbound.evidence.recipe import RESULTS, Recipe, departure, recipe_of
 from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
 from leakbound.planning.protocol import Agreed, checked_protocol

@@ -17,7 +17,7 @@ from leakbound._base.formatting import printable
 from leakbound._base.records import parsed
 from leakbound._core import __version__
 from leakbound.errors import FormatError, InternalError, MissingExtraError, OptionError
-from leakbound.evidence.comparison import SHARE, VERSIONS, departure, difference, same_page
+from leakbound.evidence.comparison import SHARE, VERSIONS, difference, same_page
 from leakbound.evidence.manifest import (
     FILES,
     LAYOUT,
@@ -32,7 +32,7 @@ from leakbound.evidence.manifest import (
     seeds,
     sums,
 )
-from leakbound.evidence.recipe import RESULTS, Recipe, design_name, recipe_of
+from leakbound.evidence.recipe import RESULTS, Recipe, departure, design_name, recipe_of
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, Opening
 from leakbound.planning.protocol import Agreed, checked_protocol
