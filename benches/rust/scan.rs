@@ -31,6 +31,7 @@ fn audit_by_scan(scores: &[f64], member: &[bool]) -> CutBound {
         BETA,
         &Grid::Auto,
         1,
+        0.0,
         &Interrupt::default(),
     )
     .unwrap()

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use leakbound_core::{
-    CutBound, EqualLevel, Grid, Interrupt, KlDivergence, Path, VilleMixture, best_cut,
-    crossing_probability, scan, scan_offsets, scan_with_failures,
+    Boundary, CutBound, EqualLevel, Grid, Interrupt, KlDivergence, MeanMixture, Path, best_cut,
+    scan, scan_offsets,
 };
 use leakbound_math::{Probability, deviance::binomial_divergence};
 
@@ -118,22 +118,7 @@ fn kl_scan() {
             row.beta,
             &Grid::All,
             1,
-            &Interrupt::default(),
-        )
-        .unwrap()
-    });
-}
-
-#[test]
-fn equal_level_scan() {
-    check("scan_ell", |row| {
-        let statistic = EqualLevel::new(1e-3).unwrap();
-        scan(
-            &row.path,
-            &statistic,
-            row.beta,
-            &Grid::All,
-            1,
+            0.0,
             &Interrupt::default(),
         )
         .unwrap()
@@ -158,9 +143,10 @@ fn ville_mixture() {
     let count = rows
         .map(|row| {
             let cuts = row.path.cuts(&Grid::All, 1).unwrap();
-            let statistic = VilleMixture::new(row.beta).unwrap();
-            let bound = best_cut(&cuts, &statistic, &Interrupt::default()).unwrap();
-            agrees_in_the_bound(&row, bound.probability.p(), bound.probability.logit());
+            let mixture = MeanMixture::new(1, row.beta).unwrap();
+            let best = mixture.best(&cuts, &Interrupt::default()).unwrap();
+            let bound = best.map_or(Probability::ZERO, |(_, limit)| limit);
+            agrees_in_the_bound(&row, bound.p(), bound.logit());
         })
         .count();
     assert!(count > 10, "{count} rows");
@@ -207,7 +193,7 @@ fn kl_scan_with_failures() {
             };
             let failures = 0.5 * f64::from(row.path.guesses()) * delta;
             let statistic = KlDivergence::for_level(row.beta).unwrap();
-            let bound = scan_with_failures(
+            let bound = scan(
                 &row.path,
                 &statistic,
                 row.beta,
@@ -247,12 +233,14 @@ fn crossing_of_a_kl_boundary() {
         high
     };
     let boundary: Vec<u32> = (1..=100_000).map(threshold).collect();
-    let ours = crossing_probability(&boundary, &[p], &Interrupt::default()).unwrap();
+    let guesses: Vec<u32> = (1..=100_000).collect();
+    let boundary = Boundary::new(&guesses, &boundary).unwrap();
+    let crossing = |p: &[Probability]| boundary.crossing_probability(p, &Interrupt::default());
+    let ours = crossing(&[p]).unwrap();
     assert!(
         (ours / expected - 1.0).abs() < TOLERANCE,
         "{ours} {expected}"
     );
-    let varying = vec![p; boundary.len()];
-    let again = crossing_probability(&boundary, &varying, &Interrupt::default()).unwrap();
+    let again = crossing(&vec![p; guesses.len()]).unwrap();
     assert!((again / ours - 1.0).abs() < 1e-10, "{again} {ours}");
 }

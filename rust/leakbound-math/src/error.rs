@@ -62,16 +62,6 @@ pub enum MathError {
         /// The first offending entry.
         index: usize,
     },
-    /// An entry of an array that must be finite and is not.
-    #[error("{name} must be finite here, got {name}[{index}] = {value}")]
-    NotFiniteAt {
-        /// The argument.
-        name: &'static str,
-        /// The first offending entry.
-        index: usize,
-        /// Its value.
-        value: f64,
-    },
     /// Finite offsets too far apart for their odds to be held together.
     #[error(
         "offsets must lie within 300 of the middle of their range, {middle}, \
@@ -102,16 +92,6 @@ pub enum MathError {
     TooManyTrials {
         /// The largest number of trials.
         most: u64,
-    },
-    /// A real weight outside \[0, 1\], or not a number.
-    #[error(
-        "weights must lie between 0 and 1 unless all are whole, got weights[{index}] = {value}"
-    )]
-    WeightOutOfRange {
-        /// The first offending entry.
-        index: usize,
-        /// Its value.
-        value: f64,
     },
     /// Weights whose sum is more than a double can count.
     #[error("weights must add up to at most {largest}")]

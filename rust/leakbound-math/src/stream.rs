@@ -27,19 +27,16 @@ pub enum Purpose {
     Places,
     /// The order of examples that share a score, one stream for each part of a block.
     TiedBlocks,
-    /// Random parts of counted examples, one stream for each block.
-    Parts,
 }
 
 impl Purpose {
     /// Every purpose.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 5] = [
         Self::Games,
         Self::Resamples,
         Self::Halves,
         Self::Places,
         Self::TiedBlocks,
-        Self::Parts,
     ];
 
     /// The name that goes into the state.
@@ -51,7 +48,6 @@ impl Purpose {
             Self::Halves => "leakbound/propensity/halves",
             Self::Places => "leakbound/propensity/places",
             Self::TiedBlocks => "leakbound/core/tied-blocks",
-            Self::Parts => "leakbound/core/parts",
         }
     }
 

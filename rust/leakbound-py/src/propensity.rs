@@ -1,7 +1,7 @@
 //! Propensity models: fit, calibration, resamples and refits.
 
 use leakbound_core::Interrupt;
-use leakbound_propensity::{LogisticFit, PropensityError, Training, calibrate, log_odds};
+use leakbound_propensity::{LogisticFit, PropensityError, Training, log_odds};
 use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
@@ -119,23 +119,6 @@ pub(crate) fn linear_log_odds<'py>(
         log_odds(coefficients, features, columns, &stop)
     })?;
     reshaped(py, values, count, rows)
-}
-
-/// Slope and intercept of Platt's calibration of log-odds.
-#[pyfunction]
-pub(crate) fn platt_calibration(
-    py: Python<'_>,
-    scores: Vector<'_, f64>,
-    member: Flags<'_>,
-    counts: Vector<'_, u32>,
-) -> PyResult<(f64, f64)> {
-    let (scores, member, counts) = (&*scores, member.read(), &*counts);
-    let calibration = run(py, |_| {
-        let classes: Vec<f64> = member.iter().map(|&m| f64::from(u8::from(m))).collect();
-        let weights: Vec<f64> = counts.iter().map(|&n| f64::from(n)).collect();
-        calibrate(scores, &classes, &weights)
-    })?;
-    Ok((calibration.slope, calibration.intercept))
 }
 
 /// Runs `work` through the doorway, and converts what may go wrong.

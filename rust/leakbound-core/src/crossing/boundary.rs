@@ -77,31 +77,40 @@ impl Boundary {
         })
     }
 
-    /// Upper bound on P(cross) when each guess is correct with probability `p`, independently.
+    /// Upper bound on P(cross) when guess i is correct with probability `p[i]`, independently, or
+    /// each with `p[0]` if that is the only one.
     ///
     /// The relative excess over the exact value is about 1e-13 and the rounding of as many
     /// additions as there are guesses, at any size of the answer down to 1e-280.
     ///
     /// # Errors
-    /// Only an interrupt.
+    /// A number of probabilities that is neither 1 nor that of the guesses, or an interrupt.
     pub fn crossing_probability(
         &self,
-        p: Probability,
+        p: &[Probability],
         interrupt: &Interrupt,
     ) -> Result<f64, AuditError> {
-        self.crossing(&SuccessProbabilities::Equal(p), interrupt)
-    }
-
-    fn crossing(
-        &self,
-        probabilities: &SuccessProbabilities,
-        interrupt: &Interrupt,
-    ) -> Result<f64, AuditError> {
-        refine(|loss| {
+        let steps = self.guesses.last().copied().unwrap_or(0) as usize;
+        let probabilities = match p {
+            &[p] => SuccessProbabilities::Equal(p),
+            p if p.len() >= steps => SuccessProbabilities::Each(p.to_vec()),
+            p => {
+                let given = p.len();
+                return Err(AuditError::StepMismatch { given, steps });
+            }
+        };
+        // Repeat with a smaller loss until the loss no longer matters beside the answer.
+        let mut loss = 1e-25;
+        loop {
             let crossing =
                 self.first_crossing(f64::NAN, probabilities.clone(), loss, 0.0, interrupt)?;
-            Ok(crossing.probability())
-        })
+            let value = crossing.probability();
+            // The smallest loss leaves room for the probabilities of single states above underflow.
+            if loss <= CALIBRATION_LOSS * value || loss <= 1e-295 {
+                return Ok(value);
+            }
+            loss = (CALIBRATION_LOSS * value).min(loss * 1e-30).max(1e-295);
+        }
     }
 
     /// The largest p at which P(cross) ≤ `beta` was certified, to about 1e-13 in logit p.
@@ -365,49 +374,4 @@ impl Boundary {
 fn farthest(deviation: f64, loss: f64) -> f64 {
     let (rarity, variance) = (-loss.ln(), deviation.powi(-2));
     rarity / 3.0 + (rarity * rarity / 9.0 + 2.0 * rarity * variance).sqrt()
-}
-
-/// Upper bound on P(∃ r: W_r ≥ `boundary[r−1]`) for a walk whose guess `r` is correct with
-/// probability `p[r−1]`, or `p[0]` throughout if that is the only one.
-///
-/// An entry above `r` means no cut there.
-///
-/// # Errors
-/// An empty boundary, a count of probabilities that is neither 1 nor the boundary's length, or an
-/// interrupt.
-pub fn crossing_probability(
-    boundary: &[u32],
-    p: &[Probability],
-    interrupt: &Interrupt,
-) -> Result<f64, AuditError> {
-    let steps = boundary.len();
-    if steps == 0 {
-        return Err(AuditError::Empty);
-    }
-    if boundary.contains(&0) {
-        return Ok(1.0);
-    }
-    let probabilities = match p {
-        &[p] => SuccessProbabilities::Equal(p),
-        p if p.len() == steps => SuccessProbabilities::Each(p.to_vec()),
-        p => {
-            let given = p.len();
-            return Err(AuditError::StepMismatch { given, steps });
-        }
-    };
-    let guesses: Vec<u32> = (1..=steps as u32).collect();
-    Boundary::new(&guesses, boundary)?.crossing(&probabilities, interrupt)
-}
-
-/// Repeat with a smaller loss until the loss no longer matters beside the answer.
-fn refine(mut upper_bound: impl FnMut(f64) -> Result<f64, AuditError>) -> Result<f64, AuditError> {
-    let mut loss = 1e-25;
-    loop {
-        let value = upper_bound(loss)?;
-        // The smallest loss leaves room for the probabilities of single states above underflow.
-        if loss <= CALIBRATION_LOSS * value || loss <= 1e-295 {
-            return Ok(value);
-        }
-        loss = (CALIBRATION_LOSS * value).min(loss * 1e-30).max(1e-295);
-    }
 }

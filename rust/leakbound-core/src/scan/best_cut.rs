@@ -26,7 +26,7 @@ const CUTS_PER_CHECK: usize = 1 << 8;
 /// A limit that cannot be computed, or an interrupt.
 pub fn best_cut(
     cuts: &[Cut],
-    statistic: &impl CutStatistic,
+    statistic: &(impl CutStatistic + ?Sized),
     interrupt: &Interrupt,
 ) -> Result<CutBound, AuditError> {
     let mut best = CutBound::NONE;
@@ -43,7 +43,11 @@ pub fn best_cut(
     Ok(best)
 }
 
-fn raise(best: &mut CutBound, cut: Cut, statistic: &impl CutStatistic) -> Result<(), AuditError> {
+fn raise(
+    best: &mut CutBound,
+    cut: Cut,
+    statistic: &(impl CutStatistic + ?Sized),
+) -> Result<(), AuditError> {
     if best.cut.is_some() && !statistic.may_exceed(cut, best.statistic) {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use crate::guesses::path::{Cut, Path, geometric_positions};
 use crate::interrupt::Interrupt;
 use crate::scan::best_cut::best_cut;
 use crate::scan::calibration::{ErrorRate, calibrate, check_failures};
-use crate::scan::statistic::{CutStatistic, ScanStatistic};
+use crate::scan::statistic::{CutStatistic, KlDivergence};
 
 /// Levels at which a scan is calibrated for a curve; between them the calibration is interpolated.
 const NODES: usize = 9;
@@ -28,7 +28,7 @@ pub struct CurvePoint {
 /// As [`best_cut`].
 pub fn pointwise_curve(
     path: &Path,
-    statistic: &impl CutStatistic,
+    statistic: &(impl CutStatistic + ?Sized),
     grid: &Grid,
     points: usize,
     interrupt: &Interrupt,
@@ -48,11 +48,11 @@ pub fn pointwise_curve(
 /// largest value of the curve is the bound itself, the others are exact to the width of a line.
 ///
 /// # Errors
-/// As [`scan_with_failures`](crate::scan_with_failures()).
+/// As [`scan`](crate::scan()).
 #[allow(clippy::too_many_arguments)]
 pub fn scan_curve(
     path: &Path,
-    statistic: &impl ScanStatistic,
+    statistic: &KlDivergence,
     beta: f64,
     grid: &Grid,
     min_guesses: u32,
@@ -123,7 +123,7 @@ fn sample(cuts: &[Cut], best: Option<Cut>, points: usize) -> Vec<Cut> {
     sample
 }
 
-fn point(cut: Cut, statistic: &impl CutStatistic) -> Result<CurvePoint, AuditError> {
+fn point(cut: Cut, statistic: &(impl CutStatistic + ?Sized)) -> Result<CurvePoint, AuditError> {
     let logit = statistic
         .limit(cut)?
         .map_or(f64::NEG_INFINITY, Probability::logit);

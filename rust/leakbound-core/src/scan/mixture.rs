@@ -5,7 +5,7 @@ use leakbound_math::{Binomial, Probability, binomial};
 use crate::error::{AuditError, check_level};
 use crate::guesses::path::Cut;
 use crate::interrupt::Interrupt;
-use crate::scan::statistic::{CutStatistic, divergence_bounds, is_above};
+use crate::scan::statistic::{divergence_bounds, is_above};
 
 /// Limits by Ville's inequality: refute p at a cut if M(p) ≥ 1/β, where
 ///
@@ -22,7 +22,7 @@ use crate::scan::statistic::{CutStatistic, divergence_bounds, is_above};
 /// With x = p + (1−p)u the integrand is (1 + u(1−p)/p)^w (1−u)^{r−w}: it falls with p, is convex
 /// in logit p, and is at most 1 where w ≤ r·p, so that M refutes nothing there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct VilleMixture {
+struct VilleMixture {
     /// ln(1/β)
     strength: f64,
 }
@@ -64,17 +64,13 @@ impl VilleMixture {
     const NEAR: f64 = 4.0;
 
     /// Limits at error probability `beta`, all cuts together.
-    ///
-    /// # Errors
-    /// `beta` is not in (0, 1).
-    pub fn new(beta: f64) -> Result<Self, AuditError> {
+    fn new(beta: f64) -> Result<Self, AuditError> {
         Ok(Self {
             strength: -check_level("beta", beta)?.ln(),
         })
     }
-}
 
-impl CutStatistic for VilleMixture {
+    /// The largest probability refuted at this cut, rounded down; none if even 0 is not.
     fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
         if cut.correct == 0 {
             return Ok(None);
@@ -103,16 +99,10 @@ impl CutStatistic for VilleMixture {
         }
         Ok(None)
     }
-
-    fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
-        is_above(cut, level)
-            && divergence_bounds(cut, level).1 > self.strength
-            && Mixture::new(cut, level).ln > self.strength
-    }
 }
 
 /// Limits by the mean of the mixtures of K sequences of guesses: refute p at a moment if
-/// (M₁(p) + … + M_K(p))/K ≥ 1/β, with M of [`VilleMixture`] where each sequence then stands.
+/// (M₁(p) + … + M_K(p))/K ≥ 1/β, with M of Ville's inequality, below, where each sequence then stands.
 ///
 /// Where one order of visiting serves all sequences, each of which takes some of the guesses, the
 /// mean of nonnegative supermartingales that start at 1 is another one. It refutes whatever
@@ -186,10 +176,10 @@ impl MeanMixture {
     /// A limit that cannot be computed.
     ///
     /// ```
-    /// use leakbound_core::{Cut, CutStatistic, MeanMixture, VilleMixture};
+    /// use leakbound_core::{Cut, MeanMixture};
     /// let cut = Cut { guesses: 50, correct: 48 };
-    /// let mean = MeanMixture::new(3, 0.05)?.limit(&[cut, cut, cut])?;
-    /// let (mean, one) = (mean.unwrap(), VilleMixture::new(0.05)?.limit(cut)?.unwrap());
+    /// let mean = MeanMixture::new(3, 0.05)?.limit(&[cut, cut, cut])?.unwrap();
+    /// let one = MeanMixture::new(1, 0.05)?.limit(&[cut])?.unwrap();
     /// assert!((mean.logit() - one.logit()).abs() < 1e-9);
     /// # Ok::<(), leakbound_core::AuditError>(())
     /// ```
@@ -354,7 +344,8 @@ mod tests {
                         "{cut:?}"
                     );
                     let above = Probability::from_logit(limit.logit() + 1e-6).unwrap();
-                    assert!(!statistic.may_exceed(cut, above), "{cut:?} {beta}");
+                    let single = MeanMixture::new(1, beta).unwrap();
+                    assert!(!single.refutes(&[cut], above), "{cut:?} {beta}");
                 }
             }
         }

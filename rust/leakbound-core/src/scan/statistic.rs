@@ -20,16 +20,6 @@ pub trait CutStatistic: Sync {
     fn may_exceed(&self, cut: Cut, level: Probability) -> bool;
 }
 
-/// A statistic whose maximum over cuts can be calibrated by a boundary-crossing probability.
-pub trait ScanStatistic: CutStatistic {
-    /// At each of the increasing numbers of guesses, the fewest correct ones whose limit reaches
-    /// `level`; beyond the number of guesses where none does.
-    ///
-    /// # Errors
-    /// A tail that cannot be computed.
-    fn thresholds(&self, level: Probability, guesses: &[u32]) -> Result<Vec<u32>, AuditError>;
-}
-
 /// Bounds of r·KL(w/r ‖ p), without a logarithm.
 pub(crate) fn divergence_bounds(cut: Cut, level: Probability) -> (f64, f64) {
     let (successes, trials) = (f64::from(cut.correct), f64::from(cut.guesses));
@@ -87,6 +77,20 @@ impl KlDivergence {
     /// κ.
     pub(crate) fn kappa(self) -> f64 {
         self.kappa
+    }
+
+    /// At each of the increasing numbers of guesses, the fewest correct ones whose limit reaches
+    /// `level`; beyond the number of guesses where none does.
+    pub(crate) fn thresholds(
+        self,
+        level: Probability,
+        guesses: &[u32],
+    ) -> Result<Vec<u32>, AuditError> {
+        walk_thresholds(
+            guesses,
+            |index| f64::from(guesses[index]) * level.p(),
+            |_, cut| Ok(self.reaches(cut, level)),
+        )
     }
 
     /// Does the cut refute this probability?
@@ -156,20 +160,9 @@ const MAX_NEWTON: usize = 128;
 /// Where Newton stops, in logit units.
 const NEWTON_TOLERANCE: f64 = 1e-15;
 
-impl ScanStatistic for KlDivergence {
-    fn thresholds(&self, level: Probability, guesses: &[u32]) -> Result<Vec<u32>, AuditError> {
-        walk_thresholds(
-            guesses,
-            |index| f64::from(guesses[index]) * level.p(),
-            |_, cut| Ok(self.reaches(cut, level)),
-        )
-    }
-}
-
 /// Clopper–Pearson limits at one pointwise level: refute q if P(Bin(r, q) ≥ w) ≤ α.
 ///
-/// The maximum over cuts is a union bound when α = β divided by their number, a scan statistic
-/// when it is calibrated, and invalid as it stands.
+/// The maximum over cuts is a union bound when α = β divided by their number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EqualLevel {
     alpha: f64,
@@ -218,16 +211,6 @@ impl CutStatistic for EqualLevel {
         let prefactor = (8.0 * w * (r - w) / r).max(1.0);
         let needed = self.strength - 0.5 * prefactor.ln();
         divergence_bounds(cut, level).1 > needed && self.reaches(cut, level)
-    }
-}
-
-impl ScanStatistic for EqualLevel {
-    fn thresholds(&self, level: Probability, guesses: &[u32]) -> Result<Vec<u32>, AuditError> {
-        walk_thresholds(
-            guesses,
-            |index| f64::from(guesses[index]) * level.p(),
-            |_, cut| Ok(self.reaches(cut, level)),
-        )
     }
 }
 

@@ -321,25 +321,6 @@ impl Base {
         }
     }
 
-    /// The law at `log_x` itself, for bounds.
-    pub(super) fn at(log_x: f64, sums: PowerSums) -> Self {
-        let variance = sums.even[0];
-        Self::new(log_x, sums, Vec::new(), 0.0, variance)
-    }
-
-    /// The shift in ln x that would bring the mean to about `v`.
-    pub(super) fn towards(&self, v: f64) -> f64 {
-        newton(Cumulants::of(&self.sums), distance(&self.sums, v))
-    }
-
-    /// A lower bound for the variance at `theta` ≥ 0: Taylor's formula with |w‴| = |wt(1−12w)| ≤ w, or
-    /// w(θ) ≥ we^{−θ}.
-    pub(super) fn least_variance(&self, theta: f64) -> f64 {
-        let Cumulants([k2, k3, k4, _]) = Cumulants::of(&self.sums);
-        let rest = k2 * theta.exp() * theta.powi(3) / 6.0;
-        (k2 + theta * (k3 + 0.5 * theta * k4) - rest).max(k2 * (-theta).exp())
-    }
-
     /// Bounds the error of [`Self::log_mgf`] at `z`, however large; none if it is infinite.
     pub(super) fn bound_remainder(&self, z: f64) -> Option<f64> {
         let PowerSums {
