@@ -328,9 +328,7 @@ class PropensityRows:
         folds: NDArray[np.uint8] | None,
         l2: float,
     ) -> PropensityRows: ...
-    def fit(self, counts: NDArray[np.uint32] | None = None) -> LogisticModel:
-        """Fit all rows, each as often as `counts` says, or once."""
-
+    def fit(self) -> LogisticModel: ...
     def coefficients(self, model: LogisticModel) -> _Floats:
         """Return intercept and slopes of a fit of these rows, calibrated."""
 
@@ -343,11 +341,6 @@ class PropensityRows:
 @final
 class LogisticModel:
     """A fitted propensity model."""
-
-    @property
-    def slope(self) -> float: ...
-    @property
-    def intercept(self) -> float: ...
 
 def linear_log_odds(coefficients: _Floats, features: _Floats) -> _Floats:
     """Return log-odds of rows of features, one row for each row of coefficients."""

@@ -14,14 +14,6 @@ pub enum MathError {
         /// Its value.
         value: f64,
     },
-    /// A logarithm of a probability above 0, or not a number.
-    #[error("{name} must be the logarithm of a probability, at most 0, got {value}")]
-    NotALogProbability {
-        /// The argument.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-    },
     /// An argument that is not a number.
     #[error("{name} must be a number, got NaN")]
     NotANumber {

@@ -38,6 +38,6 @@ mod training;
 
 pub use confidence::{Balance, ConfidenceSet, Guess, Labelled, Least, balanced};
 pub use error::PropensityError;
-pub use fit::{Calibration, LogisticFit, calibrate};
+pub use fit::LogisticFit;
 pub use predict::log_odds;
 pub use training::Training;

@@ -132,61 +132,44 @@ impl Path {
 }
 
 /// A lower bound on the probability of a correct guess, and the cut that gave it.
-#[pyclass(frozen, name = "Bound", module = "leakbound._core")]
-pub(crate) struct LowerBound(pub(crate) CutBound);
+#[pyclass(frozen, get_all, name = "Bound", module = "leakbound._core")]
+pub(crate) struct LowerBound {
+    p: f64,
+    logit: f64,
+    cut: u32,
+    successes: u32,
+    statistic: f64,
+}
 
-#[pymethods]
-impl LowerBound {
-    #[getter]
-    fn p(&self) -> f64 {
-        self.0.probability.p()
-    }
-
-    #[getter]
-    fn logit(&self) -> f64 {
-        self.0.probability.logit()
-    }
-
-    #[getter]
-    fn cut(&self) -> u32 {
-        self.0.cut.map_or(0, |cut| cut.guesses)
-    }
-
-    #[getter]
-    fn successes(&self) -> u32 {
-        self.0.cut.map_or(0, |cut| cut.correct)
-    }
-
-    #[getter]
-    fn statistic(&self) -> f64 {
-        self.0.statistic.p()
+impl From<CutBound> for LowerBound {
+    fn from(bound: CutBound) -> Self {
+        Self {
+            p: bound.probability.p(),
+            logit: bound.probability.logit(),
+            cut: bound.cut.map_or(0, |cut| cut.guesses),
+            successes: bound.cut.map_or(0, |cut| cut.correct),
+            statistic: bound.statistic.p(),
+        }
     }
 }
 
 /// A lower bound on ε where every guess has odds of its own, and the cut that gave it.
-#[pyclass(frozen, module = "leakbound._core")]
-pub(crate) struct OffsetBound(leakbound_core::OffsetBound);
+#[pyclass(frozen, get_all, module = "leakbound._core")]
+pub(crate) struct OffsetBound {
+    epsilon: f64,
+    cut: u32,
+    successes: u32,
+    statistic: f64,
+}
 
-#[pymethods]
-impl OffsetBound {
-    #[getter]
-    fn epsilon(&self) -> f64 {
-        self.0.epsilon
-    }
-
-    #[getter]
-    fn cut(&self) -> u32 {
-        self.0.cut.map_or(0, |cut| cut.guesses)
-    }
-
-    #[getter]
-    fn successes(&self) -> u32 {
-        self.0.cut.map_or(0, |cut| cut.correct)
-    }
-
-    #[getter]
-    fn statistic(&self) -> f64 {
-        self.0.statistic
+impl From<leakbound_core::OffsetBound> for OffsetBound {
+    fn from(bound: leakbound_core::OffsetBound) -> Self {
+        Self {
+            epsilon: bound.epsilon,
+            cut: bound.cut.map_or(0, |cut| cut.guesses),
+            successes: bound.cut.map_or(0, |cut| cut.correct),
+            statistic: bound.statistic,
+        }
     }
 }
 
@@ -237,7 +220,7 @@ pub(crate) fn kl_scan(
             interrupt,
         )
     })
-    .map(LowerBound)
+    .map(LowerBound::from)
 }
 
 #[pyfunction]
@@ -285,7 +268,7 @@ pub(crate) fn kl_scan_offsets(
         let statistic = kl_statistic(beta, kappa)?;
         scan_offsets(&path.0, offsets, &statistic, beta, min_guesses, interrupt)
     })
-    .map(OffsetBound)
+    .map(OffsetBound::from)
 }
 
 pub(crate) fn kl_statistic(beta: f64, kappa: Option<f64>) -> Result<KlDivergence, AuditError> {

@@ -17,13 +17,7 @@ pub(crate) struct PropensityRows(Training);
 
 /// A fitted propensity model.
 #[pyclass(frozen)]
-pub(crate) struct LogisticModel {
-    fit: LogisticFit,
-    #[pyo3(get)]
-    slope: f64,
-    #[pyo3(get)]
-    intercept: f64,
-}
+pub(crate) struct LogisticModel(LogisticFit);
 
 #[pymethods]
 impl PropensityRows {
@@ -43,17 +37,9 @@ impl PropensityRows {
         Ok(Self(training))
     }
 
-    /// Fits all rows, each as often as `counts` says, or once.
-    #[pyo3(signature = (counts=None))]
-    fn fit(&self, py: Python<'_>, counts: Option<Vector<'_, u32>>) -> PyResult<LogisticModel> {
-        let counts = counts.as_deref();
-        let fit = run(py, |_| LogisticFit::new(&self.0, counts))?;
-        let calibration = fit.calibration();
-        Ok(LogisticModel {
-            fit,
-            slope: calibration.slope,
-            intercept: calibration.intercept,
-        })
+    /// Fits all rows.
+    fn fit(&self, py: Python<'_>) -> PyResult<LogisticModel> {
+        run(py, |_| LogisticFit::new(&self.0, None)).map(LogisticModel)
     }
 
     /// Intercept and slopes of a fit of these rows, calibrated.
@@ -62,7 +48,7 @@ impl PropensityRows {
         py: Python<'py>,
         model: &LogisticModel,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let coefficients = at_once(py, || model.fit.coefficients(&self.0))?;
+        let coefficients = at_once(py, || model.0.coefficients(&self.0))?;
         Ok(PyArray1::from_vec(py, coefficients))
     }
 
@@ -99,7 +85,7 @@ impl PropensityRows {
     ) -> PyResult<Rows<'py>> {
         let coefficients = run(py, |interrupt| {
             let stop = || interrupt.check().is_err();
-            model.fit.bootstrap(&self.0, seed, first, count, &stop)
+            model.0.bootstrap(&self.0, seed, first, count, &stop)
         })?;
         reshaped(py, coefficients, count, self.0.width())
     }

@@ -51,7 +51,7 @@ pub(crate) fn union_bound(
         let limits = limits(beta / grid.size(path.0.guesses())? as f64)?;
         best_cut(&path.0.cuts(&grid, 1)?, &*limits, interrupt)
     })
-    .map(LowerBound)
+    .map(LowerBound::from)
 }
 
 #[pyfunction]

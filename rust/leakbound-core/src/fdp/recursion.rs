@@ -23,11 +23,6 @@ pub enum Decision {
 
 impl Decision {
     /// Whether f-DP was rejected.
-    ///
-    /// ```
-    /// use leakbound_core::fdp::recursion::Decision;
-    /// assert!(Decision::Rejected { exit: 3 }.rejected() && !Decision::Kept.rejected());
-    /// ```
     #[must_use]
     pub fn rejected(self) -> bool {
         self != Self::Kept
@@ -105,16 +100,6 @@ pub fn decide(
 ///
 /// # Errors
 /// τ outside (0, 1), or an interruption.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, recursion, tradeoff::Gaussian};
-/// let counts = Counts::new(100.0, 100, 0, 2, false)?;
-/// let curve = Gaussian::new(0.5, 0.0)?;
-/// let least = recursion::least_rejected(&counts, &curve, 0.05, &Interrupt::default())?;
-/// assert_eq!(least, 79);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn least_rejected(
     counts: &Counts,
     curve: &(impl TradeOff + ?Sized),
@@ -140,15 +125,6 @@ pub fn least_rejected(
 ///
 /// # Errors
 /// An interruption.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, recursion, tradeoff::Gaussian};
-/// let counts = Counts::new(100.0, 100, 60, 2, false)?;
-/// let p = recursion::p_value(&counts, &Gaussian::new(0.0, 0.0)?, &Interrupt::default())?;
-/// assert!((p - 0.0324).abs() < 1e-4);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn p_value(
     counts: &Counts,
     curve: &(impl TradeOff + ?Sized),

@@ -15,14 +15,6 @@ const LN_LOWEST: f64 = -700.0;
 ///
 /// # Errors
 /// Those of `rejects`; or it rejects every θ up to 1e308.
-///
-/// ```
-/// use leakbound_core::fdp::search::largest_rejected;
-/// let theta = largest_rejected(|theta| Ok(theta < 0.3))?;
-/// assert!(theta.is_some_and(|theta| theta < 0.3 && theta > 0.3 - 1e-13));
-/// assert_eq!(largest_rejected(|_| Ok(false))?, None);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn largest_rejected(
     mut rejects: impl FnMut(f64) -> Result<bool, AuditError>,
 ) -> Result<Option<f64>, AuditError> {
@@ -50,14 +42,6 @@ pub fn largest_rejected(
 ///
 /// # Errors
 /// Those of `rejects`.
-///
-/// ```
-/// use leakbound_core::fdp::search::smallest_level;
-/// let p = smallest_level(|tau| Ok(tau > 0.2))?;
-/// assert!(p > 0.2 && p < 0.2 + 1e-12);
-/// assert_eq!(smallest_level(|_| Ok(false))?, 1.0);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn smallest_level(
     mut rejects: impl FnMut(f64) -> Result<bool, AuditError>,
 ) -> Result<f64, AuditError> {

@@ -43,15 +43,6 @@ pub fn p_value(
 ///
 /// # Errors
 /// τ outside (0, 1), or an interruption.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, certificate, tradeoff::Gaussian};
-/// let counts = Counts::new(1000.0, 100, 95, 2, false)?;
-/// let curve = Gaussian::new(0.8, 0.0)?;
-/// assert!(certificate::rejects(&counts, &curve, 0.05, &Interrupt::default())?);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn rejects(
     counts: &Counts,
     curve: &dyn TradeOff,
