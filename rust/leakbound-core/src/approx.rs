@@ -71,14 +71,6 @@ impl ApproxTail {
     /// # Errors
     /// `examples` not positive, `delta` outside [0, 1), fewer than two `arms`, or more than two
     /// with one-sided guesses or a form other than [`ApproxForm::Exact`].
-    ///
-    /// ```
-    /// use leakbound_core::{ApproxForm, ApproxTail, Cut};
-    /// let tail = ApproxTail::new(ApproxForm::Exact, 50.0, 1e-3, 2, false)?;
-    /// let cut = Cut { guesses: 20, correct: 17 };
-    /// assert!((tail.upper_tail(cut, tail.success_probability(1.0)?) - 0.176583).abs() < 1e-6);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(
         form: ApproxForm,
         examples: f64,

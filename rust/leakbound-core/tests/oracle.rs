@@ -69,11 +69,11 @@ fn scan_by_enumeration(successes: &[bool], statistic: &impl CutStatistic, beta: 
     low
 }
 
-fn agrees_with_enumeration(successes: &[bool], statistic: &KlDivergence, beta: f64) {
+fn agrees_with_enumeration(successes: &[bool], statistic: KlDivergence, beta: f64) {
     let path = Path::from_successes(successes);
     let ours = scan(
         &path,
-        statistic,
+        &statistic,
         beta,
         &Grid::All,
         1,
@@ -85,7 +85,7 @@ fn agrees_with_enumeration(successes: &[bool], statistic: &KlDivergence, beta: f
         assert!(successes.iter().all(|&right| !right));
         return;
     }
-    let expected = scan_by_enumeration(successes, statistic, beta);
+    let expected = scan_by_enumeration(successes, &statistic, beta);
     let error = (ours.probability.p() - expected).abs();
     assert!(
         error <= 1e-9 * expected.max(1e-3),
@@ -101,8 +101,8 @@ proptest! {
         successes in prop::collection::vec(prop::bool::weighted(0.7), 1..10),
         beta in prop::sample::select(vec![0.2, 0.05, 1e-3]),
     ) {
-        agrees_with_enumeration(&successes, &KlDivergence::for_level(beta).unwrap(), beta);
-        agrees_with_enumeration(&successes, &KlDivergence::new(1.0).unwrap(), beta);
+        agrees_with_enumeration(&successes, KlDivergence::for_level(beta).unwrap(), beta);
+        agrees_with_enumeration(&successes, KlDivergence::new(1.0).unwrap(), beta);
     }
 
     #[test]
@@ -311,6 +311,7 @@ proptest! {
             .crossing_with_failures(
                 Probability::new(p).unwrap(),
                 failures,
+                f64::INFINITY,
                 &Interrupt::default(),
             )
             .unwrap();

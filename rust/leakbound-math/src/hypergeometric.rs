@@ -14,14 +14,6 @@ const NEGLIGIBLE: f64 = 1e-19;
 /// stream is inverted, outward from the mode, where the law is a ratio of binomial ones. Accuracy:
 /// the law is hypergeometric to 1e-12 in total variation. Cost: about as many steps as the standard
 /// deviation, √`drawn`/2 at most.
-///
-/// ```
-/// use leakbound_math::hypergeometric;
-/// use leakbound_math::stream::{Purpose, Stream};
-/// let mut stream = Stream::new(Purpose::TiedBlocks, 0, 0);
-/// assert_eq!(hypergeometric::draw(&mut stream, 10, 10, 4), 4);
-/// assert!(hypergeometric::draw(&mut stream, 10, 7, 4) >= 1);
-/// ```
 #[must_use]
 pub fn draw(stream: &mut Stream, items: u64, marked: u64, drawn: u64) -> u64 {
     let (marked, drawn) = (marked.min(items), drawn.min(items));

@@ -158,7 +158,8 @@ impl Boundary {
     }
 
     /// Upper bound on P(some count plus F reaches its threshold) for any F ≥ 0 with
-    /// E F ≤ `failures`·(1 − p), whatever its dependence on the walk.
+    /// E F ≤ `failures`·(1 − p), whatever its dependence on the walk. Head starts are followed up to
+    /// `ahead`.
     ///
     /// With g(k) the probability of a crossing from a head start of k, that is the knapsack of g:
     /// F must be at least the smallest k that would have crossed.
@@ -166,16 +167,6 @@ impl Boundary {
     /// # Errors
     /// Only an interrupt.
     pub fn crossing_with_failures(
-        &self,
-        p: Probability,
-        failures: f64,
-        interrupt: &Interrupt,
-    ) -> Result<f64, AuditError> {
-        self.knapsack(p, failures, f64::INFINITY, interrupt)
-    }
-
-    /// The same, followed no further than a head start of `ahead`.
-    fn knapsack(
         &self,
         p: Probability,
         failures: f64,
@@ -216,7 +207,7 @@ impl Boundary {
         let ahead = 4.0 * failures / beta + 64.0;
         let excess = |logit: f64| -> Result<f64, AuditError> {
             let p = Probability::from_logit(logit)?;
-            Ok((self.knapsack(p, failures, ahead, interrupt)? / beta).ln())
+            Ok((self.crossing_with_failures(p, failures, ahead, interrupt)? / beta).ln())
         };
         let (mut low, mut high) = (0.0, highest.logit());
         if high < low || excess(low)? > 0.0 {

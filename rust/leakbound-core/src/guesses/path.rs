@@ -185,12 +185,6 @@ impl Path {
 
     /// The path to its last allowed cut of at most `guesses` guesses, or to its first cut if that is
     /// beyond.
-    ///
-    /// ```
-    /// use leakbound_core::Path;
-    /// let path = Path::from_successes(&[true, true, false, true]).prefix(2);
-    /// assert_eq!((path.guesses(), path.correct()), (2, 2));
-    /// ```
     #[must_use]
     pub fn prefix(&self, guesses: u32) -> Self {
         match &self.0 {

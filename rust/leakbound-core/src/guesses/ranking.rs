@@ -112,13 +112,6 @@ impl Ranking {
     /// Memory and cost: those of the blocks, whatever the number of examples. Ties that are shuffled
     /// have the law of a random order; only what paths are asked for is drawn.
     ///
-    /// ```
-    /// use leakbound_core::{Order, Ranking, Ties};
-    /// let ranking = Ranking::of_blocks(&[2, 3_000_000_000], &[2, 1_000_000_000], Ties::Together)?;
-    /// assert_eq!(ranking.path(Order::Member)?.cut_at_or_after(1)?.correct, 2);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
-    ///
     /// # Errors
     /// No examples, more than `u32::MAX`, lengths that differ, negative counts, or more members than
     /// examples.

@@ -39,15 +39,6 @@ impl JointTail {
     ///
     /// # Errors
     /// δ outside [0, 1), or `level` or `share` outside (0, 1).
-    ///
-    /// ```
-    /// use leakbound_core::JointTail;
-    /// use leakbound_core::fdp::Counts;
-    /// let tail = JointTail::new(1e-5, 0.05, 0.1)?;
-    /// let epsilon = tail.limit(&Counts::new(1000.0, 80, 75, 2, false)?);
-    /// assert!(epsilon.is_some_and(|epsilon| epsilon > 1.8 && epsilon < 1.93));
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(delta: f64, level: f64, share: f64) -> Result<Self, AuditError> {
         if !(0.0..1.0).contains(&delta) {
             return Err(AuditError::ParameterOutOfRange {

@@ -68,7 +68,7 @@ pub fn scan(
         return Ok(CutBound::NONE);
     };
     let level = ErrorRate { beta, failures };
-    let probability = calibrate(&cuts, statistic, best.statistic, cut, level, interrupt)?;
+    let probability = calibrate(&cuts, *statistic, best.statistic, cut, level, interrupt)?;
     if failures > 0.0 {
         let probability = probability.unwrap_or(Probability::ZERO);
         return Ok(CutBound {
@@ -105,7 +105,7 @@ pub(crate) fn check_failures(failures: f64) -> Result<(), AuditError> {
 /// The bound of a scan whose statistic is largest at `cut`, with the value `level`.
 pub(crate) fn calibrate(
     cuts: &[Cut],
-    statistic: &KlDivergence,
+    statistic: KlDivergence,
     level: Probability,
     cut: Cut,
     rate: ErrorRate,

@@ -91,7 +91,7 @@ pub fn scan_curve(
                 correct: 0,
             }
         };
-        let bound = calibrate(&cuts, statistic, level, observed, rate, interrupt)?;
+        let bound = calibrate(&cuts, *statistic, level, observed, rate, interrupt)?;
         corrections.push(bound.map_or(f64::NEG_INFINITY, |bound| bound.logit() - logit));
     }
     for point in &mut curve {

@@ -71,7 +71,7 @@ impl VilleMixture {
     }
 
     /// The largest probability refuted at this cut, rounded down; none if even 0 is not.
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+    fn limit(self, cut: Cut) -> Result<Option<Probability>, AuditError> {
         if cut.correct == 0 {
             return Ok(None);
         }
@@ -184,7 +184,7 @@ impl MeanMixture {
     /// # Ok::<(), leakbound_core::AuditError>(())
     /// ```
     pub fn limit(&self, moment: &[Cut]) -> Result<Option<Probability>, AuditError> {
-        let highest = |statistic: &VilleMixture| -> Result<Option<f64>, AuditError> {
+        let highest = |statistic: VilleMixture| -> Result<Option<f64>, AuditError> {
             let mut best: Option<f64> = None;
             for &cut in moment {
                 if let Some(limit) = statistic.limit(cut)? {
@@ -193,7 +193,7 @@ impl MeanMixture {
             }
             Ok(best)
         };
-        let (Some(mut low), Some(mut high)) = (highest(&self.single)?, highest(&self.unanimous)?)
+        let (Some(mut low), Some(mut high)) = (highest(self.single)?, highest(self.unanimous)?)
         else {
             return Ok(None);
         };

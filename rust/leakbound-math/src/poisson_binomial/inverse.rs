@@ -109,16 +109,6 @@ impl Terms {
     ///
     /// # Errors
     /// [`MathError::LevelOutOfRange`] unless 0 < β < 1.
-    ///
-    /// # Examples
-    /// ```
-    /// use leakbound_math::poisson_binomial::Terms;
-    ///
-    /// let terms = Terms::from_offsets(&[0.0; 100])?;
-    /// let epsilon = terms.epsilon(75, 1e-2)?;
-    /// assert!((epsilon - 0.555_871_167_497_501_3).abs() < 1e-13);
-    /// # Ok::<(), leakbound_math::MathError>(())
-    /// ```
     pub fn epsilon(&self, v: i64, beta: f64) -> Result<f64, MathError> {
         check(beta)?;
         Ok(self.epsilon_from(v, beta, None)?.0)
@@ -188,20 +178,6 @@ impl Terms {
 ///
 /// # Errors
 /// The first error in order, of `replicate` or of [`Terms::epsilon`].
-///
-/// # Examples
-/// ```
-/// use leakbound_math::poisson_binomial::{Terms, replicate_epsilons};
-///
-/// let offsets = [-1.0, -0.5, 0.0, 0.5, 1.0];
-/// let replicate = |k: usize| {
-///     let counts = [20, 20 + k as u64, 20, 20, 20];
-///     Ok((Terms::from_grouped_offsets(&offsets, Some(&counts))?, 70))
-/// };
-/// let epsilons = replicate_epsilons(3, 0.05, replicate)?;
-/// assert!(epsilons[0] > epsilons[1] && epsilons[1] > epsilons[2]);
-/// # Ok::<(), leakbound_math::MathError>(())
-/// ```
 pub fn replicate_epsilons(
     count: usize,
     beta: f64,

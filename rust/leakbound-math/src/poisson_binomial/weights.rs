@@ -35,15 +35,6 @@ const MOST_NEWTONS: u32 = 60;
 const MOST_STEPS: u32 = 200;
 
 /// Independent Bernoulli terms with whole weights: S = Σ tᵢXᵢ.
-///
-/// # Examples
-/// ```
-/// use leakbound_math::poisson_binomial::Weighted;
-///
-/// let sum = Weighted::from_probabilities(&[0.5, 0.5, 0.25], &[1, 2, 3])?;
-/// assert!((sum.tail(3, 0.0)?.value - 0.4375).abs() < 1e-15);
-/// # Ok::<(), leakbound_math::MathError>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct Weighted {
     groups: Vec<Group>,

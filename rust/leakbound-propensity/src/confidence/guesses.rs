@@ -402,10 +402,7 @@ impl ConfidenceSet {
 
     /// The largest log-odds Tλ of each guess over the set: a linear function over a convex set,
     /// whose maximum is where its gradient is opposed to that of ℓ, which the ascent finds.
-    ///
-    /// # Errors
-    /// A row that is not there, or an interrupt.
-    pub fn largest_log_odds(
+    fn largest_log_odds(
         &self,
         guesses: &[Guess],
         stop: &(impl Fn() -> bool + Sync),

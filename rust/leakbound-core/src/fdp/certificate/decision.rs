@@ -15,16 +15,6 @@ use crate::interrupt::Interrupt;
 ///
 /// # Errors
 /// An interruption.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, certificate, tradeoff::Gaussian};
-/// // Without leakage it is the binomial tail; Algorithm 3 says 0.0324.
-/// let counts = Counts::new(100.0, 100, 60, 2, false)?;
-/// let p = certificate::p_value(&counts, &Gaussian::new(0.0, 0.0)?, &Interrupt::default())?;
-/// assert!((p - 0.028_443_966_82).abs() < 1e-10);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn p_value(
     counts: &Counts,
     curve: &dyn TradeOff,

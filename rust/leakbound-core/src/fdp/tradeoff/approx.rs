@@ -21,14 +21,6 @@ impl Approx {
     ///
     /// # Errors
     /// `epsilon` negative or infinite, or `delta` outside [0, 1).
-    ///
-    /// ```
-    /// use leakbound_core::fdp::tradeoff::{Approx, TradeOff};
-    /// let curve = Approx::new(2.0_f64.ln(), 0.1)?;
-    /// assert!((curve.inverse(0.3) - 0.1).abs() < 1e-12);
-    /// assert_eq!(curve.inverse(0.05), 0.0);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(epsilon: f64, delta: f64) -> Result<Self, AuditError> {
         Ok(Self {
             epsilon: check_non_negative("epsilon", epsilon)?,

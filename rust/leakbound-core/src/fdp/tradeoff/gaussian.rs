@@ -31,14 +31,6 @@ impl Gaussian {
     ///
     /// # Errors
     /// `mu` negative or infinite, or `delta` outside [0, 1).
-    ///
-    /// ```
-    /// use leakbound_core::fdp::tradeoff::{Gaussian, TradeOff};
-    /// let curve = Gaussian::new(1.0, 0.0)?;
-    /// assert!((curve.inverse(0.5) - 0.158_655_253_931).abs() < 1e-12);
-    /// assert!(Gaussian::new(-1.0, 0.0).is_err());
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(mu: f64, delta: f64) -> Result<Self, AuditError> {
         Ok(Self {
             mu: check_non_negative("mu", mu)?,

@@ -22,14 +22,6 @@ impl Laplace {
     ///
     /// # Errors
     /// `epsilon` negative or infinite.
-    ///
-    /// ```
-    /// use leakbound_core::fdp::tradeoff::{Laplace, TradeOff};
-    /// let curve = Laplace::new(1.0)?;
-    /// assert!((curve.inverse(0.5) - 0.5 * (-1.0_f64).exp()).abs() < 1e-14);
-    /// assert!((curve.epsilon(0.0) - 1.0).abs() < 1e-14);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(epsilon: f64) -> Result<Self, AuditError> {
         Ok(Self {
             epsilon: check_non_negative("epsilon", epsilon)?,

@@ -32,14 +32,6 @@ impl Profile {
     ///
     /// # Errors
     /// Lengths differ, there is no pair, an ε is beyond ±700, or a δ is outside [0, 1].
-    ///
-    /// ```
-    /// use leakbound_core::fdp::tradeoff::{Profile, TradeOff};
-    /// let curve = Profile::new(&[0.0, 1.0], &[0.4, 0.1])?;
-    /// assert!((curve.inverse(0.5) - 0.4 * (-1.0_f64).exp()).abs() < 1e-12);
-    /// assert!((curve.delta(1.0) - 0.1).abs() < 1e-12);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(epsilon: &[f64], delta: &[f64]) -> Result<Self, AuditError> {
         check(epsilon, delta)?;
         let mut points: Vec<(f64, f64)> = epsilon

@@ -28,14 +28,6 @@ impl Tabulated {
     /// # Errors
     /// Lengths differ or are below 2; `alpha` does not increase from 0 to 1; `f` leaves [0, 1],
     /// increases, is not convex, or lies above 1 − `alpha`.
-    ///
-    /// ```
-    /// use leakbound_core::fdp::tradeoff::{Tabulated, TradeOff};
-    /// let curve = Tabulated::new(&[0.0, 0.25, 1.0], &[1.0, 0.25, 0.0])?;
-    /// assert!((curve.inverse(0.375) - 0.125).abs() < 1e-12);
-    /// assert!(Tabulated::new(&[0.0, 0.5, 1.0], &[1.0, 0.6, 0.0]).is_err());
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(alpha: &[f64], f: &[f64]) -> Result<Self, AuditError> {
         check(alpha, f)?;
         let mut corners: Vec<(f64, f64)> = Vec::with_capacity(alpha.len());
