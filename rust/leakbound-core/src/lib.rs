@@ -40,7 +40,8 @@ mod outside_in;
 mod scan;
 mod sum;
 
-pub use approx::{ApproxForm, ApproxLimit, ApproxTail};
+pub use approx::limit::ApproxLimit;
+pub use approx::tail::{ApproxForm, ApproxTail};
 pub use crossing::boundary::Boundary;
 pub use error::AuditError;
 pub use games::{Leak, play};

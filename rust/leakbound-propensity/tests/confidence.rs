@@ -3,43 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use leakbound_math::poisson_binomial::Terms;
-use leakbound_propensity::{Balance, ConfidenceSet, Guess, Labelled, PropensityError, balanced};
+use leakbound_propensity::{ConfidenceSet, Guess, Labelled, PropensityError};
+use model::{Noise, data, never};
 
-fn never() -> bool {
-    false
-}
-
-/// Numbers in (0, 1) that look random.
-struct Noise(u64);
-
-impl Noise {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(0x5851_f42d_4c95_7f2d)
-            .wrapping_add(0x1405_7b7e_f767_814f);
-        let mixed = (self.0 ^ (self.0 >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((mixed >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * self.uniform().ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-}
-
-/// Features and labels of a logistic model with these coefficients, the intercept first.
-fn data(rows: usize, theta: &[f64], seed: u64) -> (Vec<f64>, Vec<bool>) {
-    let mut noise = Noise(seed.wrapping_mul(2).wrapping_add(1));
-    let (mut features, mut member) = (Vec::new(), Vec::new());
-    for _ in 0..rows {
-        let row: Vec<f64> = theta[1..].iter().map(|_| noise.normal()).collect();
-        let score: f64 = theta[0] + row.iter().zip(&theta[1..]).map(|(x, t)| x * t).sum::<f64>();
-        member.push(noise.uniform() < 1.0 / (1.0 + (-score).exp()));
-        features.extend(row);
-    }
-    (features, member)
-}
+mod model;
 
 fn rows<'a>(features: &'a [f64], member: &'a [bool]) -> Labelled<'a> {
     Labelled {
@@ -414,70 +381,4 @@ fn every_bit_is_the_same_on_any_number_of_threads() {
         })
     };
     assert_eq!(on(1), on(4));
-}
-
-/// Scores that are the log-odds: guesses by size lean on the features, balanced ones do not.
-#[test]
-fn balanced_guesses_lean_on_no_feature() {
-    let theta = [0.2, 1.0, -0.5, 0.3];
-    let (features, _) = data(2000, &theta, 10);
-    let mut noise = Noise(11);
-    let scores: Vec<f64> = (features.chunks(3))
-        .map(|x| x[0] - 0.5 * x[1] + 0.3 * x[2] + noise.normal())
-        .collect();
-    for (one_sided, number) in [(false, 2000.0), (false, 400.0), (true, 400.0)] {
-        let balance = Balance {
-            features: &features,
-            columns: 3,
-            weights: &[0.25; 2000],
-            odd: &[],
-            counts: &[],
-            guesses: number,
-            labels: 1.0,
-            one_sided,
-        };
-        let lean = |values: &[f64]| {
-            let mut order: Vec<usize> = (0..2000).collect();
-            let rank = |x: f64| if one_sided { x } else { x.abs() };
-            order.sort_by(|&a, &b| rank(values[b]).total_cmp(&rank(values[a])));
-            let centre = |j: usize| features.iter().skip(j).step_by(3).sum::<f64>() / 2000.0;
-            let sums: Vec<f64> = (0..3)
-                .map(|j| {
-                    let made = order[..number as usize].iter();
-                    made.map(|&row| {
-                        let sign = if one_sided { 1.0 } else { values[row].signum() };
-                        let middle = if one_sided { centre(j) } else { 0.0 };
-                        sign * (features[3 * row + j] - middle)
-                    })
-                    .sum()
-                })
-                .collect();
-            sums.iter().map(|s| s * s).sum::<f64>().sqrt()
-        };
-        let residuals = balanced(&scores, balance, &never).unwrap();
-        assert!(
-            lean(&residuals) < 0.03 * lean(&scores),
-            "{} {}",
-            lean(&residuals),
-            lean(&scores)
-        );
-    }
-    // Columns that depend on one another do no harm.
-    let twice: Vec<f64> = features.chunks(3).flat_map(|x| [x[0], x[0], 1.0]).collect();
-    let balance = Balance {
-        features: &twice,
-        columns: 3,
-        weights: &[0.25; 2000],
-        odd: &[],
-        counts: &[],
-        guesses: 2000.0,
-        labels: 1.0,
-        one_sided: false,
-    };
-    assert!(
-        balanced(&scores, balance, &never)
-            .unwrap()
-            .iter()
-            .all(|x| x.is_finite())
-    );
 }

@@ -7,3 +7,4 @@ pub(crate) mod matching;
 pub(crate) mod path;
 pub(crate) mod ranking;
 pub(crate) mod shuffled;
+pub(crate) mod sorted;

@@ -4,6 +4,7 @@ pub(crate) mod best_cut;
 pub(crate) mod bound;
 pub(crate) mod calibration;
 pub(crate) mod curve;
+pub(crate) mod deviation;
 pub(crate) mod mixture;
 pub(crate) mod offsets;
 pub(crate) mod statistic;

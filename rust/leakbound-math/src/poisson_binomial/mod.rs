@@ -51,6 +51,7 @@ mod contour;
 mod exact;
 mod inverse;
 mod points;
+mod series;
 mod tail;
 mod tail_value;
 mod terms;

@@ -3,6 +3,9 @@
 mod ascent;
 mod balance;
 mod guesses;
+mod halves;
+mod matched;
+mod saddle;
 mod set;
 
 pub use balance::{Balance, balanced};
