@@ -49,14 +49,35 @@ pub enum AuditError {
     Math(#[from] MathError),
 }
 
+/// The error of a parameter outside its range.
+pub(crate) fn out_of_range<T>(
+    name: &'static str,
+    value: f64,
+    range: &'static str,
+) -> Result<T, AuditError> {
+    Err(AuditError::ParameterOutOfRange { name, value, range })
+}
+
 /// Check an error probability.
 pub(crate) fn check_level(name: &'static str, value: f64) -> Result<f64, AuditError> {
     if value > 0.0 && value < 1.0 {
         return Ok(value);
     }
-    Err(AuditError::ParameterOutOfRange {
-        name,
-        value,
-        range: "between 0 and 1, both excluded",
-    })
+    out_of_range(name, value, "between 0 and 1, both excluded")
+}
+
+/// Check a parameter of at least 0.
+pub(crate) fn check_non_negative(name: &'static str, value: f64) -> Result<f64, AuditError> {
+    if value >= 0.0 && value.is_finite() {
+        return Ok(value);
+    }
+    out_of_range(name, value, "at least 0 and finite")
+}
+
+/// Check a δ.
+pub(crate) fn check_delta(value: f64) -> Result<f64, AuditError> {
+    if (0.0..1.0).contains(&value) {
+        return Ok(value);
+    }
+    out_of_range("delta", value, "at least 0 and below 1")
 }

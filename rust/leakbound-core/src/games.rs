@@ -5,7 +5,7 @@ use std::ops::Range;
 use leakbound_math::stream::{Purpose, Stream};
 use rayon::prelude::*;
 
-use crate::error::AuditError;
+use crate::error::{AuditError, out_of_range};
 use crate::guesses::ranking::Ranking;
 use crate::interrupt::Interrupt;
 
@@ -87,7 +87,7 @@ impl Leak {
         if within && value.is_finite() {
             return Ok(());
         }
-        Err(AuditError::ParameterOutOfRange { name, value, range })
+        out_of_range(name, value, range)
     }
 
     fn score(self, member: bool, stream: &mut Stream) -> f64 {

@@ -12,7 +12,7 @@
 mod local;
 
 use crate::binomial::{Binomial, RELATIVE_ERROR, relative_error};
-use crate::error::MathError;
+use crate::error::{MathError, check_level};
 use crate::normal;
 use crate::probability::Probability;
 use local::Local;
@@ -26,7 +26,6 @@ use local::Local;
 /// tails, so a microsecond.
 ///
 /// # Errors
-///
 /// [`MathError::CountAboveTrials`] if v > n, [`MathError::LevelOutOfRange`] unless 0 < β < 1.
 ///
 /// ```
@@ -40,12 +39,7 @@ pub fn lower_limit(successes: u64, trials: u64, beta: f64) -> Result<Probability
     if successes > trials {
         return Err(MathError::CountAboveTrials { successes, trials });
     }
-    if !(beta > 0.0 && beta < 1.0) {
-        return Err(MathError::LevelOutOfRange {
-            name: "beta",
-            value: beta,
-        });
-    }
+    check_level("beta", beta)?;
     // A logarithm and its quotient are rounded, and exp multiplies their errors by its size: both are
     // moved by more than that first, towards the smaller p.
     let n = trials as f64;

@@ -51,3 +51,41 @@ pub enum MathError {
     #[error("{what} did not converge in {steps} steps")]
     NotConverged { what: &'static str, steps: u32 },
 }
+
+/// Refuses a level that is not strictly between 0 and 1.
+pub(crate) fn check_level(name: &'static str, value: f64) -> Result<(), MathError> {
+    if value > 0.0 && value < 1.0 {
+        return Ok(());
+    }
+    Err(MathError::LevelOutOfRange { name, value })
+}
+
+/// Refuses an array that is not as long as another.
+pub fn check_length(
+    name: &'static str,
+    got: usize,
+    like: &'static str,
+    expected: usize,
+) -> Result<(), MathError> {
+    if got == expected {
+        return Ok(());
+    }
+    Err(MathError::LengthMismatch {
+        name,
+        like,
+        expected,
+        got,
+    })
+}
+
+/// Refuses an array with an entry outside \[0, 1\], and names the first.
+pub fn check_probabilities(name: &'static str, values: &[f64]) -> Result<(), MathError> {
+    match values.iter().position(|x| !(0.0..=1.0).contains(x)) {
+        None => Ok(()),
+        Some(index) => Err(MathError::NotAProbabilityAt {
+            name,
+            index,
+            value: values[index],
+        }),
+    }
+}

@@ -37,20 +37,12 @@ impl Probability {
     pub const ONE: Self = Self { p: 1.0, q: 0.0 };
 
     /// The probability p; q = 1 − p, rounded.
-    ///
-    /// # Errors
-    ///
-    /// [`MathError::NotAProbability`] unless 0 ≤ p ≤ 1.
     pub fn new(p: f64) -> Result<Self, MathError> {
         check("p", p)?;
         Ok(Self { p, q: 1.0 - p })
     }
 
     /// The probability 1 − q; for q near 0 it holds what a double p cannot.
-    ///
-    /// # Errors
-    ///
-    /// [`MathError::NotAProbability`] unless 0 ≤ q ≤ 1.
     pub fn from_complement(q: f64) -> Result<Self, MathError> {
         check("q", q)?;
         Ok(Self { p: 1.0 - q, q })
@@ -58,10 +50,6 @@ impl Probability {
 
     /// The probability σ(x) = 1 / (1 + e^{−x}); ±∞ give 1 and 0. p and q are within 4e-16,
     /// relative, of σ(x) and σ(−x).
-    ///
-    /// # Errors
-    ///
-    /// [`MathError::NotANumber`] if x is `NaN`.
     pub fn from_logit(x: f64) -> Result<Self, MathError> {
         if x.is_nan() {
             return Err(MathError::NotANumber { name: "logit" });

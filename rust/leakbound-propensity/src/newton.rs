@@ -96,9 +96,6 @@ impl Problem<'_> {
     }
 
     /// The factor of data curvature plus penalty.
-    ///
-    /// # Errors
-    /// Why it has none.
     pub(crate) fn factor(
         &self,
         mut hessian: Vec<f64>,

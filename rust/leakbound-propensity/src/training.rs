@@ -100,9 +100,6 @@ impl Training {
     /// The resample has as many rows as the data, drawn independently with replacement; one that
     /// lacks a class outside of some fold is drawn anew. It depends on the classes, the folds, the
     /// seed and the number alone.
-    ///
-    /// # Errors
-    /// [`PropensityError::ClassTooRare`] if a thousand resamples lack a class.
     pub fn resample(&self, seed: u64, replicate: u64) -> Result<Vec<u32>, PropensityError> {
         let mut counts = vec![0; self.count];
         draw(

@@ -27,18 +27,12 @@ pub struct ApproxLimit {
 
 impl ApproxLimit {
     /// Limits at the pointwise level `alpha`.
-    ///
-    /// # Errors
-    /// `alpha` is not in (0, 1).
     pub fn new(tail: ApproxTail, alpha: f64) -> Result<Self, AuditError> {
         let alpha = check_level("alpha", alpha)?;
         Ok(Self { tail, alpha })
     }
 
     /// The same as [`limit`](CutStatistic::limit), unless it is stopped.
-    ///
-    /// # Errors
-    /// A limit that cannot be computed, or an interrupt.
     pub fn limit_until(
         &self,
         cut: Cut,

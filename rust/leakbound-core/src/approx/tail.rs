@@ -5,7 +5,7 @@ use std::ops::Range;
 use leakbound_math::{Binomial, Probability, binomial};
 
 use crate::crossing::knapsack::{envelope, knapsack};
-use crate::error::AuditError;
+use crate::error::{AuditError, check_delta, out_of_range};
 use crate::guesses::path::Cut;
 
 /// Roundings of a tail that is put together from three.
@@ -74,20 +74,16 @@ impl ApproxTail {
         arms: u32,
         one_sided: bool,
     ) -> Result<Self, AuditError> {
-        let wrong =
-            |name, value, range| Err(AuditError::ParameterOutOfRange { name, value, range });
         if !(examples > 0.0 && examples.is_finite()) {
-            return wrong("m", examples, "a positive number");
+            return out_of_range("m", examples, "a positive number");
         }
-        if !(0.0..1.0).contains(&delta) {
-            return wrong("delta", delta, "at least 0 and below 1");
-        }
+        check_delta(delta)?;
         if arms < 2 {
-            return wrong("k", arms.into(), "at least 2");
+            return out_of_range("k", arms.into(), "at least 2");
         }
         if arms > 2 && (one_sided || form != ApproxForm::Exact) {
             let range = "2 for one-sided guesses, and for every bound but the exact one";
-            return wrong("k", arms.into(), range);
+            return out_of_range("k", arms.into(), range);
         }
         Ok(Self {
             form,
@@ -99,9 +95,6 @@ impl ApproxTail {
     }
 
     /// p = e^ε/(e^ε + k − 1).
-    ///
-    /// # Errors
-    /// `epsilon` is NaN.
     pub fn success_probability(&self, epsilon: f64) -> Result<Probability, AuditError> {
         Ok(Probability::from_logit(epsilon - (self.arms - 1.0).ln())?)
     }

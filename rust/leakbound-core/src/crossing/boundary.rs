@@ -7,7 +7,7 @@ use crate::crossing::first_crossing::{FirstCrossing, Passage};
 use crate::crossing::knapsack::{by_failures, knapsack};
 use crate::crossing::success_probabilities::{LogitFamily, SuccessProbabilities};
 use crate::crossing::walk::Walk;
-use crate::error::{AuditError, check_level};
+use crate::error::{AuditError, check_level, out_of_range};
 use crate::interrupt::Interrupt;
 
 /// What a calibration may drop, relative to its level.
@@ -60,11 +60,8 @@ impl Boundary {
             return Err(AuditError::StepMismatch { given, steps });
         }
         if guesses.first() == Some(&0) || !guesses.is_sorted_by(|a, b| a < b) {
-            return Err(AuditError::ParameterOutOfRange {
-                name: "guesses",
-                value: guesses.first().copied().map_or(f64::NAN, f64::from),
-                range: "strictly increasing from 1 on",
-            });
+            let first = guesses.first().copied().map_or(f64::NAN, f64::from);
+            return out_of_range("guesses", first, "strictly increasing from 1 on");
         }
         let (guesses, thresholds) = guesses
             .iter()
@@ -82,9 +79,6 @@ impl Boundary {
     ///
     /// The relative excess over the exact value is about 1e-13 and the rounding of as many
     /// additions as there are guesses, at any size of the answer down to 1e-280.
-    ///
-    /// # Errors
-    /// A number of probabilities that is neither 1 nor that of the guesses, or an interrupt.
     pub fn crossing_probability(
         &self,
         p: &[Probability],
@@ -120,9 +114,6 @@ impl Boundary {
     /// cuts find the base; as a rule a single fine walk then certifies the solution.
     ///
     /// None if the boundary is crossed with certainty at every p, or cannot be crossed.
-    ///
-    /// # Errors
-    /// `beta` outside (0, 1), or an interrupt.
     pub fn calibrate(
         &self,
         beta: f64,
@@ -163,9 +154,6 @@ impl Boundary {
     ///
     /// With g(k) the probability of a crossing from a head start of k, that is the knapsack of g:
     /// F must be at least the smallest k that would have crossed.
-    ///
-    /// # Errors
-    /// Only an interrupt.
     pub fn crossing_with_failures(
         &self,
         p: Probability,

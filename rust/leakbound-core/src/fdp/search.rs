@@ -1,6 +1,6 @@
 //! Searches that end on the side on which the test rejects.
 
-use crate::error::AuditError;
+use crate::error::{AuditError, out_of_range};
 
 /// Relative width at which a bracket is narrow enough.
 const NARROW: f64 = 1e-13;
@@ -12,9 +12,6 @@ const LN_LOWEST: f64 = -700.0;
 /// The largest θ ≥ 0 that `rejects` is known to reject, or none if it does not reject 0.
 ///
 /// `rejects` is true up to some θ and false beyond. Direction: rounded down, by 1e-13 relative.
-///
-/// # Errors
-/// Those of `rejects`; or it rejects every θ up to 1e308.
 pub fn largest_rejected(
     mut rejects: impl FnMut(f64) -> Result<bool, AuditError>,
 ) -> Result<Option<f64>, AuditError> {
@@ -25,11 +22,8 @@ pub fn largest_rejected(
     while rejects(high)? {
         (low, high) = (high, 2.0 * high);
         if high == f64::INFINITY {
-            return Err(AuditError::ParameterOutOfRange {
-                name: "parameter",
-                value: low,
-                range: "below the value from which nothing is rejected",
-            });
+            let range = "below the value from which nothing is rejected";
+            return out_of_range("parameter", low, range);
         }
     }
     Ok(Some(narrow(low, high, &mut rejects)?))
@@ -39,9 +33,6 @@ pub fn largest_rejected(
 ///
 /// `rejects` is false up to some τ and true beyond. Direction: rounded up, by 1e-10 relative
 /// at most; at least 1e-304.
-///
-/// # Errors
-/// Those of `rejects`.
 pub fn smallest_level(
     mut rejects: impl FnMut(f64) -> Result<bool, AuditError>,
 ) -> Result<f64, AuditError> {

@@ -108,9 +108,6 @@ impl Path {
     /// assert_eq!(Path::correct_first(1_000_000_000, 7)?.cut_at_or_after(9)?.correct, 7);
     /// # Ok::<(), leakbound_core::AuditError>(())
     /// ```
-    ///
-    /// # Errors
-    /// No guesses, or more correct ones than guesses.
     pub fn correct_first(guesses: u32, correct: u32) -> Result<Self, AuditError> {
         let (all, right) = (i64::from(guesses), i64::from(correct));
         let counts = Counts::of_blocks(&[right, all - right], &[right, 0])?;
@@ -143,9 +140,6 @@ impl Path {
     }
 
     /// The shortest allowed prefix of at least `guesses` guesses.
-    ///
-    /// # Errors
-    /// `guesses` is zero or more than the path holds.
     pub fn cut_at_or_after(&self, guesses: u32) -> Result<Cut, AuditError> {
         let available = self.guesses();
         let out_of_range = AuditError::GuessesOutOfRange {
@@ -215,9 +209,6 @@ impl Path {
     ///
     /// A position of the grid inside a tied block moves back to the end of the block before, so
     /// the cuts still depend on scores alone.
-    ///
-    /// # Errors
-    /// A grid that does not fit the path's length.
     pub fn cuts(&self, grid: &Grid, min_guesses: u32) -> Result<Vec<Cut>, AuditError> {
         let mut cuts = match grid.positions(self.guesses())? {
             None => self.every_cut(),

@@ -62,9 +62,6 @@ impl Ranking {
     }
 
     /// The same as [`new`](Self::new), unless it is stopped.
-    ///
-    /// # Errors
-    /// Those of [`new`](Self::new), or an interrupt.
     pub fn new_until(
         scores: &[f64],
         member: &[bool],

@@ -2,7 +2,7 @@
 
 use leakbound_math::{Binomial, Probability, binomial};
 
-use crate::error::{AuditError, check_level};
+use crate::error::{AuditError, check_delta, check_level};
 use crate::fdp::counts::Counts;
 
 /// Roundings of a tail and of a few products of such.
@@ -36,17 +36,8 @@ pub struct JointTail {
 
 impl JointTail {
     /// Limits at level β, of which a share φ is for failures.
-    ///
-    /// # Errors
-    /// δ outside [0, 1), or `level` or `share` outside (0, 1).
     pub fn new(delta: f64, level: f64, share: f64) -> Result<Self, AuditError> {
-        if !(0.0..1.0).contains(&delta) {
-            return Err(AuditError::ParameterOutOfRange {
-                name: "delta",
-                value: delta,
-                range: "at least 0 and below 1",
-            });
-        }
+        check_delta(delta)?;
         let (level, share) = (check_level("beta", level)?, check_level("share", share)?);
         let kappa = (1.0 - share) * level;
         // β − κ, rounded down.

@@ -2,7 +2,7 @@
 
 use super::form::Form;
 use super::models::Model;
-use crate::error::AuditError;
+use crate::error::{AuditError, out_of_range};
 use crate::fdp::counts::Counts;
 use crate::guesses::path::Path;
 use crate::interrupt::Interrupt;
@@ -200,11 +200,14 @@ fn checked(levels: &[u32], examples: u32) -> Result<Vec<u32>, AuditError> {
         (Some(&first), Some(&last)) if first > 0 && last <= examples && increasing => {
             Ok(levels.to_vec())
         }
-        _ => Err(AuditError::ParameterOutOfRange {
-            name: "levels",
-            value: levels.last().map_or(0.0, |&last| f64::from(last)),
-            range: "increasing numbers of guesses, from 1 to the number of examples",
-        }),
+        _ => {
+            let range = "increasing numbers of guesses, from 1 to the number of examples";
+            out_of_range(
+                "levels",
+                levels.last().map_or(0.0, |&last| f64::from(last)),
+                range,
+            )
+        }
     }
 }
 

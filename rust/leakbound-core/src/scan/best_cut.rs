@@ -21,9 +21,6 @@ const CUTS_PER_CHECK: usize = 1 << 8;
 ///
 /// A sparse pass first finds a high level, so that almost every cut of the second pass is ruled
 /// out by [`may_exceed`](CutStatistic::may_exceed). The maximum does not depend on the order.
-///
-/// # Errors
-/// A limit that cannot be computed, or an interrupt.
 pub fn best_cut(
     cuts: &[Cut],
     statistic: &(impl CutStatistic + ?Sized),

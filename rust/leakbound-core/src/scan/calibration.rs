@@ -1,7 +1,7 @@
 //! All cuts at once: a statistic's maximum, calibrated exactly.
 
 use crate::crossing::boundary::Boundary;
-use crate::error::AuditError;
+use crate::error::{AuditError, out_of_range};
 use crate::guesses::grid::Grid;
 use crate::guesses::path::{Cut, Path};
 use crate::interrupt::Interrupt;
@@ -95,11 +95,7 @@ pub(crate) fn check_failures(failures: f64) -> Result<(), AuditError> {
     if failures >= 0.0 && failures.is_finite() {
         return Ok(());
     }
-    Err(AuditError::ParameterOutOfRange {
-        name: "failures",
-        value: failures,
-        range: "a number of at least 0",
-    })
+    out_of_range("failures", failures, "a number of at least 0")
 }
 
 /// The bound of a scan whose statistic is largest at `cut`, with the value `level`.

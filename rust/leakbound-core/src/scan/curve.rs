@@ -23,9 +23,6 @@ pub struct CurvePoint {
 }
 
 /// A statistic's limits at no more than `points` cuts and at its best one.
-///
-/// # Errors
-/// As [`best_cut`].
 pub fn pointwise_curve(
     path: &Path,
     statistic: &(impl CutStatistic + ?Sized),
@@ -46,9 +43,6 @@ pub fn pointwise_curve(
 /// The bound is an increasing function of the statistic alone. It is computed at a few levels, the
 /// observed maximum among them, and its distance from the statistic is interpolated between: the
 /// largest value of the curve is the bound itself, the others are exact to the width of a line.
-///
-/// # Errors
-/// As [`scan`](crate::scan()).
 #[allow(clippy::too_many_arguments)]
 pub fn scan_curve(
     path: &Path,

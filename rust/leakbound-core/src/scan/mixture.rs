@@ -2,7 +2,7 @@
 
 use leakbound_math::{Binomial, Probability, binomial};
 
-use crate::error::{AuditError, check_level};
+use crate::error::{AuditError, check_level, out_of_range};
 use crate::guesses::path::Cut;
 use crate::interrupt::Interrupt;
 use crate::scan::statistic::{divergence_bounds, is_above};
@@ -127,16 +127,9 @@ impl MeanMixture {
     const MOMENTS_PER_CHECK: usize = 1 << 14;
 
     /// Limits at error probability `beta` for so many sequences, all moments together.
-    ///
-    /// # Errors
-    /// `beta` is not in (0, 1), or there is no sequence.
     pub fn new(sequences: usize, beta: f64) -> Result<Self, AuditError> {
         if sequences == 0 {
-            return Err(AuditError::ParameterOutOfRange {
-                name: "sequences",
-                value: 0.0,
-                range: "at least 1",
-            });
+            return out_of_range("sequences", 0.0, "at least 1");
         }
         let unanimous = VilleMixture::new(beta)?;
         Ok(Self {
@@ -171,9 +164,6 @@ impl MeanMixture {
 
     /// The largest p refuted where the sequences stand at `moment`, rounded down; none if not
     /// even 0 is.
-    ///
-    /// # Errors
-    /// A limit that cannot be computed.
     ///
     /// ```
     /// use leakbound_core::{Cut, MeanMixture};
@@ -215,9 +205,6 @@ impl MeanMixture {
 
     /// The moment with the largest limit, and that limit; `moments` holds the K cuts of each, one
     /// moment after the other.
-    ///
-    /// # Errors
-    /// A limit that cannot be computed, or an interrupt.
     pub fn best(
         &self,
         moments: &[Cut],

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use crate::crossing::boundary::Boundary;
 use crate::crossing::success_probabilities::LogitFamily;
-use crate::error::AuditError;
+use crate::error::{AuditError, out_of_range};
 use crate::guesses::grid::Grid;
 use crate::guesses::path::{Cut, Path};
 use crate::interrupt::Interrupt;
@@ -102,9 +102,6 @@ pub fn scan_offsets(
 /// alone, −∞ where nothing is rejected.
 ///
 /// Rows are computed in parallel; the result does not depend on the number of threads.
-///
-/// # Errors
-/// As for [`scan_offsets`]; whole rows are needed.
 pub fn scan_offset_rows(
     path: &Path,
     rows: &[f64],
@@ -134,11 +131,7 @@ fn check(offsets: &[f64], guesses: u32) -> Result<(), AuditError> {
     let outside = |offset: &&f64| offset.is_nan() || offset.abs() > MAX_OFFSET;
     match offsets.iter().find(outside) {
         None => Ok(()),
-        Some(&value) => Err(AuditError::ParameterOutOfRange {
-            name: "offsets",
-            value,
-            range: "numbers between -300 and 300",
-        }),
+        Some(&value) => out_of_range("offsets", value, "numbers between -300 and 300"),
     }
 }
 

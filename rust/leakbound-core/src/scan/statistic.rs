@@ -2,7 +2,7 @@
 
 use leakbound_math::{Binomial, Probability, binomial, clopper_pearson, deviance};
 
-use crate::error::{AuditError, check_level};
+use crate::error::{AuditError, check_level, out_of_range};
 use crate::guesses::path::Cut;
 
 /// A pointwise limit: at each cut, the largest probability of a correct guess that the cut refutes.
@@ -11,9 +11,6 @@ use crate::guesses::path::Cut;
 /// of a statistic (Buehler's construction), its shape only decides power.
 pub trait CutStatistic: Sync {
     /// The largest probability refuted at this cut, rounded down; none if even 0 is not.
-    ///
-    /// # Errors
-    /// A limit that cannot be computed.
     fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError>;
 
     /// Could [`limit`](Self::limit) exceed `level` here? Says yes when in doubt, quickly.
@@ -51,25 +48,14 @@ impl KlDivergence {
     const SLACK: f64 = 1e-12;
 
     /// A statistic with threshold `kappa`.
-    ///
-    /// # Errors
-    /// `kappa` is not a positive number.
     pub fn new(kappa: f64) -> Result<Self, AuditError> {
         if kappa > 0.0 && kappa.is_finite() {
             return Ok(Self { kappa });
         }
-        let range = "a positive number";
-        Err(AuditError::ParameterOutOfRange {
-            name: "kappa",
-            value: kappa,
-            range,
-        })
+        out_of_range("kappa", kappa, "a positive number")
     }
 
     /// The default for a scan at error probability `beta`: κ = ln(1/β) + 1.
-    ///
-    /// # Errors
-    /// `beta` is not in (0, 1).
     pub fn for_level(beta: f64) -> Result<Self, AuditError> {
         Self::new(1.0 - check_level("beta", beta)?.ln())
     }
@@ -172,9 +158,6 @@ pub struct EqualLevel {
 
 impl EqualLevel {
     /// Limits at the pointwise level `alpha`.
-    ///
-    /// # Errors
-    /// `alpha` is not in (0, 1).
     pub fn new(alpha: f64) -> Result<Self, AuditError> {
         let alpha = check_level("alpha", alpha)?;
         Ok(Self {
@@ -225,9 +208,6 @@ pub struct Hoeffding {
 
 impl Hoeffding {
     /// Limits at the pointwise level `alpha`.
-    ///
-    /// # Errors
-    /// `alpha` is not in (0, 1).
     pub fn new(alpha: f64) -> Result<Self, AuditError> {
         Ok(Self {
             strength: -check_level("alpha", alpha)?.ln(),

@@ -19,7 +19,7 @@ use super::points;
 use super::tail_value::Tail;
 use super::terms::{RAISED_MATTERS, Terms};
 use super::tilted::normalise;
-use crate::error::MathError;
+use crate::error::{MathError, check_length};
 
 /// A tilt below this makes a group certain, to e⁻³⁸⁸ and better.
 const REACH: f64 = 688.0;
@@ -78,10 +78,6 @@ impl Weighted {
     }
 
     /// Terms with pᵢ = σ(ε + `offsets[i]`) for an ε named later.
-    ///
-    /// # Errors
-    /// Those of [`Terms::from_offsets`]; [`MathError::LengthMismatch`];
-    /// [`MathError::WeightsTooLarge`].
     pub fn from_offsets(offsets: &[f64], weights: &[u64]) -> Result<Self, MathError> {
         Terms::from_offsets(offsets)?;
         Self::grouped(offsets, weights, "offsets", Terms::from_offsets)
@@ -102,15 +98,7 @@ impl Weighted {
         like: &'static str,
         make: impl Fn(&[f64]) -> Result<Terms, MathError>,
     ) -> Result<Self, MathError> {
-        let (expected, got) = (entries.len(), weights.len());
-        if expected != got {
-            return Err(MathError::LengthMismatch {
-                name: "weights",
-                like,
-                expected,
-                got,
-            });
-        }
+        check_length("weights", weights.len(), like, entries.len())?;
         let largest = LARGEST_TOTAL;
         let sum = weights.iter().try_fold(0_u64, |sum, &t| sum.checked_add(t));
         if sum.is_none_or(|sum| sum > largest) {

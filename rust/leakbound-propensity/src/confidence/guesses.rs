@@ -115,9 +115,6 @@ impl ConfidenceSet {
     /// with log-odds ε + Tᵢλᵢ: a Poisson-binomial tail, exact. The search follows the slope of a
     /// saddle-point formula; values are exact. −∞ where no guess is correct. It ends once 0 is
     /// reached.
-    ///
-    /// # Errors
-    /// A row that is not there, a level outside (0, 1), or an interrupt.
     pub fn least_epsilon(
         &self,
         guesses: &[Guess],
@@ -172,9 +169,6 @@ impl ConfidenceSet {
     /// The largest ln P(correct guesses ≥ those observed), over the set, if membership owes nothing
     /// to training: then a guess is correct with probability σ(Tᵢλᵢ). From ½ on a probability counts
     /// as 1, which ends the search.
-    ///
-    /// # Errors
-    /// A row that is not there, or an interrupt.
     pub fn largest_log_tail(
         &self,
         guesses: &[Guess],
@@ -215,9 +209,6 @@ impl ConfidenceSet {
     /// rows, is largest if C is a ball: shares of the way, and the same taken to the boundary. None
     /// where slopes lead nowhere. Coefficients of the features as given, and log-odds of the audited
     /// rows.
-    ///
-    /// # Errors
-    /// Coefficients or slopes of another number.
     pub fn members_toward(
         &self,
         coefficients: &[f64],
@@ -245,9 +236,6 @@ impl ConfidenceSet {
     /// every other one taken to the boundary, as is one that leads out, where the boundary is found.
     /// `draw` tells draws apart. Coefficients of the features as given, and log-odds of the audited
     /// rows.
-    ///
-    /// # Errors
-    /// Coefficients of another number.
     pub fn members_near(
         &self,
         coefficients: &[f64],
@@ -277,9 +265,6 @@ impl ConfidenceSet {
     /// value is that mean.
     ///
     /// A correct guess stands with probability min(1, (1 + e^(−ε−z)) / (1 + e^−ε)), z = Tλ.
-    ///
-    /// # Errors
-    /// A row that is not there, or an interrupt.
     pub fn least_surviving(
         &self,
         guesses: &[Guess],
@@ -344,9 +329,6 @@ impl ConfidenceSet {
     /// exceed the largest found: C lies in the ball of radius r with e^−ρr + ρr − 1 = ρ²R²/2, ρ the
     /// largest ‖xᵢ‖ of all rows, because the curvature of the loss falls along a ray at most as fast
     /// as e^−|xᵢ·u| (F. Bach, "Self-concordant analysis for logistic regression", 2010, Lemma 1).
-    ///
-    /// # Errors
-    /// An interrupt.
     pub fn largest_shift(&self, stop: &(impl Fn() -> bool + Sync)) -> Result<f64, PropensityError> {
         let sizes = self.sizes();
         let longest = sizes.iter().copied().fold(0.0, f64::max);

@@ -14,9 +14,6 @@ impl ConfidenceSet {
     /// with probability min(1, e^−z) and a wrong one with min(1, e^z), z = Tλ; the first ⌈kept/2⌉
     /// "member" and ⌊kept/2⌋ "non-member" of those it keeps are made, or `kept` where all say
     /// "member".
-    ///
-    /// # Errors
-    /// A row that is not there, or an interrupt.
     pub fn least_matched(
         &self,
         guesses: &[Guess],

@@ -195,26 +195,17 @@ impl ConfidenceSet {
     }
 
     /// 2 (ℓ(θ̂) − ℓ(θ)) for coefficients of the features as given.
-    ///
-    /// # Errors
-    /// Coefficients of another number.
     pub fn deviance(&self, coefficients: &[f64]) -> Result<f64, PropensityError> {
         let scores = self.all_scores(&self.place(coefficients)?);
         Ok(2.0 * (loss(&scores, &self.targets, &self.weights) - self.least))
     }
 
     /// Whether the set holds some coefficients of the features as given.
-    ///
-    /// # Errors
-    /// Coefficients of another number.
     pub fn contains(&self, coefficients: &[f64]) -> Result<bool, PropensityError> {
         Ok(self.holds(&self.place(coefficients)?))
     }
 
     /// The coefficients at which the ray from θ̂ in a direction leaves the set.
-    ///
-    /// # Errors
-    /// A direction of another length, or zero.
     pub fn leaves(&self, direction: &[f64]) -> Result<Vec<f64>, PropensityError> {
         let shifted: Vec<f64> = self
             .estimate()
@@ -240,9 +231,6 @@ impl ConfidenceSet {
     }
 
     /// The point where the ray from θ̂ through w leaves the set, outside by rounding at most.
-    ///
-    /// # Errors
-    /// [`PropensityError::NotConverged`] if w is zero or not finite.
     pub(super) fn edge(&self, place: &[f64]) -> Result<Edge, PropensityError> {
         let mut change = self.panel.times(0..self.panel.rows(), place);
         let size = dot(place, place).sqrt();

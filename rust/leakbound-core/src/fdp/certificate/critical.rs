@@ -18,9 +18,6 @@ const MOST_TRIALS: usize = 16;
 ///
 /// The curves must allow more the larger θ, from θ = 0 on. Direction: a θ that
 /// [`rejects`](super::rejects()) rejects, the end of a bracket 1e-12 wide, relative.
-///
-/// # Errors
-/// Those of `family`, τ outside (0, 1), or an interruption.
 pub fn critical<T: TradeOff>(
     counts: &Counts,
     family: impl Fn(f64) -> Result<T, AuditError>,

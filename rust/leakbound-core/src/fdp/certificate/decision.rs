@@ -12,9 +12,6 @@ use crate::interrupt::Interrupt;
 ///
 /// Direction: rounded up. Whatever the bounds for other counts, it is valid: with c₀ the least
 /// count whose bound is at most τ, rejection means W ≥ c₀, of probability at most the bound for c₀.
-///
-/// # Errors
-/// An interruption.
 pub fn p_value(
     counts: &Counts,
     curve: &dyn TradeOff,
@@ -30,9 +27,6 @@ pub fn p_value(
 
 /// Whether an f-DP mechanism has so many correct guesses with probability at most τ, by the
 /// recursion or by a certificate.
-///
-/// # Errors
-/// τ outside (0, 1), or an interruption.
 pub fn rejects(
     counts: &Counts,
     curve: &dyn TradeOff,

@@ -64,9 +64,6 @@ pub struct JointCertificate {
 impl JointCertificate {
     /// A certificate for levels with `guesses()` guesses and v_l = `correct()`, made at a curve. A
     /// level whose v_l is above c'_l has no place among them: it never rejects.
-    ///
-    /// # Errors
-    /// An interruption.
     pub fn new(
         levels: &[Counts],
         curve: &dyn TradeOff,
@@ -86,9 +83,6 @@ impl JointCertificate {
     }
 
     /// A certificate of the same levels made at another curve: quicker if that is not far.
-    ///
-    /// # Errors
-    /// An interruption.
     pub fn made_at(&self, curve: &dyn TradeOff, interrupt: &Interrupt) -> Result<Self, AuditError> {
         let Some(found) = &self.found else {
             return Self::new(&self.levels, curve, interrupt);

@@ -1,8 +1,7 @@
 //! The trade-off of (ε, δ)-differential privacy.
 
 use super::function::{TradeOff, perfect_privacy_delta};
-use super::parameters::{check_delta, check_non_negative};
-use crate::error::AuditError;
+use crate::error::{AuditError, check_delta, check_non_negative};
 
 /// Roundings of an exponential, a product and a sum.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
@@ -18,9 +17,6 @@ pub struct Approx {
 
 impl Approx {
     /// The curve at `epsilon` ≥ 0 and `delta` in [0, 1).
-    ///
-    /// # Errors
-    /// `epsilon` negative or infinite, or `delta` outside [0, 1).
     pub fn new(epsilon: f64, delta: f64) -> Result<Self, AuditError> {
         Ok(Self {
             epsilon: check_non_negative("epsilon", epsilon)?,

@@ -1,8 +1,7 @@
 //! The trade-off between two Laplace distributions.
 
 use super::function::{TradeOff, perfect_privacy_delta};
-use super::parameters::check_non_negative;
-use crate::error::AuditError;
+use crate::error::{AuditError, check_non_negative};
 
 /// Roundings of three exponentials and their sums.
 const ROUNDING: f64 = 16.0 * f64::EPSILON;
@@ -19,9 +18,6 @@ pub struct Laplace {
 
 impl Laplace {
     /// The curve at `epsilon` ≥ 0.
-    ///
-    /// # Errors
-    /// `epsilon` negative or infinite.
     pub fn new(epsilon: f64) -> Result<Self, AuditError> {
         Ok(Self {
             epsilon: check_non_negative("epsilon", epsilon)?,

@@ -1,6 +1,6 @@
 //! A convex curve through given points.
 
-use leakbound_math::MathError;
+use leakbound_math::error::{check_length, check_probabilities};
 
 use super::function::TradeOff;
 use crate::error::AuditError;
@@ -70,24 +70,9 @@ fn slope(a: (f64, f64), b: (f64, f64)) -> f64 {
 }
 
 fn check(alpha: &[f64], f: &[f64]) -> Result<(), AuditError> {
-    if alpha.len() != f.len() {
-        return Err(AuditError::Math(MathError::LengthMismatch {
-            name: "f",
-            like: "alpha",
-            expected: alpha.len(),
-            got: f.len(),
-        }));
-    }
-    for (name, values) in [("alpha", alpha), ("f", f)] {
-        if let Some(index) = values.iter().position(|x| !(0.0..=1.0).contains(x)) {
-            let value = values[index];
-            return Err(AuditError::Math(MathError::NotAProbabilityAt {
-                name,
-                index,
-                value,
-            }));
-        }
-    }
+    check_length("f", f.len(), "alpha", alpha.len())?;
+    check_probabilities("alpha", alpha)?;
+    check_probabilities("f", f)?;
     let ends = alpha.len() >= 2 && alpha[0] == 0.0 && alpha[alpha.len() - 1] == 1.0;
     if !ends {
         return Err(AuditError::TableEnds);

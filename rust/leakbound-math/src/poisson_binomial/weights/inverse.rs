@@ -1,7 +1,7 @@
 //! The largest ε of a weighted sum whose tail is still at most β.
 
 use super::Weighted;
-use crate::error::MathError;
+use crate::error::{MathError, check_level};
 use crate::poisson_binomial::tail_value::Tail;
 
 /// Secants, which may be short; the rest are bisections, of which 80 end any search.
@@ -11,16 +11,8 @@ impl Weighted {
     /// The largest ε with P_ε(S ≥ v) ≤ β, rounded down; −∞ and +∞ as [`Terms::epsilon`], and −∞ where
     /// it is below −900. Unlike there every ε has its own tilted law, so the cost is that of some
     /// eight tails.
-    ///
-    /// # Errors
-    /// [`MathError::LevelOutOfRange`] unless 0 < β < 1; those of [`Self::tail`].
     pub fn epsilon(&self, v: i64, beta: f64) -> Result<f64, MathError> {
-        if !(beta > 0.0 && beta < 1.0) {
-            return Err(MathError::LevelOutOfRange {
-                name: "beta",
-                value: beta,
-            });
-        }
+        check_level("beta", beta)?;
         if v <= self.certain.cast_signed() {
             return Ok(f64::NEG_INFINITY);
         }
