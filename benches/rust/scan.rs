@@ -20,7 +20,7 @@ fn argsort(scores: &[f64]) -> Vec<u32> {
 }
 
 fn audit_by_scan(scores: &[f64], member: &[bool]) -> CutBound {
-    let path = Ranking::new(scores, member)
+    let path = Ranking::new(scores, member, &Interrupt::default())
         .unwrap()
         .path(Order::Member)
         .unwrap();
@@ -38,7 +38,7 @@ fn audit_by_scan(scores: &[f64], member: &[bool]) -> CutBound {
 }
 
 fn audit_by_union(scores: &[f64], member: &[bool]) -> CutBound {
-    let path = Ranking::new(scores, member)
+    let path = Ranking::new(scores, member, &Interrupt::default())
         .unwrap()
         .path(Order::Member)
         .unwrap();

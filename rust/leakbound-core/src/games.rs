@@ -70,7 +70,7 @@ pub fn play(
                     member.push(is_member);
                 }
             }
-            Ranking::new_until(&scores, &member, interrupt)
+            Ranking::new(&scores, &member, interrupt)
         })
         .collect()
 }

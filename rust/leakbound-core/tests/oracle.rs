@@ -36,7 +36,7 @@ fn largest_limit(outcome: u32, m: usize, statistic: &impl CutStatistic) -> f64 {
         .cuts(&Grid::All, 1)
         .unwrap();
     cuts.iter()
-        .filter_map(|&cut| statistic.limit(cut).unwrap())
+        .filter_map(|&cut| statistic.limit(cut, &Interrupt::default()).unwrap())
         .map(Probability::logit)
         .fold(f64::NEG_INFINITY, f64::max)
 }
@@ -134,7 +134,7 @@ proptest! {
         let best = best_cut(&cuts, &statistic, &Interrupt::default()).unwrap();
         let largest = cuts
             .iter()
-            .filter_map(|&cut| statistic.limit(cut).unwrap())
+            .filter_map(|&cut| statistic.limit(cut, &Interrupt::default()).unwrap())
             .map(Probability::p)
             .fold(0.0, f64::max);
         prop_assert!((best.statistic.p() - largest).abs() <= 1e-12 * largest);
@@ -146,7 +146,7 @@ proptest! {
     ) {
         let scores: Vec<f64> = examples.iter().map(|&(score, _)| f64::from(score)).collect();
         let member: Vec<bool> = examples.iter().map(|&(_, member)| member).collect();
-        let ranking = Ranking::new(&scores, &member).unwrap();
+        let ranking = Ranking::new(&scores, &member, &Interrupt::default()).unwrap();
         for order in [
             Order::Member, Order::MemberHalf, Order::NonMemberHalf, Order::Interleaved,
         ] {
@@ -164,7 +164,7 @@ proptest! {
         member in prop::collection::vec(prop::bool::ANY, 2..400),
     ) {
         let scores: Vec<f64> = (0..member.len()).map(|i| f64::from(i as u32 * 7919 % 10_007)).collect();
-        let ranking = Ranking::new(&scores, &member).unwrap();
+        let ranking = Ranking::new(&scores, &member, &Interrupt::default()).unwrap();
         for order in [Order::MemberHalf, Order::NonMemberHalf, Order::Interleaved] {
             let path = ranking.path(order).unwrap();
             let cuts = path.cuts(&Grid::All, 1).unwrap();
@@ -179,7 +179,7 @@ proptest! {
     ) {
         let scores: Vec<f64> = examples.iter().map(|&(score, _)| f64::from(score)).collect();
         let member: Vec<bool> = examples.iter().map(|&(_, member)| member).collect();
-        let ranking = Ranking::new(&scores, &member).unwrap();
+        let ranking = Ranking::new(&scores, &member, &Interrupt::default()).unwrap();
         let tied = scores.iter().filter(|&s| scores.iter().filter(|&t| s == t).count() > 1);
         prop_assert_eq!(ranking.tied(), tied.count());
         let mut distinct = scores.clone();

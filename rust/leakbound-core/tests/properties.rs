@@ -113,10 +113,22 @@ fn parameters_are_checked_with_their_names() {
     assert!(message(EqualLevel::new(f64::NAN).map(drop)).contains("alpha"));
     assert!(message(Boundary::new(&[2, 2], &[1, 1]).map(drop)).contains("increasing"));
     assert!(message(Boundary::new(&[1, 2], &[1]).map(drop)).contains("one per step"));
-    let nan = Ranking::new(&[0.0, 1.0, f64::NAN], &[true, false, true]);
+    let nan = Ranking::new(
+        &[0.0, 1.0, f64::NAN],
+        &[true, false, true],
+        &Interrupt::default(),
+    );
     assert!(message(nan.map(drop)).contains("index 2"));
-    assert!(message(Ranking::new(&[0.0], &[]).map(drop)).contains("1 scores but 0"));
-    let tied = Ranking::new(&[1.0; 4], &[true, false, true, false]).unwrap();
+    assert!(
+        message(Ranking::new(&[0.0], &[], &Interrupt::default()).map(drop))
+            .contains("1 scores but 0")
+    );
+    let tied = Ranking::new(
+        &[1.0; 4],
+        &[true, false, true, false],
+        &Interrupt::default(),
+    )
+    .unwrap();
     assert!(message(tied.path(Order::Interleaved).map(drop)).contains("all 4 scores are equal"));
     assert!(tied.path(Order::Member).is_ok());
 }
@@ -200,7 +212,7 @@ proptest! {
         let path_of = |examples: &[(i32, bool)], map: fn(f64) -> f64| {
             let scores: Vec<f64> = examples.iter().map(|&(s, _)| map(f64::from(s))).collect();
             let member: Vec<bool> = examples.iter().map(|&(_, member)| member).collect();
-            let path = Ranking::new(&scores, &member).unwrap().path(Order::Interleaved).ok()?;
+            let path = Ranking::new(&scores, &member, &Interrupt::default()).unwrap().path(Order::Interleaved).ok()?;
             Some(path.cuts(&Grid::All, 1).unwrap())
         };
         let plain = path_of(&examples, |score| score);

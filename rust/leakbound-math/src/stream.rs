@@ -65,13 +65,6 @@ impl Purpose {
 }
 
 /// A stream of random numbers.
-///
-/// ```
-/// use leakbound_math::stream::{Purpose, Stream};
-/// let mut first = Stream::new(Purpose::Games, 7, 0);
-/// let mut other = Stream::new(Purpose::Resamples, 7, 0);
-/// assert_ne!(first.next(), other.next());
-/// ```
 #[derive(Debug, Clone)]
 pub struct Stream([u64; 4]);
 

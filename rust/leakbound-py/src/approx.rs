@@ -1,6 +1,6 @@
 //! (ε, δ)-DP at one number of guesses.
 
-use leakbound_core::{ApproxForm, ApproxLimit, ApproxTail, AuditError, Cut};
+use leakbound_core::{ApproxForm, ApproxLimit, ApproxTail, AuditError, Cut, CutStatistic};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -61,7 +61,7 @@ pub(crate) fn approx_epsilon(
     enter(py, |interrupt| {
         let tail = options.tail(form)?;
         let statistic = ApproxLimit::new(tail, beta)?;
-        let limit = statistic.limit_until(Cut { guesses, correct }, interrupt)?;
+        let limit = statistic.limit(Cut { guesses, correct }, interrupt)?;
         Ok(limit.map_or(0.0, |p| tail.epsilon(p).max(0.0)))
     })
 }

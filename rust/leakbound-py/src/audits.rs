@@ -22,7 +22,7 @@ impl Ranking {
     fn new(py: Python<'_>, scores: Vector<'_, f64>, member: Flags<'_>) -> PyResult<Self> {
         let (scores, member) = (&*scores, member.read());
         enter(py, |interrupt| {
-            leakbound_core::Ranking::new_until(scores, &member, interrupt)
+            leakbound_core::Ranking::new(scores, &member, interrupt)
         })
         .map(Self)
     }

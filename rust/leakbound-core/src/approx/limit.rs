@@ -32,12 +32,15 @@ impl ApproxLimit {
         Ok(Self { tail, alpha })
     }
 
-    /// The same as [`limit`](CutStatistic::limit), unless it is stopped.
-    pub fn limit_until(
-        &self,
-        cut: Cut,
-        interrupt: &Interrupt,
-    ) -> Result<Option<Probability>, AuditError> {
+    fn refutes(&self, cut: Cut, p: Probability) -> bool {
+        // Every form adds to what δ = 0 allows, which is quick to compute.
+        let pure = Binomial::new(cut.guesses.into(), p).upper_tail(cut.correct.into());
+        pure <= self.alpha && self.tail.upper_tail(cut, p) <= self.alpha
+    }
+}
+
+impl CutStatistic for ApproxLimit {
+    fn limit(&self, cut: Cut, interrupt: &Interrupt) -> Result<Option<Probability>, AuditError> {
         let (guesses, correct) = (cut.guesses.into(), cut.correct.into());
         // Failures only add to what δ = 0 allows.
         let highest = clopper_pearson::lower_limit(correct, guesses, self.alpha)?;
@@ -61,18 +64,6 @@ impl ApproxLimit {
             }
         }
         Ok(Some(verified.next_down()))
-    }
-
-    fn refutes(&self, cut: Cut, p: Probability) -> bool {
-        // Every form adds to what δ = 0 allows, which is quick to compute.
-        let pure = Binomial::new(cut.guesses.into(), p).upper_tail(cut.correct.into());
-        pure <= self.alpha && self.tail.upper_tail(cut, p) <= self.alpha
-    }
-}
-
-impl CutStatistic for ApproxLimit {
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
-        self.limit_until(cut, &Interrupt::default())
     }
 
     fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
@@ -106,7 +97,9 @@ mod tests {
                 let p = tail.success_probability(0.3).unwrap();
                 let exact = Binomial::new(guesses.into(), p).upper_tail(correct.into());
                 let statistic = ApproxLimit::new(tail, exact * (1.0 + 1e-9)).unwrap();
-                let limit = statistic.limit(Cut { guesses, correct }).unwrap();
+                let limit = statistic
+                    .limit(Cut { guesses, correct }, &Interrupt::default())
+                    .unwrap();
                 assert!((limit.unwrap().logit() - 0.3).abs() < 1e-8, "{form:?}");
             }
         }
@@ -121,7 +114,7 @@ mod tests {
             guesses: 100,
             correct: 90,
         };
-        let stopped = limits.limit_until(cut, &stop);
+        let stopped = limits.limit(cut, &stop);
         assert!(matches!(stopped, Err(AuditError::Interrupted)));
     }
 
@@ -132,7 +125,7 @@ mod tests {
                 for (guesses, correct) in [(300, 280), (20, 20), (1000, 620), (4, 3)] {
                     let cut = Cut { guesses, correct };
                     let statistic = ApproxLimit::new(tail(form, 1000.0, delta, 2), 0.05).unwrap();
-                    let Some(limit) = statistic.limit(cut).unwrap() else {
+                    let Some(limit) = statistic.limit(cut, &Interrupt::default()).unwrap() else {
                         assert!(!statistic.refutes(cut, Probability::HALF));
                         continue;
                     };

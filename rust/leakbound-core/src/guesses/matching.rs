@@ -51,15 +51,6 @@ pub struct MatchedCounts {
 /// numbers as there are examples; no NaN. The result does not depend on the number of threads.
 /// Cost: O(m) for each pair of rows.
 ///
-/// ```
-/// use leakbound_core::{Guessing, Interrupt, Observed, matched_counts};
-/// let seen = Observed { scores: &[3.0, 2.0, 1.0, 0.0], member: &[true, false, true, false] };
-/// let guessing = Guessing { guesses: 2, one_sided: false, residual: false };
-/// let counts = matched_counts(seen, &[0.0; 4], &[0.5; 4], guessing, &Interrupt::default())?;
-/// assert_eq!((counts[0].kept, counts[0].guesses, counts[0].correct), (4, 2, 2));
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
-///
 /// # Errors
 /// No example, lengths that do not fit, or an interrupt.
 pub fn matched_counts(

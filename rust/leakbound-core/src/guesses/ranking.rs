@@ -15,8 +15,9 @@ use crate::interrupt::Interrupt;
 /// of equal scores carries no information: cuts are allowed only where a block ends.
 ///
 /// ```
-/// use leakbound_core::{Order, Ranking};
-/// let ranking = Ranking::new(&[0.1, 2.0, 2.0, -1.0], &[false, true, false, true])?;
+/// use leakbound_core::{Interrupt, Order, Ranking};
+/// let (scores, member) = ([0.1, 2.0, 2.0, -1.0], [false, true, false, true]);
+/// let ranking = Ranking::new(&scores, &member, &Interrupt::default())?;
 /// assert_eq!(ranking.blocks(), 3);
 /// let path = ranking.path(Order::Member)?;
 /// assert_eq!(path.cut_at_or_after(1)?.guesses, 2); // the two tied examples stay together
@@ -56,17 +57,8 @@ impl Ranking {
     /// copy of the scores while it runs, two bits per example afterwards.
     ///
     /// # Errors
-    /// No examples, more than `u32::MAX`, lengths that differ, or a NaN score.
-    pub fn new(scores: &[f64], member: &[bool]) -> Result<Self, AuditError> {
-        Self::new_until(scores, member, &Interrupt::default())
-    }
-
-    /// The same as [`new`](Self::new), unless it is stopped.
-    pub fn new_until(
-        scores: &[f64],
-        member: &[bool],
-        interrupt: &Interrupt,
-    ) -> Result<Self, AuditError> {
+    /// No examples, more than `u32::MAX`, lengths that differ, a NaN score, or an interrupt.
+    pub fn new(scores: &[f64], member: &[bool], interrupt: &Interrupt) -> Result<Self, AuditError> {
         if scores.len() != member.len() {
             let (scores, members) = (scores.len(), member.len());
             return Err(AuditError::LengthMismatch { scores, members });

@@ -29,12 +29,12 @@ pub fn best_cut(
     let mut best = CutBound::NONE;
     for &cut in cuts.iter().step_by(SPARSE) {
         interrupt.check()?;
-        raise(&mut best, cut, statistic)?;
+        raise(&mut best, cut, statistic, interrupt)?;
     }
     for chunk in cuts.chunks(CUTS_PER_CHECK) {
         interrupt.check()?;
         for &cut in chunk {
-            raise(&mut best, cut, statistic)?;
+            raise(&mut best, cut, statistic, interrupt)?;
         }
     }
     Ok(best)
@@ -44,11 +44,12 @@ fn raise(
     best: &mut CutBound,
     cut: Cut,
     statistic: &(impl CutStatistic + ?Sized),
+    interrupt: &Interrupt,
 ) -> Result<(), AuditError> {
     if best.cut.is_some() && !statistic.may_exceed(cut, best.statistic) {
         return Ok(());
     }
-    match statistic.limit(cut)? {
+    match statistic.limit(cut, interrupt)? {
         Some(limit) if best.cut.is_none() || exceeds(limit, best.statistic) => {
             *best = CutBound {
                 probability: limit,

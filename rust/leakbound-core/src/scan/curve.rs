@@ -34,7 +34,7 @@ pub fn pointwise_curve(
     let best = best_cut(&cuts, statistic, interrupt)?;
     sample(&cuts, best.cut, points)
         .into_iter()
-        .map(|cut| point(cut, statistic))
+        .map(|cut| point(cut, statistic, interrupt))
         .collect()
 }
 
@@ -59,7 +59,7 @@ pub fn scan_curve(
     let best = best_cut(&cuts, statistic, interrupt)?;
     let mut curve = sample(&cuts, best.cut, points)
         .into_iter()
-        .map(|cut| point(cut, statistic))
+        .map(|cut| point(cut, statistic, interrupt))
         .collect::<Result<Vec<_>, _>>()?;
     let Some(best_cut) = best.cut else {
         return Ok(curve);
@@ -117,9 +117,13 @@ fn sample(cuts: &[Cut], best: Option<Cut>, points: usize) -> Vec<Cut> {
     sample
 }
 
-fn point(cut: Cut, statistic: &(impl CutStatistic + ?Sized)) -> Result<CurvePoint, AuditError> {
+fn point(
+    cut: Cut,
+    statistic: &(impl CutStatistic + ?Sized),
+    interrupt: &Interrupt,
+) -> Result<CurvePoint, AuditError> {
     let logit = statistic
-        .limit(cut)?
+        .limit(cut, interrupt)?
         .map_or(f64::NEG_INFINITY, Probability::logit);
     Ok(CurvePoint { cut, logit })
 }

@@ -164,15 +164,6 @@ impl MeanMixture {
 
     /// The largest p refuted where the sequences stand at `moment`, rounded down; none if not
     /// even 0 is.
-    ///
-    /// ```
-    /// use leakbound_core::{Cut, MeanMixture};
-    /// let cut = Cut { guesses: 50, correct: 48 };
-    /// let mean = MeanMixture::new(3, 0.05)?.limit(&[cut, cut, cut])?.unwrap();
-    /// let one = MeanMixture::new(1, 0.05)?.limit(&[cut])?.unwrap();
-    /// assert!((mean.logit() - one.logit()).abs() < 1e-9);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn limit(&self, moment: &[Cut]) -> Result<Option<Probability>, AuditError> {
         let highest = |statistic: VilleMixture| -> Result<Option<f64>, AuditError> {
             let mut best: Option<f64> = None;

@@ -46,16 +46,6 @@ impl OffsetBound {
 /// no ε above −400 count as refuting none. Direction: rounded down, to the side that was verified;
 /// accuracy about 1e-13. Cost: as a scan over all cuts, and a few passes over the offsets.
 ///
-/// ```
-/// use leakbound_core::{Interrupt, KlDivergence, Path, scan_offsets};
-/// let path = Path::from_successes(&[true; 100]);
-/// let statistic = KlDivergence::for_level(0.05)?;
-/// let bound = scan_offsets(&path, &[1.5; 100], &statistic, 0.05, 1, &Interrupt::default())?;
-/// let p = 0.05_f64.powf(0.01);
-/// assert!((bound.epsilon - ((p / (1.0 - p)).ln() - 1.5)).abs() < 1e-10);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
-///
 /// # Errors
 /// As many offsets as guesses are needed, each a number within ±300; a level outside (0, 1); or an
 /// interrupt.

@@ -4,6 +4,7 @@ use leakbound_math::{Binomial, Probability, binomial, clopper_pearson, deviance}
 
 use crate::error::{AuditError, check_level, out_of_range};
 use crate::guesses::path::Cut;
+use crate::interrupt::Interrupt;
 
 /// A pointwise limit: at each cut, the largest probability of a correct guess that the cut refutes.
 ///
@@ -11,7 +12,7 @@ use crate::guesses::path::Cut;
 /// of a statistic (Buehler's construction), its shape only decides power.
 pub trait CutStatistic: Sync {
     /// The largest probability refuted at this cut, rounded down; none if even 0 is not.
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError>;
+    fn limit(&self, cut: Cut, interrupt: &Interrupt) -> Result<Option<Probability>, AuditError>;
 
     /// Could [`limit`](Self::limit) exceed `level` here? Says yes when in doubt, quickly.
     fn may_exceed(&self, cut: Cut, level: Probability) -> bool;
@@ -91,7 +92,7 @@ impl KlDivergence {
 }
 
 impl CutStatistic for KlDivergence {
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+    fn limit(&self, cut: Cut, _: &Interrupt) -> Result<Option<Probability>, AuditError> {
         if cut.correct == 0 {
             return Ok(None);
         }
@@ -175,7 +176,7 @@ impl EqualLevel {
 }
 
 impl CutStatistic for EqualLevel {
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+    fn limit(&self, cut: Cut, _: &Interrupt) -> Result<Option<Probability>, AuditError> {
         if cut.correct == 0 {
             return Ok(None);
         }
@@ -221,7 +222,7 @@ impl Hoeffding {
 }
 
 impl CutStatistic for Hoeffding {
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+    fn limit(&self, cut: Cut, _: &Interrupt) -> Result<Option<Probability>, AuditError> {
         let value = self.value(cut).next_down();
         Ok(if value > 0.0 {
             Some(Probability::new(value)?)

@@ -22,16 +22,6 @@ const MOST_TRIALS: u64 = 1 << 53;
 /// # Accuracy
 /// Probabilities between 0 and 10⁻²⁵⁰ are raised to 10⁻²⁵⁰; tails so small that it could matter
 /// report an infinite relative error (the value is then an upper bound).
-///
-/// # Examples
-/// ```
-/// use leakbound_math::poisson_binomial::Terms;
-///
-/// let terms = Terms::from_probabilities(&[0.5, 0.25, 1.0])?;
-/// let tail = terms.tail(2, 0.0);
-/// assert!((tail.value - 0.625).abs() < 1e-15);
-/// # Ok::<(), leakbound_math::MathError>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct Terms {
     pub(super) level: Level,

@@ -42,19 +42,6 @@ use crate::fdp::tradeoff::function::TradeOff;
 use crate::interrupt::Interrupt;
 
 /// A proof of an upper bound on the probability that W ≥ v_L, whatever the level L chosen.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, certificate::JointCertificate, tradeoff::Gaussian};
-/// let levels = [(50, 41), (100, 75), (200, 140)]
-///     .into_iter()
-///     .map(|(guesses, least)| Counts::new(1000.0, guesses, least, 2, false))
-///     .collect::<Result<Vec<_>, _>>()?;
-/// let curve = Gaussian::new(0.2, 0.0)?;
-/// let certificate = JointCertificate::new(&levels, &curve, &Interrupt::default())?;
-/// assert!(certificate.bound_for(&curve) < 0.05);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 #[derive(Debug, Clone)]
 pub struct JointCertificate {
     levels: Vec<Counts>,
