@@ -35,6 +35,7 @@ mod error;
 pub mod fdp;
 mod games;
 mod guesses;
+mod halving;
 mod interrupt;
 mod outside_in;
 mod scan;

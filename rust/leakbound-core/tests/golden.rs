@@ -96,6 +96,24 @@ fn union(row: &Row, grid: &Grid) -> CutBound {
     .unwrap()
 }
 
+fn scan_of(row: &Row, min_guesses: u32, failures: f64) -> CutBound {
+    let (statistic, none) = (
+        KlDivergence::for_level(row.beta).unwrap(),
+        Interrupt::default(),
+    );
+    let (path, grid) = (&row.path, Grid::All);
+    scan(
+        path,
+        &statistic,
+        row.beta,
+        &grid,
+        min_guesses,
+        failures,
+        &none,
+    )
+    .unwrap()
+}
+
 #[test]
 fn union_over_all_cuts() {
     check("union_all", |row| union(row, &Grid::All));
@@ -110,19 +128,7 @@ fn union_over_a_geometric_grid() {
 
 #[test]
 fn kl_scan() {
-    check("scan_kl", |row| {
-        let statistic = KlDivergence::for_level(row.beta).unwrap();
-        scan(
-            &row.path,
-            &statistic,
-            row.beta,
-            &Grid::All,
-            1,
-            0.0,
-            &Interrupt::default(),
-        )
-        .unwrap()
-    });
+    check("scan_kl", |row| scan_of(row, 1, 0.0));
 }
 
 /// Of these rows only the bound is recorded.
@@ -192,17 +198,7 @@ fn kl_scan_with_failures() {
                 (1e-5, 100)
             };
             let failures = 0.5 * f64::from(row.path.guesses()) * delta;
-            let statistic = KlDivergence::for_level(row.beta).unwrap();
-            let bound = scan(
-                &row.path,
-                &statistic,
-                row.beta,
-                &Grid::All,
-                min_guesses,
-                failures,
-                &Interrupt::default(),
-            );
-            agrees(&row, &bound.unwrap());
+            agrees(&row, &scan_of(&row, min_guesses, failures));
         })
         .count();
     assert_eq!(count, 2);

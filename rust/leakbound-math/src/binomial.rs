@@ -23,7 +23,6 @@ pub const RELATIVE_ERROR: f64 = 6.5e-13;
 ///
 /// Its parts: the exponent, two deviances of 6e-16 of themselves each, and their sum; its rounding as
 /// a double; the Mills ratio, to 1e-14. Hundreds of thousands of random laws reach four fifths of it.
-#[must_use]
 pub fn relative_error(ln: f64) -> f64 {
     2e-14 + 8.5e-16 * ln.abs()
 }
@@ -46,7 +45,6 @@ pub struct Binomial {
 
 impl Binomial {
     /// The law of the number of successes in `trials` trials, each of probability `p`.
-    #[must_use]
     pub const fn new(trials: u64, p: Probability) -> Self {
         Self { trials, p }
     }
@@ -55,7 +53,6 @@ impl Binomial {
     ///
     /// Domain: every v; 0 above n. Accuracy: [`RELATIVE_ERROR`] down to 1e-300, nearest, no
     /// direction. Source: Loader 2000, eq. (4), with deviances that do not cancel.
-    #[must_use]
     pub fn pmf(self, v: u64) -> f64 {
         self.ln_pmf(v).exp()
     }
@@ -64,7 +61,6 @@ impl Binomial {
     ///
     /// Domain, accuracy and source: those of [`pmf`](Self::pmf), and beyond: see
     /// [`RELATIVE_ERROR`].
-    #[must_use]
     pub fn ln_pmf(self, v: u64) -> f64 {
         let n = self.trials;
         if v > n {
@@ -84,7 +80,6 @@ impl Binomial {
     /// Domain: every v; 1 at 0, and 0 above n. Accuracy: [`RELATIVE_ERROR`] down to 1e-300,
     /// nearest, no direction; never one minus the lower tail where that is close to 1. Cost: below
     /// a microsecond for any n.
-    #[must_use]
     pub fn upper_tail(self, v: u64) -> f64 {
         match self.tail(v) {
             Tail::Small(ln) => ln.exp(),
@@ -96,7 +91,6 @@ impl Binomial {
     ///
     /// Domain: every v. Accuracy: [`RELATIVE_ERROR`], far below 1e-300 too and relative to the
     /// logarithm where P is close to 1; nearest, no direction.
-    #[must_use]
     pub fn ln_upper_tail(self, v: u64) -> f64 {
         match self.tail(v) {
             Tail::Small(ln) => ln,
@@ -108,7 +102,6 @@ impl Binomial {
     ///
     /// Domain: every v; 1 from n on. Accuracy and cost: those of
     /// [`upper_tail`](Self::upper_tail), of which it is the mirror image.
-    #[must_use]
     pub fn lower_tail(self, v: u64) -> f64 {
         if v >= self.trials {
             1.0
@@ -120,7 +113,6 @@ impl Binomial {
     /// ln P(X ≤ v); −∞ where P is 0.
     ///
     /// Domain: every v. Accuracy: that of [`ln_upper_tail`](Self::ln_upper_tail).
-    #[must_use]
     pub fn ln_lower_tail(self, v: u64) -> f64 {
         if v >= self.trials {
             0.0

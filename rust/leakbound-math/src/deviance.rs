@@ -11,7 +11,6 @@ use crate::probability::Probability;
 /// x close to m included; nearest, no direction. (The usual form of Loader's `bd0` loses digits
 /// where x/m is far from 1 but D is not large: there this function carries the rounding of the
 /// quotient along.)
-#[must_use]
 pub fn deviance(x: f64, mean: f64) -> f64 {
     deviance_of(
         x,
@@ -29,7 +28,6 @@ pub fn deviance(x: f64, mean: f64) -> f64 {
 /// Accuracy: 1e-15 relative wherever the smaller of p and q is taken as exact, w/r close to p
 /// included: w − r p is formed with the rounding of the product carried along. Nearest, no
 /// direction. Source: Loader 2000, eq. (3), D(w; r p) + D(r − w; r q).
-#[must_use]
 pub fn binomial_divergence(successes: f64, trials: f64, p: Probability) -> f64 {
     let failures = trials - successes;
     let (mean, other) = (Mean::new(trials, p.p()), Mean::new(trials, p.q()));
@@ -45,7 +43,6 @@ pub fn binomial_divergence(successes: f64, trials: f64, p: Probability) -> f64 {
 /// place, p + (x − p)/3, and by the chord at most two thirds of its value at p and a third of that
 /// at x, which is ∞ for w = 0 and w = r. Both are rounded outwards; where x is near p they differ by
 /// about ((x − p)/(2 p q))², relative, or less.
-#[must_use]
 pub fn binomial_divergence_bounds(successes: f64, trials: f64, p: Probability) -> (f64, f64) {
     let above = above_mean(successes, trials, p);
     if above == 0.0 {
@@ -74,7 +71,6 @@ pub fn binomial_divergence_bounds(successes: f64, trials: f64, p: Probability) -
 /// Domain: n ≥ 1; +∞ at 0, its limit. Accuracy: 3e-16 relative; nearest, no direction. Cost: a
 /// table look-up below 24, else six terms of the series Σ B₂ₖ / (2k (2k−1) n^{2k−1}), whose
 /// remainder is below the seventh, 2e-18 of the sum at n = 24.
-#[must_use]
 pub fn stirling_error(n: u64) -> f64 {
     if let Some(&error) = STIRLING_ERROR.get(n as usize) {
         return error;

@@ -14,7 +14,6 @@ const NEGLIGIBLE: f64 = 1e-19;
 /// stream is inverted, outward from the mode, where the law is a ratio of binomial ones. Accuracy:
 /// the law is hypergeometric to 1e-12 in total variation. Cost: about as many steps as the standard
 /// deviation, √`drawn`/2 at most.
-#[must_use]
 pub fn draw(stream: &mut Stream, items: u64, marked: u64, drawn: u64) -> u64 {
     let (marked, drawn) = (marked.min(items), drawn.min(items));
     // Counted from here on, unmarked items that are not drawn are as many as the count above it.

@@ -12,7 +12,6 @@
 /// assert_eq!(expit(0.0), 0.5);
 /// assert!((expit(-700.0) / (-700.0_f64).exp() - 1.0).abs() < 1e-15);
 /// ```
-#[must_use]
 pub fn expit(x: f64) -> f64 {
     if x >= 0.0 {
         1.0 / (1.0 + (-x).exp())
@@ -25,7 +24,6 @@ pub fn expit(x: f64) -> f64 {
 /// σ(x) and σ(−x), the bits that [`expit`] gives for both, from one exponential.
 ///
 /// Domain and accuracy: those of [`expit`].
-#[must_use]
 pub fn expit_both(x: f64) -> (f64, f64) {
     let odds = (-x.abs()).exp();
     let (larger, smaller) = (1.0 / (1.0 + odds), odds / (1.0 + odds));
@@ -42,7 +40,6 @@ pub fn expit_both(x: f64) -> (f64, f64) {
 /// Domain: 0 ≤ p ≤ 1 (−∞ and +∞ at the ends), `NaN` outside. Accuracy: 5e-16 relative, at p near
 /// ½ too; for p near 1, where 1 − p is known better than p, use
 /// [`Probability::logit`](crate::probability::Probability::logit).
-#[must_use]
 pub fn logit(p: f64) -> f64 {
     let q = 1.0 - p;
     if p > 0.5 {
@@ -64,7 +61,6 @@ pub(crate) fn logit_of_smaller(p: f64, q: f64) -> f64 {
 /// ln σ(x) = −ln(1 + e^{−x}).
 ///
 /// Domain: every double, ±∞ included. Accuracy: 4e-16 relative; nearest, no direction.
-#[must_use]
 pub fn log_expit(x: f64) -> f64 {
     -softplus(-x)
 }
@@ -72,7 +68,6 @@ pub fn log_expit(x: f64) -> f64 {
 /// Softplus ln(1 + e^x), which is −ln(1 − σ(x)).
 ///
 /// Domain: every double, ±∞ included. Accuracy: 4e-16 relative; nearest, no direction.
-#[must_use]
 pub fn softplus(x: f64) -> f64 {
     if x > 0.0 {
         x + (-x).exp().ln_1p()

@@ -22,7 +22,6 @@ use crate::probability::Probability;
 /// assert_eq!(cdf(0.0), 0.5);
 /// assert!((cdf(-37.0) / 5.725571222524577e-300 - 1.0).abs() < 1e-15);
 /// ```
-#[must_use]
 pub fn cdf(x: f64) -> f64 {
     sf(-x)
 }
@@ -31,7 +30,6 @@ pub fn cdf(x: f64) -> f64 {
 ///
 /// Domain and accuracy: those of [`cdf`], with x and −x exchanged; never computed as 1 − Φ(x)
 /// where that is small.
-#[must_use]
 pub fn sf(x: f64) -> f64 {
     if x.abs() < CENTRE {
         return 0.5 * libm::erfc(x * FRAC_1_SQRT_2);
@@ -54,7 +52,6 @@ pub fn sf(x: f64) -> f64 {
 /// Domain: every double, ±∞ included; `NaN` gives `NaN`. Accuracy: 1e-15 relative over the whole
 /// range, also where Φ underflows (−∞ only past x = −1.3e154, where x² overflows) and where it
 /// is close to 1; nearest, no direction.
-#[must_use]
 pub fn ln_cdf(x: f64) -> f64 {
     ln_sf(-x)
 }
@@ -62,7 +59,6 @@ pub fn ln_cdf(x: f64) -> f64 {
 /// ln(1 − Φ(x)).
 ///
 /// Domain and accuracy: those of [`ln_cdf`], with x and −x exchanged.
-#[must_use]
 pub fn ln_sf(x: f64) -> f64 {
     if x < 0.0 {
         return (-sf(-x)).ln_1p();
@@ -83,7 +79,6 @@ pub fn ln_sf(x: f64) -> f64 {
 /// direction. Source: (1 + x) times the ratio, in (x − 5)/(x + 5), by its Chebyshev interpolant of
 /// degree 23 on the whole half line (error 2e-17), after Shepherd & Laframboise 1981, "Chebyshev
 /// approximation of (1 + 2x) exp(x²) erfc x in 0 ≤ x < ∞".
-#[must_use]
 pub fn mills_ratio(x: f64) -> f64 {
     debug_assert!(
         x >= 0.0 || x.is_nan(),
@@ -106,7 +101,6 @@ pub fn mills_ratio(x: f64) -> f64 {
 /// Domain: every probability; 0 and 1 give −∞ and +∞. Accuracy: 1e-15 relative, p near ½ and p
 /// near 1 (through its complement) included; nearest, no direction. Source: Wichura 1988,
 /// algorithm AS 241, and in the tails one Newton step on ln Φ.
-#[must_use]
 pub fn quantile(p: Probability) -> f64 {
     if p.p() > p.q() {
         -lower_quantile(p.q())

@@ -69,19 +69,16 @@ impl Probability {
     }
 
     /// p.
-    #[must_use]
     pub const fn p(self) -> f64 {
         self.p
     }
 
     /// q = 1 − p, to full relative precision.
-    #[must_use]
     pub const fn q(self) -> f64 {
         self.q
     }
 
     /// The probability of the other outcome: p and q change places.
-    #[must_use]
     pub const fn complement(self) -> Self {
         Self {
             p: self.q,
@@ -90,7 +87,6 @@ impl Probability {
     }
 
     /// logit p = ln p − ln q, to 5e-16 relative for every p, near ½ and near 1 too; ±∞ at the ends.
-    #[must_use]
     pub fn logit(self) -> f64 {
         if self.p <= self.q {
             logit_of_smaller(self.p, self.q)
@@ -100,7 +96,6 @@ impl Probability {
     }
 
     /// ln p to 2e-16 relative, for p near 1 too.
-    #[must_use]
     pub fn ln_p(self) -> f64 {
         if self.p <= self.q {
             self.p.ln()
@@ -110,7 +105,6 @@ impl Probability {
     }
 
     /// ln q to 2e-16 relative, for p near 0 too.
-    #[must_use]
     pub fn ln_q(self) -> f64 {
         self.complement().ln_p()
     }
@@ -120,7 +114,6 @@ impl Probability {
     /// Domain: every step, ±∞ included. Accuracy: p and q within 5e-16, relative,
     /// for |step| ≤ 1, however large logit p is; 4e-16 · (1 + |logit p| + |step|) beyond. Nearest,
     /// no direction.
-    #[must_use]
     pub fn shift_logit(self, step: f64) -> Self {
         if self == Self::ZERO || self == Self::ONE {
             return self;
@@ -137,7 +130,6 @@ impl Probability {
 
     /// A probability eight ulps (of the smaller of p and q) below this one: what rounds a computed
     /// lower limit outward. 0 stays 0.
-    #[must_use]
     pub fn next_down(self) -> Self {
         if self.p <= self.q {
             let p = (0..OUTWARD_ULPS)

@@ -40,7 +40,6 @@ impl Purpose {
     ];
 
     /// The name that goes into the state.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Games => "leakbound/core/games",
@@ -74,7 +73,6 @@ impl Stream {
     /// Each word of the state starts at its own number and takes in name, seed and index one after
     /// another by bijections: the four differ, so they are never all zero, and streams that differ
     /// in the seed alone, or in the index alone, differ in every word.
-    #[must_use]
     pub fn new(purpose: Purpose, seed: u64, index: u64) -> Self {
         Self(array::from_fn(|lane| {
             purpose

@@ -236,6 +236,16 @@ fn offending_entries_are_named() {
     ));
     let error = Terms::from_grouped_offsets(&[0.0], Some(&[u64::MAX])).unwrap_err();
     assert!(matches!(error, MathError::TooManyTrials { .. }));
+    for beta in [0.0, 1.0, -0.1, f64::NAN] {
+        let error = Terms::from_offsets(&[0.0])
+            .unwrap()
+            .epsilon(1, beta)
+            .unwrap_err();
+        assert!(matches!(
+            error,
+            MathError::LevelOutOfRange { name: "beta", .. }
+        ));
+    }
     let error = Weighted::from_offsets(&[0.0], &[u64::MAX]).unwrap_err();
     assert!(matches!(error, MathError::WeightsTooLarge { .. }));
 }

@@ -92,7 +92,6 @@ impl LogisticFit {
     }
 
     /// Intercept and slopes, calibrated.
-    #[must_use]
     pub fn coefficients(&self, training: &Training) -> Vec<f64> {
         self.calibration.apply(training.unscaled(&self.full))
     }

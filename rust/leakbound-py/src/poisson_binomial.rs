@@ -8,27 +8,11 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use crate::convert::Vector;
-use crate::enter::{at_once, enter};
-use crate::errors::math_to_python;
+use crate::enter::enter;
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 /// Values, logarithms and relative errors.
 type Tails<'py> = (Column<'py>, Column<'py>, Column<'py>);
-
-/// Below this much work a call ends long before the first look for signals.
-const SMALL: usize = 1 << 17;
-
-/// Runs `work` detached: in place if `size` is small, else through the doorway.
-fn run<T: Send>(
-    py: Python<'_>,
-    size: usize,
-    work: impl FnOnce() -> Result<T, MathError> + Send,
-) -> PyResult<T> {
-    if size <= SMALL {
-        return at_once(py, work)?.map_err(|error| math_to_python(py, &error));
-    }
-    enter(py, |_| Ok(work()?))
-}
 
 fn columns(py: Python<'_>, tails: Vec<Tail>) -> Tails<'_> {
     let column = |part: fn(&Tail) -> f64| PyArray1::from_iter(py, tails.iter().map(part));
@@ -76,21 +60,10 @@ pub(crate) fn poisson_binomial_tail<'py>(
 ) -> PyResult<Tails<'py>> {
     let (values, v, epsilon) = (&*values, &*v, &*epsilon);
     let counts = counts.as_deref();
-    let make = || terms(values, counts, offsets);
-    let tails = if values.len().saturating_mul(v.len()) <= SMALL {
-        run(py, 0, || {
-            let terms = make()?;
-            Ok(v.iter()
-                .zip(epsilon)
-                .map(|(&v, &epsilon)| terms.tail(v, epsilon))
-                .collect())
-        })?
-    } else {
-        enter(py, |interrupt| {
-            let terms = make()?;
-            each(interrupt, v.len(), |i| Ok(terms.tail(v[i], epsilon[i])))
-        })?
-    };
+    let tails = enter(py, |interrupt| {
+        let terms = terms(values, counts, offsets)?;
+        each(interrupt, v.len(), |i| Ok(terms.tail(v[i], epsilon[i])))
+    })?;
     Ok(columns(py, tails))
 }
 
@@ -106,17 +79,10 @@ pub(crate) fn poisson_binomial_epsilon<'py>(
 ) -> PyResult<Column<'py>> {
     let (offsets, v) = (&*offsets, &*v);
     let counts = counts.as_deref();
-    let epsilons = if v.len() == 1 {
-        run(py, offsets.len(), || {
-            let terms = Terms::from_grouped_offsets(offsets, counts)?;
-            Ok(vec![terms.epsilon(v[0], beta)?])
-        })?
-    } else {
-        enter(py, |_| {
-            let terms = Terms::from_grouped_offsets(offsets, counts)?;
-            Ok(terms.epsilons(v, beta)?)
-        })?
-    };
+    let epsilons = enter(py, |_| {
+        let terms = Terms::from_grouped_offsets(offsets, counts)?;
+        Ok(terms.epsilons(v, beta)?)
+    })?;
     Ok(PyArray1::from_vec(py, epsilons))
 }
 

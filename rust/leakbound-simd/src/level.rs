@@ -28,7 +28,6 @@ impl Level {
     pub const PORTABLE: Self = Self(Kind::Portable);
 
     /// The widest level this machine runs, detected once; [`SWITCH`] may name a narrower one.
-    #[must_use]
     pub fn best() -> Self {
         static BEST: OnceLock<Level> = OnceLock::new();
         *BEST.get_or_init(|| Self::chosen(std::env::var(SWITCH).ok().as_deref()))
@@ -42,7 +41,6 @@ impl Level {
     }
 
     /// What [`SWITCH`] calls this level.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -54,7 +52,6 @@ impl Level {
     }
 
     /// Every level this machine runs, widest first; never empty.
-    #[must_use]
     pub fn available() -> Vec<Self> {
         let mut levels = Vec::with_capacity(3);
         #[cfg(target_arch = "x86_64")]

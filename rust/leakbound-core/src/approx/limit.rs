@@ -5,6 +5,7 @@ use leakbound_math::{Binomial, Probability, clopper_pearson};
 use super::tail::ApproxTail;
 use crate::error::{AuditError, check_level};
 use crate::guesses::path::Cut;
+use crate::halving::halve;
 use crate::interrupt::Interrupt;
 use crate::scan::statistic::CutStatistic;
 
@@ -48,21 +49,14 @@ impl CutStatistic for ApproxLimit {
         if highest.p() < lowest.p() || !self.refutes(cut, lowest) {
             return Ok(None);
         }
-        let (mut low, mut high) = (lowest.logit(), highest.logit());
         let mut verified = lowest;
-        for _ in 0..HALVINGS {
+        halve((lowest.logit(), highest.logit()), HALVINGS, 0.0, |logit| {
             interrupt.check()?;
-            let middle = 0.5 * (low + high);
-            if middle <= low || middle >= high {
-                break;
-            }
-            let p = Probability::from_logit(middle)?;
-            if self.refutes(cut, p) {
-                (low, verified) = (middle, p);
-            } else {
-                high = middle;
-            }
-        }
+            let p = Probability::from_logit(logit)?;
+            let refuted = self.refutes(cut, p);
+            verified = if refuted { p } else { verified };
+            Ok(refuted)
+        })?;
         Ok(Some(verified.next_down()))
     }
 

@@ -100,7 +100,6 @@ impl ApproxTail {
     }
 
     /// ε = logit p + ln(k − 1).
-    #[must_use]
     pub fn epsilon(&self, p: Probability) -> f64 {
         p.logit() + (self.arms - 1.0).ln()
     }
@@ -110,7 +109,6 @@ impl ApproxTail {
     /// [`success_probability`](Self::success_probability).
     ///
     /// Direction: rounded up, by about 2e-12 of itself.
-    #[must_use]
     pub fn upper_tail(&self, cut: Cut, p: Probability) -> f64 {
         if cut.correct == 0 {
             return 1.0;

@@ -67,25 +67,21 @@ impl Counts {
     }
 
     /// m, or m/2 for one-sided guesses.
-    #[must_use]
     pub fn examples(&self) -> f64 {
         self.examples
     }
 
     /// c', the guesses made.
-    #[must_use]
     pub fn guesses(&self) -> u64 {
         self.guesses
     }
 
     /// c, the correct ones.
-    #[must_use]
     pub fn correct(&self) -> u64 {
         self.correct
     }
 
     /// k − 1, the wrong values of an example.
-    #[must_use]
     pub fn others(&self) -> f64 {
         f64::from(self.arms) - 1.0
     }

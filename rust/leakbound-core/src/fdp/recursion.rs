@@ -23,7 +23,6 @@ pub enum Decision {
 
 impl Decision {
     /// Whether f-DP was rejected.
-    #[must_use]
     pub fn rejected(self) -> bool {
         self != Self::Kept
     }

@@ -1,6 +1,7 @@
 //! Searches that end on the side on which the test rejects.
 
 use crate::error::{AuditError, out_of_range};
+use crate::halving::halve;
 
 /// Relative width at which a bracket is narrow enough.
 const NARROW: f64 = 1e-13;
@@ -26,7 +27,7 @@ pub fn largest_rejected(
             return out_of_range("parameter", low, range);
         }
     }
-    Ok(Some(narrow(low, high, &mut rejects)?))
+    Ok(Some(halve((low, high), HALVINGS, NARROW, rejects)?))
 }
 
 /// The smallest τ that `rejects` is known to reject, 1 if there is none: a p-value.
@@ -43,27 +44,7 @@ pub fn smallest_level(
     let found = if at(-LN_LOWEST)? {
         -LN_LOWEST
     } else {
-        narrow(0.0, -LN_LOWEST, &mut at)?
+        halve((0.0, -LN_LOWEST), HALVINGS, NARROW, at)?
     };
     Ok((-found).exp().min(1.0_f64.next_down()))
-}
-
-/// Halve the bracket between a rejected `low` and a kept `high`; the rejected end that remains.
-fn narrow(
-    mut low: f64,
-    mut high: f64,
-    rejects: &mut impl FnMut(f64) -> Result<bool, AuditError>,
-) -> Result<f64, AuditError> {
-    for _ in 0..HALVINGS {
-        let middle = 0.5 * (low + high);
-        if high - low <= NARROW * high || middle <= low || middle >= high {
-            break;
-        }
-        if rejects(middle)? {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
 }

@@ -93,7 +93,6 @@ impl Path {
     }
 
     /// A path on which every cut is allowed.
-    #[must_use]
     pub fn from_successes(successes: &[bool]) -> Self {
         Self::new(
             successes.iter().copied().collect(),
@@ -114,7 +113,6 @@ impl Path {
     }
 
     /// Number of guesses on the whole path.
-    #[must_use]
     pub fn guesses(&self) -> u32 {
         match &self.0 {
             Guesses::Each { success, .. } => success.len() as u32,
@@ -124,7 +122,6 @@ impl Path {
     }
 
     /// Number of correct guesses on the whole path.
-    #[must_use]
     pub fn correct(&self) -> u32 {
         match &self.0 {
             Guesses::Each { success, .. } => success.count() as u32,
@@ -173,7 +170,6 @@ impl Path {
 
     /// The path to its last allowed cut of at most `guesses` guesses, or to its first cut if that is
     /// beyond.
-    #[must_use]
     pub fn prefix(&self, guesses: u32) -> Self {
         match &self.0 {
             Guesses::Each { success, cut } => {
@@ -213,7 +209,6 @@ impl Path {
     }
 
     /// At most `points` allowed cuts, geometric in the number of guesses.
-    #[must_use]
     pub fn sample(&self, points: usize) -> Vec<Cut> {
         let positions = geometric_positions(self.guesses() as usize, points);
         self.cuts_at_or_before(&positions.iter().map(|&p| p as u32).collect::<Vec<_>>())

@@ -110,7 +110,6 @@ impl Ranking {
     }
 
     /// Number of examples, `m`.
-    #[must_use]
     pub fn examples(&self) -> usize {
         match &self.ranks {
             Ranks::Each(sorted) => sorted.examples(),
@@ -120,13 +119,11 @@ impl Ranking {
     }
 
     /// How many of them are members.
-    #[must_use]
     pub fn members(&self) -> usize {
         self.members
     }
 
     /// Number of distinct scores; of examples, where ties are broken.
-    #[must_use]
     pub fn blocks(&self) -> usize {
         match &self.ranks {
             Ranks::Each(sorted) => sorted.blocks,
@@ -136,7 +133,6 @@ impl Ranking {
     }
 
     /// How many examples share their score with another; none where ties are broken.
-    #[must_use]
     pub fn tied(&self) -> usize {
         if self.blocks() == self.examples() {
             return 0;
@@ -155,7 +151,6 @@ impl Ranking {
     /// Area under the ROC curve: P(member's score > non-member's) + ½ P(equal); ½ without both.
     ///
     /// Counted examples of equal score are equal here, however their order is drawn.
-    #[must_use]
     pub fn auc(&self) -> f64 {
         let non_members = self.examples() - self.members;
         if self.members == 0 || non_members == 0 {
@@ -224,7 +219,6 @@ impl Ranking {
     ///
     /// Half of the cuts are geometric from the top, half from the bottom, each moved to the end of
     /// its tied block.
-    #[must_use]
     pub fn roc(&self, points: usize) -> Vec<Cut> {
         let examples = self.examples();
         let from_the_top = geometric_positions(examples, points / 2);

@@ -4,6 +4,7 @@ use leakbound_math::{Binomial, Probability, binomial};
 
 use crate::error::{AuditError, check_delta, check_level};
 use crate::fdp::counts::Counts;
+use crate::halving::halve;
 
 /// Roundings of a tail and of a few products of such.
 const INFLATION: f64 = 1.0 + 8.0 * binomial::RELATIVE_ERROR;
@@ -65,24 +66,16 @@ impl JointTail {
     }
 
     /// The largest ε that is refuted, rounded down; none if not even every ε below −700.
-    #[must_use]
     pub fn limit(&self, counts: &Counts) -> Option<f64> {
         let others = counts.others().ln();
         let refutes =
             |logit: f64| Probability::from_logit(logit).is_ok_and(|p| self.refutes(counts, p));
-        let (mut low, mut high) = (-FARTHEST, FARTHEST);
-        if !refutes(low) {
+        if !refutes(-FARTHEST) {
             return None;
         }
-        for _ in 0..HALVINGS {
-            let middle = 0.5 * (low + high);
-            if refutes(middle) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        Some((low + others).next_down())
+        let ends = (-FARTHEST, FARTHEST);
+        let largest = halve(ends, HALVINGS, 0.0, |logit| Ok(refutes(logit))).ok()?;
+        Some((largest + others).next_down())
     }
 }
 

@@ -128,13 +128,11 @@ impl OutsideIn {
     }
 
     /// The levels, increasing.
-    #[must_use]
     pub fn levels(&self) -> &[u32] {
         &self.levels
     }
 
     /// The share of β at which each level is weighed against the others.
-    #[must_use]
     pub fn shares(&self) -> &[f64] {
         &self.shares
     }
@@ -162,7 +160,6 @@ impl OutsideIn {
     /// The index of the level to test. Whether it is that of a level or a smaller one depends on
     /// the guesses beyond that level only; a path that is shorter than the edges is looked at as far
     /// as it goes.
-    #[must_use]
     pub fn choose(&self, path: &Path) -> usize {
         let mut beliefs = self.beliefs.clone();
         let mut shell = self.edges.len() - 1;

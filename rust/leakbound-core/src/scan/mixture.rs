@@ -4,6 +4,7 @@ use leakbound_math::{Binomial, Probability, binomial};
 
 use crate::error::{AuditError, check_level, out_of_range};
 use crate::guesses::path::Cut;
+use crate::halving::halve;
 use crate::interrupt::Interrupt;
 use crate::scan::statistic::{divergence_bounds, is_above};
 
@@ -174,23 +175,16 @@ impl MeanMixture {
             }
             Ok(best)
         };
-        let (Some(mut low), Some(mut high)) = (highest(self.single)?, highest(self.unanimous)?)
-        else {
+        let (Some(low), Some(high)) = (highest(self.single)?, highest(self.unanimous)?) else {
             return Ok(None);
         };
         let mut verified = Probability::from_logit(low)?;
-        for _ in 0..Self::HALVINGS {
-            let middle = 0.5 * (low + high);
-            if middle <= low || middle >= high {
-                break;
-            }
-            let p = Probability::from_logit(middle)?;
-            if self.refutes(moment, p) {
-                (low, verified) = (middle, p);
-            } else {
-                high = middle;
-            }
-        }
+        halve((low, high), Self::HALVINGS, 0.0, |logit| {
+            let p = Probability::from_logit(logit)?;
+            let refuted = self.refutes(moment, p);
+            verified = if refuted { p } else { verified };
+            Ok(refuted)
+        })?;
         Ok(Some(verified))
     }
 

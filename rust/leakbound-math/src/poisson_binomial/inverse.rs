@@ -306,16 +306,4 @@ mod tests {
         let alike = Terms::from_grouped_offsets(&offsets, Some(&[94, 5])).unwrap();
         assert!((alike.epsilon(5, 0.7).unwrap() - epsilon).abs() < 1e-3);
     }
-
-    #[test]
-    fn levels_outside_the_unit_interval_are_refused() {
-        let terms = Terms::from_offsets(&[0.0]).unwrap();
-        for beta in [0.0, 1.0, -0.1, f64::NAN] {
-            let error = terms.epsilon(1, beta).unwrap_err();
-            assert!(matches!(
-                error,
-                MathError::LevelOutOfRange { name: "beta", .. }
-            ));
-        }
-    }
 }

@@ -32,7 +32,6 @@ impl Terms {
     /// # Source
     /// A saddle-point contour integral (Daniels 1954) by the trapezoidal rule, whose error is
     /// bounded by Bennett's inequality (Bennett 1962) instead of estimated.
-    #[must_use]
     pub fn tail(&self, v: i64, epsilon: f64) -> Tail {
         self.tail_from(v, epsilon, None).0
     }

@@ -144,14 +144,12 @@ impl Terms {
     }
 
     /// The same terms with every kernel run at `level`; for tests and benchmarks.
-    #[must_use]
     pub fn at_level(mut self, level: Level) -> Self {
         self.level = level;
         self
     }
 
     /// The number of trials n, those with p = 1 included and those with p = 0 left out.
-    #[must_use]
     pub fn possible(&self) -> u64 {
         self.trials + self.certain
     }

@@ -171,25 +171,21 @@ impl ConfidenceSet {
     }
 
     /// Number of coefficients: intercept, slopes, and the difference of intercepts if there is one.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.estimate.len()
     }
 
     /// Number of rows that are audited.
-    #[must_use]
     pub fn audited(&self) -> usize {
         self.count - self.reference
     }
 
     /// θ̂, the coefficients of the features as given at which ℓ is largest.
-    #[must_use]
     pub fn estimate(&self) -> Vec<f64> {
         self.frame.given(&self.estimate)
     }
 
     /// R² = 2 (ℓ(θ̂) − c): the squared radius of C in the metric of the Hessian, nearly.
-    #[must_use]
     pub fn squared_radius(&self) -> f64 {
         2.0 * (self.most - self.least)
     }
@@ -402,13 +398,9 @@ fn standardised(rows: Labelled<'_>) -> (Panel, Frame) {
     let width = columns + 1 + usize::from(own);
     let mut panel = Panel::zeros(count.next_multiple_of(GROUP), width);
     for row in 0..count {
-        panel.set(row, 0, 1.0);
-        for (j, x) in rows.features[row * columns..(row + 1) * columns]
-            .iter()
-            .enumerate()
-        {
-            panel.set(row, j + 1, (x - centre[j]) / scale[j]);
-        }
+        let entries = rows.features[row * columns..(row + 1) * columns].iter();
+        let entries = entries.zip(centre.iter().zip(&scale));
+        panel.set_row(row, entries.map(|(x, (c, s))| (x - c) / s));
         if own && row < rows.reference {
             panel.set(row, columns + 1, 1.0);
         }

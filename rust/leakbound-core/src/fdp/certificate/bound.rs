@@ -64,7 +64,6 @@ impl Certificate {
     }
 
     /// The bound on P(W ≥ c), rounded up; 1 if nothing below is proved.
-    #[must_use]
     pub fn bound(&self) -> f64 {
         self.bound
     }

@@ -82,7 +82,6 @@ impl JointCertificate {
     }
 
     /// What its slopes prove for a curve, rounded up; 1 if no proof was found.
-    #[must_use]
     pub fn bound_for(&self, curve: &dyn TradeOff) -> f64 {
         let found = self.found.as_ref();
         found.map_or(1.0, |found| found.proof.bound(curve).min(1.0))

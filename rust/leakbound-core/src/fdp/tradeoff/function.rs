@@ -1,5 +1,7 @@
 //! What every trade-off function answers.
 
+use crate::halving::halve;
+
 /// A bracket of ε below 1e308 narrows to neighbouring doubles in so many halvings: 1100 leave none.
 const HALVINGS: usize = 1100;
 
@@ -59,18 +61,7 @@ pub(super) fn least_epsilon(curve: &(impl TradeOff + ?Sized), delta: f64) -> f64
     while exceeds(high) && high < f64::MAX {
         (low, high) = (high, (2.0 * high).min(f64::MAX));
     }
-    for _ in 0..HALVINGS {
-        let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            break;
-        }
-        if exceeds(middle) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    low
+    halve((low, high), HALVINGS, 0.0, |epsilon| Ok(exceeds(epsilon))).unwrap_or(low)
 }
 
 /// δ(ε) ≥ 1 − e^ε, attained by f̄(x) = x where ε ≤ 0.
