@@ -79,6 +79,7 @@ impl Probability {
     }
 
     /// The probability of the other outcome: p and q change places.
+    #[must_use]
     pub const fn complement(self) -> Self {
         Self {
             p: self.q,
@@ -114,6 +115,7 @@ impl Probability {
     /// Domain: every step, ±∞ included. Accuracy: p and q within 5e-16, relative,
     /// for |step| ≤ 1, however large logit p is; 4e-16 · (1 + |logit p| + |step|) beyond. Nearest,
     /// no direction.
+    #[must_use]
     pub fn shift_logit(self, step: f64) -> Self {
         if self == Self::ZERO || self == Self::ONE {
             return self;
@@ -130,6 +132,7 @@ impl Probability {
 
     /// A probability eight ulps (of the smaller of p and q) below this one: what rounds a computed
     /// lower limit outward. 0 stays 0.
+    #[must_use]
     pub fn next_down(self) -> Self {
         if self.p <= self.q {
             let p = (0..OUTWARD_ULPS)

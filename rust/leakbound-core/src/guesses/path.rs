@@ -170,6 +170,7 @@ impl Path {
 
     /// The path to its last allowed cut of at most `guesses` guesses, or to its first cut if that is
     /// beyond.
+    #[must_use]
     pub fn prefix(&self, guesses: u32) -> Self {
         match &self.0 {
             Guesses::Each { success, cut } => {

@@ -144,6 +144,7 @@ impl Terms {
     }
 
     /// The same terms with every kernel run at `level`; for tests and benchmarks.
+    #[must_use]
     pub fn at_level(mut self, level: Level) -> Self {
         self.level = level;
         self

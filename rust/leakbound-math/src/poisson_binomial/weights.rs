@@ -84,6 +84,7 @@ impl Weighted {
     }
 
     /// The same terms with every kernel run at `level`; for tests and benchmarks.
+    #[must_use]
     pub fn at_level(mut self, level: Level) -> Self {
         for group in &mut self.groups {
             group.terms.level = level;
