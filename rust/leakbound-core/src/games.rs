@@ -39,15 +39,6 @@ pub enum Leak {
 ///
 /// # Errors
 /// No examples or more than `u32::MAX`, a parameter outside its range, or an interrupt.
-///
-/// ```
-/// use leakbound_core::{Interrupt, Leak, play};
-/// let never = Interrupt::default();
-/// let games = play(Leak::Gaussian { mu: 6.0 }, 1000, 7, 0..3, &never)?;
-/// assert!(games.iter().all(|game| game.auc() > 0.99));
-/// assert_eq!(play(Leak::Gaussian { mu: 6.0 }, 1000, 7, 2..3, &never)?[0].auc(), games[2].auc());
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn play(
     leak: Leak,
     examples: usize,

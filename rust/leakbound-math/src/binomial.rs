@@ -31,12 +31,6 @@ pub fn relative_error(ln: f64) -> f64 {
 ///
 /// The smaller of the probability's p and q is taken as exact. Trials beyond 2⁵³ are not told
 /// apart from their nearest double.
-///
-/// ```
-/// use leakbound_math::{binomial::Binomial, probability::Probability};
-/// let coins = Binomial::new(10, Probability::HALF);
-/// assert!((coins.upper_tail(9) - 11.0 / 1024.0).abs() < 1e-16);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Binomial {
     trials: u64,

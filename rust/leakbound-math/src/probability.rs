@@ -9,15 +9,6 @@ use crate::logistic::{expit_both, logit_of_smaller};
 ///
 /// A double near 1 holds 1 − p to 16 decimals only; a bound on ε = logit p needs more. The smaller
 /// of the two numbers *is* the probability, exactly; the other is it rounded.
-///
-/// ```
-/// use leakbound_math::probability::Probability;
-/// let p = Probability::from_logit(50.0)?;
-/// assert_eq!(p.p(), 1.0);
-/// assert!((p.q() / (-50.0_f64).exp() - 1.0).abs() < 1e-15);
-/// assert!((p.logit() - 50.0).abs() < 1e-14);
-/// # Ok::<(), leakbound_math::MathError>(())
-/// ```
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Probability {
     p: f64,

@@ -41,16 +41,6 @@ impl Decision {
 ///
 /// Domain: τ in (0, 1). Direction: [`TradeOff::inverse`] is rounded down, so that roundings keep
 /// rather than reject. Cost: tens to thousands of steps, each one `inverse`.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, recursion, tradeoff::Gaussian};
-/// let counts = Counts::new(100.0, 100, 80, 2, false)?;
-/// let decision =
-///     recursion::decide(&counts, &Gaussian::new(0.5, 0.0)?, 0.05, &Interrupt::default())?;
-/// assert_eq!(decision, recursion::Decision::Rejected { exit: 69 });
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn decide(
     counts: &Counts,
     curve: &(impl TradeOff + ?Sized),

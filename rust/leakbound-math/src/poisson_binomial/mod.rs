@@ -39,11 +39,6 @@
 //!   Statistics 25: the tilt.
 //! - L. N. Trefethen & J. A. C. Weideman (2014), The exponentially convergent trapezoidal rule, SIAM
 //!   Review 56.
-//! - W. Biscarri, S. D. Zhao & R. J. Brunner (2018), A simple and fast method for computing the
-//!   Poisson binomial distribution function, Computational Statistics & Data Analysis 122: the
-//!   convolutions and Fourier transforms this is compared with.
-//! - N. Peres, A. R. Lee & U. Keich (2021), Exactly computing the tail of the Poisson-binomial
-//!   distribution, ACM Transactions on Mathematical Software 47: exponential shifts before an FFT.
 
 mod all_succeed;
 mod base;
