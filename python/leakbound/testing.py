@@ -13,7 +13,7 @@ import pytest
 
 from leakbound._base.checks import choice, flag, instance
 from leakbound._base.types import Relation
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.results.base import Result
 
 __all__ = ["InconclusiveError", "RefutedError", "assert_not_refuted"]
@@ -87,12 +87,12 @@ def assert_not_refuted(
     for name in claimed:
         if name not in known:
             message = f"{name}= says nothing of a {type(result).__name__}: leave it out"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
     if epsilon is None and known["epsilon"].default is Parameter.empty:
         message = (
             f"epsilon= is missing: a {type(result).__name__} is about ε, alone or together with c"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     verdict = result.check(**claimed)
     said = (result.with_check(**claimed) if claimed else result).summary()
     answer = said.answer if claimed else said.headline

@@ -205,9 +205,9 @@ def design_cases() -> Iterator[Case]:
         "zero-run": _split_in_zero_run,
     }
     for name, wrong_coins in splits.items():
-        coins = Missed(wrong_coins, "ImplausibleCoinsError")
+        coins = Missed(wrong_coins, "DesignError")
         yield caught(cuts=name, truth="80/20-split-as-coins", trial=coins)
-    repeated = Missed(partial(_duplicated, ids=True), "DuplicateIdsError")
+    repeated = Missed(partial(_duplicated, ids=True), "InputError")
     yield caught(cuts="kl", truth="duplicates-with-ids", trial=repeated)
     known: tuple[tuple[Propensities, int], ...] = (("steep", 1000), ("no product", 1000))
     for wrong, m in known:

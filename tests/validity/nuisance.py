@@ -15,7 +15,7 @@ from leakbound._base.odds import expit, logit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import ZeroRun, audit
 from leakbound.claims import Claim, GaussianDP, PureDP
-from leakbound.errors import ClassMissingError, PropensityFitError, ShapeError
+from leakbound.errors import FitError, InputError
 from leakbound.propensity import (
     ConfidenceSet,
     FormTest,
@@ -153,7 +153,7 @@ def learnt(setting: Setting, game: People) -> PropensityFit | LogisticPropensity
     plain = LogisticPropensity(calibration=None)
     try:
         fit = plain.fit(*game.reference)
-    except (ClassMissingError, ShapeError):
+    except InputError:
         return plain
     return fit.with_member_share(None) if setting.thinned else fit
 
@@ -238,7 +238,7 @@ class FormTrial:
             found = ConfidenceSet.fit(
                 game.features, game.member, reference=reference, seed=seed % 2**63
             )
-        except PropensityFitError:
+        except FitError:
             return False
         return self.test(found).refuted != self.setting.cauchit
 

@@ -155,7 +155,7 @@ def synthetic_cases() -> Iterator[Case]:
         sides="pairs",
         truth="holdout-as-reference",
         error=_MISSES,
-        trial=Missed(_holdout_declared, "ReferenceTableError"),
+        trial=Missed(_holdout_declared, "DesignError"),
         quick=20,
         long=COSTLY,
     )

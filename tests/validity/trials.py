@@ -9,7 +9,7 @@ from leakbound._base.odds import expit, logit
 from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.audits.designs import audit_of
 from leakbound.claims import ApproxDP, Claim
-from leakbound.errors import AbstentionError, NoOverlapError
+from leakbound.errors import AbstentionError, DesignError
 from leakbound.propensity import LogisticPropensity, PropensityFit
 from leakbound.results import PanoramiaResult, ZeroRunResult
 from leakbound.validity.truth import ERROR, OneRun, Play
@@ -29,7 +29,7 @@ class Cautious:
         """Play the game of a seed and audit it."""
         try:
             return self.trial(seed)
-        except (AbstentionError, NoOverlapError):
+        except (AbstentionError, DesignError):
             return False
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.checks import check_length, check_membership, vector
 from leakbound._base.types import ArrayInput, BoolArray, HasMember, IntArray
-from leakbound.errors import ArrayTypeError, DuplicateIdsError, UnmatchedIdsError
+from leakbound.errors import InputError, InputTypeError
 
 _Kind: TypeAlias = Literal["ids", "index"]
 _KINDS = "biufSUOTMm"
@@ -95,7 +95,7 @@ class ExampleOrder:
                 "ids that say which of the two is its own: put all in one order, or give it the "
                 "same ids (a pandas index)"
             )
-            raise UnmatchedIdsError(message)
+            raise InputError(message)
         rows = self._rows(values, name, across=across)
         if rows is None:
             return values
@@ -154,7 +154,7 @@ class ExampleOrder:
         told = [known for known in listed if not known.plain]
         if own.plain or not told:
             return None
-        raise UnmatchedIdsError(_unmatched(told[0], own))
+        raise InputError(_unmatched(told[0], own))
 
 
 def row_names(values: object) -> NDArray[Any] | None:
@@ -206,7 +206,7 @@ def _order(known: _Ids, own: _Ids) -> IntArray | None:
             f"{listed[twice[0]]!s} occurs twice, so that rows cannot be joined: give each example "
             "an id of its own"
         )
-        raise DuplicateIdsError(message)
+        raise InputError(message)
     rows = np.empty(here.size, dtype=np.int64)
     rows[there] = here
     return rows
@@ -217,7 +217,7 @@ def _sorted(ids: _Ids) -> IntArray:
         return np.argsort(ids.values, kind="stable")
     except TypeError:
         message = f"{ids.of} must be all numbers or all text, to be compared with other ids"
-        raise ArrayTypeError(message) from None
+        raise InputTypeError(message) from None
 
 
 def _unmatched(known: _Ids, own: _Ids) -> str:

@@ -11,7 +11,7 @@ import re
 from typing import IO, Any, cast
 
 from leakbound._base.types import JsonValue
-from leakbound.errors import OptionError, OptionTypeError
+from leakbound.errors import InputTypeError, OptionError
 
 _BITS = 128
 """Of the longest integer, which is a seed from the system's entropy."""
@@ -57,7 +57,7 @@ def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None:
             message = f"{name} has the name {wrong!r:.60}, which is no text"
-            raise OptionTypeError(message)
+            raise InputTypeError(message)
         return {
             cast("str", plain(key, name)): plain(part, f"{name}.{key:.60}", depth + 1)
             for key, part in value.items()
@@ -69,7 +69,7 @@ def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
             f"{name} is of type {type(value).__name__}: give text, a number, true or false, a "
             "list or a table (a date goes as text)"
         )
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     flaw = ""
     if isinstance(value, float) and not math.isfinite(value):
         flaw = f"is {value}: a protocol holds finite numbers only"

@@ -11,18 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
-from leakbound.errors import (
-    ArrayTypeError,
-    ConflictingIdsError,
-    DuplicateIdsError,
-    LengthMismatchError,
-    MembershipError,
-    NaNScoresError,
-    OptionError,
-    OptionTypeError,
-    ShapeError,
-    TiedScoresError,
-)
+from leakbound.errors import InputError, InputTypeError, OptionError
 
 T = TypeVar("T")
 
@@ -48,7 +37,7 @@ def real(
     """Check that an option is a real number within limits, `least` and `most` included."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         message = f"{name} must be a real number, got {shown(value)}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     try:
         number = float(value)
     except OverflowError:
@@ -73,7 +62,7 @@ def integer(value: object, name: str, *, least: int, most: int | None = None) ->
     """Check that an option is an integer within limits, both included."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
         message = f"{name} must be an integer, got {shown(value)}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     number = int(value)
     if number.bit_length() > _BITS:
         message = f"{name} must have at most {_BITS} bits, got an integer of {number.bit_length()}"
@@ -89,7 +78,7 @@ def flag(value: object, name: str) -> bool:
     """Check that an option is a boolean, and nothing else that Python takes for one."""
     if not isinstance(value, bool | np.bool_):
         message = f"{name} must be True or False, got {shown(value)}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     return bool(value)
 
 
@@ -109,7 +98,7 @@ def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> No
         listed = ", ".join(f"{one.__name__}(...)" for one in classes)
         hint = ": call it" if isinstance(value, type) else ""
         message = f"{name} must be one of {listed}, got {shown(value)}{hint}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
 
 
 def complement(confidence: float) -> float:
@@ -144,10 +133,10 @@ def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.g
             f"{name} must be one-dimensional, one value for each example, got shape "
             f"{array.shape}; pick a column or ravel it"
         )
-        raise ShapeError(message)
+        raise InputError(message)
     if array.size == 0:
         message = f"{name} is empty: at least one value is needed"
-        raise ShapeError(message)
+        raise InputError(message)
     return array
 
 
@@ -189,7 +178,7 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
             f"{name} must not be NaN, but {rows.size} of {values.size} are, at {_rows(rows)}; "
             "drop these examples or repair the score"
         )
-        raise NaNScoresError(message)
+        raise InputError(message)
     return values
 
 
@@ -213,7 +202,7 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
         _, group, count = np.unique(values, return_inverse=True, return_counts=True)
     except TypeError:
         message = "ids must be all numbers or all strings, got a mixture that cannot be compared"
-        raise ArrayTypeError(message) from None
+        raise InputTypeError(message) from None
     if count.size == values.size:
         return
     included = np.bincount(group, weights=member)
@@ -224,14 +213,14 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
             f"{_occurrences(values, group, mixed[0])}; an example is either in the training set "
             "or not"
         )
-        raise ConflictingIdsError(message)
+        raise InputError(message)
     repeated = np.flatnonzero(count > 1)
     message = (
         f"{repeated.size} ids occur more than once, the first being "
         f"{_occurrences(values, group, repeated[0])}; guesses about the same example are not "
         "independent: keep one row of each"
     )
-    raise DuplicateIdsError(message)
+    raise InputError(message)
 
 
 def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
@@ -246,25 +235,25 @@ def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
             f"{name} has {values.size} values and there are {examples} scores; both must "
             f"describe the same examples in the same order{hint}"
         )
-        raise LengthMismatchError(message)
+        raise InputError(message)
 
 
 def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
     if "numpy.ma" in sys.modules and np.ma.is_masked(values):  # whose import costs 15 ms
         message = f"{name} has masked entries; drop them first"
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
         hint = "; pass .detach().float().cpu()" if hasattr(values, "detach") else ""
         message = f"{name} cannot be read as an array: {error}{hint}"
-        raise ArrayTypeError(message) from error
+        raise InputTypeError(message) from error
     if array.dtype.kind not in kinds:
         message = (
             f"{name} must hold real numbers, got dtype {array.dtype}; convert it first, for "
             f"example with numpy.asarray({name}, dtype=float)"
         )
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     if array.dtype == np.bool_:
         # A byte other than 0 and 1, as in a mask seen as booleans, is true, and sums must count 1.
         return cast("BoolArray", array.view(np.uint8) != 0)
@@ -285,7 +274,7 @@ def _booleans(values: NDArray[np.generic], name: str) -> BoolArray:
             f"{name} must be boolean, {{0, 1}} or {{-1, +1}} throughout, got "
             f"{values[row].item()!r} at row {row}{seen} ({strange.size} such rows)"
         )
-        raise MembershipError(message)
+        raise InputError(message)
     return _read_only(ones)
 
 
@@ -317,7 +306,7 @@ def _check_distinct(
             f"equal to another, the first being {pair[0]} at row {rows[0]} and {pair[1]} at row "
             f"{rows[1]}; give their ranks, numpy.unique({name}, return_inverse=True)[1]"
         )
-        raise TiedScoresError(message)
+        raise InputError(message)
 
 
 def _rows(rows: NDArray[np.intp]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from leakbound._base.checks import check_membership, integer
 from leakbound._base.imports import needs
-from leakbound.errors import ArrayTypeError, MembershipError, NaNScoresError, TallyError
+from leakbound.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,7 +86,7 @@ def check_counts(keys: IntArray, examples: IntArray, members: IntArray, bits: in
                 f"key {keys[row]} at row {row} {what} ({examples[row]} examples, "
                 f"{members[row]} members)"
             )
-            raise TallyError(message)
+            raise InputError(message)
     _check_total(examples)
 
 
@@ -95,7 +95,7 @@ def whole(values: Any, name: str) -> IntArray:
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.ndim != 1:
         message = f"{name} must be one-dimensional and of whole numbers, got {array.dtype}"
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     return array.astype(np.int64)
 
 
@@ -105,38 +105,38 @@ def counted_records(batch: Any, score: str, member: str, bits: int, first: int =
     if labels.dtype.kind not in "biuf":
         kind = batch.column(member).type
         message = f"column {member!r} must hold booleans, 0 and 1, or -1 and +1, got {kind}"
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     if scores.dtype.kind not in "iuf":
         message = f"column {score!r} must hold numbers, got {batch.column(score).type}"
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     if not scores.size:
         return added([])
     try:
         included = check_membership(labels, labels.size)
-    except MembershipError as error:
+    except InputError as error:
         message = f"column {member!r}, rows from {first} on: {error}"
-        raise MembershipError(message) from error
+        raise InputError(message) from error
     return counted(scores, included, bits, first)
 
 
 def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[NDArray[Any]]:
-    """Return columns of Arrow records as arrays; ArrayTypeError where one is missing or null."""
+    """Return columns of Arrow records as arrays; InputTypeError where one is missing or null."""
     with needs("io", "counting Arrow records"):
         import pyarrow as pa
     if not isinstance(batch, pa.RecordBatch | pa.Table):
         message = f"a pyarrow.RecordBatch is counted, got {type(batch).__name__}"
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     columns = []
     for name in names:
         if batch.schema.get_field_index(name) < 0:
             seen = ", ".join(map(repr, batch.schema.names))
             message = f"there is no column {name!r}, or more than one; the columns are {seen}"
-            raise ArrayTypeError(message)
+            raise InputTypeError(message)
         column = batch.column(name)
         if column.null_count:
             row = first + column.is_null().to_pylist().index(True)
             message = f"column {name!r} is null at row {row}: every example needs a value"
-            raise ArrayTypeError(message)
+            raise InputTypeError(message)
         if pa.types.is_decimal(column.type):
             column = column.cast("float64")
         if isinstance(batch, pa.Table):
@@ -161,7 +161,7 @@ def _ordered(values: NDArray[np.float32]) -> NDArray[np.uint32]:
 
 
 def _keys(values: NDArray[Any], bits: int, first: int) -> NDArray[np.uint32]:
-    """Return the keys of scores; NaNScoresError has the row of the first that has none."""
+    """Return the keys of scores; InputError has the row of the first that has none."""
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
     if np.isnan(single.min()):
@@ -170,7 +170,7 @@ def _keys(values: NDArray[Any], bits: int, first: int) -> NDArray[np.uint32]:
             f"scores must not be NaN, but that at row {row} is; drop these examples or repair the "
             "score"
         )
-        raise NaNScoresError(message)
+        raise InputError(message)
     return _ordered(single) >> np.uint32(_MOST - bits)
 
 
@@ -208,4 +208,4 @@ def _merged(parts: Sequence[Counts]) -> Counts:
 def _check_total(examples: IntArray) -> None:
     if examples.sum(dtype=np.float64) > _LARGEST:
         message = "there are more examples than a count of 64 bits holds"
-        raise TallyError(message)
+        raise InputError(message)

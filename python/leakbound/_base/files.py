@@ -19,7 +19,7 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from leakbound._base.streams import SCHEME
-from leakbound.errors import CheckpointError
+from leakbound.errors import FormatError
 
 
 @contextmanager
@@ -104,10 +104,6 @@ _LISTED = 5
 """How many names a message lists."""
 
 
-class DamagedFileError(Exception):
-    """A file that is not what it should be; callers raise their own error from it."""
-
-
 class Archive:
     """The arrays of an .npz file, by name, each read when it is asked for."""
 
@@ -117,13 +113,13 @@ class Archive:
         packed = sum(member.compress_size for member in members)
         if most is not None and self._size > most:
             message = f"its arrays have {self._size:,} bytes in all, and at most {most:,} are read"
-            raise DamagedFileError(message)
+            raise FormatError(message)
         if self._size > max(_PLAIN, _RATIO * packed):
             message = (
                 f"its arrays would unpack from {packed:,} to {self._size:,} bytes; if that is "
                 "meant, save them with numpy.savez, unpacked"
             )
-            raise DamagedFileError(message)
+            raise FormatError(message)
         self._content = content
         self.names = list(content.files)
 
@@ -135,20 +131,20 @@ class Archive:
         """Read one array."""
         if name not in self.names:
             message = f"it has no array named {name!r}"
-            raise DamagedFileError(message)
+            raise FormatError(message)
         with _explained(self._size):
             values: Any = self._content[name]
             if isinstance(values, np.ndarray):
                 return values
         message = f"{name!r} is no array"
-        raise DamagedFileError(message)
+        raise FormatError(message)
 
     def typed(self, name: str, dtype: type[np.generic], *, axes: int = 1) -> NDArray[Any]:
         """Read one array that must be of a type, in any byte order, and of a number of axes."""
         array = self[name]
         if array.dtype.type is not dtype or array.ndim != axes:
             message = f"its array {name!r} is of type {array.dtype} and shape {array.shape}"
-            raise DamagedFileError(message)
+            raise FormatError(message)
         return array
 
 
@@ -162,7 +158,7 @@ def open_archive(
             content = np.load(file, allow_pickle=False)
         if not isinstance(content, NpzFile):
             message = "it is no archive of arrays"
-            raise DamagedFileError(message)
+            raise FormatError(message)
         with content:
             yield Archive(content, most)
 
@@ -174,7 +170,7 @@ def read_array_file(source: str | os.PathLike[str] | IO[bytes]) -> NDArray[Any]:
     if isinstance(array, np.ndarray):
         return array
     message = "it holds several arrays, and one is read"
-    raise DamagedFileError(message)
+    raise FormatError(message)
 
 
 @contextmanager
@@ -191,16 +187,16 @@ def _explained(size: int = 0) -> Iterator[None]:
     """Turn whatever reading hostile bytes raises into one error."""
     try:
         yield
-    except DamagedFileError:
+    except FormatError:
         raise
     except MemoryError as error:
         if size > _SMALL:
             raise
         message = "it declares an array far beyond its own size"
-        raise DamagedFileError(message) from error
+        raise FormatError(message) from error
     except Exception as error:  # zipfile and NumPy have a dozen ways to say that bytes are wrong
         message = " ".join(str(error).split())[:200] or type(error).__name__
-        raise DamagedFileError(message) from error
+        raise FormatError(message) from error
 
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
@@ -237,7 +233,7 @@ class Checkpoints:
                 f"{self._folder} holds {named} without the record of what they were made of: name "
                 "an empty or new folder"
             )
-            raise CheckpointError(message)
+            raise FormatError(message)
         write_text(record, json.dumps(content, indent=1) + "\n")
 
     def load(self, name: str) -> Arrays | None:
@@ -248,14 +244,14 @@ class Checkpoints:
         try:
             with open_archive(file) as content:
                 outcome = {array: content[array] for array in content.names}
-        except (DamagedFileError, OSError) as error:
+        except (FormatError, OSError) as error:
             message = f"the checkpoint {file} cannot be read: {error}; remove it to redo its work"
-            raise CheckpointError(message) from error
+            raise FormatError(message) from error
         if str(outcome.pop(_SEAL, None)) != self._seal(name, outcome):
             message = (
                 f"the checkpoint {file} is not as {name!r} was stored: remove it to redo its work"
             )
-            raise CheckpointError(message)
+            raise FormatError(message)
         return outcome
 
     def save(self, name: str, outcome: Arrays) -> None:
@@ -303,9 +299,9 @@ def _check_record(record: Path, content: Mapping[str, str]) -> None:
         stored = None
     if not isinstance(stored, dict):
         message = f"{record} is not a record of checkpoints: {remedy}"
-        raise CheckpointError(message)
+        raise FormatError(message)
     differing = [name for name in {**stored, **content} if stored.get(name) != content.get(name)]
     if differing:
         other = "version of leakbound" if "scheme" in differing else " and another ".join(differing)
         message = f"the checkpoints in {record.parent} are of another {other:.200}; {remedy}"
-        raise CheckpointError(message)
+        raise FormatError(message)

@@ -37,7 +37,7 @@ import numpy as np
 
 from leakbound._base.files import write_text
 from leakbound._base.types import JsonValue
-from leakbound.errors import LeakboundError, ResultFormatError
+from leakbound.errors import FormatError, LeakboundError
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ class Record:
         Parameters
         ----------
         data : dict
-            The stored form; ResultFormatError says which field is missing, unknown, of another
+            The stored form; FormatError says which field is missing, unknown, of another
             type, or contradicts another one.
 
         Returns
@@ -111,7 +111,7 @@ class Record:
             message = (
                 f"not a {cls.__name__} of this version of leakbound: its schema must be {SCHEMA}"
             )
-            raise ResultFormatError(message)
+            raise FormatError(message)
         return _read(cls, {name: part for name, part in data.items() if name != "schema"})
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -202,7 +202,7 @@ def parsed(text: str) -> Any:
     except (ValueError, RecursionError) as error:  # ValueError: also integers of 5,000 digits
         message = " ".join(str(error).split())
     message = f"not JSON of this package: {message}"
-    raise ResultFormatError(message)
+    raise FormatError(message)
 
 
 def _text(source: str | os.PathLike[str]) -> str:
@@ -215,10 +215,10 @@ def _text(source: str | os.PathLike[str]) -> str:
         text = content.decode("utf-8")
     except (TypeError, ValueError) as error:  # no UTF-8, or a name with a NUL byte
         message = f"neither JSON, which starts with a brace, nor a file of it: {error}"
-        raise ResultFormatError(message) from error
+        raise FormatError(message) from error
     if len(content) > _LARGEST:
         message = f"{source!r:.60} has more than {_LARGEST:,} bytes, which no result has"
-        raise ResultFormatError(message)
+        raise FormatError(message)
     return text
 
 
@@ -258,7 +258,7 @@ def _depth(data: Any) -> int:
 
 
 def _read(kind: type[T], data: Any) -> T:
-    """Build a dataclass from its stored form; ResultFormatError says which field is wrong."""
+    """Build a dataclass from its stored form; FormatError says which field is wrong."""
     from pydantic import ValidationError
 
     try:
@@ -268,7 +268,7 @@ def _read(kind: type[T], data: Any) -> T:
         message = f"{'.'.join(map(str, [kind.__name__, *first['loc']]))}: {first['msg']}"
     except UnicodeEncodeError:  # of a name, where pydantic looks for it
         message = f"{kind.__name__} has names or text that UTF-8 cannot hold"
-    raise ResultFormatError(message)
+    raise FormatError(message)
 
 
 @cache
@@ -367,4 +367,4 @@ class _NamedFunction:
 
     def __call__(self, *_: object, **__: object) -> Any:
         message = f"the function {self.__qualname__} was not stored, only its name: make it again"
-        raise ResultFormatError(message)
+        raise FormatError(message)

@@ -29,7 +29,7 @@ from leakbound._base.counting import (
 )
 from leakbound._base.files import replacing
 from leakbound._base.imports import needs
-from leakbound.errors import ArrayTypeError, TallyError
+from leakbound.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,11 +96,11 @@ class Tally:
             object.__setattr__(self, name, values)
         if not self.keys.size:
             message = "there are no examples to count: at least one is needed"
-            raise TallyError(message)
+            raise InputError(message)
         check_counts(self.keys, self.examples_at, self.members_at, self.bits)
         if (np.diff(self.keys) <= 0).any() or not self.examples_at.all():
             message = "keys must increase, each with an example: sort them, add up equal ones"
-            raise TallyError(message)
+            raise InputError(message)
         if not self.shards:
             object.__setattr__(self, "shards", frozenset({self.digest}))
 
@@ -258,7 +258,7 @@ class Tally:
             data = pa.Table.from_batches([data])
         if not hasattr(data, "__arrow_c_stream__"):
             message = f"data must be Arrow data, such as a pyarrow.Table, got {type(data).__name__}"
-            raise ArrayTypeError(message)
+            raise InputTypeError(message)
         stream = pa.RecordBatchReader.from_stream(data)
         width, shards = _described(stream.schema.metadata, bits)
 
@@ -281,7 +281,7 @@ class Tally:
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Tally:
-        """Read what `to_parquet` wrote; raise TallyError if that is not what it is."""
+        """Read what `to_parquet` wrote; raise InputError if that is not what it is."""
         with needs("io", "reading a tally"):
             import pyarrow as pa
             from pyarrow import parquet
@@ -289,10 +289,10 @@ class Tally:
             table = parquet.read_table(path)
         except pa.ArrowException as error:
             message = f"{path} is no tally: {error}"
-            raise TallyError(message) from error
+            raise InputError(message) from error
         if _METADATA not in (table.schema.metadata or {}):
             message = f"{path} is no tally: it has no metadata of one; count it with Tally.of"
-            raise TallyError(message)
+            raise InputError(message)
         return cls.from_arrow(table)
 
 
@@ -324,13 +324,13 @@ def _check_addable(tally: object, bits: set[int], shards: set[str]) -> None:
     """Check that a tally has the bits of those before it, and none of their shards."""
     if not isinstance(tally, Tally):
         message = f"only tallies are added, got {type(tally).__name__}"
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     if bits - {tally.bits}:
         message = (
             f"keys of {min(bits)} and of {tally.bits} bits do not add up: count all shards with "
             "the same number of bits"
         )
-        raise TallyError(message)
+        raise InputError(message)
     again = sorted(shards & tally.shards)
     if again:
         message = (
@@ -338,7 +338,7 @@ def _check_addable(tally: object, bits: set[int], shards: set[str]) -> None:
             f"{again[0][:12]}…: no example may be counted twice; where two shards do have the "
             "same counts, a tally with allow_repeats=True adds them"
         )
-        raise TallyError(message)
+        raise InputError(message)
 
 
 def _described(metadata: dict[bytes, bytes] | None, bits: int | None) -> tuple[int, frozenset[str]]:
@@ -349,12 +349,12 @@ def _described(metadata: dict[bytes, bytes] | None, bits: int | None) -> tuple[i
         described = json.loads(metadata[_METADATA])
         if described["version"] != _VERSION:
             message = f"schema version {described['version']}, and this leakbound reads {_VERSION}"
-            raise TallyError(message)
+            raise InputError(message)
         width, shards = check_bits(described["bits"]), frozenset(map(str, described["shards"]))
     except (ValueError, TypeError, KeyError) as error:
         message = f"the metadata of the tally cannot be read: {error}"
-        raise TallyError(message) from error
+        raise InputError(message) from error
     if bits not in {None, width}:
         message = f"the tally has keys of {width} bits, and bits={bits} was asked for"
-        raise TallyError(message)
+        raise InputError(message)
     return width, shards

@@ -8,7 +8,7 @@ from leakbound._base.checks import check_scores, choice, numbers, real
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound.attacks.scores import as_scores, table
-from leakbound.errors import LengthMismatchError, OptionError, ShapeError
+from leakbound.errors import InputError, OptionError
 
 Variance: TypeAlias = Literal["shared", "example"]
 
@@ -175,14 +175,14 @@ def gradient_dot(
     canaries = np.asarray(numbers(gradients, "gradients"), dtype=np.float64)
     if canaries.ndim not in (2, 3) or not canaries.size:
         message = f"gradients must have shape (m, d) or (T, m, d), got shape {canaries.shape}"
-        raise ShapeError(message)
+        raise InputError(message)
     fits = (len(moved),) if canaries.ndim == 3 else ()
     if (*canaries.shape[:-2], canaries.shape[-1]) != (*fits, moved.shape[1]):
         message = (
             f"gradients have shape {canaries.shape} and steps {moved.shape}; both must be of the "
             "same parameters, and of the same steps"
         )
-        raise LengthMismatchError(message)
+        raise InputError(message)
     if canaries.ndim == 2:
         return as_scores(canaries @ moved.sum(0), ids, "gradient_dot")
     return as_scores(np.einsum("tmd,td->m", canaries, moved), ids, "gradient_dot")
@@ -206,7 +206,7 @@ def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray
     known = np.atleast_2d(numbers(trained_on, "trained_on", least=0, most=1, whole=True))
     if known.shape != shape:
         message = f"trained_on has shape {known.shape} and the references {shape}"
-        raise LengthMismatchError(message)
+        raise InputError(message)
     covered = np.flatnonzero((known != 0).all(0))
     if covered.size:
         message = (

@@ -15,7 +15,7 @@ from leakbound._base.checks import (
 )
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound.errors import LengthMismatchError, OptionTypeError, ShapeError, TargetError
+from leakbound.errors import InputError, InputTypeError
 
 Answers: TypeAlias = Literal["logit_margin", "cross_entropy"]
 """What is measured on the answers of a classifier."""
@@ -72,7 +72,7 @@ def score(
     ask = getattr(model, "predict_proba", model)
     if not callable(ask):
         message = f"model must have predict_proba, or be a function, got {type(model).__name__}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     if callable(signal):
         values = np.asarray(numbers(signal(ask(X), y), "scores"), dtype=np.float64)
         check_length(values, len(np.asarray(y)), "scores")
@@ -111,7 +111,7 @@ def margin_threshold(
     z = table(logits, "logits")
     if z.shape[1] < 2:
         message = f"logits must have at least two columns, got {z.shape[1]}"
-        raise ShapeError(message)
+        raise InputError(message)
     own = numbers(labels, "labels", least=0, most=z.shape[1] - 1, whole=True).ravel()
     check_length(own, len(z), "labels")
     mine = own.astype(np.intp)[:, np.newaxis]
@@ -135,10 +135,10 @@ def table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArr
     array = np.atleast_2d(numbers(values, name).astype(np.float64, copy=False))
     if array.ndim != 2 or not array.size:
         message = f"{name} must have a row for each model, got shape {array.shape}"
-        raise ShapeError(message)
+        raise InputError(message)
     if columns is not None and array.shape[1] != columns:
         message = f"{name} has {array.shape[1]} columns and there are {columns} examples"
-        raise LengthMismatchError(message)
+        raise InputError(message)
     return array
 
 
@@ -146,18 +146,18 @@ def _probabilities(answer: Any) -> FloatArray:
     """Read a model's answer: rows that sum to 1, but for rounding."""
     if isinstance(answer, list | tuple) and answer and np.ndim(answer[0]) == 2:
         message = f"the model answers {len(answer)} tables: score one, by a function returning it"
-        raise ShapeError(message)
+        raise InputError(message)
     chances = np.asarray(numbers(answer, "probabilities", least=0), dtype=np.float64)
     if chances.ndim != 2 or chances.shape[1] < 2 or not chances.size:
         message = f"the model must answer probabilities of shape (m, classes), got {chances.shape}"
-        raise ShapeError(message)
+        raise InputError(message)
     off = np.flatnonzero(np.abs(chances.sum(1) - 1) > _ROUNDING)
     if off.size:
         message = (
             f"probabilities of example {off[0]} sum to {chances[off[0]].sum():g}, not to 1; score "
             "logits by leakbound.attacks.margin_threshold"
         )
-        raise ShapeError(message)
+        raise InputError(message)
     return chances
 
 
@@ -167,7 +167,7 @@ def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
     names = np.arange(columns) if classes is None else np.asarray(classes)
     if names.ndim != 1 or names.size != columns:
         message = f"the model has {names.size} classes_ and answers {columns} probabilities"
-        raise ShapeError(message)
+        raise InputError(message)
     order = np.argsort(names)
     place = np.minimum(np.searchsorted(names, labels, sorter=order), columns - 1)
     positions: IntArray = order[place].astype(np.int64)
@@ -175,5 +175,5 @@ def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
     if wrong.size:
         name = labels[wrong[0]].item()
         message = f"y has the class {name!r} at index {wrong[0]}, which the model does not know"
-        raise TargetError(message)
+        raise InputError(message)
     return positions

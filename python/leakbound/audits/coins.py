@@ -22,7 +22,7 @@ from leakbound.audits.road import (
 )
 from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
 from leakbound.cuts import Game, ScoreGame, TallyGame
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Coins(Design[AuditResult]):
                 'relation="replace" is for RandomSplit: coins decide whether an example is there, '
                 "which is to add or remove one"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         read = self._counted if isinstance(scores, Tally) else self.listed
         examples, count = read(scores, request)
         count.refuse()
@@ -119,7 +119,7 @@ class Coins(Design[AuditResult]):
                 "member is missing: give Coins(member) membership of each example, or audit a "
                 "Tally, which counts members"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         order = ExampleOrder(request.ids)
         attacks = Attacks.read(scores, order)
         member = order.member(self.member, attacks.examples)
@@ -214,7 +214,7 @@ def _prior_of(prior: float | ArrayInput, examples: int, claim: Claim) -> FloatAr
             f"prior other than 1/2 is for PureDP(): under {claim.name} which guesses a failure can "
             "make right depends on the scores, and the bounds here need coins that are fair"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     return values
 
 
@@ -302,4 +302,4 @@ def _check_countable(coins: Coins, request: Request) -> None:
         )
     else:
         return
-    raise IncompatibleOptionsError(message)
+    raise OptionError(message)

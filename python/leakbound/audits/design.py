@@ -13,7 +13,7 @@ from leakbound._base.tally import Tally
 from leakbound._base.types import ArrayInput, SidesChoice
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 
 if TYPE_CHECKING:
     from leakbound.results.base import Result
@@ -111,8 +111,8 @@ def audit(
     Raises
     ------
     LeakboundError
-        If an input cannot be read, membership cannot have come about as declared, or options do
-        not go together; the message says which, where, and what to do.
+        If an input cannot be read, membership cannot have come about as declared, or options do not
+        go together; the message says which, where, and what to do.
 
     Notes
     -----
@@ -143,5 +143,5 @@ def audit(
     )
     if not design.has_sides and sides != "both":
         message = f'sides="{sides}" has no meaning for {type(design).__name__}: leave it out'
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     return design.audit(scores, request)

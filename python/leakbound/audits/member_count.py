@@ -10,7 +10,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.odds import expit
-from leakbound.errors import ImplausibleCoinsError
+from leakbound.errors import DesignError
 from leakbound.stats import poisson_binomial_tail
 
 if TYPE_CHECKING:
@@ -119,10 +119,10 @@ class MemberCount:
         return self.log_p < math.log(DOUBTFUL)
 
     def refuse(self) -> None:
-        """Raise ImplausibleCoinsError if the number of members is impossible."""
+        """Raise DesignError if the number of members is impossible."""
         if self.impossible:
             message = f"{self.found}. No bound is computed. {self.ways_out}"
-            raise ImplausibleCoinsError(message)
+            raise DesignError(message)
 
     @property
     def found(self) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from leakbound._base.checks import check_length, vector
 from leakbound._base.streams import Purpose
 from leakbound.cuts.games import PairGame
-from leakbound.errors import AbstentionError, ArrayTypeError, MembershipError, NoPairsError
+from leakbound.errors import AbstentionError, DesignError, InputError, InputTypeError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +49,7 @@ class Units:
         groups: NDArray[np.generic] | None,
         aggregate: Aggregate,
     ) -> Units:
-        """Gather examples into groups; raise MembershipError where a group straddles the split."""
+        """Gather examples into groups; raise InputError where a group straddles the split."""
         stratum = np.zeros(member.size, dtype=np.int64) if strata is None else strata
         if groups is None:
             return cls(member=member, stratum=stratum)
@@ -125,7 +125,7 @@ def _check_whole(
             f"{int(first[unit[row]])} and {row}). Groups are what the split moved as one: leave "
             "groups out if it moved single rows, or name what it moved"
         )
-        raise MembershipError(message)
+        raise InputError(message)
 
 
 def check_codes(values: ArrayInput, examples: int, name: str) -> NDArray[np.generic]:
@@ -141,12 +141,12 @@ def check_codes(values: ArrayInput, examples: int, name: str) -> NDArray[np.gene
     if missing.size or empty:
         row = min([*missing[:1].tolist(), *empty[:1]])
         message = f"{name} is missing at row {row}: every example needs one, of its own if need be"
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     try:
         np.unique(given)
     except TypeError:
         message = f"{name} must be all numbers or all text, got a mixture that cannot be compared"
-        raise ArrayTypeError(message) from None
+        raise InputTypeError(message) from None
     return given
 
 
@@ -180,7 +180,7 @@ class Pairs:
             others.append(rng.permutation(rows[~inside])[:size])
         paired = np.concatenate(members), np.concatenate(others)
         if not paired[0].size:
-            raise NoPairsError(_no_pairs(units))
+            raise DesignError(_no_pairs(units))
         return cls(*paired, rng.random(paired[0].size) < 0.5)
 
     @property

@@ -30,7 +30,7 @@ from leakbound.audits.road import (
 )
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts import Game
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, AuditResult
 
@@ -133,7 +133,7 @@ class RandomSplit(Design[AuditResult]):
         """See `Design.audit`; `words` say what was split."""
         if isinstance(scores, Tally):
             message = "RandomSplit pairs examples, and a tally only counts them: pass scores"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         if isinstance(request.claim, SubsampledGaussianDP):
             request = replace(request, claim=replace(request.claim, relation="replace"))
         if self.groups is not None:

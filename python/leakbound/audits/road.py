@@ -24,7 +24,7 @@ from leakbound.claims import FAMILIES, AnyFamily, ApproxDP, Claim, PureDP
 from leakbound.cuts import CutPolicy, Game, OutsideIn, Policy, Proof
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import PATH_NAMES
-from leakbound.errors import ShapeError
+from leakbound.errors import InputError
 from leakbound.results import Assumption, AuditResult, Provenance, ScoreAudit
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class Attacks:
     def _of(cls, given: dict[str, ArrayInput], order: ExampleOrder) -> Attacks:
         if not given:
             message = "scores is empty: at least one attack is needed"
-            raise ShapeError(message)
+            raise InputError(message)
         named = {name: (f"scores of {name!r}", raw) for name, raw in given.items()}
         read = {
             name: check_scores(order.scores(raw, words), words)
@@ -263,7 +263,7 @@ def _columns(scores: object) -> list[str]:
     strange = [name for name in listed if not isinstance(name, str) or listed.count(name) > 1]
     if strange:
         message = f"columns of scores must have different names in text, got {strange[0]!r}"
-        raise ShapeError(message)
+        raise InputError(message)
     return listed
 
 

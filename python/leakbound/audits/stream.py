@@ -21,7 +21,7 @@ from leakbound._base.checks import (
     real,
     shown,
 )
-from leakbound._base.files import Archive, DamagedFileError, open_archive, replacing
+from leakbound._base.files import Archive, open_archive, replacing
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
@@ -39,15 +39,7 @@ from leakbound.audits.road import provenance
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS
 from leakbound.cuts.policy import PATH_NAMES, chance_explains, path_of
-from leakbound.errors import (
-    ArrayTypeError,
-    DuplicateIdsError,
-    IncompatibleOptionsError,
-    LeakboundError,
-    OptionError,
-    OptionTypeError,
-    ResultFormatError,
-)
+from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult, Curve
 
 Cuts: TypeAlias = tuple[IntArray, IntArray]
@@ -156,9 +148,9 @@ class Stream:
 
     Raises
     ------
-    IncompatibleOptionsError
+    OptionError
         If the claim is another one.
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If an option is outside its range or of the wrong type.
 
     Notes
@@ -197,7 +189,7 @@ class Stream:
                 f"Stream is for PureDP(): under {claim.name} single guesses are not bounded "
                 "one after the other; collect the batches and audit them together"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         choice(sides, "sides", SidesChoice)
         self._level = complement(confidence)
         self._claim, self._confidence, self._sides = claim, float(confidence), sides
@@ -244,13 +236,13 @@ class Stream:
 
         Raises
         ------
-        ArrayTypeError, ShapeError, NaNScoresError
+        InputTypeError, InputError, InputError
             If scores cannot be read, or ids are text where those of earlier batches are numbers.
-        LengthMismatchError, MembershipError
+        InputError, InputError
             If membership is not one allowed value for each score.
-        ConflictingIdsError, DuplicateIdsError, UnmatchedIdsError
+        InputError, InputError, InputError
             If an id is repeated, or scores and membership have ids that are not the same.
-        ImplausibleCoinsError
+        DesignError
             If with this batch the number of members is one that fair coins give with a probability
             below 1e-6. The batch counts all the same: from then on there is no bound.
         """
@@ -289,7 +281,7 @@ class Stream:
 
         Raises
         ------
-        ImplausibleCoinsError
+        DesignError
             If `update` raised it: fair coins did not give these members.
         """
         self._refuse()
@@ -318,7 +310,7 @@ class Stream:
         ------
         OptionError
             If there was no batch yet.
-        ImplausibleCoinsError
+        DesignError
             If `update` raised it: fair coins did not give these members.
         """
         if not self._scores:
@@ -404,7 +396,7 @@ class Stream:
 
         Raises
         ------
-        ResultFormatError
+        FormatError
             If the file is something else, is damaged, or comes from another version.
         OSError
             If the file cannot be read.
@@ -412,9 +404,9 @@ class Stream:
         try:
             with open_archive(path) as archive:
                 return cls._from_archive(archive)
-        except (DamagedFileError, LeakboundError, ValueError) as error:
+        except (LeakboundError, ValueError) as error:
             message = f"{path} is not a saved Stream: {error}"
-            raise ResultFormatError(message) from error
+            raise FormatError(message) from error
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:
@@ -423,7 +415,7 @@ class Stream:
             message = f"its layout is number {version}, and this is {_SCHEMA}"
             if version < _SCHEMA:
                 message += ": its bound was another one; feed its batches to a new stream"
-            raise ResultFormatError(message)
+            raise FormatError(message)
         stream = cls(
             confidence=float(archive.typed("confidence", np.float64, axes=0)),
             sides=str(archive.typed("sides", np.str_, axes=0)),  # type: ignore[arg-type] # checked there
@@ -435,12 +427,12 @@ class Stream:
         # summed as integers of Python, which do not wrap around
         if min(sizes, default=1) < 1 or not sum(sizes) == scores.size == member.size:
             message = f"its batches do not add up to {scores.size} scores, {member.size} members"
-            raise ResultFormatError(message)
+            raise FormatError(message)
         ids = archive["ids"]
         listed = ids.tolist() if ids.ndim == 1 and ids.dtype.kind in "biufSU" else [None, None]
         if len(listed) > scores.size or len(set(listed)) < len(listed):
             message = "its ids are not a different one for each example that has one"
-            raise ResultFormatError(message)
+            raise FormatError(message)
         for size, stop in zip(sizes, np.cumsum(sizes), strict=True):
             part = slice(stop - size, stop)
             stream._take(check_scores(scores[part]), check_membership(member[part], size))
@@ -492,14 +484,14 @@ class Stream:
                 f"ids are like {shown(new[0])} in this batch and like {shown(self._ids[0])} in an "
                 "earlier one, so that repetition cannot be seen: give both ids of one type"
             )
-            raise ArrayTypeError(message)
+            raise InputTypeError(message)
         again = self._seen.intersection(new)
         if again:
             message = (
                 f"{len(again)} ids of this batch were in an earlier one, such as "
                 f"{min(again, key=str)!s}: its membership is known, so it proves nothing more"
             )
-            raise DuplicateIdsError(message)
+            raise InputError(message)
         self._seen.update(new)
         self._ids.extend(new)
 
@@ -553,7 +545,7 @@ def _checked(shares: Sequence[float]) -> tuple[float, ...]:
         listed = tuple(shares)
     except TypeError:
         message = f"shares must be a sequence of numbers in (0, 1], got {shown(shares)}"
-        raise OptionTypeError(message) from None
+        raise InputTypeError(message) from None
     values = tuple(real(share, "shares", above=0, below=math.inf) for share in listed)
     if not values or max(values) > 1 or len(set(values)) < len(values):
         message = f"shares must be different numbers in (0, 1], at least one; got {shown(shares)}"

@@ -25,13 +25,7 @@ from leakbound.audits.member_count import IMPOSSIBLE
 from leakbound.audits.random_split import RandomSplit, SplitWords
 from leakbound.claims import Claim, PureDP
 from leakbound.cuts import CutPolicy
-from leakbound.errors import (
-    FeaturesError,
-    MembershipError,
-    OptionError,
-    OptionTypeError,
-    ReferenceTableError,
-)
+from leakbound.errors import DesignError, InputError, InputTypeError, OptionError
 from leakbound.results import Assumption
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.stats import poisson_binomial_tail
@@ -134,20 +128,19 @@ def audit_synthetic(
 
     Raises
     ------
-    ShapeError, LengthMismatchError
-        If a table is empty, or has columns of different lengths.
-    FeaturesError
+    InputError, InputError
+        If a table is empty, or has columns of different lengths. If scores of your own have an
+        index, and it is not that of the tables.
+    InputError
         If tables differ in columns, members and non-members hold a column as different kinds of
         values, a value is infinite, or no column tells records apart.
-    UnmatchedIdsError, DuplicateIdsError
-        If scores of your own have an index, and it is not that of the tables.
-    ReferenceTableError
+    DesignError
         If the reference holds more of the non-members, or of the members, than chance explains.
-    NoPairsError, MembershipError
+    DesignError, InputError
         If there is no pair to compare, or a group is on both sides of the split.
     AbstentionError
         If no attack tells the two records of any pair apart.
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If an option is outside its range or of the wrong type.
     MissingExtraError
         If scikit-learn is not installed.
@@ -279,7 +272,7 @@ def _check_whole(inside: NDArray[np.str_], outside: NDArray[np.str_]) -> None:
             "of them). Groups are what the split moved as one: leave groups out if it moved single "
             "records, or name what it moved"
         )
-        raise MembershipError(message)
+        raise InputError(message)
 
 
 def _codes(
@@ -297,7 +290,7 @@ def _codes(
             f"column {name!r}, which {option} names, is missing in {int(column.missing.sum()):,} "
             "records: give each a value, one of its own if need be"
         )
-        raise FeaturesError(message)
+        raise InputError(message)
     return column.as_words()
 
 
@@ -316,7 +309,7 @@ def _names(attacks: object) -> tuple[str, ...]:
             "attacks must be names, or a mapping from names to scores, got "
             f"{type(attacks).__name__}"
         )
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     wrong = [one for one in given if one not in ATTACKS]
     if wrong or not given or len(set(given)) < len(given):
         message = (
@@ -373,7 +366,7 @@ def _check_reference(tables: Tables, records: _Records) -> None:
             "membership, and attacks would see the labels through it. Give a third set, or none: "
             "then records are compared with each other"
         )
-        raise ReferenceTableError(message)
+        raise DesignError(message)
 
 
 def _assumptions(

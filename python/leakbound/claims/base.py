@@ -114,7 +114,7 @@ class Guarantee(ABC):
 
         Raises
         ------
-        OptionError, OptionTypeError
+        OptionError, InputTypeError
             If an argument is outside its range or of the wrong type.
 
         Examples

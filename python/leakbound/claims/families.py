@@ -13,7 +13,7 @@ from leakbound._base.types import CountOptions, FdpTest, Order, Relation, Sides
 from leakbound.claims.base import Guarantee, Observation, unexplained
 from leakbound.claims.pure_and_approximate import ApproxDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.errors import OptionError, OptionTypeError
+from leakbound.errors import InputTypeError, OptionError
 
 _DOUBLINGS = 10
 """The walk through a bracket begins with steps of its length halved so often."""
@@ -162,7 +162,7 @@ class GaussianDP(FamilyClaim):
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If `delta` is outside its range.
 
     Examples
@@ -273,7 +273,7 @@ class SubsampledGaussianDP(FamilyClaim):
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If an option is outside its range or of the wrong type.
 
     Notes
@@ -376,7 +376,7 @@ class TradeOffFamily(FamilyClaim):
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If `bracket` is not two increasing numbers, or another option is of the wrong type.
 
     Notes
@@ -413,7 +413,7 @@ class TradeOffFamily(FamilyClaim):
         function: object = self.tradeoff
         if not callable(function):
             message = f"tradeoff must be a function of a number, got {function!r}"
-            raise OptionTypeError(message)
+            raise InputTypeError(message)
         instance(self.bracket, "bracket", tuple)
         if len(self.bracket) != 2:
             message = f"bracket must be two numbers, got {self.bracket!r}"

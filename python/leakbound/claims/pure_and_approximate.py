@@ -51,7 +51,7 @@ class PureDP(Guarantee):
 
         Raises
         ------
-        OptionTypeError
+        InputTypeError
             If `epsilon` is not a real number.
         OptionError
             If `epsilon` is negative or NaN.
@@ -80,7 +80,7 @@ class ApproxDP(Guarantee):
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If `delta` is outside its range.
 
     Examples

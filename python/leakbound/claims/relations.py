@@ -25,7 +25,7 @@ def replacing(epsilon: float, delta: float = 0.0) -> tuple[float, float]:
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If an argument is outside its range or of the wrong type.
 
     Notes

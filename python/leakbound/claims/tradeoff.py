@@ -16,7 +16,7 @@ import leakbound._core as _core
 from leakbound._base.checks import choice, numbers, real, vector
 from leakbound._base.records import Record
 from leakbound._base.types import FloatArray
-from leakbound.errors import TradeOffError
+from leakbound.errors import InputError
 
 __all__ = ["TradeOff", "convex_hull"]
 
@@ -77,7 +77,7 @@ class TradeOff(Record):
 
     Raises
     ------
-    TradeOffError, OptionError
+    InputError, OptionError
         If the parameters are not those of a trade-off function.
 
     Examples
@@ -115,7 +115,7 @@ class TradeOff(Record):
 
         Raises
         ------
-        OptionError, OptionTypeError
+        OptionError, InputTypeError
             If a parameter is outside its range or no number.
 
         Examples
@@ -142,7 +142,7 @@ class TradeOff(Record):
 
         Raises
         ------
-        OptionError, OptionTypeError
+        OptionError, InputTypeError
             If `epsilon` is outside its range or no number.
 
         Examples
@@ -170,7 +170,7 @@ class TradeOff(Record):
 
         Raises
         ------
-        OptionError, OptionTypeError
+        OptionError, InputTypeError
             If a parameter is outside its range or no number.
 
         Examples
@@ -200,9 +200,9 @@ class TradeOff(Record):
 
         Raises
         ------
-        ArrayTypeError, ShapeError, LengthMismatchError
+        InputTypeError, InputError, InputError
             If the arrays are not two vectors of one length.
-        TradeOffError
+        InputError
             If they do not describe a trade-off function.
         OptionError
             If a value is outside [0, 1].
@@ -233,7 +233,7 @@ class TradeOff(Record):
 
         Raises
         ------
-        ArrayTypeError, ShapeError, LengthMismatchError
+        InputTypeError, InputError, InputError
             If the arrays are not two vectors of one length.
         OptionError
             If a value is outside its range.
@@ -263,7 +263,7 @@ class TradeOff(Record):
                 f"TradeOff.{self.family} takes {' and '.join(sorted(needed))}"
                 f"{', one number each' if alone else ''}, got {sizes or 'nothing'}"
             )
-            raise TradeOffError(message)
+            raise InputError(message)
         if self.family == "table":
             return _core.TradeOff.tabulated(values["alpha"], values["f"])
         if self.family == "profile":
@@ -347,7 +347,7 @@ class TradeOff(Record):
 
         Raises
         ------
-        ArrayTypeError, OptionError
+        InputTypeError, OptionError
             If `alpha` is not made of numbers in [0, 1].
 
         Examples
@@ -372,7 +372,7 @@ class TradeOff(Record):
 
         Raises
         ------
-        ArrayTypeError, OptionError
+        InputTypeError, OptionError
             If `x` is not made of numbers in [0, 1].
 
         Examples
@@ -397,7 +397,7 @@ class TradeOff(Record):
 
         Raises
         ------
-        ArrayTypeError, OptionError
+        InputTypeError, OptionError
             If `epsilon` is not made of numbers.
 
         Examples
@@ -422,7 +422,7 @@ class TradeOff(Record):
 
         Raises
         ------
-        ArrayTypeError, OptionError
+        InputTypeError, OptionError
             If `delta` is not made of numbers in [0, 1].
 
         Examples

@@ -15,7 +15,7 @@ from leakbound.cli.delivery import BundledDelivery
 from leakbound.cli.files import Columns, Layout, about, names_of, read, whole
 from leakbound.cli.options import argument, command, flag, option, refuse
 from leakbound.cli.shards import are_shards, tally_of
-from leakbound.errors import InputFileError, MembershipError
+from leakbound.errors import FormatError, InputError
 from leakbound.planning import InclusionPlan, load_opening
 from leakbound.planning.commitment import Coins as PlannedCoins
 
@@ -261,7 +261,7 @@ def _member_of(plan: PlannedCoins, ids: Any, member: Any, examples: int) -> Any:
                 f"column member is not that of the plan, first at row {row}: the plan was "
                 "another one, or the rows have another order and no ids"
             )
-            raise MembershipError(message)
+            raise InputError(message)
     return planned
 
 
@@ -272,7 +272,7 @@ def _rankings(file: Path, model: str, layout: Layout) -> tuple[str, str]:
     if len(models) > 1 and not model:
         listed = ", ".join(name.removeprefix("mia_").removesuffix("_pred") for name in models)
         message = f"{file} has scores of several models: choose one by --model, of {listed}"
-        raise InputFileError(message)
+        raise FormatError(message)
     attacks = [f"mia_{model}_pred"] if model else ["attack_score", "score", *models]
     wanted = (["baseline_score", "baseline_pred"], attacks)
     baseline, attack = (next((one for one in some if one in names), some[0]) for some in wanted)

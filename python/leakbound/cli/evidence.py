@@ -162,7 +162,7 @@ def verify(
     raise typer.Exit(0 if verification.valid else REFUTED)
 
 
-class _TimeIsUpError(BaseException):
+class _TimeIsUp(BaseException):
     """No `Exception`, which verifying would take for a fault of the bundle."""
 
 
@@ -175,7 +175,7 @@ def _within(seconds: float) -> Iterator[None]:
         yield
     except MemoryError:
         refuse("there is too little memory for this bundle, and nothing was judged")
-    except _TimeIsUpError:
+    except _TimeIsUp:
         limit = f"the bundle takes more than {seconds:g} seconds, and nothing was judged"
         refuse(f"{limit}: give it more by --most-seconds")
     finally:
@@ -184,4 +184,4 @@ def _within(seconds: float) -> Iterator[None]:
 
 
 def _stop(*_: object) -> None:
-    raise _TimeIsUpError
+    raise _TimeIsUp

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import numpy as np
 
-from leakbound._base.files import DamagedFileError, open_archive
+from leakbound._base.files import open_archive
 from leakbound._base.imports import needs
 from leakbound.cli.options import option, refuse
 from leakbound.errors import (
-    InputFileError,
+    FormatError,
+    InputTypeError,
     InternalError,
     LeakboundError,
     MissingExtraError,
     OptionError,
-    OptionTypeError,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _LISTED, _QUOTED = 20, 60
 """Most columns that a message names, and most characters of a value: a cell may hold megabytes."""
 _FILE, _STREAM = b"ARROW1", b"\xff\xff\xff\xff"
 """How Arrow's files begin, and its streams."""
-_AS_THEY_ARE = (InputFileError, InternalError, MissingExtraError, OptionError, OptionTypeError)
+_AS_THEY_ARE = (FormatError, InternalError, MissingExtraError, OptionError, InputTypeError)
 """What is said of no column of a file, or names the file already."""
 _SETTLED_BY = {
     "score": ": name another by --score-col",
@@ -150,7 +150,7 @@ class Columns:
         if not _is_text(column):
             if _array(column).dtype.kind in "OSU":
                 message = f"{self.path}: column {name!r} must hold real numbers"
-                raise InputFileError(message)
+                raise FormatError(message)
             return _array(column)
         import pyarrow as pa
         from pyarrow import compute
@@ -214,14 +214,14 @@ class Columns:
             raise self._refusal(name, row, "needs a value for every example")
         return column
 
-    def _refusal(self, name: str, row: int, what: str) -> InputFileError:
+    def _refusal(self, name: str, row: int, what: str) -> FormatError:
         value = str(self.stored[name][row])
         shown = f"it is {value[:_QUOTED]!r}" if value.strip() not in {"", "None"} else "it is empty"
         message = (
             f"{self.path}: column {name!r} {what}; {shown} at row {self.first + row} (rows count "
             "from 0, without the header)"
         )
-        return InputFileError(message)
+        return FormatError(message)
 
 
 def read(
@@ -238,10 +238,10 @@ def read(
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
         message = f"{path} holds arrays of different lengths: {listed}"
-        raise InputFileError(message)
+        raise FormatError(message)
     if not len(columns):
         message = f"{path} has a header and no rows: it needs one row for each example"
-        raise InputFileError(message)
+        raise FormatError(message)
     return columns
 
 
@@ -255,7 +255,7 @@ def about(path: Path) -> Iterator[None]:
     except LeakboundError as error:
         rows = " (rows count from 0, without the header)" if " row" in str(error) else ""
         message = f"{path}: {error}{rows}"
-        raise InputFileError(message) from error
+        raise FormatError(message) from error
 
 
 def names_of(path: Path, signs: Signs) -> list[str]:
@@ -277,7 +277,7 @@ def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None
         number = f"{names.count(name)} columns" if name in names else "no column"
         settled = _SETTLED_BY.get(name, "") if len(names) > 1 else ""
         message = f"{path} has {number} {name!r}{settled}; its columns are {seen}"
-        raise InputFileError(message)
+        raise FormatError(message)
 
 
 @contextmanager
@@ -287,14 +287,14 @@ def opened(path: Path, signs: Signs) -> Iterator[Source]:
         path.stat()  # says that there is none
         what = "a directory" if path.is_dir() else "a pipe or a device"
         message = f"{path} is {what}: give a file, or - for standard input"
-        raise InputFileError(message)
+        raise FormatError(message)
     suffix = suffix_of(path)
     if path != PIPE and suffix not in TEXT | ARROW | {".parquet", ".npz"}:
         message = (
             f"{path}: a .csv, .tsv or .jsonl file, these with .gz, .parquet, .arrow or .npz is "
             "read: save it as one of these"
         )
-        raise InputFileError(message)
+        raise FormatError(message)
     try:
         if suffix == ".npz":
             with open_archive(path) as archive:
@@ -314,14 +314,15 @@ def opened(path: Path, signs: Signs) -> Iterator[Source]:
                 names, batches = _csv(path, file, signs)
             yield names, lambda picked: _columns(batches(picked), picked)
     except Exception as error:
-        kinds = (DamagedFileError, EOFError, UnicodeError, csv.Error, zlib.error)
+        kinds = (FormatError, EOFError, UnicodeError, csv.Error, zlib.error)
         arrow = type(error).__module__.startswith("pyarrow")
-        if not (arrow or isinstance(error, kinds) or getattr(error, "errno", 0) is None):
+        named = str(error).startswith(str(path))
+        if named or not (arrow or isinstance(error, kinds) or getattr(error, "errno", 0) is None):
             raise
         said = re.sub(r"Row #(\d+)", lambda found: f"row {int(found[1]) - 1}", str(error))
         rows = " (rows count from 0, without the header)" if said != str(error) else ""
         message = f"{path} cannot be read: {said}{rows}"
-        raise InputFileError(message) from error
+        raise FormatError(message) from error
 
 
 def whole(ids: NDArray[Any]) -> NDArray[Any]:

@@ -21,7 +21,7 @@ from leakbound.claims import (
 from leakbound.cli.commands import COMMANDS
 from leakbound.cli.output import answering
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound, Weighted
-from leakbound.errors import OptionError, OptionTypeError
+from leakbound.errors import InputTypeError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -199,7 +199,7 @@ def parse_family(text: str) -> Claim:
     }
     try:
         return families[name, len(numbers)](*numbers)
-    except (OptionError, OptionTypeError) as error:
+    except (OptionError, InputTypeError) as error:
         message = f"--family {text}: {error}"
     except KeyError:
         message = f"--family must be one of {FAMILIES}; got {text!r}"

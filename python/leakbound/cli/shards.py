@@ -23,7 +23,7 @@ from leakbound.cli.files import (
     suffix_of,
 )
 from leakbound.cli.options import argument, command, flag, option, refuse
-from leakbound.errors import InputFileError
+from leakbound.errors import FormatError
 
 app = typer.Typer()
 
@@ -93,7 +93,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
             message = (
                 f"{path} names no shards: give files that end in {kinds}, a folder, a glob or -"
             )
-            raise InputFileError(message)
+            raise FormatError(message)
         yield from found
 
 

@@ -19,7 +19,7 @@ from leakbound.cli import options, output
 from leakbound.cli.delivery import Delivery
 from leakbound.cli.files import Signs, names_of, read, suffix_of
 from leakbound.cli.options import command, option
-from leakbound.errors import FeaturesError
+from leakbound.errors import InputError
 
 app = typer.Typer()
 
@@ -156,7 +156,7 @@ def _check_alike(columns: Sequence[NDArray[np.str_]], name: str) -> None:
                     f"({shown(one[0])}) and words in the other ({shown(other[0])}): the way in "
                     "which a value is written must not tell who is a member; write both alike"
                 )
-                raise FeaturesError(message)
+                raise InputError(message)
 
 
 def _reads(word: str, reader: Callable[[str], object]) -> bool:
@@ -185,7 +185,7 @@ def _dates(words: NDArray[np.str_], name: str) -> NDArray[Any] | None:
             f"column {name!r} holds dates with a time zone and dates without: the way in which a "
             "value is written must not tell who is a member; give all of them one, or none"
         )
-        raise FeaturesError(message)
+        raise InputError(message)
     return dates
 
 

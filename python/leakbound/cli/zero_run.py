@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from leakbound import ZeroRun, audit
 from leakbound._base.checks import check_membership, real
-from leakbound._base.files import DamagedFileError, read_array_file
+from leakbound._base.files import read_array_file
 from leakbound._base.streams import seed_of
 from leakbound.cli import options, output
 from leakbound.cli.audits import scores_of
 from leakbound.cli.delivery import BundledDelivery
 from leakbound.cli.files import Columns, Layout, about, read
 from leakbound.cli.options import command, flag, option, refuse
-from leakbound.errors import InputFileError
+from leakbound.errors import FormatError
 from leakbound.propensity import LogisticPropensity, cross_fit, hold_out
 
 app = typer.Typer()
@@ -168,7 +168,7 @@ def _fitted(
                 f"{table.path}: column 'split' must say holdout or audit in every row, and both of "
                 f"them: {learn.size:,} rows are holdout and {rest.size:,} audit, of {labels.size:,}"
             )
-            raise InputFileError(message)
+            raise FormatError(message)
     elif share:
         learn, rest = hold_out(ids, size=round(share * len(table)), seed=seed)
     else:
@@ -181,9 +181,9 @@ def _propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
     if path.suffix.lower() == ".npy" and path.is_file():
         try:
             return read_array_file(path)
-        except DamagedFileError as error:
+        except FormatError as error:
             message = f"{path} is not an .npy array of numbers: write it with numpy.save ({error})"
-            raise InputFileError(message) from error
+            raise FormatError(message) from error
     table = read(path, ["propensity"], Layout())
     values = table.numbers("propensity")
     if ids is None or "id" not in table:
@@ -196,5 +196,5 @@ def _propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
         listed = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
         lacks = f"lacks {len(missing):,} ids of the scores ({listed})" if missing else "repeats ids"
         message = f"{path} {lacks}: --propensity needs one row for each example"
-        raise InputFileError(message)
+        raise FormatError(message)
     return values[[rows[one] for one in wanted]]

@@ -24,7 +24,7 @@ from leakbound.cuts.policy import (
     PathPolicy,
     Proof,
 )
-from leakbound.errors import OptionError, OptionTypeError
+from leakbound.errors import InputTypeError, OptionError
 
 Form: TypeAlias = Literal["pure", "approximate", "family"]
 
@@ -47,7 +47,7 @@ class OutsideIn(PathPolicy):
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If they are not increasing positive integers.
 
     Notes
@@ -203,7 +203,7 @@ def named_levels(levels: object) -> tuple[int, ...]:
     """Check numbers of guesses that are fixed in advance."""
     if not isinstance(levels, Sequence | np.ndarray) or getattr(levels, "shape", None) == ():
         message = f"levels must be a sequence of numbers of guesses, got {shown(levels)}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     named = tuple(integer(one, f"levels[{i}]", least=1) for i, one in enumerate(levels))
     if not named or any(a >= b for a, b in pairwise(named)):
         message = f"levels must be at least one number, and increase; got {list(named)}"

@@ -12,7 +12,7 @@ import leakbound._core as _core
 from leakbound._base.checks import choice, integer, real, shown
 from leakbound._base.types import PathOrder, Sides, Tail
 from leakbound.cuts.policy import ORDERS, Best, BestCut, CurvePoints, PathPolicy
-from leakbound.errors import OptionError, OptionTypeError
+from leakbound.errors import InputTypeError, OptionError
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
 _FARTHEST = 1e12
@@ -38,7 +38,7 @@ class KLScan(PathPolicy):
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If an option is outside its range.
 
     Notes
@@ -149,7 +149,7 @@ class UnionBound(GridPolicy):
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If an option is outside its range.
 
     Examples
@@ -226,7 +226,7 @@ class Fixed(GridPolicy):
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If it is not a positive integer.
 
     Examples
@@ -307,7 +307,7 @@ def _cut_numbers(grid: Any) -> tuple[int, ...]:
             'grid must be "all", "geometric" or a sequence of numbers of guesses, got '
             f"{shown(grid)}"
         )
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     return tuple(sorted({integer(cut, f"grid[{i}]", least=1) for i, cut in enumerate(grid)}))
 
 

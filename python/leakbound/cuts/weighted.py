@@ -12,7 +12,7 @@ from leakbound._base.records import Lazy, encode
 from leakbound._base.types import Kind
 from leakbound.cuts.games import Game, ScoreGame
 from leakbound.cuts.policy import Best, CurvePoints, Policy, Proof
-from leakbound.errors import AbstentionError, IncompatibleOptionsError
+from leakbound.errors import AbstentionError, OptionError
 
 _STEPS = 64
 """Weights are rounded to multiples of one over this, which keeps the tail exact and quick."""
@@ -53,16 +53,16 @@ class Weighted(Policy):
             message = (
                 "cuts=Weighted() guesses members only, not which of a pair is one: take KLScan"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         if game.sides == "both":
             message = 'cuts=Weighted() guesses members only: set sides="member"'
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         if not isinstance(game, ScoreGame):
             message = (
                 "cuts=Weighted() weighs every example by its score, and a tally counts keys, which "
                 "tell the order of scores: take KLScan, or audit the scores themselves"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         scores, member = game.scores, game.member
         numbers(scores, f"{game.name}, which are weights,", least=0, most=1)
         steps = np.rint(scores * _STEPS).astype(np.int64)

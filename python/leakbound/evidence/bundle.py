@@ -13,7 +13,7 @@ import numpy as np
 from leakbound._base.canonical import is_digest, plain
 from leakbound._base.files import replacing_folder
 from leakbound._base.types import HasMember
-from leakbound.errors import BundleError, IncompatibleOptionsError, OptionError
+from leakbound.errors import FormatError, OptionError
 from leakbound.evidence.contents import assumptions_of, page_of
 from leakbound.evidence.manifest import (
     FILES,
@@ -85,17 +85,17 @@ def write_bundle(
     _check_place(place)
     if type(result).__name__ not in RESULTS:
         message = f"a {type(result).__name__} has no audit that can be run again from its options"
-        raise BundleError(message)
+        raise FormatError(message)
     if opening is not None and (plan is not None or protocol is not None):
         message = "an opening has its own plan and protocol: leave out plan= and protocol="
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     if opening is not None:
         plan, protocol = opening.plan, opening.protocol
     if isinstance(plan, HasMember) and not isinstance(plan, InclusionPlan):
         plan = InclusionPlan(plan.member, ids=getattr(plan, "ids", None))
     if plan is None:
         message = "plan= is missing: the InclusionPlan, or who was a member"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     if model is not None and not is_digest(model):
         message = f"model is the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
         raise OptionError(message)
@@ -132,7 +132,7 @@ def write_bundle(
         wrong = flaw_of_written(new)
         if wrong:
             message = f"this bundle would not verify: {wrong}"
-            raise BundleError(message)
+            raise FormatError(message)
 
 
 def _check_place(place: Path) -> None:
@@ -168,14 +168,14 @@ def _recipe(
     try:
         recipe = recipe_of(result, data, {**agreed.options, **options})
         wrong = departure(agreed, result, recipe)
-    except BundleError:
+    except FormatError:
         recipe = recipe_of(result, data, options)
         wrong = departure(agreed, result, recipe)
         if not wrong:
             raise
     if wrong:
         message = f"the audit is not what the protocol says: {wrong}"
-        raise BundleError(message)
+        raise FormatError(message)
     return recipe
 
 
@@ -203,7 +203,7 @@ def _utf8(text: str, what: str) -> bytes:
         return f"{text}\n".encode()
     except UnicodeEncodeError:
         message = f"{what} holds text that UTF-8 cannot, such as half of a surrogate pair"
-        raise BundleError(message) from None
+        raise FormatError(message) from None
 
 
 def _archive(arrays: Mapping[str, Any]) -> bytes:

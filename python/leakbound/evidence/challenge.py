@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from leakbound._base.canonical import digest, sha256
-from leakbound._base.files import DamagedFileError, read_array_file
-from leakbound.errors import CommitmentError, InputFileError, OptionError
+from leakbound._base.files import read_array_file
+from leakbound.errors import FormatError, OptionError
 from leakbound.planning import Commitment, InclusionPlan, load_opening
 from leakbound.planning.protocol import Agreed, checked_protocol
 
@@ -72,11 +72,11 @@ def new_challenge(
 
     Raises
     ------
-    InputFileError
+    FormatError
         If the canaries cannot be read, or are fewer than two.
-    OptionError, OptionTypeError
-        If the folder has something in it, or the protocol is none that `judge_challenge` could
-        keep with so many canaries.
+    OptionError, InputTypeError
+        If the folder has something in it, or the protocol is none that `judge_challenge` could keep
+        with so many canaries.
     MissingExtraError
         If the audit needs a package that is not installed.
     OSError
@@ -93,7 +93,7 @@ def new_challenge(
     count, some = _records(source, content)
     if count < 2:
         message = f"{source} has {count} canaries: a challenge needs two at least"
-        raise InputFileError(message)
+        raise FormatError(message)
     plan = InclusionPlan.create(count)
     found = sha256(content)
     agreed = {"canaries_sha256": found, **(DEFAULT if protocol is None else protocol)}
@@ -135,7 +135,7 @@ def opened_challenge(folder: str | os.PathLike[str]) -> Opening:
 
     Raises
     ------
-    CommitmentError, PlanFormatError
+    FormatError, FormatError
         If coins, protocol, nonce or canaries are not what was committed to.
     OSError
         If a file cannot be read.
@@ -149,7 +149,7 @@ def opened_challenge(folder: str | os.PathLike[str]) -> Opening:
             digests.append(digest(file)[1])
     if digests != [opening.agreed.canaries_sha256]:
         message = f"{place / 'secret'} has other canaries than those committed to"
-        raise CommitmentError(message)
+        raise FormatError(message)
     return opening
 
 
@@ -181,9 +181,9 @@ def judge_challenge(
 
     Raises
     ------
-    CommitmentError, PlanFormatError
+    FormatError, FormatError
         If the challenge is not what was committed to.
-    UnmatchedIdsError
+    InputError
         If there is not one score for each canary.
     OptionError
         If the scores are of other attacks than the protocol names, or it is none for a challenge.
@@ -223,27 +223,25 @@ def _records(source: Path, content: bytes) -> Records:
     try:
         if kind == ".npy":
             rows = read_array_file(io.BytesIO(content))
-            _check_distinct(source, [row.tobytes() for row in rows] if rows.ndim else [])
+            _check_distinct([row.tobytes() for row in rows] if rows.ndim else [])
             return len(rows) if rows.ndim else 0, lambda places: _npy(rows[places])
         if kind == ".csv":
             text = content.decode("utf-8-sig")
             table = list(csv.reader(io.StringIO(text, newline=""), strict=True))
             listed = _rows(table)
-            _check_distinct(source, [tuple(row) for row in listed])
+            _check_distinct([tuple(row) for row in listed])
             return len(listed), lambda places: _csv([table[0], *(listed[i] for i in places)])
         if kind in {".jsonl", ".txt"}:
             lines = _lines(content.decode("utf-8-sig"))
-            _check_distinct(source, lines)
+            _check_distinct(lines)
             for line in lines if kind == ".jsonl" else ():
                 json.loads(line)
             return len(lines), lambda places: "".join(f"{lines[i]}\n" for i in places).encode()
-    except InputFileError:
-        raise
-    except (ValueError, RecursionError, csv.Error, DamagedFileError) as error:
+    except (ValueError, RecursionError, csv.Error) as error:
         message = f"{source} is no file of canaries: {' '.join(str(error).split())}"
-        raise InputFileError(message) from error
+        raise FormatError(message) from error
     message = f"{source}: canaries are in a .csv, .jsonl, .txt or .npy file"
-    raise InputFileError(message)
+    raise FormatError(message)
 
 
 def _rows(table: list[list[str]]) -> list[list[str]]:
@@ -274,13 +272,13 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-def _check_distinct(source: Path, canaries: Sequence[Hashable]) -> None:
+def _check_distinct(canaries: Sequence[Hashable]) -> None:
     """Refuse a canary that is there twice: one coin would include it and the other not."""
     first: dict[Hashable, int] = {}
     for place, canary in enumerate(canaries):
         if first.setdefault(canary, place) != place:
-            message = f"{source}: canaries {first[canary]} and {place} (from 0) are the same"
-            raise InputFileError(message)
+            message = f"canaries {first[canary]} and {place} (from 0) are the same"
+            raise ValueError(message)
 
 
 def _npy(rows: Any) -> bytes:

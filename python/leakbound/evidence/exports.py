@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from leakbound._base.formatting import percent
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
 
 if TYPE_CHECKING:
@@ -37,10 +37,8 @@ def model_index(
 
     Raises
     ------
-    IncompatibleOptionsError
-        If the number of the result is no bound.
     OptionError
-        If a name is empty.
+        If the number of the result is no bound. If a name is empty.
 
     Examples
     --------
@@ -78,7 +76,7 @@ def _bounds(result: Audit) -> list[tuple[str, float, str]]:
             f"the number of a result of kind {result.kind!r} is no bound: it does not belong among "
             "metrics"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     tag = f"{KINDS[result.kind].tag} at {percent(result.confidence)} confidence"
     said = result.summary()
     at = said.terms.at.strip() or f"at δ = {result.claim.delta:g}"

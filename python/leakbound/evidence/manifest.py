@@ -15,7 +15,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.canonical import digest
 from leakbound._base.records import parsed
-from leakbound.errors import BundleError, ResultFormatError
+from leakbound.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +87,7 @@ class Contents:
         for entry in sorted(os.scandir(folder), key=lambda one: one.name):
             if entry.name not in known:
                 message = f"{entry.name!r:.80} was added: bundles hold no such file"
-                raise BundleError(message)
+                raise FormatError(message)
             files[entry.name] = held.enter_context(_opened(entry))
         for name, file in files.items():
             if name.endswith(".npz"):
@@ -150,9 +150,9 @@ def read_json(content: bytes, name: str) -> Any:
     """Read a file of a bundle as JSON, strictly."""
     try:
         return parsed(content.decode("utf-8"))
-    except (ValueError, ResultFormatError) as error:
+    except (ValueError, FormatError) as error:
         message = f"{name}: {' '.join(str(error).split())}"
-        raise BundleError(message) from error
+        raise FormatError(message) from error
 
 
 def _opened(entry: os.DirEntry[str]) -> IO[bytes]:
@@ -173,7 +173,7 @@ def _opened(entry: os.DirEntry[str]) -> IO[bytes]:
 def _check_regular(name: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         message = f"{name} is no regular file: a link could lead out of the bundle"
-        raise BundleError(message)
+        raise FormatError(message)
 
 
 def _limit(name: str) -> int:
@@ -183,7 +183,7 @@ def _limit(name: str) -> int:
 def _check_size(name: str, size: int) -> None:
     if size > _limit(name):
         message = f"{name} has {size:,} bytes, and at most {_limit(name):,} are read"
-        raise BundleError(message)
+        raise FormatError(message)
 
 
 def _described(name: str, one: Seal) -> dict[str, Any]:

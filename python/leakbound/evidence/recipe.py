@@ -17,7 +17,7 @@ from leakbound.audits.design import audit as leakbound_audit
 from leakbound.audits.designs import DESIGNS, audit_of, design_of
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
-from leakbound.errors import BundleError, LeakboundError
+from leakbound.errors import FormatError, LeakboundError
 from leakbound.evidence.comparison import difference
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
@@ -73,22 +73,22 @@ class Recipe:
         """Return the recipe of JSON and arrays; a plan stands for itself."""
         if not isinstance(content, dict) or content.keys() != {"audit", "arguments"}:
             message = "it has audit and arguments, and nothing else"
-            raise BundleError(message)
+            raise FormatError(message)
         name, given = content["audit"], content["arguments"]
         if not isinstance(name, str) or name not in DESIGNS or not isinstance(given, dict):
             message = f"{name!r:.60} is none of the designs {', '.join(DESIGNS)}"
-            raise BundleError(message)
+            raise FormatError(message)
         unknown = given.keys() - _parameters(name).keys()
         if unknown:
             message = f"{name} takes no {', '.join(sorted(unknown))!r:.60}"
-            raise BundleError(message)
+            raise FormatError(message)
         used: set[str] = set()
         arguments = {
             key: _argument(key, _decoded(one, arrays, plan, used)) for key, one in given.items()
         }
         if used != set(arrays):
             message = f"the arrays {', '.join(sorted(set(arrays) - used))} are no argument"
-            raise BundleError(message)
+            raise FormatError(message)
         return cls(name, arguments)
 
 
@@ -105,7 +105,7 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
     unknown = (data.keys() | options.keys()) - known.keys()
     if unknown:
         message = f"{audit} takes no {', '.join(sorted(unknown))}"
-        raise BundleError(message)
+        raise FormatError(message)
     found = ""
     for arguments in _attempts(result, known, {**data, **options}):
         recipe = Recipe.decoded(*Recipe(audit, arguments).encoded(), data.get("member"))
@@ -122,7 +122,7 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
         f"these scores and this membership do not give the result again by {audit}: {found}; pass "
         "what it was audited with, and options that the result does not tell by options={…}"
     )
-    raise BundleError(message)
+    raise FormatError(message)
 
 
 def _attempts(
@@ -210,7 +210,7 @@ def _encoded(value: Any, arrays: dict[str, NDArray[Any]], name: str) -> JsonValu
         array = array.astype(np.str_)
     if array.dtype.kind not in "biufSU":
         message = f"{name} is a {type(value).__name__}, which a bundle cannot hold"
-        raise BundleError(message)
+        raise FormatError(message)
     place = f"array-{len(arrays)}"
     arrays[place] = array
     return {"array": place}
@@ -229,11 +229,11 @@ def _argument(name: str, value: Any) -> Any:
     arrays: tuple[type[Any], ...] = (np.ndarray,) if name in _ARRAYS else ()
     if not isinstance(value, kinds.get(name, plain + arrays)):
         message = f"{name} is {shown(value)}, which this argument cannot be"
-        raise BundleError(message)
+        raise FormatError(message)
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
     if not all(isinstance(one, np.ndarray) for one in inner):
         message = f"{name} holds something else than arrays"
-        raise BundleError(message)
+        raise FormatError(message)
     return value
 
 
@@ -250,7 +250,7 @@ def _decoded(content: Any, arrays: Mapping[str, Any], plan: Any, used: set[str])
     if kind == "array" and len(content) == 1 and isinstance(inner, str) and inner in arrays:
         if inner in used:
             message = f"{inner} stands for two arguments, and each has an array of its own"
-            raise BundleError(message)
+            raise FormatError(message)
         used.add(inner)
         return arrays[inner]
     if kind == "tuple" and len(content) == 1 and isinstance(inner, list):
@@ -269,6 +269,6 @@ def _decoded(content: Any, arrays: Mapping[str, Any], plan: Any, used: set[str])
                 try:
                     return made(**values)
                 except TypeError as error:
-                    raise BundleError(str(error)) from error
+                    raise FormatError(str(error)) from error
     message = f"an argument is {content!r:.80}, which is none of a bundle"
-    raise BundleError(message)
+    raise FormatError(message)

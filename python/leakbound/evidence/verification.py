@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 from leakbound._base.canonical import digest, is_digest, plain
 from leakbound._base.checks import flag, shown
 from leakbound._base.console import is_refusal, one_line
-from leakbound._base.files import DamagedFileError, open_archive
+from leakbound._base.files import open_archive
 from leakbound._base.formatting import printable
 from leakbound._core import __version__
-from leakbound.errors import BundleError, InternalError, MissingExtraError, OptionError
+from leakbound.errors import FormatError, InternalError, MissingExtraError, OptionError
 from leakbound.evidence.comparison import SHARE, VERSIONS, difference
 from leakbound.evidence.contents import assumptions_of, page_of, same_page
 from leakbound.evidence.manifest import (
@@ -62,7 +62,7 @@ def verify_result(
     """Audit again by a result's own options; `Result.verify` documents the arguments."""
     try:
         recipe_of(result, data, options)
-    except BundleError as error:
+    except FormatError as error:
         return Verification((Check("audit", passed=False, words=str(error)),))
     found = "the same data and options give the same result, bit for bit"
     return Verification((Check("audit", passed=True, words=found),))
@@ -98,7 +98,7 @@ def verify_bundle(
     ------
     OptionError
         If there is no such folder.
-    CommitmentError
+    FormatError
         If the commitment that is passed is none.
     MissingExtraError
         If the audit needs a package that is not installed: nothing was judged.
@@ -227,14 +227,14 @@ class _Bundle:
             lines = self.files.texts[SUMS].decode("ascii").removesuffix("\n").split("\n")
         except UnicodeDecodeError:
             message = f"{SUMS} was changed: it is no ASCII"
-            raise BundleError(message) from None
+            raise FormatError(message) from None
         pairs = [line.split("  ", 1) for line in lines]
         stated = {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
         strange = stated.keys() - FILES.keys() - {MANIFEST}
         if strange or len(stated) != len(lines):
             what = f"names {min(strange)!r:.80}, which" if strange else "has a line that"
             message = f"{SUMS} {what} no bundle has"
-            raise BundleError(message)
+            raise FormatError(message)
         return stated
 
     def _json(self, name: str) -> Any:
@@ -344,7 +344,7 @@ class _Bundle:
                     held = f"inputs.npz holds {len(archive.names):,} arrays"
                     return False, f"{held}, and at most {_ARRAYS:,} are read"
                 arrays = {name: archive[name] for name in archive.names}
-        except DamagedFileError as error:
+        except FormatError as error:
             return False, f"inputs.npz: {error}"
         self.recipe = Recipe.decoded(content, arrays, self.plan)
         if self.recipe.audit != design_name(self.result):

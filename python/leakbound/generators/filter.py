@@ -10,7 +10,7 @@ from leakbound._base.checks import instance, integer, real
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound.errors import IncompatibleOptionsError, TooFewSamplesError
+from leakbound.errors import InputError, OptionError
 from leakbound.generators.folder import FolderOfSamples
 from leakbound.generators.members import read_array, read_labels
 from leakbound.generators.protocol import Generator, Sampler, Samples, SeededSampler, joined
@@ -50,7 +50,7 @@ class Filtered:
             message = (
                 "a filter would learn from the pool that it judges: filter before files are made"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         real(self.share, "share", least=0, below=1)
         integer(self.seed, "seed", least=0)
 
@@ -96,7 +96,7 @@ class FittedFiltered(SeededSampler):
             f"the filter kept {sum(map(len, passed))} of {ATTEMPTS * n} samples, and {n} are asked "
             "for: the generator is too far from its members for a filter to help"
         )
-        raise TooFewSamplesError(message)
+        raise InputError(message)
 
 
 def _rows(samples: Samples, names: NDArray[Any] | None) -> FloatArray:

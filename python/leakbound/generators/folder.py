@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import instance
-from leakbound._base.files import DamagedFileError, open_archive, read_array_file
+from leakbound._base.files import open_archive, read_array_file
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput
-from leakbound.errors import InputFileError, OptionError, TooFewSamplesError
+from leakbound.errors import FormatError, InputError, OptionError
 from leakbound.generators.labels import FittedLabeler, Labeler
 from leakbound.generators.members import read_array, read_labels
 from leakbound.generators.protocol import Samples, SeededSampler, joined
@@ -48,14 +48,14 @@ class FolderOfSamples:
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedFolderOfSamples":
         """Read the files, in the dtype of the members that the external generator learnt from.
 
-        See `Generator.fit`; an InputFileError says what is wrong with a file.
+        See `Generator.fit`; an FormatError says what is wrong with a file.
         """
         array = read_array(members)
         classes = read_labels(labels, len(array))
         parts = [_read(file, array) for file in _files(Path(self.path))]
         if len({part.labels is None for part in parts}) > 1:
             message = f"{self.path}: some files have labels and others have none; give all or none"
-            raise InputFileError(message)
+            raise FormatError(message)
         pool = joined(parts)
         if classes is None:
             return FittedFolderOfSamples(Samples(pool.values), None)
@@ -77,7 +77,7 @@ class FittedFolderOfSamples(SeededSampler):
             message = (
                 f"{n} samples are asked for and the files hold {len(self.pool)}: generate more"
             )
-            raise TooFewSamplesError(message)
+            raise InputError(message)
         drawn = self.pool.take(rng.permutation(len(self.pool))[:n])
         if self.labeler is None:
             return drawn
@@ -89,7 +89,7 @@ def _files(path: Path) -> list[Path]:
     files = [file for file in files if file.suffix.lower() in IMAGES + ARRAYS and file.is_file()]
     if not files:
         message = f"{path} holds no samples: {', '.join(IMAGES + ARRAYS)} files are read"
-        raise InputFileError(message)
+        raise FormatError(message)
     return files
 
 
@@ -116,6 +116,6 @@ def _read(file: Path, members: NDArray[Any]) -> Samples:
             message = f"it holds {values.dtype} and the members {wanted}: give both in one dtype"
             raise OptionError(message)
         return Samples(values.astype(wanted), read_labels(labels, len(values)))
-    except (DamagedFileError, OSError, SyntaxError, ValueError, TypeError) as error:
+    except (FormatError, OSError, SyntaxError, ValueError, TypeError) as error:
         message = f"{file} cannot be read as samples: {error}"
-        raise InputFileError(message) from error
+        raise FormatError(message) from error

@@ -10,7 +10,7 @@ from leakbound._base.checks import integer
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound.errors import MembersError, OptionTypeError
+from leakbound.errors import InputError, InputTypeError
 from leakbound.generators.members import read_array, read_labels
 
 
@@ -33,7 +33,7 @@ class Labeler:
     def __post_init__(self) -> None:
         if self.classifier is not None and not hasattr(self.classifier, "predict_proba"):
             message = f"classifier must be an unfitted classifier, got {self.classifier!r}"
-            raise OptionTypeError(message)
+            raise InputTypeError(message)
 
     def fit(self, values: ArrayInput, labels: ArrayInput) -> "FittedLabeler":
         """Learn labels (integers, booleans or strings) from the generator's members."""
@@ -41,7 +41,7 @@ class Labeler:
         classes = read_labels(labels, len(array))
         if classes is None:
             message = "a labeler learns from labels, got None"
-            raise MembersError(message)
+            raise InputError(message)
         names = np.unique(classes)
         if names.size == 1:
             return FittedLabeler(None, names)

@@ -18,14 +18,7 @@ from leakbound._base.checks import (
 )
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
-from leakbound.errors import (
-    ArrayTypeError,
-    GeneratedDuplicatesError,
-    MembersError,
-    OptionError,
-    ShapeError,
-    TooFewMembersError,
-)
+from leakbound.errors import InputError, InputTypeError, OptionError
 
 SHARES = {"generator": 0.4, "audit": 0.6}  # the audit needs most: bounds grow with its examples
 LEAST_ROWS = 20  # of one kind: with fewer, a distribution is no better than the rows themselves
@@ -40,10 +33,10 @@ def read_array(members: ArrayInput) -> NDArray[Any]:
         message = (
             f"members must hold real numbers, got dtype {array.dtype}: encode strings as codes"
         )
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     if array.ndim < 2 or 0 in array.shape[1:]:
         message = f"members must have a row for each, of a value or more, got shape {array.shape}"
-        raise MembersError(message)
+        raise InputError(message)
     strange = np.argwhere(~np.isfinite(array))
     if strange.size:
         index = tuple(strange[0].tolist())
@@ -51,10 +44,10 @@ def read_array(members: ArrayInput) -> NDArray[Any]:
         message = (
             f"members must be finite: {len(strange)} are not, first {array[index]} at index {place}"
         )
-        raise MembersError(message)
+        raise InputError(message)
     if len(array) < LEAST_ROWS:
         message = f"there are {len(array)} members, and a generator needs at least {LEAST_ROWS}"
-        raise TooFewMembersError(message)
+        raise InputError(message)
     return array
 
 
@@ -67,7 +60,7 @@ def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None
         message = (
             f"labels must be classes, got dtype {classes.dtype}: a number is a column of members"
         )
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     check_length(classes, examples, "labels")
     return classes
 
@@ -154,8 +147,8 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
 
     Raises
     ------
-    GeneratedDuplicatesError
-        If there are more copies than chance explains; `indices` of the error lists them.
+    InputError
+        If there are more copies than chance explains; the message lists the first of them.
 
     References
     ----------
@@ -168,14 +161,14 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     >>> check_duplicates([[0.1], [0.3]], [[0.3], [0.4]])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    leakbound.errors.GeneratedDuplicatesError: 1 of 2 samples equals a member, at position 1, ...
+    leakbound.errors.InputError: 1 of 2 samples equals a member, at position 1, ...
     """
     made: NDArray[Any] = numbers(samples, "samples")
     true: NDArray[Any] = numbers(members, "members")
     if made.shape[1:] != true.shape[1:] or not made.ndim or not made.size or not true.size:
         shapes = f"shape {made.shape} and members {true.shape}"
         message = f"samples have {shapes}; both need at least one row, of the same shape"
-        raise ShapeError(message)
+        raise InputError(message)
     common: np.dtype[Any] = np.dtype(np.float64)
     if made.dtype.kind == true.dtype.kind == "f":
         common = min(made.dtype, true.dtype, key=lambda dtype: dtype.itemsize)
@@ -192,7 +185,7 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
             f"position{'s' * several} {_listed(copies)}, and {math.floor(allowed)} are what chance "
             "allows: the generator copies what it was trained on"
         )
-        raise GeneratedDuplicatesError(message, copies.tolist())
+        raise InputError(message)
 
 
 def _listed(values: NDArray[Any]) -> str:

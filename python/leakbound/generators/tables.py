@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound.errors import MembersError, OptionError, TooFewMembersError
+from leakbound.errors import InputError, OptionError
 from leakbound.generators.members import LEAST_ROWS, read_array, read_labels
 from leakbound.generators.protocol import Samples
 
@@ -22,7 +22,7 @@ def read_table(
     rows = read_array(members)
     if rows.ndim != 2:
         message = f"members must be a table with one row for each, got shape {rows.shape}"
-        raise MembersError(message)
+        raise InputError(message)
     classes = read_labels(labels, len(rows))
     if classes is not None:
         names, sizes = np.unique(classes, return_counts=True)
@@ -31,7 +31,7 @@ def read_table(
                 f"label {names[sizes.argmin()]} has {sizes.min()} members, and a generator needs "
                 f"{LEAST_ROWS}: merge rare labels"
             )
-            raise TooFewMembersError(message)
+            raise InputError(message)
     return rows, classes
 
 

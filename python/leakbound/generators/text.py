@@ -12,13 +12,7 @@ from leakbound._base.checks import integer, real
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
-from leakbound.errors import (
-    IncompatibleOptionsError,
-    MembersError,
-    OptionError,
-    TooFewMembersError,
-    TooFewSamplesError,
-)
+from leakbound.errors import InputError, OptionError
 from leakbound.generators.members import read_array
 from leakbound.generators.protocol import Samples, SeededSampler
 
@@ -95,7 +89,7 @@ def chunk_texts(
         documents.append(np.full(len(run), number))
     if not any(map(len, pieces)):
         message = f"none of {len(texts)} documents has {length} tokens, the length of a chunk"
-        raise TooFewMembersError(message)
+        raise InputError(message)
     return Chunks(np.concatenate(pieces), np.concatenate(documents))
 
 
@@ -167,10 +161,10 @@ class LanguageModel:
                 "members must be chunks of tokens, non-negative integers of shape (n, length), got "
                 f"{chunks.dtype} of shape {chunks.shape}"
             )
-            raise MembersError(message)
+            raise InputError(message)
         if labels is not None:
             message = "a language model has no use for labels: fit it with members only"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         with needs("hf", "LanguageModel"):
             import transformers  # noqa: F401
         from leakbound.torch.placement import reproducible
@@ -213,7 +207,7 @@ class FittedLanguageModel(SeededSampler):
                 f"{n} samples are asked for, and {count} prompts with samples_per_prompt={each} "
                 f"give {count * each}"
             )
-            raise TooFewSamplesError(message)
+            raise InputError(message)
         turns = np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]
         chosen = self.prompts[rng.permutation(turns)].astype(np.int64)
         with reproducible():

@@ -18,12 +18,7 @@ from leakbound._base.checks import integer, shown
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Recorder
 from leakbound.audits.dp_sgd.sampling import possible_examples
-from leakbound.errors import (
-    DeviceMemoryError,
-    IncompatibleOptionsError,
-    OptionError,
-    OptionTypeError,
-)
+from leakbound.errors import DeviceMemoryError, InputTypeError, OptionError
 
 PARAMETERS = 4  # that a canary's gradient is spread over: clipping each by itself then shows
 _FAR = 1e3  # norm of a canary's gradient, in clipping norms: it is always clipped
@@ -36,7 +31,7 @@ def check_optimizer(optimizer: object) -> None:
     """Raise unless canaries can be put in an optimizer: clips rows of `grad_sample` itself."""
     if not isinstance(optimizer, DPOptimizer):
         message = f"optimizer must be an opacus DPOptimizer, got {shown(optimizer)}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     kinds = (DPOptimizerFastGradientClipping, AdaClipDPOptimizer, DistributedPerLayerOptimizer)
     if isinstance(optimizer, kinds):
         reason = "it clips inside the backward pass, where no canary can be added"
@@ -46,10 +41,10 @@ def check_optimizer(optimizer: object) -> None:
             f"{type(optimizer).__name__} cannot be watched: {reason}; use grad_sample_mode='hooks' "
             "and flat or per-layer clipping"
         )
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     if getattr(optimizer, _MARK, False):
         message = "this optimizer is being watched already: leave the first watch before the next"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     if not optimizer.params:
         message = "the optimizer has no parameter that takes gradients"
         raise OptionError(message)
@@ -61,7 +56,7 @@ def check_optimizer(optimizer: object) -> None:
         optimizer, "_is_last_step_skipped", False
     ):
         message = "the optimizer is within a logical batch: begin to watch between two steps"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
 
 
 def number_of_examples(given: Any, optimizer: DPOptimizer) -> int:
@@ -70,7 +65,7 @@ def number_of_examples(given: Any, optimizer: DPOptimizer) -> int:
         if not hasattr(given.dataset, "__len__"):
             name = type(given.dataset).__name__
             message = f"the loader's {name} has no length: pass the number of training examples"
-            raise OptionTypeError(message)
+            raise InputTypeError(message)
         given = len(given.dataset)
     examples = integer(given, "examples", least=1)
     size = (optimizer.expected_batch_size or 0) * getattr(optimizer, "world_size", 1)
@@ -218,7 +213,7 @@ class WatchedOptimizer:
                 f"{type(self.optimizer).__name__} took a step without pre_step(), so that no "
                 "canary was in its batch"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         if self.leads:
             noise = float(self.optimizer.noise_multiplier)
             self.recorder.record(self._values(), noise, self._rows)
@@ -235,7 +230,7 @@ class WatchedOptimizer:
         grads = [p.grad for p in self._own]
         if any(one is None for one in grads):
             message = "the optimizer released no gradient of the watcher's parameters"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         released = np.stack([np.asarray(one.detach().cpu(), dtype=np.float64) for one in grads])  # type: ignore[union-attr]
         optimizer, divisor = self.optimizer, 1.0
         if optimizer.loss_reduction == "mean":  # what the optimizer divides sums by

@@ -19,12 +19,7 @@ from leakbound._base.scores import Scores
 from leakbound._base.types import FloatArray
 from leakbound.audits import Coins, audit
 from leakbound.claims import ApproxDP, Claim, PureDP
-from leakbound.errors import (
-    IncompatibleOptionsError,
-    LengthMismatchError,
-    OptionTypeError,
-    ShapeError,
-)
+from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.planning.inclusion import InclusionPlan
 from leakbound.results import AuditResult
 from leakbound.results.dp_sgd import Accounted
@@ -64,14 +59,14 @@ class PlannedAudit:
                 "gradient_dot compares with a copy of the model: keep one, and call "
                 "leakbound.torch.score after training, or use signal='loss_drop'"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         stated: object = self.accounted
         if not (stated is None or isinstance(stated, Accounted) or callable(stated)):
             message = (
                 "accounted must be an Accounted, or a function without arguments that returns one "
                 f"after training, got {shown(stated)}"
             )
-            raise OptionTypeError(message)
+            raise InputTypeError(message)
         self._check_canaries()
         with needs("plot", "the report of an audit"):  # not after hours of training
             import matplotlib as mpl  # noqa: F401
@@ -85,7 +80,7 @@ class PlannedAudit:
                 "the training data must have a length and be picked by position, so that canaries "
                 f"can stand among its examples, got {type(dataset).__name__}"
             )
-            raise OptionTypeError(message)
+            raise InputTypeError(message)
         canaries: Any = Subset(self._rows(), self.plan.indices.tolist())
         self._training = ConcatDataset([dataset, canaries])
         return self._training
@@ -100,20 +95,20 @@ class PlannedAudit:
                 "parameters of the model are spread over processes, so that no process can score "
                 "by itself: gather them after training, and call leakbound.torch.score"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         if self.result is not None:
             message = (
                 "this callback has audited a training run: coins are tossed for one; make another "
                 "plan and callback for another run"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         inserted = getattr(loader, "dataset", None)
         if self._training is None or inserted is not self._training:
             message = (
                 "the training data has no canaries: train on callback.insert(dataset), and on "
                 "nothing else"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         if self.signal == "loss_drop":
             self._before = self._score(model, loader, "cross_entropy").values
 
@@ -165,7 +160,7 @@ class PlannedAudit:
                     f"canaries have {len(column)} {name} and the plan {len(self.plan)} coins; "
                     "there must be a row for each"
                 )
-                raise LengthMismatchError(message)
+                raise InputError(message)
 
     def _rows(self) -> Any:
         """Return the canaries one by one: columns under their names are cut into rows."""
@@ -241,7 +236,7 @@ class _Collated:
                 "DataCollatorWithPadding or DataCollatorForLanguageModeling(tokenizer, mlm=False), "
                 "or pad them, with an attention_mask"
             )
-            raise ShapeError(message) from error
+            raise InputError(message) from error
         return _without_labels_of_padding(batch)
 
 

@@ -8,7 +8,7 @@ from leakbound._base.checks import real, shown
 from leakbound._base.imports import needs
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
-from leakbound.errors import AbstentionError, IncompatibleOptionsError, OptionTypeError
+from leakbound.errors import AbstentionError, InputTypeError, OptionError
 from leakbound.results.dp_sgd import Accounted
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class DPSGDWatch:
     def __enter__(self) -> Self:
         if self._watched is not None or self._observed is not None:
             message = "this watch has been used: call watch_dp_sgd again for another run"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         from leakbound.integrations.opacus import WatchedOptimizer
 
         self._watched = WatchedOptimizer(self._optimizer, self._design)
@@ -167,7 +167,7 @@ class DPSGDWatch:
         if self._observed is None:
             state = "entered" if self._watched is None else "left"
             message = f"the block of this watch has not been {state}: audit after training in it"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         return self._observed
 
     def __repr__(self) -> str:
@@ -210,7 +210,7 @@ def accounted_by(engine: Any, *, delta: float) -> Accounted:
         from opacus import PrivacyEngine
     if not isinstance(engine, PrivacyEngine):
         message = f"engine must be an opacus PrivacyEngine, got {shown(engine)}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     accountant = engine.accountant
     if not accountant.history:
         message = "the engine has counted no step: ask after training"

@@ -8,12 +8,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.checks import check_length
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.errors import (
-    ArrayTypeError,
-    IncompatibleOptionsError,
-    LengthMismatchError,
-    ShapeError,
-)
+from leakbound.errors import InputError, InputTypeError, OptionError
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +36,7 @@ class Examples:
         x = _array(inputs, f"{name}'s inputs")
         if not x.size or x.ndim < 2:
             message = f"{name} must have a row for each example, got inputs of shape {x.shape}"
-            raise ShapeError(message)
+            raise InputError(message)
         if labels is None:
             return cls(x, None)
         y = _array(labels, f"{name}'s labels")
@@ -50,7 +45,7 @@ class Examples:
                 f"{name}'s labels must be one whole number for each example, got dtype {y.dtype} "
                 f"and shape {y.shape}"
             )
-            raise ShapeError(message)
+            raise InputError(message)
         check_length(y, len(x), f"{name}'s labels")
         return cls(x, y.astype(np.int64))
 
@@ -71,10 +66,10 @@ class Examples:
                 f"{name} have examples of shape {others.x.shape[1:]} and members of shape "
                 f"{self.x.shape[1:]}; both must be of one kind"
             )
-            raise LengthMismatchError(message)
+            raise InputError(message)
         if (self.y is None) != (others.y is None):
             message = f"{name} must have labels if and only if members have"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +100,8 @@ def _array(values: Any, name: str) -> NDArray[Any]:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
         message = f"{name} cannot be read as an array: {error}"
-        raise ArrayTypeError(message) from error
+        raise InputTypeError(message) from error
     if array.dtype.kind not in "biuf":
         message = f"{name} must hold real numbers, got dtype {array.dtype}"
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     return array

@@ -9,7 +9,7 @@ from leakbound._base.files import Arrays
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.cuts import CutPolicy
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models.attack import StackedAttack
 from leakbound.panoramia.models.stacking import FittedAttack
@@ -72,7 +72,7 @@ class Parts:
         """Check that no part is too small."""
         if min(self.train, self.validation, self.test) < LEAST:
             message = f"every part needs at least {LEAST} pairs, got {self}: pass more members"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
 
 
 @dataclass(frozen=True, eq=False)

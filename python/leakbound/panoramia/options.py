@@ -8,7 +8,7 @@ from typing import cast
 from leakbound._base.checks import complement, flag, instance, integer, real
 from leakbound._base.streams import seed_of
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.errors import OptionError
 from leakbound.panoramia.models.attack import StackedAttack
 from leakbound.panoramia.models.helper import Helper, Inputs
 
@@ -89,7 +89,7 @@ class Options:
                 "conditional bounds need features to bet on, and tokens are none: pass embeddings, "
                 "with scores of the report's games, to Panoramia(features=...)"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
 
     @property
     def helpers(self) -> tuple[Helper, ...]:

@@ -13,12 +13,7 @@ import numpy as np
 from leakbound._base.checks import check_ids, check_length, complement, instance, vector
 from leakbound._base.files import Arrays, Checkpoints, digest
 from leakbound._base.streams import Purpose
-from leakbound.errors import (
-    IncompatibleOptionsError,
-    LengthMismatchError,
-    OptionError,
-    OptionTypeError,
-)
+from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.generators import check_duplicates, split_members
 from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.game import LEAST, Game, Parts, Side
@@ -176,7 +171,7 @@ class _Study:
             raise OptionError(message)
         if others is None and self.helped_by("real"):
             message = "a helper trained on real non-members needs some: pass nonmembers"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         if others is not None:
             self.members.check_alike(others, "nonmembers")
         for pairs in (self.audited.size, len(self.held_out or self.members)):
@@ -184,7 +179,7 @@ class _Study:
         if self.helped_by("members") and self.teaching.size < LEAST:
             few = f"needs at least {LEAST} of them, got {self.teaching.size}"
             message = f"a helper trained on members of the generator {few}"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         epochs = sum(helper.epochs for helper in options.helpers)
         games = (1 if others is None else 2) * (1 + len(self.models)) + len(options.saturation)
         self.tick.total = 2 + len(self.models) + epochs + len(options.seeds) * games
@@ -246,7 +241,7 @@ class _Study:
         self.members.check_alike(samples, "the generator's samples")
         if len(samples) != needed:
             message = f"the generator returned {len(samples)} samples and not {needed}"
-            raise LengthMismatchError(message)
+            raise InputError(message)
         check_duplicates(samples.x, self.members.x)
         return {"x": samples.x} | ({} if samples.y is None else {"y": samples.y})
 
@@ -350,7 +345,7 @@ def _teaching(
     """Return the rows of the members that train the generator."""
     if not (hasattr(generator, "fit") or hasattr(generator, "sample")):
         message = f"generator must have a method fit or sample, got {generator!r}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     labels = np.arange(members) if ids is None else vector(ids, "ids", kinds="biufSU")
     check_length(labels, members, "ids")
     check_ids(labels, np.ones(members, dtype=np.bool_))
@@ -363,7 +358,7 @@ def _teaching(
         return np.flatnonzero(np.isin(labels, chosen))
     if not hasattr(generator, "fit"):
         message = "the generator is fitted already: pass generator_ids, ids of what it learnt from"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     shares = {"generator": options.shares[0], "audit": 1 - options.shares[0]}
     seed = options.seeds[0]
     return split_members(members, shares=shares, documents=documents, seed=seed)["generator"]

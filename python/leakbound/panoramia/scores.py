@@ -13,7 +13,7 @@ from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.designs import audit_of
 from leakbound.audits.panoramia.conditional import PairCorrection, Shown, columns
 from leakbound.audits.zero_run.learning import Learning
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.errors import OptionError
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 
@@ -95,7 +95,7 @@ class GameScores:
         """
         if self.nonmembers != "real":
             message = 'losses prove nothing against generated non-members: take games("real")'
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         scores = _of(self.losses, target)
         given: dict[str, Any] = {"seed": self.seed, "member": self.member}
         result: AuditResult = audit_of("coins", scores, **(given | options))

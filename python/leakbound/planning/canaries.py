@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from leakbound._base.checks import check_length, integer, numbers
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, IntArray
-from leakbound.errors import ShapeError
+from leakbound.errors import InputError
 from leakbound.planning.inclusion import InclusionPlan
 
 __all__ = [
@@ -115,9 +115,9 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
 
     Raises
     ------
-    OptionError, OptionTypeError, ArrayTypeError
+    OptionError, InputTypeError, InputTypeError
         If `n` or `seed` is outside its range, or `x` or `y` are not numbers.
-    ShapeError, LengthMismatchError
+    InputError, InputError
         If there is not one class for each input, or one class only.
 
     References
@@ -161,7 +161,7 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
 
     Raises
     ------
-    OptionError, OptionTypeError, ArrayTypeError, ShapeError, LengthMismatchError
+    OptionError, InputTypeError, InputTypeError, InputError, InputError
         As for `mislabelled`.
 
     Examples
@@ -186,12 +186,12 @@ def _data(x: ArrayInput, y: ArrayInput) -> tuple[NDArray[Any], IntArray, IntArra
             "x must have a row for each example and y one class, got shapes "
             f"{inputs.shape} and {labels.shape}"
         )
-        raise ShapeError(message)
+        raise InputError(message)
     check_length(labels, len(inputs), "y")
     classes = np.unique(labels)
     if classes.size < 2:
         message = f"y must have at least two classes, got {classes.tolist()} only"
-        raise ShapeError(message)
+        raise InputError(message)
     return inputs, labels, classes
 
 
@@ -224,7 +224,7 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If an option is outside its range or of the wrong type.
 
     Examples
@@ -262,9 +262,9 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
 
     Raises
     ------
-    OptionError, OptionTypeError, ArrayTypeError
+    OptionError, InputTypeError, InputTypeError
         If an option is outside its range, or prefixes are not tokens of the vocabulary.
-    ShapeError
+    InputError
         If prefixes are no table.
 
     References
@@ -282,7 +282,7 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     tokens = np.array(given, dtype=np.int64)
     if tokens.ndim != 2 or tokens.shape[1] < 2:
         message = f"prefixes must be a table of at least two columns, got shape {tokens.shape}"
-        raise ShapeError(message)
+        raise InputError(message)
     tokens[:, -1] = words + np.arange(len(tokens))
     labels = np.full_like(tokens, _IGNORED)
     labels[:, -1] = tokens[:, -1]

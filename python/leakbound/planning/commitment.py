@@ -17,7 +17,7 @@ from leakbound._base.canonical import canonical_json, is_digest, sha256
 from leakbound._base.files import write_text
 from leakbound._base.records import parsed
 from leakbound._base.types import BoolArray, JsonValue
-from leakbound.errors import CommitmentError, OptionError, ResultFormatError
+from leakbound.errors import FormatError, OptionError
 from leakbound.planning.protocol import Agreed, checked_protocol
 
 SCHEME = "leakbound commitment 1"
@@ -81,13 +81,13 @@ class Commitment:
     def __post_init__(self) -> None:
         if self.scheme != SCHEME:
             message = f"a commitment of scheme {self.scheme!r:.60}: this version reads {SCHEME!r}"
-            raise CommitmentError(message)
+            raise FormatError(message)
         if not is_digest(self.sha256) or type(self.examples) is not int or self.examples < 1:
             message = "a commitment has a digest of 64 hexadecimal digits and a number of examples"
-            raise CommitmentError(message)
+            raise FormatError(message)
 
     def check(self, opening: "Opening") -> None:
-        """Raise CommitmentError unless an opening is the one that was committed to.
+        """Raise FormatError unless an opening is the one that was committed to.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Commitment:
                 f"plan and protocol give {found.sha256[:16]}… of {found.examples:,}: one of the "
                 "three is not what was committed to"
             )
-            raise CommitmentError(message)
+            raise FormatError(message)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the commitment as JSON, and write it to `path` if given.
@@ -124,7 +124,7 @@ class Commitment:
 
     @classmethod
     def from_json(cls, source: str | bytes | os.PathLike[str]) -> Self:
-        """Read a commitment; raise CommitmentError if it is none of this version.
+        """Read a commitment; raise FormatError if it is none of this version.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class Opening:
     def __post_init__(self) -> None:
         if not is_digest(self.nonce):
             message = f"a nonce is {2 * _NONCE} hexadecimal digits in lower case, 256 random bits"
-            raise CommitmentError(message)
+            raise FormatError(message)
         object.__setattr__(self, "protocol", checked_protocol(self.protocol))
         if len(self.to_json().encode()) >= _LARGEST:
             message = f"the protocol is too long: openings of {_LARGEST:,} bytes are not read"
@@ -237,7 +237,7 @@ class Opening:
 
     @classmethod
     def read(cls, source: str | bytes | os.PathLike[str], plan: Coins) -> Self:
-        """Read nonce and protocol beside a plan; raise CommitmentError if they are none.
+        """Read nonce and protocol beside a plan; raise FormatError if they are none.
 
         Parameters
         ----------
@@ -254,13 +254,13 @@ class Opening:
         content = _object(source, {"scheme", "nonce", "protocol"}, "an opening")
         if content["scheme"] != SCHEME:
             message = f"an opening of scheme {content['scheme']!r:.60}: this reads {SCHEME!r}"
-            raise CommitmentError(message)
+            raise FormatError(message)
         nonce, protocol = cast("Any", content["nonce"]), cast("Any", content["protocol"])
         try:
             return cls(plan, protocol, nonce)
         except (OptionError, TypeError) as error:
             message = f"not an opening: {error}"
-            raise CommitmentError(message) from error
+            raise FormatError(message) from error
 
 
 def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
@@ -283,7 +283,7 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If something is missing, or has a name or a value that no audit takes, or is neither text, a
         finite number, true or false, a list nor a table.
     OSError
@@ -317,13 +317,13 @@ def _object(source: Any, names: set[str], what: str) -> dict[str, JsonValue]:
         content = source if is_text else _start(Path(source))
         text = content if isinstance(content, str) else content.decode("utf-8")
         found = parsed(text)
-    except (ValueError, ResultFormatError) as error:
+    except (ValueError, FormatError) as error:
         message = f"not {what} of leakbound: {error}"
-        raise CommitmentError(message) from error
+        raise FormatError(message) from error
     if not isinstance(found, dict) or found.keys() != names:
         listed = ", ".join(sorted(names))
         message = f"not {what} of leakbound: it has {listed}, and nothing else"
-        raise CommitmentError(message)
+        raise FormatError(message)
     return found
 
 

@@ -26,7 +26,7 @@ from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, OutsideIn, PathPolicy
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import DerivedPolicy, Trial, path_of
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.simulate import gaussian, randomized_response
 from leakbound.stats import normal_quantile
 
@@ -268,9 +268,9 @@ def ceiling(
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If an option is outside its range or of the wrong type.
-    IncompatibleOptionsError
+    OptionError
         If both `guesses` and `cuts` are given, or claim and cuts do not go together.
 
     Examples
@@ -287,7 +287,7 @@ def ceiling(
         return _Plan.of(integer(m, "m", least=_FEWEST), beta, claim, cuts, sides).ceiling
     if cuts is not None:
         message = "give the number of guesses, or cuts=, which decide on it; not both"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     made = integer(guesses, "guesses", least=1, most=integer(m, "m", least=1))
     return claim.lower_bound(made, made, m, beta, one_sided=sides == "member")
 
@@ -325,7 +325,7 @@ def best_guesses(
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If an option is outside its range or of the wrong type.
 
     Examples
@@ -385,9 +385,9 @@ def power(
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If an option is outside its range or of the wrong type.
-    IncompatibleOptionsError
+    OptionError
         If claim and cuts do not go together.
 
     Examples
@@ -472,9 +472,9 @@ def canaries_needed(
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If an option is outside its range or of the wrong type.
-    IncompatibleOptionsError
+    OptionError
         As for `power`.
 
     Notes
@@ -604,7 +604,7 @@ class _Plan:
                 f"cuts={type(cuts).__name__} is not planned for: it has no cut that the order of "
                 "the scores decides; plan with Fixed or KLScan"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         policy: PathPolicy
         if isinstance(claim, GaussianDP):
             if cuts is None or isinstance(cuts, OutsideIn):

@@ -12,17 +12,10 @@ from numpy.typing import NDArray
 
 from leakbound._base.alignment import row_names
 from leakbound._base.checks import MOST_EXAMPLES, check_ids, check_membership, integer, vector
-from leakbound._base.files import Archive, DamagedFileError, open_archive, replacing
+from leakbound._base.files import Archive, open_archive, replacing
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
-from leakbound.errors import (
-    ArrayTypeError,
-    LeakboundError,
-    LengthMismatchError,
-    OptionError,
-    OptionTypeError,
-    PlanFormatError,
-)
+from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.planning.commitment import Opening
 
 if TYPE_CHECKING:
@@ -252,7 +245,7 @@ class InclusionPlan:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | IO[bytes]) -> Self:
-        """Read a plan that `save` wrote, or raise PlanFormatError. Nothing in the file is executed.
+        """Read a plan that `save` wrote, or raise FormatError. Nothing in the file is executed.
 
         Parameters
         ----------
@@ -267,10 +260,10 @@ class InclusionPlan:
         try:
             with open_archive(path, most=_MOST) as archive:
                 return cls._from_archive(archive)
-        except (DamagedFileError, LeakboundError, ValueError, TypeError) as error:
+        except (LeakboundError, ValueError, TypeError) as error:
             what = path if isinstance(path, str | os.PathLike) else "the content"
             message = f"{what} is not an inclusion plan: {error}; write plans with plan.save(path)"
-            raise PlanFormatError(message) from error
+            raise FormatError(message) from error
 
     def __len__(self) -> int:
         return self.member.size
@@ -296,7 +289,7 @@ class InclusionPlan:
         version = int(archive["inclusion_plan"])
         if version != SCHEMA:
             message = f"its layout is number {version}, and this is {SCHEMA}"
-            raise PlanFormatError(message)
+            raise FormatError(message)
         seed = str(archive["seed"])
         return cls(archive["member"], ids=archive["ids"], seed=int(seed) if seed else None)
 
@@ -306,13 +299,13 @@ class InclusionPlan:
                 "items must have a length and be picked by position (a sequence, array, tensor, "
                 f"data frame or map-style dataset), got {type(items).__name__}"
             )
-            raise OptionTypeError(message)
+            raise InputTypeError(message)
         if len(items) != len(self):
             message = (
                 f"items has {len(items)} elements and the plan has {len(self)}; pass one for each "
                 "example of the plan, in its order"
             )
-            raise LengthMismatchError(message)
+            raise InputError(message)
         if hasattr(items, "iloc"):
             return items.iloc[positions]
         if hasattr(items, "shape"):
@@ -338,7 +331,7 @@ def load_opening(folder: str | os.PathLike[str]) -> Opening:
 
     Raises
     ------
-    CommitmentError, PlanFormatError
+    FormatError, FormatError
         If a file is not what it should be.
     OSError
         If a file cannot be read.
@@ -373,6 +366,6 @@ def _read_ids(ids: ArrayInput, member: BoolArray) -> NDArray[Any]:
         values = np.array(values.tolist()) if kinds in ({str}, {int}) else values
     if values.dtype.kind == "O":
         message = "ids must be all 64-bit integers or all strings; convert them first"
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     check_ids(values, member)
     return np.array(values if values.dtype.kind in "iu" else values.astype(np.str_))

@@ -11,7 +11,7 @@ import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, flag, numbers, real, vector
 from leakbound._base.streams import Purpose, seed_of
-from leakbound.errors import IncompatibleOptionsError, LengthMismatchError
+from leakbound.errors import InputError, OptionError
 from leakbound.propensity.data import check_features
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class ConfidenceSet:
         the true coefficients is an e-value, and so is that of the other half; their geometric mean
         is at most their mean. So is the mean over four draws of the coins, and Markov's inequality
         bounds the probability that it exceeds 1/p (Wasserman, Ramdas and Balakrishnan, "Universal
-        inference", 2020). PropensityFitError says why there is no such set: too few labels, classes
+        inference", 2020). FitError says why there is no such set: too few labels, classes
         that features separate, or columns that depend on one another.
 
         Examples
@@ -120,13 +120,13 @@ class ConfidenceSet:
                     f"reference has {other.shape[1]} features and the audited examples have "
                     f"{table.shape[1]}"
                 )
-                raise LengthMismatchError(message)
+                raise InputError(message)
             tables.insert(0, other)
             classes.insert(0, theirs)
             parts.insert(0, shifts)
         elif apart or reference_offsets is not None:
             message = "own_intercept and reference_offsets speak of D': pass reference"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         p = real(level, "level", above=0, below=1)
         seed = seed_of(seed)
         everything = (np.vstack(tables), np.concatenate(classes), np.concatenate(parts))

@@ -10,14 +10,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_ids, vector
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound.errors import (
-    ArrayTypeError,
-    ClassMissingError,
-    FeaturesError,
-    LengthMismatchError,
-    OverlappingIdsError,
-    ShapeError,
-)
+from leakbound.errors import InputError, InputTypeError
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +47,7 @@ class Rows:
                 message = (
                     f"D' holds no {name}: the odds of membership cannot be learnt from one class"
                 )
-                raise ClassMissingError(message)
+                raise InputError(message)
         assigned = stratified_folds(classes, folds, seed) if folds else None
         for array in (table, classes, names, assigned):
             if array is not None:
@@ -78,7 +71,7 @@ class Rows:
                 "ids of the audit and of D' cannot be compared: give both as numbers or both as "
                 "strings"
             )
-            raise ArrayTypeError(message) from None
+            raise InputTypeError(message) from None
         if shared.size:
             row = int(rows.min())
             message = (
@@ -87,7 +80,7 @@ class Rows:
                 "D' out (hold_out) or cross-fit (cross_fit); where other examples happen to have "
                 "the same pandas index, give both ids of their own"
             )
-            raise OverlappingIdsError(message)
+            raise InputError(message)
 
 
 def check_features(
@@ -98,26 +91,26 @@ def check_features(
         table = np.asarray(features)
     except (TypeError, ValueError, RuntimeError) as error:
         message = f"{name} cannot be read as a table of numbers: {error}"
-        raise ArrayTypeError(message) from error
+        raise InputTypeError(message) from error
     if table.dtype.kind not in "biuf":
         message = (
             f"{name} must hold real numbers, got dtype {table.dtype}; encode categories as numbers "
             "first"
         )
-        raise ArrayTypeError(message)
+        raise InputTypeError(message)
     if table.ndim != 2 or table.size == 0:
         message = (
             f"{name} must be two-dimensional, one row for each example and one column for each "
             f"feature, got shape {table.shape}"
             + ("; for a single feature pass x[:, None]" if table.ndim == 1 else "")
         )
-        raise ShapeError(message)
+        raise InputError(message)
     if columns is not None and table.shape[1] != columns:
         message = (
             f"{name} has {table.shape[1]} columns and D' has {columns}; both must hold the same "
             "features in the same order"
         )
-        raise LengthMismatchError(message)
+        raise InputError(message)
     values: FloatArray = np.ascontiguousarray(table, dtype=np.float64)
     # The sum of a few values hides none that is not finite, and costs one pass.
     if not np.isfinite(values.sum()) and not np.isfinite(values).all():
@@ -127,7 +120,7 @@ def check_features(
             f"{name} must be finite, got {values[row, column]} at row {row}, column {column} "
             f"({strange} such rows); drop the rows or fill them in"
         )
-        raise FeaturesError(message)
+        raise InputError(message)
     return values
 
 
@@ -140,7 +133,7 @@ def distinct_columns(features: FloatArray) -> IntArray:
     varied = np.flatnonzero(features.max(axis=0) > features.min(axis=0))
     if not varied.size:
         message = "every feature is constant: pass propensities, which are then all the same"
-        raise FeaturesError(message)
+        raise InputError(message)
     alike: dict[int, list[int]] = {}
     for column in varied.tolist():
         values = features[:, column] + 0.0  # of two zeros one is kept

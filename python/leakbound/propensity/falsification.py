@@ -13,7 +13,7 @@ from leakbound._base.odds import expit
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound.errors import LengthMismatchError, MissingExtraError, OptionTypeError
+from leakbound.errors import InputError, InputTypeError, MissingExtraError
 from leakbound.propensity.data import check_features
 from leakbound.propensity.engines import probability_log_odds, seeded
 from leakbound.stats.poisson_binomial import poisson_binomial_tail_offsets
@@ -128,7 +128,7 @@ def falsify(
     claimed = check_scores(order.placed(log_odds, "log_odds"), "log_odds")
     if features.shape[0] != claimed.size:
         message = f"X has {features.shape[0]} rows and there are {claimed.size} log-odds"
-        raise LengthMismatchError(message)
+        raise InputError(message)
     labels = order.member(member, claimed.size)
     seed = seed_of(seed)
     sceptics = default_sceptics() if sceptic is None else _given(sceptic)
@@ -246,5 +246,5 @@ def default_sceptics() -> dict[str, Any]:
 def _given(sceptic: Any) -> dict[str, Any]:
     if not all(hasattr(sceptic, name) for name in ("fit", "predict_proba", "get_params")):
         message = f"sceptic must be a scikit-learn classifier with predict_proba, got {sceptic!r}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     return {" ".join(repr(sceptic).split()): sceptic}

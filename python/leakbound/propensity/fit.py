@@ -12,7 +12,7 @@ from leakbound._base.console import track
 from leakbound._base.odds import expit
 from leakbound._base.streams import seed_of
 from leakbound._base.types import ArrayInput, FloatArray, HasMember
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.propensity.data import Rows, check_features
 from leakbound.propensity.engines import Engine, LogisticEngine
 from leakbound.propensity.falsification import Falsification, falsify
@@ -151,7 +151,7 @@ class PropensityFit:
                     "of_reference is the share of D', and without that of the audit set the two "
                     "tell nothing: pass share, or leave both unknown"
                 )
-                raise IncompatibleOptionsError(message)
+                raise OptionError(message)
             return replace(self, offset=0.0, share_of_reference="unknown", _declared=None)
         here = real(share, "share", above=0, below=1)
         odds = here / (1 - here) * (1 - there) / there
@@ -165,7 +165,7 @@ class PropensityFit:
         return self.rows.share if self._declared is None else self._declared
 
     def check_disjoint(self, ids: ArrayInput) -> None:
-        """Raise OverlappingIdsError if an example of an audit is in D', should that have ids."""
+        """Raise InputError if an example of an audit is in D', should that have ids."""
         self.rows.check_disjoint(ids)
 
     def overlap(self, X: ArrayInput, member: ArrayInput | HasMember) -> Overlap:

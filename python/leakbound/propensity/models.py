@@ -12,7 +12,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_ids, choice, integer, real, vector
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound.errors import IncompatibleOptionsError, MissingExtraError, OptionTypeError
+from leakbound.errors import InputTypeError, MissingExtraError, OptionError
 from leakbound.propensity.data import Rows, check_features
 from leakbound.propensity.engines import ClassifierEngine, Engine, LogisticEngine
 from leakbound.propensity.fit import PropensityFit
@@ -144,13 +144,13 @@ class SklearnPropensity(_Model):
                 "estimator must be a scikit-learn classifier with predict_proba, got "
                 f"{self.estimator!r}"
             )
-            raise OptionTypeError(message)
+            raise InputTypeError(message)
         if isinstance(self.estimator, CalibratedClassifierCV):
             message = (
                 "a CalibratedClassifierCV splits the copies of a resampled row between its folds; "
                 "pass the classifier inside it"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
 
     def _engine(self, seed: int, /) -> tuple[Engine, str, int]:
         return ClassifierEngine(self.estimator, seed), " ".join(repr(self.estimator).split()), 0

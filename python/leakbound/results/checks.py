@@ -9,7 +9,7 @@ from leakbound._base.checks import choice, real
 from leakbound._base.formatting import down, up
 from leakbound._base.types import Kind, Relation, Unit, Verdict
 from leakbound.claims import Claim, replacing
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 
 COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
 """What a guarantee compares, as a verb."""
@@ -55,7 +55,7 @@ def check_delta(delta: float, claim: Claim) -> None:
     if real(delta, "delta", least=0, below=1) > claim.delta:
         limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
         message = f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
 
 
 def flaw_of(part: object, *, sound: bool, confidence: float = 0.5) -> str:
@@ -94,4 +94,4 @@ def check_comparable(
         f"the bound is on {COMPARED[audited[0]]} one {audited[1]}, and the accountant's guarantee "
         f"on {COMPARED[relation]} one {unit}: {advice}"
     )
-    raise IncompatibleOptionsError(message)
+    raise OptionError(message)

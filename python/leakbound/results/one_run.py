@@ -11,7 +11,7 @@ from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, Relation, Unit, Verdict
 from leakbound.claims import FAMILIES, Claim, GaussianDP, SubsampledGaussianDP, replacing
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
 from leakbound.report.parts import ROUNDING, Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.audited import Audit
@@ -130,10 +130,10 @@ class AuditResult(Audit, ScoreAudit):
         """
         if (epsilon is None) == (parameter is None):
             message = "claim either epsilon or parameter, one of them"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         if parameter is not None and delta is not None:
             message = f"delta={shown(delta)} is not for parameter=: its δ is that of the claim"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         converted = self._crosses(relation, by_parameter=parameter is not None)
         if parameter is not None:
             claimed = real(parameter, "parameter", least=0)
@@ -202,7 +202,7 @@ class AuditResult(Audit, ScoreAudit):
         instance(source, "source", str)
         if not KINDS[self.kind].proves:
             message = f"this audit is {KINDS[self.kind].tag}: it proves no ε to put beside another"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         check_comparable((self.relation, self._unit), (relation, unit), epsilon=stated, delta=at)
         found = self.with_check(epsilon=stated, delta=at, relation=relation)
         assert found.checked is not None
@@ -225,7 +225,7 @@ class AuditResult(Audit, ScoreAudit):
                     "the bound is on adding or removing one example, and a guarantee for replacing "
                     "one says nothing about that: audit a random split (RandomSplit)"
                 )
-                raise IncompatibleOptionsError(message)
+                raise OptionError(message)
             return False
         if isinstance(self.claim, SubsampledGaussianDP) and by_parameter:
             return False  # noise is noise: its curve is that of the relation
@@ -234,7 +234,7 @@ class AuditResult(Audit, ScoreAudit):
                 "the bound is for replacing one: say what the claim compares, "
                 'relation="add_remove" (it is converted: 2ε, 2μ) or relation="replace"'
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         if relation == "replace":
             return False
         gaussian = isinstance(self.claim, GaussianDP) and not self.claim.delta
@@ -243,7 +243,7 @@ class AuditResult(Audit, ScoreAudit):
                 f"a claim of {self.claim.name} for adding or removing one example has no curve of "
                 'this family for replacing one: claim that one, with relation="replace"'
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         return True
 
     def _refuted_curve(self) -> TradeOff:

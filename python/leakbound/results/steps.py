@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from leakbound._base.checks import choice, real
 from leakbound._base.records import IF_ANY, Record
 from leakbound.claims import SubsampledGaussianDP
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.results.checks import flaw_of
 from leakbound.results.one_run import AuditResult
 
@@ -188,7 +188,7 @@ class StepsResult(Record):
                 "the noise multiplier varied from step to step: the bound is on its smallest "
                 "value, and no ε of the whole training follows"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         if math.isinf(self.bound) or not self.sampling_rate:
             return 0.0
         family = SubsampledGaussianDP(sampling_rate=self.sampling_rate, steps=self.steps)

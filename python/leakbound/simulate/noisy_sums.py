@@ -10,7 +10,7 @@ from leakbound._base.checks import MOST_EXAMPLES, integer, real
 from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.errors import OptionError
 from leakbound.simulate.games import Game, coins, gaussian_profile
 
 _MOST_COORDINATES = 10**11  # of all members: drawn twice, they take half an hour
@@ -205,7 +205,7 @@ def noisy_sum(
         raise OptionError(message)
     if size < shown + 2:
         message = f"dimension={size} is too small for features={shown}: it must be 2 more at least"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     population = _Population(
         dimension=size,
         features=shown,

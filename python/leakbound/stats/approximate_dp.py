@@ -5,7 +5,7 @@ import math
 import leakbound._core as _core
 from leakbound._base.checks import choice, flag, integer, real
 from leakbound._base.types import TailBound, TailOptions
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 
 _MOST = 2**32 - 1
 """The core counts in 32 bits."""
@@ -108,7 +108,7 @@ def _options(m: float, delta: float, k: int, bound: TailBound, *, one_sided: boo
     ):
         asked = "one_sided=True" if members_only else f'bound="{bound}"'
         message = f"{asked} is for membership, k=2, got k={k}: leave it out, or set k=2"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     return {
         "bound": "exact" if bound == "zero_run_sharp" else bound,
         "m": real(m, "m", above=0, below=math.inf),

@@ -9,7 +9,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import instance, numbers, real, vector
 from leakbound._base.types import ArrayInput, FdpTest, HasMember
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.stats.approximate_dp import one_run_epsilon
 from leakbound.stats.f_dp import fdp_lower_bound
 
@@ -67,7 +67,7 @@ def composition_bound(
     failures = real(delta_ds, "delta_ds", least=0, below=1)
     if (epsilon_ds is None) == (mu_ds is None):
         message = "give either epsilon_ds or mu_ds, the worst leakage of features"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     delta = 1 - (1 - claim.delta) * (1 - failures)
     if isinstance(claim, GaussianDP):
         family = GaussianDP(delta=delta)
@@ -76,7 +76,7 @@ def composition_bound(
         return _apart(together, shift)
     if epsilon_ds is None:
         message = f"mu_ds is for GaussianDP(), got {claim!r}: give epsilon_ds"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     together = one_run_epsilon(correct, guesses, m, delta=delta, beta=tau)
     return remaining_leakage(together, real(epsilon_ds, "epsilon_ds", least=0), claim)
 

@@ -7,7 +7,7 @@ from leakbound._base.checks import choice, flag, instance, integer, real
 from leakbound._base.types import CountOptions, FdpTest
 from leakbound.claims import FAMILIES, AnyFamily, FamilyClaim
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.errors import OptionError
 
 _MOST = FamilyClaim.most_guesses
 
@@ -144,7 +144,7 @@ def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) ->
     members_only = flag(one_sided, "one_sided")
     if integer(k, "k", least=2, most=2**32 - 1) > 2 and members_only:
         message = f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     return {
         "correct": integer(correct, "correct", least=0, most=made),
         "guesses": made,

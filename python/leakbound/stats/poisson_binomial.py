@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 import leakbound._core as _core
 from leakbound._base.checks import flag, numbers, real, vector
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound.errors import LengthMismatchError, ShapeError
+from leakbound.errors import InputError
 from leakbound.stats.binomial import LARGEST, Number
 
 _FINITE = np.finfo(np.float64).max.item()
@@ -157,12 +157,12 @@ def _replicates(
             continue
         if table.shape[-1] != terms:
             message = f"{name} has {table.shape[-1]} columns and offsets {terms}; they must agree"
-            raise LengthMismatchError(message)
+            raise InputError(message)
         if table.ndim == 2 and table.shape[0] != rows:
             message = (
                 f"{name} has {table.shape[0]} rows and v {rows} values; pass one v for each row"
             )
-            raise LengthMismatchError(message)
+            raise InputError(message)
     return _core.replicated_epsilon(
         offsets.ravel(),
         thresholds,
@@ -182,7 +182,7 @@ def _table(values: ArrayInput, name: str) -> NDArray[Any]:
     array: NDArray[Any] = np.asarray(values)
     if array.ndim not in {1, 2} or array.size == 0:
         message = f"{name} must be a vector or a matrix of rows and not empty, got {array.shape}"
-        raise ShapeError(message)
+        raise InputError(message)
     return array
 
 
@@ -199,4 +199,4 @@ def _whole(values: NDArray[Any], name: str) -> NDArray[np.uint64]:
 def _check_terms(counts: NDArray[np.uint64], terms: int, name: str) -> None:
     if counts.size != terms:
         message = f"counts has {counts.size} values and {name} {terms}; there must be one for each"
-        raise LengthMismatchError(message)
+        raise InputError(message)

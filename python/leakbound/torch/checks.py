@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leakbound._base.types import FloatArray
-from leakbound.errors import NaNScoresError, ShapeError, TargetError, TiedScoresError
+from leakbound.errors import InputError
 from leakbound.torch.data import IGNORED, Batch
 
 _TIES_ALLOWED = 0.1  # share of examples that may share their score: more cost an audit its power
@@ -46,7 +46,7 @@ def check_logits(output: object, batch: Batch) -> Tensor:
         f"got {_described(logits)}; for a language model pass signal='cross_entropy', for other "
         "outputs signal=function(output, targets) -> tensor of shape (batch,)"
     )
-    raise ShapeError(message)
+    raise InputError(message)
 
 
 def check_token_logits(output: object, labels: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ def check_token_logits(output: object, labels: Tensor) -> Tensor:
     if labels.ndim != 2 or labels.is_floating_point() or labels.is_complex():
         shape = "in a table of shape (batch, length)"
         message = f"labels must be one integer for each token, {shape}, got {_described(labels)}"
-        raise TargetError(message)
+        raise InputError(message)
     logits = unwrapped(output)
     if _is_floating(logits, 3) and logits.shape[:2] == labels.shape:
         return logits
@@ -63,7 +63,7 @@ def check_token_logits(output: object, labels: Tensor) -> Tensor:
         f"the model must return logits of shape ({batch}, {length}, vocabulary) for labels of "
         f"shape ({batch}, {length}), got {_described(logits)}"
     )
-    raise ShapeError(message)
+    raise InputError(message)
 
 
 def check_token_labels(following: Tensor, vocabulary: int, batch: Batch) -> None:
@@ -76,11 +76,11 @@ def check_token_labels(following: Tensor, vocabulary: int, batch: Batch) -> None
             f"label {int(following[row, column])} at {_named([row], batch)} is outside 0 … "
             f"{vocabulary - 1}, the vocabulary; a token that must not count has label -100"
         )
-        raise TargetError(message)
+        raise InputError(message)
     empty = (~counted.any(1)).nonzero()[:, 0].tolist()
     if empty:
         message = f"{_named(empty, batch)}: no token counts but padding, -100 and the first"
-        raise TargetError(message)
+        raise InputError(message)
 
 
 def check_binary(output: object, batch: Batch) -> Tensor:
@@ -91,14 +91,14 @@ def check_binary(output: object, batch: Batch) -> Tensor:
             f"the model must return one logit for each label, of shape {tuple(targets.shape)} as "
             f"the targets, got {_described(logits)}"
         )
-        raise ShapeError(message)
+        raise InputError(message)
     strange = ~((targets == 0) | (targets == 1))
     if strange.any():
         message = (
             f"targets of several labels must be 0 or 1, got {targets[strange][0].item()} at "
             f"{_named([int(strange.nonzero()[0, 0])], batch)}"
         )
-        raise TargetError(message)
+        raise InputError(message)
     return logits.reshape(len(targets), -1)
 
 
@@ -110,7 +110,7 @@ def check_targets(logits: Tensor, batch: Batch) -> None:
             f"targets must be one integer class label for each example, got {_described(targets)} "
             f"for a batch of {examples}"
         )
-        raise TargetError(message)
+        raise InputError(message)
     labels = targets.to(torch.int64)
     strange = (labels < 0) | (labels >= classes)
     if strange.any():
@@ -119,7 +119,7 @@ def check_targets(logits: Tensor, batch: Batch) -> None:
             f"target {int(labels[row])} at {_named([row], batch)} is outside 0 … {classes - 1}, "
             "the classes of the model's outputs"
         )
-        raise TargetError(message)
+        raise InputError(message)
 
 
 def check_signal(values: object, name: str, examples: int) -> Tensor:
@@ -130,7 +130,7 @@ def check_signal(values: object, name: str, examples: int) -> Tensor:
         f"signal {name} must return a tensor of real numbers of shape ({examples},) for a batch of "
         f"{examples}, got {_described(values)}; use reduction='none' in losses"
     )
-    raise ShapeError(message)
+    raise InputError(message)
 
 
 def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
@@ -141,7 +141,7 @@ def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
             f"{name} is NaN for {rows.size} of {values.size} examples, {_listed(ids[rows])}: look "
             "for a diverged model, an overflow in half precision (model.float()) or bad inputs"
         )
-        raise NaNScoresError(message)
+        raise InputError(message)
 
 
 def check_ties(values: FloatArray, name: str) -> None:
@@ -162,7 +162,7 @@ def check_ties(values: FloatArray, name: str) -> None:
         f"exactly {distinct[often] + 0.0:g}), so that no audit can tell them apart: "
         + _CURES.get(name, _CURE)
     )
-    raise TiedScoresError(message)
+    raise InputError(message)
 
 
 def _is_floating(value: object, *dimensions: int) -> TypeGuard[Tensor]:

@@ -18,13 +18,7 @@ from torch.utils.data import (
     TensorDataset,
 )
 
-from leakbound.errors import (
-    ArrayTypeError,
-    LengthMismatchError,
-    OptionTypeError,
-    ShapeError,
-    VisitOrderError,
-)
+from leakbound.errors import InputError, InputTypeError
 from leakbound.torch.placement import precision, to_device
 
 EMPTY = "data is empty: there is nothing to score"
@@ -102,9 +96,9 @@ def read(data: Any, *, batch_size: int) -> Batches:
             "data must be a Dataset of pairs (x, y), a DataLoader, a pair of arrays, or a mapping "
             f"with input_ids, got {_name(data)}"
         )
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     if batches.examples == 0:
-        raise ShapeError(EMPTY)
+        raise InputError(EMPTY)
     return batches
 
 
@@ -120,7 +114,7 @@ def _parts(item: Any) -> tuple[Tensor, dict[str, Tensor], Tensor]:
     if not isinstance(item, tuple | list) or len(item) != 2:
         parts = f"{len(item)} parts" if isinstance(item, tuple | list) else _name(item)
         message = f"data must yield pairs (x, y), or mappings with input_ids, got {parts}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     return _as_tensor(item[0], "inputs"), {}, _as_tensor(item[1], "targets")
 
 
@@ -134,7 +128,7 @@ def _next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
             f"attention_mask has shape {tuple(attention_mask.shape)} and input_ids "
             f"{tuple(labels.shape)}; pass labels with -100 at padding"
         )
-        raise ShapeError(message)
+        raise InputError(message)
     real = attention_mask.bool()
     counted = real.clone()
     counted[:, 1:] &= real[:, :-1]
@@ -145,11 +139,11 @@ def _as_tensor(part: object, name: str) -> Tensor:
     """Return a part of a batch as a tensor with one row for each example."""
     if not isinstance(part, Tensor | np.ndarray):
         message = f"{name} of a batch must be a tensor, got {_name(part)}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     tensor = part if isinstance(part, Tensor) else torch.tensor(part)
     if tensor.ndim == 0:
         message = f"{name} of a batch must have one row for each example, got a scalar"
-        raise ShapeError(message)
+        raise InputError(message)
     return tensor
 
 
@@ -164,7 +158,7 @@ def _from_loader(loader: DataLoader[Any]) -> Batches:
     disorder = _disorder(loader)
     if disorder:
         message = f"the loader {disorder}: pass DataLoader(dataset, shuffle=False), or the dataset"
-        raise VisitOrderError(message)
+        raise InputError(message)
     if isinstance(loader.dataset, IterableDataset):
         return Batches(loader, None, None)
     whole = loader.batch_sampler is not None  # else each item may be a batch of any size
@@ -192,7 +186,7 @@ def _disorder(loader: DataLoader[Any]) -> str:
 def _from_pair(arrays: Any, batch_size: int) -> Batches:
     if len(arrays) != 2:
         message = f"data must be a pair (inputs, targets), got {len(arrays)} arrays"
-        raise ShapeError(message)
+        raise InputError(message)
     batches = _from_columns({"inputs": arrays[0], "targets": arrays[1]}, batch_size)
     return replace(batches, items=(tuple(item.values()) for item in batches.items))
 
@@ -207,16 +201,16 @@ def _from_columns(columns: Mapping[str, Any], batch_size: int) -> Batches:
     first, *others = arrays
     if any(array.ndim == 0 for array in arrays.values()):
         message = f"{' and '.join(arrays)} must have one row for each example, got a scalar"
-        raise ShapeError(message)
+        raise InputError(message)
     examples = len(arrays[first])
     for name in others:
         if len(arrays[name]) != examples:
             message = f"data has {examples} {first} and {len(arrays[name])} {name}"
-            raise LengthMismatchError(message)
+            raise InputError(message)
     for array in arrays.values():
         if not isinstance(array, Tensor) and array.dtype.kind not in "biuf":
             message = f"arrays of data must hold numbers, got dtype {array.dtype}"
-            raise ArrayTypeError(message)
+            raise InputTypeError(message)
     starts = range(0, examples, batch_size)
     items = (
         {

@@ -7,7 +7,7 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.errors import OptionError
 
 
 @contextmanager
@@ -80,5 +80,5 @@ def _choose(device: str | torch.device, homes: list[torch.device]) -> torch.devi
         raise OptionError(message) from error
     if len(homes) > 1:
         message = f"the model is spread over {', '.join(map(str, homes))}: leave device='auto'"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     return chosen

@@ -18,7 +18,7 @@ from leakbound._base.console import track
 from leakbound._base.files import replacing
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound.errors import DeviceMemoryError, IncompatibleOptionsError, OptionError, ShapeError
+from leakbound.errors import DeviceMemoryError, InputError, OptionError
 from leakbound.torch.checks import check_nan, check_ties
 from leakbound.torch.data import EMPTY, Batches, read
 from leakbound.torch.placement import evaluating
@@ -141,7 +141,7 @@ def score(
             parts = map(of_batch, passing)
             values, floating = _together(parts) if file is None else _write(file, parts)
         if not values.size:
-            raise ShapeError(EMPTY)
+            raise InputError(EMPTY)
         labels = np.arange(values.size) if labels is None else np.array(labels)
         check_ids(labels, np.zeros(values.size, dtype=np.bool_))
         check_nan(values, labels, name)
@@ -190,7 +190,7 @@ def token_losses(
             losses, counted = token_losses_of(batch.through(model), batch)
             parts.append(losses.cpu().masked_fill(~counted.cpu(), torch.nan)[:, :-1].numpy())
     if not parts:
-        raise ShapeError(EMPTY)
+        raise InputError(EMPTY)
     longest = max(part.shape[1] for part in parts)
     ends = [((0, 0), (0, longest - part.shape[1])) for part in parts]
     return np.concatenate(
@@ -203,11 +203,11 @@ def _reference(model: nn.Module, signal: Signal, reference: nn.Module | None) ->
     if signal not in COMPARING:
         if reference is not None:
             message = f"{signal_name(signal)} compares with no reference; leave it out"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         return model
     if reference is None:
         message = f"{signal} compares with the model before training: pass reference=, a copy of it"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     instance(reference, "reference", nn.Module)
     return reference
 

@@ -9,7 +9,7 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from leakbound._base.checks import choice
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.torch.checks import (
     check_binary,
     check_logits,
@@ -154,7 +154,7 @@ def _gradient_dot(model: nn.Module, reference: nn.Module) -> Measure:
     weights, moved = _weights(reference), _weights(model)
     if {name: w.shape for name, w in weights.items()} != {n: w.shape for n, w in moved.items()}:
         message = "gradient_dot needs a reference with the names and shapes of the model's weights"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     steps = [weight - moved[name] for name, weight in weights.items()]
 
     def of_batch(batch: Batch) -> Tensor:

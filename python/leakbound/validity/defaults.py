@@ -15,7 +15,7 @@ from leakbound._base.types import SidesChoice
 from leakbound.audits import Coins, Panoramia, RandomSplit, Stream, ZeroRun, audit
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, UnionBound
-from leakbound.errors import OptionTypeError
+from leakbound.errors import InputTypeError
 from leakbound.validity.suite import Case
 from leakbound.validity.truth import ERROR, Attack, OneRun, Play, UserGame
 
@@ -154,7 +154,7 @@ def attack_cases(attack: Attack, *, truth: float = 0.0, m: int = 200) -> tuple[C
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If an option is outside its range, or `attack` cannot be called.
 
     Examples
@@ -169,7 +169,7 @@ def attack_cases(attack: Attack, *, truth: float = 0.0, m: int = 200) -> tuple[C
     """
     if not callable(cast("object", attack)):
         message = f"attack must be callable as attack(member, seed), got {attack!r}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     size = integer(m, "m", least=8)
     play = UserGame(attack=attack, m=size, truth=real(truth, "truth", least=0))
     return tuple(

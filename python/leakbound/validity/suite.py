@@ -25,7 +25,7 @@ from leakbound.validity.rates import Rate, Row, ValidityReport
 FAMILY_WISE = 1e-3
 """Probability that bad luck makes any of the valid cases of one run look invalid."""
 
-_UNLUCKY = "ImplausibleCoinsError"
+_UNLUCKY = "DesignError"
 """What an audit raises on coins that come once in a million games."""
 _CHUNK = 250
 """Games of one task: what an interruption may lose."""
@@ -139,9 +139,9 @@ def run(
 
     Raises
     ------
-    OptionError, OptionTypeError
+    OptionError, InputTypeError
         If there is no case, or an option is outside its range or of the wrong type.
-    CheckpointError
+    FormatError
         If `checkpoint` holds counts of another seed, version or source, or is damaged.
     OSError
         If `checkpoint` cannot be written.

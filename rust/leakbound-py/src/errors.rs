@@ -9,15 +9,15 @@ use pyo3::prelude::*;
 /// The Python exception for an error of the audits.
 pub(crate) fn to_python(py: Python<'_>, error: &AuditError) -> PyErr {
     let name = match error {
-        AuditError::Empty => "ShapeError",
-        AuditError::LengthMismatch { .. }
+        AuditError::Empty
+        | AuditError::LengthMismatch { .. }
         | AuditError::StepMismatch { .. }
-        | AuditError::Math(MathError::LengthMismatch { .. }) => "LengthMismatchError",
-        AuditError::TableEnds
+        | AuditError::Math(MathError::LengthMismatch { .. })
+        | AuditError::TableEnds
         | AuditError::LevelsNotIncreasing { .. }
         | AuditError::NotATradeOff { .. }
-        | AuditError::EmptyProfile => "TradeOffError",
-        AuditError::ScoreIsNan { .. } => "NaNScoresError",
+        | AuditError::EmptyProfile
+        | AuditError::ScoreIsNan { .. } => "InputError",
         AuditError::EveryExampleAbstains { .. } => "AbstentionError",
         // Its limit is argued where it is set.
         AuditError::Math(MathError::NotConverged { .. }) => "InternalError",
@@ -30,16 +30,15 @@ pub(crate) fn to_python(py: Python<'_>, error: &AuditError) -> PyErr {
 /// The Python exception for an error of a propensity model.
 pub(crate) fn propensity_to_python(py: Python<'_>, error: &PropensityError) -> PyErr {
     let name = match error {
-        PropensityError::LengthMismatch { .. } => "LengthMismatchError",
-        PropensityError::NotFinite { .. } => "FeaturesError",
+        PropensityError::LengthMismatch { .. }
+        | PropensityError::NotFinite { .. }
+        | PropensityError::ClassMissing { .. }
+        | PropensityError::ClassTooRare { .. } => "InputError",
         PropensityError::Penalty { .. }
         | PropensityError::Level { .. }
         | PropensityError::Guess { .. } => "OptionError",
-        PropensityError::ClassMissing { .. } | PropensityError::ClassTooRare { .. } => {
-            "ClassMissingError"
-        }
         PropensityError::Interrupted => return PyKeyboardInterrupt::new_err(()),
-        _ => "PropensityFitError",
+        _ => "FitError",
     };
     named(py, name, error.to_string())
 }

@@ -48,15 +48,15 @@ def answers(table: Any) -> Any:
 @pytest.mark.parametrize(
     ("model", "y", "error", "words"),
     [
-        (3, [0, 1], errors.OptionTypeError, "predict_proba"),
-        (answers([0.5, 0.5]), [0, 1], errors.ShapeError, "shape"),
-        (answers([[1.0], [1.0]]), [0, 0], errors.ShapeError, r"shape \(m, classes\)"),
+        (3, [0, 1], errors.InputTypeError, "predict_proba"),
+        (answers([0.5, 0.5]), [0, 1], errors.InputError, "shape"),
+        (answers([[1.0], [1.0]]), [0, 0], errors.InputError, r"shape \(m, classes\)"),
         (answers([[2.0, -1.0]]), [0], errors.OptionError, "at index 0, 1"),
-        (answers([[3.0, 1.0]]), [0], errors.ShapeError, "sum to 4"),
+        (answers([[3.0, 1.0]]), [0], errors.InputError, "sum to 4"),
         (answers([[np.nan, 1.0]]), [0], errors.OptionError, "probabilities"),
-        (answers([[0.5, 0.5]]), [2], errors.TargetError, "class 2 at index 0"),
-        (answers([[0.5, 0.5]]), [0, 1], errors.LengthMismatchError, "y"),
-        (answers([[[0.5, 0.5]], [[0.5, 0.5]]]), [0], errors.ShapeError, "2 tables"),
+        (answers([[0.5, 0.5]]), [2], errors.InputError, "class 2 at index 0"),
+        (answers([[0.5, 0.5]]), [0, 1], errors.InputError, "y"),
+        (answers([[[0.5, 0.5]], [[0.5, 0.5]]]), [0], errors.InputError, "2 tables"),
     ],
 )
 def test_what_cannot_be_scored(model: Any, y: Any, error: type[Exception], words: str) -> None:

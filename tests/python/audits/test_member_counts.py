@@ -19,7 +19,7 @@ NOISE = RNG.normal(size=1000)
 MOST = RNG.permutation(1000) < 800
 FAIR = RNG.permutation(1000) < 500
 DOUBTED = RNG.permutation(1000) < 560
-IMPLAUSIBLE = pytest.raises(errors.ImplausibleCoinsError, match="800 of 1,000 examples")
+IMPLAUSIBLE = pytest.raises(errors.DesignError, match="800 of 1,000 examples")
 
 
 def status_of(result: Any, name: str) -> str:
@@ -71,7 +71,7 @@ def test_noise_of_an_uneven_split_declared_as_coins_is_refused_by_every_audit() 
     with IMPLAUSIBLE:
         lb.audit(NOISE, lb.Panoramia(MOST, baseline=NOISE, real_nonmembers=True))
     for correction in ("match", "poisson_binomial", "tamper", "composition"):
-        with pytest.raises(errors.ImplausibleCoinsError, match="800 of 1,000 examples are"):
+        with pytest.raises(errors.DesignError, match="800 of 1,000 examples are"):
             lb.audit(NOISE, lb.ZeroRun(MOST, np.full(1000, 0.5), correction=correction))
     with IMPLAUSIBLE:
         lb.audit(NOISE, lb.ZeroRun(MOST, np.full(1000, 0.5), release_refuted=True))
@@ -89,7 +89,7 @@ def test_a_few_examples_of_one_class_are_possible() -> None:
         lb.audit(NOISE[:5], lb.Coins(np.arange(5) < 5)).warnings
     )
     for members in (np.ones(21, dtype=bool), np.zeros(21, dtype=bool)):
-        with pytest.raises(errors.ImplausibleCoinsError, match="of 21 examples are members"):
+        with pytest.raises(errors.DesignError, match="of 21 examples are members"):
             lb.audit(NOISE[:21], lb.Coins(members))
 
 
@@ -99,16 +99,16 @@ def test_a_stream_counts_all_its_batches(tmp_path: Path) -> None:
     assert status_of(stream.result(), "independent fair coins") == "declared"
     stream.update(NOISE[40:60], np.arange(20) < 18)
     assert status_of(stream.result(), "independent fair coins") == "contradicted"
-    with pytest.raises(errors.ImplausibleCoinsError, match="66 of 80"):
+    with pytest.raises(errors.DesignError, match="66 of 80"):
         stream.update(NOISE[60:80], np.arange(20) < 20)
     assert "no bound" in repr(stream)
     stream.save(tmp_path / "stream.npz")
     for one in (stream, lb.Stream.load(tmp_path / "stream.npz")):
-        with pytest.raises(errors.ImplausibleCoinsError):
+        with pytest.raises(errors.DesignError):
             _ = one.bound
-        with pytest.raises(errors.ImplausibleCoinsError):
+        with pytest.raises(errors.DesignError):
             one.result()
-        with pytest.raises(errors.ImplausibleCoinsError, match="66 of 80"):
+        with pytest.raises(errors.DesignError, match="66 of 80"):
             one.update(NOISE[:60], np.arange(60) < 10)  # a later excess does not mend it
 
 

@@ -136,7 +136,7 @@ def test_few_examples_with_levels_of_ones_own(m: int, claim: Any, sides: SidesCh
     "wrong", [[3, 2], [2, 2], [0, 3], [math.nan, 3], [1.5], [True, 2], [], [2.0]]
 )
 def test_levels_are_increasing_positive_integers(wrong: Any) -> None:
-    with pytest.raises((errors.OptionError, errors.OptionTypeError), match="levels"):
+    with pytest.raises((errors.OptionError, errors.InputTypeError), match="levels"):
         lb.OutsideIn(wrong)
 
 
@@ -144,5 +144,5 @@ def test_what_it_is_not_for() -> None:
     game = simulate.gaussian(100, 1.0, seed=0)
     with pytest.raises(errors.OptionError, match="more guesses than there are"):
         audit(game, lb.GaussianDP(), cuts=lb.OutsideIn([10, 200]))
-    with pytest.raises((errors.OptionError, errors.OptionTypeError), match="levels"):
+    with pytest.raises((errors.OptionError, errors.InputTypeError), match="levels"):
         lb.OutsideIn([5, 5])

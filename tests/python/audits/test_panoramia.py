@@ -149,9 +149,9 @@ def test_what_real_non_members_refuse(
         ({"delta": 1e-3, "relaxation": "published"}, "is for generated non-members"),
         ({"cuts": lb.Weighted()}, "which of a pair"),
     ):
-        with pytest.raises(errors.IncompatibleOptionsError, match=words):
+        with pytest.raises(errors.OptionError, match=words):
             flat.panoramia(np.cos(1e4 * attack), attack, member, real_nonmembers=True, **options)
-    with pytest.raises(errors.NoPairsError, match="are members"):
+    with pytest.raises(errors.DesignError, match="are members"):
         lb.audit([1, 2, 3], lb.Panoramia([1, 1, 1], baseline=[1, 2, 3], real_nonmembers=True))
 
 

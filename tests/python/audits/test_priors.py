@@ -120,7 +120,7 @@ def test_what_is_said_of_coins_that_are_not_fair() -> None:
 )
 def test_what_has_no_form_is_refused(options: dict[str, Any], words: str) -> None:
     scores, member = np.arange(20.0), np.arange(20) % 5 == 0
-    with pytest.raises(errors.IncompatibleOptionsError, match=words):
+    with pytest.raises(errors.OptionError, match=words):
         flat.coins(scores, member, prior=0.2, **options)
 
 

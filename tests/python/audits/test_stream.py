@@ -126,7 +126,7 @@ def test_a_stream_is_kept_on_disk_and_in_a_pickle(tmp_path: Path) -> None:
         pickle.loads(pickle.dumps(stream)),
     ):
         assert again.result() == stream.result()
-        with pytest.raises(errors.DuplicateIdsError, match="such as 3"):
+        with pytest.raises(errors.InputError, match="such as 3"):
             again.update([0.1, 0.2], [0, 1], ids=[3, 99])
         ((scores, member),) = batches(1.5, [50], seed=7)
         assert again.update(scores, member).m == 181
@@ -220,13 +220,13 @@ def test_the_file_that_the_damaged_ones_are_made_of_is_read(tmp_path: Path) -> N
 def test_a_file_of_wrong_content_is_refused(tmp_path: Path, what: str) -> None:
     assert DAMAGED[what] != stored()
     (tmp_path / "stream.npz").write_bytes(DAMAGED[what])
-    with pytest.raises(errors.ResultFormatError, match=r"stream\.npz is not a saved"):
+    with pytest.raises(errors.FormatError, match=r"stream\.npz is not a saved"):
         lb.Stream.load(tmp_path / "stream.npz")
 
 
 def test_a_stream_of_an_earlier_version_is_refused_with_a_way_on(tmp_path: Path) -> None:
     (tmp_path / "stream.npz").write_bytes(stored(one_run_stream=np.int64(1)))
-    with pytest.raises(errors.ResultFormatError, match=r"number 1.*feed its batches"):
+    with pytest.raises(errors.FormatError, match=r"number 1.*feed its batches"):
         lb.Stream.load(tmp_path / "stream.npz")
 
 
@@ -248,7 +248,7 @@ def test_ids_that_a_batch_carries_are_checked_for_repetition(carrier: str) -> No
         return pd.Series(scores, index=ids), coins
 
     stream = lb.Stream().update(*batch())
-    with pytest.raises(errors.DuplicateIdsError, match="60 ids of this batch"):
+    with pytest.raises(errors.InputError, match="60 ids of this batch"):
         stream.update(*batch())
     assert stream.m == 60
 
@@ -264,7 +264,7 @@ def test_numbers_of_rows_tell_no_batches_apart() -> None:
 
 def test_ids_are_of_one_type_in_all_batches() -> None:
     stream = lb.Stream().update([1.0, 2.0], [0, 1], ids=[3, 4])
-    with pytest.raises(errors.ArrayTypeError, match="'3' in this batch"):
+    with pytest.raises(errors.InputTypeError, match="'3' in this batch"):
         stream.update([1.0, 2.0], [0, 1], ids=["3", "4"])
 
 
@@ -273,16 +273,16 @@ def test_ids_are_of_one_type_in_all_batches() -> None:
     [
         (
             {"claim": lb.ApproxDP(delta=1e-5)},
-            errors.IncompatibleOptionsError,
+            errors.OptionError,
             "audit them together",
         ),
-        ({"claim": "pure"}, errors.OptionTypeError, "claim"),
+        ({"claim": "pure"}, errors.InputTypeError, "claim"),
         ({"confidence": 1.0}, errors.OptionError, "confidence"),
-        ({"confidence": None}, errors.OptionTypeError, "confidence"),
-        ({"confidence": "x"}, errors.OptionTypeError, "confidence"),
+        ({"confidence": None}, errors.InputTypeError, "confidence"),
+        ({"confidence": "x"}, errors.InputTypeError, "confidence"),
         ({"confidence": 10**400}, errors.OptionError, "confidence"),
         ({"sides": "left"}, errors.OptionError, "sides"),
-        ({"shares": 0.5}, errors.OptionTypeError, "shares must be a sequence"),
+        ({"shares": 0.5}, errors.InputTypeError, "shares must be a sequence"),
         ({"shares": []}, errors.OptionError, "at least one"),
         ({"shares": [1.5]}, errors.OptionError, "in \\(0, 1\\]"),
         ({"shares": [0.0]}, errors.OptionError, "shares"),
@@ -299,11 +299,11 @@ def test_bad_options_are_refused(
 @pytest.mark.parametrize(
     ("scores", "member", "ids", "error"),
     [
-        ([1.0, math.nan], [0, 1], None, errors.NaNScoresError),
-        ([1.0, 2.0], [0], None, errors.LengthMismatchError),
-        ([1.0, 2.0], [0, 3], None, errors.MembershipError),
-        ([1.0, 2.0], [0, 1], [7, 7], errors.ConflictingIdsError),
-        ([1.0, 2.0], [0, 1], [0, 5], errors.DuplicateIdsError),
+        ([1.0, math.nan], [0, 1], None, errors.InputError),
+        ([1.0, 2.0], [0], None, errors.InputError),
+        ([1.0, 2.0], [0, 3], None, errors.InputError),
+        ([1.0, 2.0], [0, 1], [7, 7], errors.InputError),
+        ([1.0, 2.0], [0, 1], [0, 5], errors.InputError),
     ],
 )
 def test_a_batch_that_is_refused_changes_nothing(

@@ -83,10 +83,10 @@ def test_columns_of_a_table_belong_together_whatever_its_index_and_ids() -> None
     ],
 )
 def test_other_ids_are_refused(scores: Any, member: Any, ids: Any, words: str) -> None:
-    with pytest.raises(errors.UnmatchedIdsError) as caught:
+    with pytest.raises(errors.InputError) as caught:
         lb.audit(scores, lb.Coins(member), ids=ids)
     assert words in str(caught.value)
-    assert isinstance(caught.value, errors.LengthMismatchError)
+    assert isinstance(caught.value, errors.InputError)
 
 
 @pytest.mark.parametrize("index", [np.arange(M) + 1000, np.arange(M) + 1, NAMES, 3 * np.arange(M)])
@@ -97,7 +97,7 @@ def test_the_index_of_rows_without_ids_is_none_on_either_side(index: Any) -> Non
     ):
         assert lb.audit(scores, lb.Coins(member)).bound == PLAIN.bound
         # It does not make ids of the others match one another.
-        with pytest.raises(errors.UnmatchedIdsError, match="prior"):
+        with pytest.raises(errors.InputError, match="prior"):
             lb.audit(scores, lb.Coins(member, prior=pd.Series(0.4, index=OTHERS)))
 
 
@@ -111,7 +111,7 @@ def test_an_index_of_these_numbers_is_joined_from_either_side() -> None:
 def test_once_membership_moved_the_index_of_rows_without_ids_tells_no_order() -> None:
     scores = pd.Series(SCORES[ORDER], index=NAMES[ORDER])
     member = pd.Series(MEMBER, index=NAMES)
-    with pytest.raises(errors.UnmatchedIdsError, match="different orders"):
+    with pytest.raises(errors.InputError, match="different orders"):
         lb.audit(scores, lb.Coins(member, prior=pd.Series(np.where(MEMBER, 0.5, 0.4))))
     numbered = pd.Series(np.where(np.arange(M) < 150, 0.4, 0.6))
     joined = lb.audit(
@@ -124,11 +124,11 @@ def test_once_membership_moved_the_index_of_rows_without_ids_tells_no_order() ->
 
 def test_rows_that_ids_cannot_tell_apart_are_refused() -> None:
     twice = np.arange(M) // 2
-    with pytest.raises(errors.DuplicateIdsError, match="id 0 occurs twice"):
+    with pytest.raises(errors.InputError, match="id 0 occurs twice"):
         lb.audit(
             pd.Series(SCORES[ORDER], index=twice[ORDER]), lb.Coins(pd.Series(MEMBER, index=twice))
         )
-    with pytest.raises(errors.ConflictingIdsError):
+    with pytest.raises(errors.InputError):
         lb.audit(SCORES, lb.Coins(MEMBER), ids=twice)
 
 
@@ -145,7 +145,7 @@ def test_panoramia_joins_its_four_arguments() -> None:
         ),
     )
     assert joined == plain
-    with pytest.raises(errors.UnmatchedIdsError, match="baseline"):
+    with pytest.raises(errors.InputError, match="baseline"):
         lb.audit(
             pd.Series(SCORES, index=NAMES),
             lb.Panoramia(MEMBER, baseline=pd.Series(baseline, index=OTHERS)),
@@ -156,7 +156,7 @@ def test_batches_are_joined() -> None:
     plan = lb.InclusionPlan(MEMBER, ids=NAMES)
     stream = lb.Stream().update(SCORES[ORDER], plan, ids=NAMES[ORDER])
     assert stream.bound == pytest.approx(lb.Stream().update(SCORES, MEMBER).bound)
-    with pytest.raises(errors.UnmatchedIdsError):
+    with pytest.raises(errors.InputError):
         lb.Stream().update(SCORES[:100], plan, ids=NAMES[:100])
 
 
@@ -210,11 +210,11 @@ def test_what_has_no_ids_is_refused_beside_an_order_that_moved() -> None:
     moved = pd.Series(scores).iloc[ORDER]
     given = moved, pd.Series(member)
     known = 1 / (1 + np.exp(-2 * features[:, 0]))
-    with pytest.raises(errors.UnmatchedIdsError, match="propensity has no ids"):
+    with pytest.raises(errors.InputError, match="propensity has no ids"):
         flat.zero_run(*given, known)
-    with pytest.raises(errors.UnmatchedIdsError, match="prior has no ids"):
+    with pytest.raises(errors.InputError, match="prior has no ids"):
         flat.coins(*given, prior=known)
-    with pytest.raises(errors.UnmatchedIdsError, match="features has no ids"):
+    with pytest.raises(errors.InputError, match="features has no ids"):
         flat.zero_run(*given, pd.Series(known), features=features)
     joined = flat.zero_run(*given, pd.Series(known), claim=lb.PureDP())
     assert joined.bound == 0
@@ -229,7 +229,7 @@ def test_folds_in_another_order_are_refused(framed: bool) -> None:  # noqa: FBT0
     )
     options: dict[str, Any] = {"claim": lb.PureDP(), "falsify": False}
     assert flat.zero_run(scores, member, crossed, **options).bound == 0
-    with pytest.raises(errors.UnmatchedIdsError, match="cross-fitted with another membership"):
+    with pytest.raises(errors.InputError, match="cross-fitted with another membership"):
         flat.zero_run(pd.Series(scores).iloc[ORDER], pd.Series(member), crossed, **options)
 
 
@@ -254,7 +254,7 @@ def test_scores_of_synthetic_data_are_joined_with_both_tables(name: Any) -> None
     assert bound(named.iloc[ORDER], inside, outside) == expected
     plain = [table.reset_index(drop=True) for table in (inside, outside)]
     assert bound(pd.Series(first), plain[0], plain[1]) == expected
-    with pytest.raises(errors.UnmatchedIdsError, match="the index of members and non-members"):
+    with pytest.raises(errors.InputError, match="the index of members and non-members"):
         bound(pd.Series(SCORES, index=OTHERS), inside, outside)
 
 
@@ -326,5 +326,5 @@ def test_functions_of_examples_join_their_arguments() -> None:
     np.testing.assert_array_equal(
         stats.tamper_probability(pd.Series(guesses), moved), stats.tamper_probability(guesses, odds)
     )
-    with pytest.raises(errors.UnmatchedIdsError):
+    with pytest.raises(errors.InputError):
         stats.match(pd.Series(MEMBER, index=np.arange(M) + 9), moved, uniforms)

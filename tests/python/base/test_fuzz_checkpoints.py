@@ -9,7 +9,7 @@ import pytest
 
 import leakbound as lb
 from leakbound._base.files import Checkpoints
-from leakbound.errors import CheckpointError, PlanFormatError
+from leakbound.errors import FormatError
 from mutations import LONG, QUICK, assaulted, mutants
 
 MADE_OF = {"members": "a", "seed": "1"}
@@ -32,7 +32,7 @@ def assault(file: Path, read: Callable[[], object], count: int, *more: bytes) ->
         file.write_bytes(content)
         read()
 
-    refusals = (CheckpointError, PlanFormatError)
+    refusals = (FormatError, FormatError)
     cases = mutants([file.read_bytes(), *more], count, seed=count)
     read_well, refused = assaulted(cases, attempt, refusals)
     assert read_well + refused == count
@@ -76,7 +76,7 @@ def test_tampered_plans(count: int, tmp_path: Path) -> None:
 def test_phases_without_a_record_are_refused_and_named(tmp_path: Path) -> None:
     Checkpoints(tmp_path, MADE_OF).phase("trained", lambda: OUTCOME)
     (tmp_path / "made-of.json").unlink()
-    with pytest.raises(CheckpointError, match=r"holds trained\.npz without the record"):
+    with pytest.raises(FormatError, match=r"holds trained\.npz without the record"):
         Checkpoints(tmp_path, MADE_OF | {"members": "b"})
 
 
@@ -97,7 +97,7 @@ def test_a_block_that_is_not_as_it_was_stored(tmp_path: Path) -> None:
     with np.load(file) as content:
         seal = content["sha256"]
     np.savez(file, block=BLOCK + 1, sha256=seal)
-    with pytest.raises(CheckpointError, match="not as '0-4' was stored"):
+    with pytest.raises(FormatError, match="not as '0-4' was stored"):
         checkpoint.load("0-4")
 
 
@@ -106,11 +106,11 @@ def test_an_outcome_does_not_move(tmp_path: Path) -> None:
     checkpoint.save("0-4", {"block": BLOCK})
     content = (tmp_path / "one" / "0-4.npz").read_bytes()
     (tmp_path / "one" / "4-4.npz").write_bytes(content)
-    with pytest.raises(CheckpointError, match="not as '4-4' was stored"):
+    with pytest.raises(FormatError, match="not as '4-4' was stored"):
         checkpoint.load("4-4")
     other = Checkpoints(tmp_path / "other", MADE_OF | {"seed": "2"})
     (tmp_path / "other" / "0-4.npz").write_bytes(content)
-    with pytest.raises(CheckpointError, match="not as '0-4' was stored"):
+    with pytest.raises(FormatError, match="not as '0-4' was stored"):
         other.load("0-4")
 
 
@@ -127,11 +127,11 @@ def test_folders_of_other_files_are_refused(
     name: str, content: str, words: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
-    with pytest.raises(CheckpointError, match=words):
+    with pytest.raises(FormatError, match=words):
         Checkpoints(tmp_path, MADE_OF)
 
 
 def test_other_runs_are_named(tmp_path: Path) -> None:
     Checkpoints(tmp_path, MADE_OF)
-    with pytest.raises(CheckpointError, match="are of another members and another seed; name"):
+    with pytest.raises(FormatError, match="are of another members and another seed; name"):
         Checkpoints(tmp_path, {"members": "b", "seed": "2"})

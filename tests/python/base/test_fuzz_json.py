@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.errors import ResultFormatError
+from leakbound.errors import FormatError
 from mutations import LONG, QUICK, assaulted, mutants, replaced
 
 rng = np.random.default_rng(9)
@@ -63,7 +63,7 @@ def test_tampered_results(name: str, count: int) -> None:
     def read(source: str) -> None:
         check(kind.from_json(source))
 
-    read_well, refused = assaulted(texts(), read, (ResultFormatError,))
+    read_well, refused = assaulted(texts(), read, (FormatError,))
     assert read_well + refused == count
     assert refused > count // 4
 
@@ -83,7 +83,7 @@ def test_tampered_results(name: str, count: int) -> None:
     ids=["NaN", "twice", "1e999", "digits", "deep", "bottomless", "half", "NUL"],
 )
 def test_json_that_no_result_is(text: str, words: str) -> None:
-    with pytest.raises(ResultFormatError, match=words):
+    with pytest.raises(FormatError, match=words):
         lb.AuditResult.from_json(text)
 
 
@@ -105,7 +105,7 @@ def test_json_that_no_result_is(text: str, words: str) -> None:
 )
 def test_parts_that_cannot_go_together(field: str, value: Any, words: str) -> None:
     data = RESULTS["one run"].to_dict() | {field: value}
-    with pytest.raises(ResultFormatError, match=words):
+    with pytest.raises(FormatError, match=words):
         lb.AuditResult.from_dict(data)
 
 
@@ -117,7 +117,7 @@ def test_the_longest_seed_is_read_back() -> None:
 @pytest.mark.parametrize("schema", [True, 1.0, "1", None, 2])
 def test_the_number_of_the_layout_is_a_number(schema: Any) -> None:
     data = RESULTS["one run"].to_dict() | {"schema": schema}
-    with pytest.raises(ResultFormatError, match="its schema must be 1"):
+    with pytest.raises(FormatError, match="its schema must be 1"):
         lb.AuditResult.from_dict(data)
 
 
@@ -125,5 +125,5 @@ def test_names_that_utf8_cannot_hold() -> None:
     data: Any = RESULTS["GDP"].to_dict()
     parameters = data["rejected"]["parameters"]
     parameters["\udc80"] = parameters.pop("mu")
-    with pytest.raises(ResultFormatError, match="UTF-8 cannot hold"):
+    with pytest.raises(FormatError, match="UTF-8 cannot hold"):
         lb.AuditResult.from_dict(data)

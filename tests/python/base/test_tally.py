@@ -81,7 +81,7 @@ def test_nan_among_many_rows_is_told_with_its_row(bits: int, sign: float) -> Non
     member = scores > 0
     assert lb.Tally.of(scores, member, bits=bits).m == scores.size
     scores[37_777] = np.copysign(np.nan, sign)
-    with pytest.raises(errors.NaNScoresError, match="row 37777 "):
+    with pytest.raises(errors.InputError, match="row 37777 "):
         lb.Tally.of(scores, member, bits=bits)
 
 
@@ -100,7 +100,7 @@ def test_shards_add_up_to_the_whole_in_any_order() -> None:
 def test_a_shard_is_not_added_twice_unless_told() -> None:
     a, b = lb.Tally.of(SCORES[:50], MEMBER[:50]), lb.Tally.of(SCORES[50:], MEMBER[50:])
     for doubled in ([a, a], [a + b, a], [b, a + b]):
-        with pytest.raises(errors.TallyError, match="added before"):
+        with pytest.raises(errors.InputError, match="added before"):
             lb.Tally.sum(doubled)
     twice = lb.Tally.sum([a, a], allow_repeats=True)
     assert twice.m == 100
@@ -109,15 +109,15 @@ def test_a_shard_is_not_added_twice_unless_told() -> None:
 
 def test_tallies_that_do_not_add_up_are_refused() -> None:
     fine, coarse = lb.Tally.of(SCORES, MEMBER), lb.Tally.of(SCORES, MEMBER, bits=12)
-    with pytest.raises(errors.TallyError, match="20 and of 12 bits"):
+    with pytest.raises(errors.InputError, match="20 and of 12 bits"):
         fine + coarse
-    with pytest.raises(errors.TallyError, match="at least one"):
+    with pytest.raises(errors.InputError, match="at least one"):
         lb.Tally.sum([])
-    with pytest.raises(errors.ArrayTypeError, match="got int"):
+    with pytest.raises(errors.InputTypeError, match="got int"):
         lb.Tally.sum([fine, 3])  # type: ignore[list-item]
     huge = lb.Tally([2**19], [2**61], [0])  # type: ignore[arg-type]
     more = lb.Tally([2**19], [2**61 + 2**60], [0])  # type: ignore[arg-type]
-    with pytest.raises(errors.TallyError, match="64 bits"):
+    with pytest.raises(errors.InputError, match="64 bits"):
         huge + more
 
 
@@ -138,26 +138,26 @@ def test_counts_that_cannot_be_are_refused(
     keys: list[int], examples: list[int], members: list[int], message: str
 ) -> None:
     columns = [np.array(column) for column in (keys, examples, members)]
-    with pytest.raises(errors.TallyError, match=message):
+    with pytest.raises(errors.InputError, match=message):
         lb.Tally(columns[0], columns[1], columns[2])
     if "increase" not in message:
         table = pa.table(dict(zip(("key", "examples", "members"), columns, strict=True)))
-        with pytest.raises(errors.TallyError, match=message):
+        with pytest.raises(errors.InputError, match=message):
             lb.Tally.from_arrow(table)
 
 
 def test_bad_scores_are_refused_with_their_rows() -> None:
     scores = np.concatenate([SCORES, [np.nan]])
-    with pytest.raises(errors.NaNScoresError, match="row 5000"):
+    with pytest.raises(errors.InputError, match="row 5000"):
         lb.Tally.of(scores, np.append(MEMBER, True))
-    with pytest.raises(errors.MembershipError):
+    with pytest.raises(errors.InputError):
         lb.Tally.of(SCORES, np.full(M, 2))
-    with pytest.raises(errors.LengthMismatchError):
+    with pytest.raises(errors.InputError):
         lb.Tally.of(SCORES, MEMBER[1:])
     for bits in (7, 33):
         with pytest.raises(errors.OptionError, match="bits"):
             lb.Tally.of(SCORES, MEMBER, bits=bits)
-    with pytest.raises(errors.ArrayTypeError, match="whole numbers"):
+    with pytest.raises(errors.InputTypeError, match="whole numbers"):
         lb.Tally(np.array([0.5]), np.array([1]), np.array([1]))
 
 
@@ -174,26 +174,26 @@ def test_arrow_and_parquet_keep_everything(tmp_path: Path) -> None:
     again = lb.Tally.from_parquet(tmp_path / "tally.parquet")
     assert again == both
     assert again.shards == both.shards
-    with pytest.raises(errors.TallyError, match="added before"):
+    with pytest.raises(errors.InputError, match="added before"):
         again + both
-    with pytest.raises(errors.TallyError, match="bits=20 was asked for"):
+    with pytest.raises(errors.InputError, match="bits=20 was asked for"):
         lb.Tally.from_arrow(batch, bits=20)
 
 
 def test_other_versions_and_files_are_refused(tmp_path: Path) -> None:
     batch = lb.Tally.of(SCORES, MEMBER).to_arrow()
     later = batch.replace_schema_metadata({_METADATA: b'{"version": 2, "bits": 20}'})
-    with pytest.raises(errors.TallyError, match="schema version 2"):
+    with pytest.raises(errors.InputError, match="schema version 2"):
         lb.Tally.from_arrow(later)
     damaged = batch.replace_schema_metadata({_METADATA: b'{"version": 1'})
-    with pytest.raises(errors.TallyError, match="cannot be read"):
+    with pytest.raises(errors.InputError, match="cannot be read"):
         lb.Tally.from_arrow(damaged)
     bare = pa.Table.from_batches([batch.replace_schema_metadata(None)])
     parquet.write_table(bare, tmp_path / "bare.parquet")
-    with pytest.raises(errors.TallyError, match="no metadata"):
+    with pytest.raises(errors.InputError, match="no metadata"):
         lb.Tally.from_parquet(tmp_path / "bare.parquet")
     (tmp_path / "text.parquet").write_text("score,member\n")
-    with pytest.raises(errors.TallyError, match="no tally"):
+    with pytest.raises(errors.InputError, match="no tally"):
         lb.Tally.from_parquet(tmp_path / "text.parquet")
 
 
@@ -218,11 +218,11 @@ def test_batches_add_up_to_the_tally() -> None:
 @pytest.mark.parametrize(
     ("columns", "error", "message"),
     [
-        ({"score": np.where(np.arange(M) == 77, np.nan, SCORES)}, errors.NaNScoresError, "row 77"),
-        ({"score": pa.array([None, *SCORES[1:]])}, errors.ArrayTypeError, "null at row 0"),
-        ({"score": ["a"] * M}, errors.ArrayTypeError, "must hold numbers, got string"),
-        ({"member": ["true"] * M}, errors.ArrayTypeError, "got string"),
-        ({"member": np.full(M, 2)}, errors.MembershipError, "column 'member', rows from 0 on"),
+        ({"score": np.where(np.arange(M) == 77, np.nan, SCORES)}, errors.InputError, "row 77"),
+        ({"score": pa.array([None, *SCORES[1:]])}, errors.InputTypeError, "null at row 0"),
+        ({"score": ["a"] * M}, errors.InputTypeError, "must hold numbers, got string"),
+        ({"member": ["true"] * M}, errors.InputTypeError, "got string"),
+        ({"member": np.full(M, 2)}, errors.InputError, "column 'member', rows from 0 on"),
     ],
 )
 def test_bad_batches_are_refused(
@@ -238,7 +238,7 @@ def test_streams_of_batches_are_counted_with_their_rows() -> None:
     assert tally == lb.Tally.of(SCORES, MEMBER)
     nan = rows(score=np.where(np.arange(M) == 4321, np.nan, SCORES))
     late = [(at, nan.slice(at, 1000)) for at in range(0, M, 1000)]
-    with pytest.raises(errors.NaNScoresError, match="row 4321"):
+    with pytest.raises(errors.InputError, match="row 4321"):
         counted_batches(late, score="score", member="member", bits=20)
     for none in ([], [(0, rows().slice(0, 0))]):
         assert counted_batches(none, score="score", member="member", bits=20) is None
@@ -252,7 +252,7 @@ def test_a_plan_is_joined_by_ids() -> None:
 
 
 def test_a_missing_column_is_named() -> None:
-    with pytest.raises(errors.ArrayTypeError, match="no column 'loss'"):
+    with pytest.raises(errors.InputTypeError, match="no column 'loss'"):
         lb.Tally.batch(rows(), score="loss")
-    with pytest.raises(errors.ArrayTypeError, match=r"pyarrow\.RecordBatch"):
+    with pytest.raises(errors.InputTypeError, match=r"pyarrow\.RecordBatch"):
         lb.Tally.batch(SCORES)

@@ -23,34 +23,34 @@ GOOD = [0.3, -1.2, 2.5, 0.1]
 COINS = [1, 0, 1, 0]
 
 BAD_SCORES: list[tuple[Any, type[Exception], str]] = [
-    ([0.1, math.nan, 2, math.nan], errors.NaNScoresError, r"2 of 4 .* rows 1, 3; drop"),
-    (np.full(9, np.nan), errors.NaNScoresError, r"rows 0, 1, 2, 3, 4, …"),
-    ([], errors.ShapeError, "scores is empty"),
-    (3.0, errors.ShapeError, r"one-dimensional.*shape \(\)"),
-    (np.ones((1, 2, 2)), errors.ShapeError, r"shape \(1, 2, 2\); pick a column"),
-    (np.ones((4, 1, 1)), errors.ShapeError, r"shape \(4, 1, 1\)"),
-    (["a", "b", "c", "d"], errors.ArrayTypeError, r"real numbers, got dtype <U1"),
-    ([1.0, None, 2.0, 3.0], errors.ArrayTypeError, "got dtype object"),
-    (np.array([1j, 2, 3, 4]), errors.ArrayTypeError, "got dtype complex128"),
-    ([[1.0], [2.0, 3.0]], errors.LengthMismatchError, "scores of 'attack 1' has 2 values"),
-    (np.array(["2024-01-01"] * 4, dtype="M8[D]"), errors.ArrayTypeError, "datetime64"),
-    (np.ma.masked_greater(np.array(GOOD), 2), errors.ArrayTypeError, "masked entries; drop them"),
-    (torch.tensor(GOOD, requires_grad=True), errors.ArrayTypeError, r"pass \.detach\(\)"),
-    (torch.tensor(GOOD, dtype=torch.bfloat16), errors.ArrayTypeError, r"\.float\(\)\.cpu\(\)"),
+    ([0.1, math.nan, 2, math.nan], errors.InputError, r"2 of 4 .* rows 1, 3; drop"),
+    (np.full(9, np.nan), errors.InputError, r"rows 0, 1, 2, 3, 4, …"),
+    ([], errors.InputError, "scores is empty"),
+    (3.0, errors.InputError, r"one-dimensional.*shape \(\)"),
+    (np.ones((1, 2, 2)), errors.InputError, r"shape \(1, 2, 2\); pick a column"),
+    (np.ones((4, 1, 1)), errors.InputError, r"shape \(4, 1, 1\)"),
+    (["a", "b", "c", "d"], errors.InputTypeError, r"real numbers, got dtype <U1"),
+    ([1.0, None, 2.0, 3.0], errors.InputTypeError, "got dtype object"),
+    (np.array([1j, 2, 3, 4]), errors.InputTypeError, "got dtype complex128"),
+    ([[1.0], [2.0, 3.0]], errors.InputError, "scores of 'attack 1' has 2 values"),
+    (np.array(["2024-01-01"] * 4, dtype="M8[D]"), errors.InputTypeError, "datetime64"),
+    (np.ma.masked_greater(np.array(GOOD), 2), errors.InputTypeError, "masked entries; drop them"),
+    (torch.tensor(GOOD, requires_grad=True), errors.InputTypeError, r"pass \.detach\(\)"),
+    (torch.tensor(GOOD, dtype=torch.bfloat16), errors.InputTypeError, r"\.float\(\)\.cpu\(\)"),
     ([0.5, 0.5, 0.5, 0.5], errors.AbstentionError, "all 4 scores are equal.*use a score"),
     ([math.inf] * 4, errors.AbstentionError, "every example abstains"),
-    ([1.0, 2.0, 3.0], errors.LengthMismatchError, "4 values and there are 3 scores"),
+    ([1.0, 2.0, 3.0], errors.InputError, "4 values and there are 3 scores"),
 ]
 
 BAD_MEMBER: list[tuple[Any, type[Exception], str]] = [
-    ([1, 0, 1], errors.LengthMismatchError, "3 values and there are 4 scores; both must"),
-    ([0, 1, 2, 1], errors.MembershipError, r"got 2 at row 2 \(1 such rows\)"),
-    ([-1, 1, 0, 0], errors.MembershipError, "got 0 at row 2, where other rows hold -1"),
-    ([0.0, 0.5, 1.0, 1.0], errors.MembershipError, "got 0.5 at row 1"),
-    ([0.0, math.nan, 1.0, 1.0], errors.MembershipError, "got nan at row 1"),
-    (["in", "out", "in", "out"], errors.ArrayTypeError, "member must hold real numbers"),
-    ([[1, 0], [1, 0]], errors.ShapeError, "member must be one-dimensional"),
-    (pd.Series([True, None, True, False], dtype="boolean"), errors.ArrayTypeError, "object"),
+    ([1, 0, 1], errors.InputError, "3 values and there are 4 scores; both must"),
+    ([0, 1, 2, 1], errors.InputError, r"got 2 at row 2 \(1 such rows\)"),
+    ([-1, 1, 0, 0], errors.InputError, "got 0 at row 2, where other rows hold -1"),
+    ([0.0, 0.5, 1.0, 1.0], errors.InputError, "got 0.5 at row 1"),
+    ([0.0, math.nan, 1.0, 1.0], errors.InputError, "got nan at row 1"),
+    (["in", "out", "in", "out"], errors.InputTypeError, "member must hold real numbers"),
+    ([[1, 0], [1, 0]], errors.InputError, "member must be one-dimensional"),
+    (pd.Series([True, None, True, False], dtype="boolean"), errors.InputTypeError, "object"),
 ]
 
 BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -58,39 +58,39 @@ BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"confidence": 1.0}, errors.OptionError, "got 1"),
     ({"confidence": 95}, errors.OptionError, "got 95"),
     ({"confidence": math.nan}, errors.OptionError, "got nan"),
-    ({"confidence": "95%"}, errors.OptionTypeError, "confidence must be a real number"),
-    ({"confidence": True}, errors.OptionTypeError, "confidence must be a real number"),
+    ({"confidence": "95%"}, errors.InputTypeError, "confidence must be a real number"),
+    ({"confidence": True}, errors.InputTypeError, "confidence must be a real number"),
     ({"sides": "top"}, errors.OptionError, "sides must be one of 'both', 'member', got 'top'"),
     ({"sides": None}, errors.OptionError, "sides must be one of"),
-    ({"claim": "eps"}, errors.OptionTypeError, r"claim(\[0\])? must be one of PureDP\(\.\.\.\)"),
-    ({"claim": lb.PureDP}, errors.OptionTypeError, "call it"),
-    ({"cuts": "kl"}, errors.OptionTypeError, r"cuts must be one of KLScan"),
-    ({"cuts": lb.KLScan}, errors.OptionTypeError, "call it"),
+    ({"claim": "eps"}, errors.InputTypeError, r"claim(\[0\])? must be one of PureDP\(\.\.\.\)"),
+    ({"claim": lb.PureDP}, errors.InputTypeError, "call it"),
+    ({"cuts": "kl"}, errors.InputTypeError, r"cuts must be one of KLScan"),
+    ({"cuts": lb.KLScan}, errors.InputTypeError, "call it"),
     ({"cuts": lb.Fixed(5)}, errors.OptionError, r"Fixed\(guesses=5\).*more guesses than.*\(4\)"),
     ({"cuts": lb.KLScan(min_guesses=9)}, errors.OptionError, r"KLScan\(min_guesses=9\)"),
     ({"seed": -1}, errors.OptionError, "seed must be at least 0"),
-    ({"seed": 1.5}, errors.OptionTypeError, "seed must be an integer"),
-    ({"ids": [7, 8, 7, 9]}, errors.DuplicateIdsError, "the first being 7 at rows 0, 2"),
-    ({"ids": [7, 7, 8, 9]}, errors.ConflictingIdsError, "both members and non-.*7 at rows 0, 1"),
-    ({"ids": ["a", "b", "c"]}, errors.LengthMismatchError, "ids has 3 values"),
-    ({"ids": [1, "a", None, 2.0]}, errors.ArrayTypeError, "ids must be all numbers or all str"),
+    ({"seed": 1.5}, errors.InputTypeError, "seed must be an integer"),
+    ({"ids": [7, 8, 7, 9]}, errors.InputError, "the first being 7 at rows 0, 2"),
+    ({"ids": [7, 7, 8, 9]}, errors.InputError, "both members and non-.*7 at rows 0, 1"),
+    ({"ids": ["a", "b", "c"]}, errors.InputError, "ids has 3 values"),
+    ({"ids": [1, "a", None, 2.0]}, errors.InputTypeError, "ids must be all numbers or all str"),
 ]
 
 BAD_POLICIES: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: lb.KLScan(kappa=0), errors.OptionError, "kappa must be above 0"),
     (lambda: lb.KLScan(kappa=math.inf), errors.OptionError, r"kappa .* below 1e\+12"),
     (lambda: lb.KLScan(min_guesses=0), errors.OptionError, "min_guesses must be at least 1"),
-    (lambda: lb.KLScan(min_guesses=2.5), errors.OptionTypeError, "min_guesses"),  # type: ignore[arg-type]
+    (lambda: lb.KLScan(min_guesses=2.5), errors.InputTypeError, "min_guesses"),  # type: ignore[arg-type]
     (lambda: lb.KLScan(grid="geometric"), errors.OptionError, "grid must be one of 'auto', 'all'"),  # type: ignore[arg-type]
     (lambda: lb.UnionBound(grid="auto"), errors.OptionError, "one of 'all', 'geometric'"),  # type: ignore[arg-type]
-    (lambda: lb.UnionBound(grid=[]), errors.OptionTypeError, "sequence of numbers of guesses"),
+    (lambda: lb.UnionBound(grid=[]), errors.InputTypeError, "sequence of numbers of guesses"),
     (lambda: lb.UnionBound(grid=[3, 0]), errors.OptionError, r"grid\[1\] must be at least 1"),
-    (lambda: lb.UnionBound(grid=[3, 1.5]), errors.OptionTypeError, r"grid\[1\]"),  # type: ignore[list-item]
-    (lambda: lb.UnionBound(grid=7), errors.OptionTypeError, "got 7"),  # type: ignore[arg-type]
+    (lambda: lb.UnionBound(grid=[3, 1.5]), errors.InputTypeError, r"grid\[1\]"),  # type: ignore[list-item]
+    (lambda: lb.UnionBound(grid=7), errors.InputTypeError, "got 7"),  # type: ignore[arg-type]
     (lambda: lb.UnionBound(ratio=1.0), errors.OptionError, "ratio must be above 1"),
     (lambda: lb.UnionBound(tail="normal"), errors.OptionError, "tail must be one of"),  # type: ignore[arg-type]
     (lambda: lb.Fixed(0), errors.OptionError, "guesses must be at least 1"),
-    (lambda: lb.Fixed(guesses=True), errors.OptionTypeError, "guesses must be an integer"),
+    (lambda: lb.Fixed(guesses=True), errors.InputTypeError, "guesses must be an integer"),
     (lambda: lb.PureDP().p(-1), errors.OptionError, "epsilon must be at least 0"),
 ]
 
@@ -101,7 +101,7 @@ BAD_NUMBERS: list[tuple[Callable[[], object], type[Exception], str]] = [
         r"\[0, 1\], got 1.5 at index 1",
     ),
     (lambda: stats.normal_cdf(math.nan), errors.OptionError, "got nan"),
-    (lambda: stats.log_normal_cdf("x"), errors.ArrayTypeError, "x must hold real numbers"),
+    (lambda: stats.log_normal_cdf("x"), errors.InputTypeError, "x must hold real numbers"),
     (lambda: stats.binomial_tail(1.5, 3, 0.5), errors.OptionError, "v must be a whole number"),
     (lambda: stats.binomial_tail(1, -3, 0.5), errors.OptionError, "n must be a whole number in"),
     (lambda: stats.binomial_tail(1, 3, [[0.5, 2]]), errors.OptionError, "at index 0, 1"),
@@ -109,8 +109,8 @@ BAD_NUMBERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: stats.clopper_pearson(-1, 3, beta=0.1), errors.OptionError, "v must be a whole"),
     (lambda: stats.clopper_pearson(0, 0, beta=0.1), errors.OptionError, "n must be a whole"),
     (lambda: stats.clopper_pearson(1, 2, beta=0.0), errors.OptionError, "beta"),
-    (lambda: stats.kl_scan([], beta=0.1), errors.ShapeError, "successes is empty"),
-    (lambda: stats.kl_scan([0, 3], beta=0.1), errors.MembershipError, "successes must be boolean"),
+    (lambda: stats.kl_scan([], beta=0.1), errors.InputError, "successes is empty"),
+    (lambda: stats.kl_scan([0, 3], beta=0.1), errors.InputError, "successes must be boolean"),
     (lambda: stats.kl_scan([1, 0], beta=1.0), errors.OptionError, "beta must be above 0"),
     (lambda: stats.kl_scan([1, 0], beta=0.1, min_guesses=3), errors.OptionError, "than there are"),
 ]
@@ -143,14 +143,14 @@ def test_bad_numbers(call: Callable[[], object], error: type[Exception], words: 
 @pytest.mark.parametrize(
     ("baseline", "options", "error", "words"),
     [
-        ([math.nan, 1, 2, 3], {}, errors.NaNScoresError, "baseline must not be NaN"),
-        (GOOD[:3], {}, errors.LengthMismatchError, "baseline has 3 values"),
+        ([math.nan, 1, 2, 3], {}, errors.InputError, "baseline must not be NaN"),
+        (GOOD[:3], {}, errors.InputError, "baseline has 3 values"),
         ([1, 1, 1, 1], {}, errors.AbstentionError, "all 4 baseline scores are equal"),
-        (GOOD, {"ids": [1, 1, 2, 3]}, errors.ConflictingIdsError, "both members and non-"),
+        (GOOD, {"ids": [1, 1, 2, 3]}, errors.InputError, "both members and non-"),
         (
             GOOD,
             {"real_nonmembers": True, "c_upper": 0.5},
-            errors.IncompatibleOptionsError,
+            errors.OptionError,
             "leave out c_upper",
         ),
         *(

@@ -77,7 +77,7 @@ def test_a_table_keeps_no_reference_to_the_caller() -> None:
     ],
 )
 def test_tables_that_are_no_trade_offs(alpha: list[float], f: list[float], message: str) -> None:
-    with pytest.raises(errors.TradeOffError, match=message):
+    with pytest.raises(errors.InputError, match=message):
         TradeOff.table(alpha, f)
 
 
@@ -86,9 +86,9 @@ def test_bad_parameters() -> None:
         TradeOff.gaussian(-1.0)
     with pytest.raises(errors.OptionError, match="delta"):
         TradeOff.approx(1.0, 1.0)
-    with pytest.raises(errors.OptionTypeError, match="epsilon"):
+    with pytest.raises(errors.InputTypeError, match="epsilon"):
         TradeOff.laplace("1")  # type: ignore[arg-type]
-    with pytest.raises(errors.LengthMismatchError, match="delta must be as long as epsilon"):
+    with pytest.raises(errors.InputError, match="delta must be as long as epsilon"):
         TradeOff.profile([0.0, 1.0], [0.5])
     with pytest.raises(errors.OptionError, match=r"epsilon\[0\] = 1000"):
         TradeOff.profile([1000.0], [0.5])
@@ -105,11 +105,11 @@ def test_bad_parameters() -> None:
     [
         ({"bracket": (1.0, 1.0)}, errors.OptionError),
         ({"bracket": (1.0,)}, errors.OptionError),
-        ({"bracket": 1.0}, errors.OptionTypeError),
+        ({"bracket": 1.0}, errors.InputTypeError),
         ({"bracket": (0.0, 1.0), "increasing": False}, errors.OptionError),
-        ({"increasing": 1}, errors.OptionTypeError),
-        ({"tradeoff": 3}, errors.OptionTypeError),
-        ({"parameter": 3}, errors.OptionTypeError),
+        ({"increasing": 1}, errors.InputTypeError),
+        ({"tradeoff": 3}, errors.InputTypeError),
+        ({"parameter": 3}, errors.InputTypeError),
     ],
 )
 def test_bad_families(change: dict[str, object], error: type[Exception]) -> None:

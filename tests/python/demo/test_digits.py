@@ -12,7 +12,7 @@ import torch
 
 import leakbound as lb
 from leakbound.demo.digits import DigitsReport, run
-from leakbound.errors import OptionError, OptionTypeError
+from leakbound.errors import InputTypeError, OptionError
 
 TINY: dict[str, Any] = {"epochs": (2, 1), "epsilons": (1.0,), "private_epochs": 1}
 
@@ -98,7 +98,7 @@ def test_same_seed_same_numbers_and_scores_and_the_process_as_it_was(tmp_path: P
     [
         ({"seed": -1}, OptionError, "seed must be at least 0"),
         ({"epochs": (0,)}, OptionError, "epochs must be at least 1"),
-        ({"epochs": ("five",)}, OptionTypeError, "epochs must be an integer"),
+        ({"epochs": ("five",)}, InputTypeError, "epochs must be an integer"),
         ({"private_epochs": 0}, OptionError, "private_epochs must be at least 1"),
         ({"epsilons": (0.0,)}, OptionError, "epsilons must be above 0"),
     ],

@@ -11,7 +11,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index, model_ind
 
 import leakbound as lb
 from commitments import scored
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.evidence import model_index
 
 PLAN, SCORES = scored()
@@ -63,5 +63,5 @@ def test_scalars_of_a_checked_claim() -> None:
 
 @pytest.mark.parametrize("name", NO_BOUNDS)
 def test_what_is_no_bound_is_no_metric(name: str) -> None:
-    with pytest.raises(IncompatibleOptionsError, match="is no bound"):
+    with pytest.raises(OptionError, match="is no bound"):
         model_index(NO_BOUNDS[name], model="digits", dataset="d")

@@ -21,7 +21,7 @@ from command_line import leakbound
 from commitments import PROTOCOL, scored
 from leakbound._base import files
 from leakbound._base.records import parsed
-from leakbound.errors import BundleError, MissingExtraError, ResultFormatError
+from leakbound.errors import FormatError, MissingExtraError
 from leakbound.evidence import contents, manifest, recipe, verify_bundle
 from leakbound.evidence.comparison import difference
 from leakbound.evidence.manifest import MANIFEST
@@ -465,7 +465,7 @@ def test_a_result_of_another_version_is_audited_again_before_it_is_bundled(tmp_p
     plan, scores = scored()
     data: Any = lb.audit(scores, lb.Coins(plan)).to_dict()
     data["provenance"]["numpy"] = "0.0.9"
-    with pytest.raises(BundleError, match=r"would not verify: result: made by numpy 0\.0\.9"):
+    with pytest.raises(FormatError, match=r"would not verify: result: made by numpy 0\.0\.9"):
         lb.AuditResult.from_dict(data).bundle(tmp_path / "bundle", scores=scores, plan=plan)
     assert not (tmp_path / "bundle").exists()
 
@@ -558,7 +558,7 @@ def test_a_verdict_within_the_last_places_is_that_of_this_version() -> None:
     assert data["checked"]["verdict"] == "refuted"
     data |= {"bound": claimed, "checked": data["checked"] | {"verdict": "not refuted"}}
     forged = lb.AuditResult.from_dict(data)
-    with pytest.raises(ResultFormatError, match="checked is 'not refuted'"):
+    with pytest.raises(FormatError, match="checked is 'not refuted'"):
         difference(result, forged, exact=False)
 
 
@@ -608,5 +608,5 @@ def test_digits_of_other_scripts_are_no_coordinates() -> None:
 
 def test_a_name_that_comes_twice_is_found_at_once() -> None:
     pairs = ",".join(f'"{i}":0' for i in range(200_000))
-    with pytest.raises(ResultFormatError, match="'199999' occurs twice"):
+    with pytest.raises(FormatError, match="'199999' occurs twice"):
         parsed("{" + pairs + ',"199999":0}')

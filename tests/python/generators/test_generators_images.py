@@ -10,16 +10,7 @@ from PIL import Image
 
 from census import Census
 from glyphs import Glyphs
-from leakbound.errors import (
-    IncompatibleOptionsError,
-    InputFileError,
-    LengthMismatchError,
-    MembersError,
-    OptionError,
-    OptionTypeError,
-    TooFewMembersError,
-    TooFewSamplesError,
-)
+from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
 from leakbound.generators import (
     Filtered,
     FolderOfSamples,
@@ -83,13 +74,13 @@ def test_labels_come_from_the_labeler(glyphs: Samples) -> None:
 
 def test_bad_images_are_refused() -> None:
     images = np.zeros((30, 2, 2))
-    with pytest.raises(MembersError, match="nan at index 3, 1, 0"):
+    with pytest.raises(InputError, match="nan at index 3, 1, 0"):
         MIXTURE.fit(np.where(np.arange(120).reshape(30, 2, 2) == 14, np.nan, images))
-    with pytest.raises(TooFewMembersError, match="19 members"):
+    with pytest.raises(InputError, match="19 members"):
         MIXTURE.fit(images[:19])
-    with pytest.raises(MembersError, match=r"shape \(30,\)"):
+    with pytest.raises(InputError, match=r"shape \(30,\)"):
         MIXTURE.fit(np.zeros(30))
-    with pytest.raises(LengthMismatchError, match="labels has 3"):
+    with pytest.raises(InputError, match="labels has 3"):
         MIXTURE.fit(images, [1, 2, 3])
     with pytest.raises(OptionError, match="n must be"):
         MIXTURE.fit(images).sample(0, seed=0)
@@ -129,9 +120,9 @@ def test_any_classifier_labels_and_is_not_changed() -> None:
     assert right == pytest.approx(chance.mean(), abs=4 * spread)
     one = Labeler().fit(values, np.full(200, 3))
     assert set(one.sample(values, seed=0)) == {3}
-    with pytest.raises(OptionTypeError, match="unfitted classifier"):
+    with pytest.raises(InputTypeError, match="unfitted classifier"):
         Labeler(3)
-    with pytest.raises(LengthMismatchError, match="labels has 199"):
+    with pytest.raises(InputError, match="labels has 199"):
         Labeler().fit(values, values[1:, 1] > 0)
 
 
@@ -167,16 +158,16 @@ def test_a_filter_that_keeps_nothing_is_an_error() -> None:
             people = Census().sample(n, seed=seed)
             return Samples(people.values + 1e6)
 
-    with pytest.raises(TooFewSamplesError, match="kept 0 of 200"):
+    with pytest.raises(InputError, match="kept 0 of 200"):
         Filtered(Awful()).fit(Census().sample(300, seed=0).values).sample(10, seed=0)
 
 
 def test_bad_filters_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionTypeError, match="generator"):
+    with pytest.raises(InputTypeError, match="generator"):
         Filtered(3)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="share"):
         Filtered(GaussianCopula(), share=1)
-    with pytest.raises(IncompatibleOptionsError, match="filter before"):
+    with pytest.raises(OptionError, match="filter before"):
         Filtered(FolderOfSamples(tmp_path))
 
 
@@ -195,7 +186,7 @@ def test_a_folder_gives_each_sample_once(tmp_path: Path, glyphs: Samples) -> Non
     again = sampler.sample(600, seed=0)
     np.testing.assert_array_equal(drawn.values, again.values)
     np.testing.assert_array_equal(labels_of(drawn), labels_of(again))
-    with pytest.raises(TooFewSamplesError, match=r"601 samples .* hold 600"):
+    with pytest.raises(InputError, match=r"601 samples .* hold 600"):
         sampler.sample(601, seed=0)
     unlabelled = FolderOfSamples(tmp_path).fit(values[:50])
     assert unlabelled.sample(5, seed=0).labels is None
@@ -208,9 +199,9 @@ def test_images_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
     members = np.zeros((20, 4, 4, 3), np.uint8)
     sampler = FolderOfSamples(tmp_path).fit(members)
     np.testing.assert_array_equal(sampler.pool.values, pixels[[2, 1, 0]])
-    with pytest.raises(InputFileError, match=r"1\.png .*holds uint8 and the members float64"):
+    with pytest.raises(FormatError, match=r"1\.png .*holds uint8 and the members float64"):
         FolderOfSamples(tmp_path).fit(members / 255)
-    with pytest.raises(InputFileError, match=r"shape \(1, 4, 4, 3\).*\(20, 4, 4\)"):
+    with pytest.raises(FormatError, match=r"shape \(1, 4, 4, 3\).*\(20, 4, 4\)"):
         FolderOfSamples(tmp_path).fit(members[..., 0])
 
 
@@ -222,15 +213,15 @@ def test_samples_without_labels_get_them_from_the_members(tmp_path: Path, glyphs
 
 def test_what_holds_no_samples_is_refused(tmp_path: Path) -> None:
     members = np.zeros((20, 2))
-    with pytest.raises(InputFileError, match="holds no samples"):
+    with pytest.raises(FormatError, match="holds no samples"):
         FolderOfSamples(tmp_path).fit(members)
     (tmp_path / "a.npy").write_bytes(b"nothing")
-    with pytest.raises(InputFileError, match=r"a\.npy cannot be read"):
+    with pytest.raises(FormatError, match=r"a\.npy cannot be read"):
         FolderOfSamples(tmp_path).fit(members)
     np.savez(tmp_path / "a.npz", other=members)
-    with pytest.raises(InputFileError, match=r"a\.npz cannot be read as samples: .*values"):
+    with pytest.raises(FormatError, match=r"a\.npz cannot be read as samples: .*values"):
         FolderOfSamples(tmp_path / "a.npz").fit(members)
     np.save(tmp_path / "a.npy", members)
     np.savez(tmp_path / "a.npz", values=members, labels=np.arange(20))
-    with pytest.raises(InputFileError, match="some files have labels"):
+    with pytest.raises(FormatError, match="some files have labels"):
         FolderOfSamples(tmp_path).fit(members, np.arange(20))

@@ -7,14 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from census import Census
-from leakbound.errors import (
-    ArrayTypeError,
-    GeneratedDuplicatesError,
-    LengthMismatchError,
-    OptionError,
-    OptionTypeError,
-    ShapeError,
-)
+from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.generators import SequentialCART, check_duplicates, split_members
 
 # --- the split ----------------------------------------------------------------------------------
@@ -51,10 +44,10 @@ def test_documents_are_not_divided() -> None:
         ({"n": 0}, OptionError, "n must be at least 1"),
         ({"n": 10, "seed": -1}, OptionError, "seed"),
         ({"n": 10, "shares": {"generator": 0, "audit": 1}}, OptionError, "share of generator"),
-        ({"n": 10, "shares": {"generator": "x"}}, OptionTypeError, "share of generator"),
+        ({"n": 10, "shares": {"generator": "x"}}, InputTypeError, "share of generator"),
         ({"n": 1}, OptionError, "'generator' would be empty"),
         ({"n": 9, "documents": [1] * 9}, OptionError, "9 members in 1 documents"),
-        ({"n": 3, "documents": [1]}, LengthMismatchError, "documents has 1"),
+        ({"n": 3, "documents": [1]}, InputError, "documents has 1"),
     ],
 )
 def test_bad_splits_are_refused(
@@ -75,9 +68,8 @@ def test_every_copy_is_found_and_nothing_else() -> None:
     samples, members = images(100, 0), images(300, 1)
     check_duplicates(samples, members)
     samples[[7, 40]] = members[[299, 0]]
-    with pytest.raises(GeneratedDuplicatesError, match=r"2 of 100 samples .* positions 7, 40") as e:
+    with pytest.raises(InputError, match=r"2 of 100 samples .* positions 7, 40"):
         check_duplicates(samples, members)
-    assert e.value.indices == (7, 40)
 
 
 def test_a_copy_is_a_copy_in_any_dtype() -> None:
@@ -86,9 +78,9 @@ def test_a_copy_is_a_copy_in_any_dtype() -> None:
         (members[:5].astype(np.float32), members),
         (np.array([[1, 0], [2, 2]]), [[2.0, 2.0], [1.0, -0.0], [3.0, 0.5]]),
     ):
-        with pytest.raises(GeneratedDuplicatesError) as error:
+        n = len(samples)
+        with pytest.raises(InputError, match=f"^{n} of {n} samples equal a member"):
             check_duplicates(samples, among)
-        assert error.value.indices == tuple(range(len(samples)))
 
 
 def test_records_with_few_values_may_repeat_by_chance() -> None:
@@ -106,16 +98,16 @@ def test_a_generator_that_copies_is_refused_all_the_same() -> None:
         SequentialCART(leaf=leaf).fit(members).sample(3000, seed=2).values for leaf in (1, 30)
     )
     check_duplicates(resting, members)
-    with pytest.raises(GeneratedDuplicatesError, match="copies what it was trained on"):
+    with pytest.raises(InputError, match="copies what it was trained on"):
         check_duplicates(copying, members)
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(ShapeError, match=r"shape \(2, 3\) and members \(2, 4\)"):
+    with pytest.raises(InputError, match=r"shape \(2, 3\) and members \(2, 4\)"):
         check_duplicates(np.zeros((2, 3)), np.zeros((2, 4)))
-    with pytest.raises(ShapeError, match="at least one row"):
+    with pytest.raises(InputError, match="at least one row"):
         check_duplicates(np.zeros((0, 3)), np.zeros((2, 3)))
-    with pytest.raises(ArrayTypeError, match="samples"):
+    with pytest.raises(InputTypeError, match="samples"):
         check_duplicates([["a"]], [["b"]])
     with pytest.raises(OptionError, match="nan at index 0, 0"):
         check_duplicates([[np.nan]], [[1.0]])

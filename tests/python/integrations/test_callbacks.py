@@ -91,7 +91,7 @@ def test_transformers_leaves_a_result_and_a_report(tmp_path: Path) -> None:
     assert stored == callback.result
     page = (tmp_path / "audit" / "report.html").read_text(encoding="utf-8")
     assert "a wish" in page
-    with pytest.raises(errors.IncompatibleOptionsError, match="coins are tossed for one"):
+    with pytest.raises(errors.OptionError, match="coins are tossed for one"):
         callback.on_train_begin(
             TrainingArguments(output_dir=str(tmp_path), use_cpu=True),
             None,
@@ -118,7 +118,7 @@ def test_transformers_scores_are_those_of_the_trained_model(tmp_path: Path) -> N
 
 def test_training_data_without_canaries_is_refused(tmp_path: Path) -> None:
     callback = AuditCallback(lb.InclusionPlan.create(4), sentences(4, 2), "cross_entropy")
-    with pytest.raises(errors.IncompatibleOptionsError, match=r"callback\.insert"):
+    with pytest.raises(errors.OptionError, match=r"callback\.insert"):
         train(callback, tmp_path, train_dataset=sentences(32, 1))
 
 
@@ -224,7 +224,7 @@ def test_lightning_leaves_a_result_and_a_report(tmp_path: Path) -> None:
 def test_lightning_without_canaries_is_refused(tmp_path: Path) -> None:
     callback = LightningCallback(lb.InclusionPlan.create(4), points(4, 2), "logit_margin")
     callback.insert(points(64, 1))
-    with pytest.raises(errors.IncompatibleOptionsError, match="has no canaries"):
+    with pytest.raises(errors.OptionError, match="has no canaries"):
         fit(callback, tmp_path, points(64, 1))
 
 
@@ -244,11 +244,11 @@ def planned(**given: Any) -> PlannedAudit:
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ({"canaries": points(5, 0)}, errors.LengthMismatchError, "5 elements and the plan has 4"),
-        ({"canaries": {"input_ids": [1, 2]}}, errors.LengthMismatchError, "2 input_ids"),
-        ({"plan": [0, 1, 0, 1]}, errors.OptionTypeError, "plan must be"),
-        ({"signal": "gradient_dot"}, errors.IncompatibleOptionsError, "copy of the model"),
-        ({"accounted": (8, 1e-5)}, errors.OptionTypeError, "accounted must be an Accounted"),
+        ({"canaries": points(5, 0)}, errors.InputError, "5 elements and the plan has 4"),
+        ({"canaries": {"input_ids": [1, 2]}}, errors.InputError, "2 input_ids"),
+        ({"plan": [0, 1, 0, 1]}, errors.InputTypeError, "plan must be"),
+        ({"signal": "gradient_dot"}, errors.OptionError, "copy of the model"),
+        ({"accounted": (8, 1e-5)}, errors.InputTypeError, "accounted must be an Accounted"),
     ],
 )
 def test_what_cannot_be_planned(given: dict[str, Any], error: type[Exception], words: str) -> None:

@@ -162,7 +162,7 @@ def test_every_boolean_option_is_tested_here() -> None:
 @pytest.mark.parametrize("option", OPTIONS, ids=" ".join)
 def test_what_is_no_boolean_is_refused(option: tuple[str, str]) -> None:
     for value in ("False", 1, 0, None, 1.0, np.array([True])):
-        with pytest.raises(lb.errors.OptionTypeError, match=f"{option[1]} must be True or False"):
+        with pytest.raises(lb.errors.InputTypeError, match=f"{option[1]} must be True or False"):
             OPTIONS[option](**{option[1]: value})
 
 

@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.errors import (
-    LengthMismatchError,
-    MembershipError,
-    OptionError,
-    OptionTypeError,
-)
+from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.panoramia import Examples, Sample, StackedAttack
 from leakbound.panoramia.models.images import DENSE, Pictures
 
@@ -55,12 +50,12 @@ def test_hyper_parameters_are_chosen_on_validation_data() -> None:
 @pytest.mark.parametrize(
     ("part", "options", "error", "message"),
     [
-        ({"member": np.ones(80, bool)}, {}, MembershipError, "validation must hold members and"),
-        ({"signals": np.zeros((80, 1, 1))}, {}, LengthMismatchError, "pass the same models"),
-        ({"signals": np.zeros((79, 2, 1))}, {}, LengthMismatchError, "describe the same examples"),
+        ({"member": np.ones(80, bool)}, {}, InputError, "validation must hold members and"),
+        ({"signals": np.zeros((80, 1, 1))}, {}, InputError, "pass the same models"),
+        ({"signals": np.zeros((79, 2, 1))}, {}, InputError, "describe the same examples"),
         ({}, {"seed": -1}, OptionError, "seed"),
         ({}, {"level": 1.0}, OptionError, "level"),
-        ({}, {"cuts": 3}, OptionTypeError, "cuts"),
+        ({}, {"cuts": 3}, InputTypeError, "cuts"),
     ],
 )
 def test_bad_input(part: Any, options: Any, error: type[Exception], message: str) -> None:

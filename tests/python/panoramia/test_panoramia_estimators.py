@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from census import Census, features
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.panoramia import Options, run
 from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.models.target import fingerprint, margins_of, taught
@@ -40,7 +40,7 @@ def test_estimators_are_targets_and_helpers() -> None:
 
 def test_a_function_is_a_target_without_a_helper_of_its_kind() -> None:
     ask = grown(X, Y).predict_proba
-    with pytest.raises(IncompatibleOptionsError, match=r"Helper\(network=\.\.\.\)"):
+    with pytest.raises(OptionError, match=r"Helper\(network=\.\.\.\)"):
         run(ask, (X, Y), Census(), options=OPTIONS)
     alone = replace(OPTIONS, helper=None)
     (row,) = run(ask, (X, Y), Census(), options=alone).rows
@@ -56,7 +56,7 @@ def test_margins_of_certain_answers_are_finite_and_ordered() -> None:
 
 
 def test_targets_without_labels_must_be_networks() -> None:
-    with pytest.raises(IncompatibleOptionsError, match="members must have labels"):
+    with pytest.raises(OptionError, match="members must have labels"):
         margins_of(lambda x: x, Examples(np.zeros((4, 3), np.int64), None), None)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import leakbound as lb
-from leakbound.errors import LengthMismatchError, ShapeError
+from leakbound.errors import InputError
 from leakbound.panoramia import Examples, Sample, StackedAttack
 from leakbound.panoramia.models import text
 from leakbound.panoramia.models.networks import Signals, answers
@@ -80,14 +80,14 @@ def test_same_seed_same_scores_and_a_process_left_as_it_was() -> None:
 
 def test_bad_texts() -> None:
     train, validation, test = texts(60), texts(50), texts(40)
-    with pytest.raises(ShapeError, match="whole numbers of shape"):
+    with pytest.raises(InputError, match="whole numbers of shape"):
         ATTACK.fit(replace(train, examples=Examples(train.examples.x / 2, None)), validation)
-    with pytest.raises(ShapeError, match=r"of shape \(120, 12, 1\)"):
+    with pytest.raises(InputError, match=r"of shape \(120, 12, 1\)"):
         ATTACK.fit(replace(train, examples=Examples(train.examples.x[..., None], None)), validation)
-    with pytest.raises(LengthMismatchError, match="pass the same models"):
+    with pytest.raises(InputError, match="pass the same models"):
         ATTACK.fit(train, replace(validation, signals=validation.signals[:, :1]))
     fitted = ATTACK.fit(train, validation)
-    with pytest.raises(ShapeError, match="must have 12 tokens, as in training, got 11"):
+    with pytest.raises(InputError, match="must have 12 tokens, as in training, got 11"):
         fitted.score(Examples(test.examples.x[:, 1:], None), test.signals)
 
 

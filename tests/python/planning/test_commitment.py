@@ -14,7 +14,7 @@ import leakbound as lb
 from command_line import leakbound
 from commitments import PROTOCOL, protocol_toml
 from leakbound._base.canonical import plain
-from leakbound.errors import CommitmentError, LeakboundError, OptionError, OptionTypeError
+from leakbound.errors import FormatError, InputTypeError, LeakboundError, OptionError
 from leakbound.planning import Commitment, Opening, load_opening, read_protocol
 
 PLAN = lb.InclusionPlan([1, 0, 0, 1, 1], ids=["a", "b", "c", "d", "é"])
@@ -66,13 +66,13 @@ def test_a_commitment_opens_after_a_round_trip(tmp_path: Path) -> None:
     ids=["coin", "order of ids", "no ids", "confidence", "notes", "nonce"],
 )
 def test_nothing_else_opens_it(other: Opening) -> None:
-    with pytest.raises(CommitmentError, match="not what was committed to"):
+    with pytest.raises(FormatError, match="not what was committed to"):
         Opening(PLAN, PROTOCOL, NONCE).commitment.check(other)
 
 
 @pytest.mark.parametrize("nonce", ["", "00" * 31, "00" * 33, "0" * 63, "zz" * 32, "AA" * 32, 5])
 def test_nonces_of_the_wrong_length_are_refused(nonce: Any) -> None:
-    with pytest.raises(CommitmentError, match="256 random bits"):
+    with pytest.raises(FormatError, match="256 random bits"):
         Opening(PLAN, PROTOCOL, nonce)
 
 
@@ -91,7 +91,7 @@ def test_nonces_of_the_wrong_length_are_refused(nonce: Any) -> None:
 )
 def test_what_is_no_commitment_is_refused(content: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "commitment.json").write_text(content, encoding="utf-8")
-    with pytest.raises(CommitmentError, match=words):
+    with pytest.raises(FormatError, match=words):
         Commitment.from_json(tmp_path / "commitment.json")
 
 
@@ -102,15 +102,15 @@ def test_what_is_no_commitment_is_refused(content: str, words: str, tmp_path: Pa
         ({"cuts": {"kappa": float("inf")}}, OptionError, "protocol.cuts.kappa is inf"),
         ({"seed": 2**128}, OptionError, "129 bits"),
         ({"unit": "\ud800"}, OptionError, "UTF-8 cannot"),
-        ({"unit": b"x"}, OptionTypeError, "of type bytes"),
+        ({"unit": b"x"}, InputTypeError, "of type bytes"),
         (
             {"attacks": [np.float64(1.0)]},
-            OptionTypeError,
+            InputTypeError,
             r"protocol.attacks\[0\] is of type float64",
         ),
-        ({"unit": {1: 2}}, OptionTypeError, "no text"),
+        ({"unit": {1: 2}}, InputTypeError, "no text"),
         ({"notes": {"\ud800": 2}}, OptionError, "protocol.notes holds text that UTF-8 cannot"),
-        ({"notes": {"x" * 90: {1, 2}}}, OptionTypeError, r"protocol\.notes\.x{60} is of type set"),
+        ({"notes": {"x" * 90: {1, 2}}}, InputTypeError, r"protocol\.notes\.x{60} is of type set"),
     ],
 )
 def test_protocols_without_one_spelling_are_refused(
@@ -133,7 +133,7 @@ def test_what_a_protocol_has_to_say(tmp_path: Path) -> None:
         ("day.toml", protocol_toml(unit="2026-01-01")),
     ):
         (tmp_path / name).write_text(text, encoding="utf-8")
-        with pytest.raises((OptionError, OptionTypeError)):
+        with pytest.raises((OptionError, InputTypeError)):
             read_protocol(tmp_path / name)
 
 

@@ -12,7 +12,7 @@ import leakbound as lb
 import leakbound._core as _core
 from leakbound import planning, simulate, stats
 from leakbound.cli import app
-from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
+from leakbound.errors import InputTypeError, OptionError
 from leakbound.planning import forecast
 
 APPROX = lb.ApproxDP(delta=1e-5)
@@ -158,7 +158,7 @@ def test_planning_tells_what_the_default_does() -> None:
     assert list(found.levels) == audited.options["outside_in"]["levels"]
     assert planning.power(400, 1.5, simulations=5).levels == ()
     assert planning.power(400, 1.5, simulations=5, cuts=lb.Fixed(50)).levels == (50,)
-    with pytest.raises(IncompatibleOptionsError, match="not both"):
+    with pytest.raises(OptionError, match="not both"):
         planning.ceiling(400, 50, cuts=lb.KLScan())
 
 
@@ -167,12 +167,12 @@ def test_planning_tells_what_the_default_does() -> None:
     [
         ({"m": 4}, OptionError, "m must be at least 8"),
         ({"truth": -1.0}, OptionError, "truth must be at least 0"),
-        ({"truth": "3"}, OptionTypeError, "truth must be a real number"),
+        ({"truth": "3"}, InputTypeError, "truth must be a real number"),
         ({"target": -1.0}, OptionError, "target must be at least 0"),
-        ({"claim": lb.LaplaceDP()}, OptionTypeError, "claim must be one of"),
+        ({"claim": lb.LaplaceDP()}, InputTypeError, "claim must be one of"),
         (
             {"cuts": lb.KLScan(), "claim": GDP},
-            IncompatibleOptionsError,
+            OptionError,
             "take OutsideIn, Fixed or UnionBound",
         ),
         ({"cuts": lb.Fixed(101)}, OptionError, "101"),

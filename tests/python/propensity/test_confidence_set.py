@@ -9,13 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
-from leakbound.errors import (
-    FeaturesError,
-    IncompatibleOptionsError,
-    LengthMismatchError,
-    OptionError,
-    PropensityFitError,
-)
+from leakbound.errors import FitError, InputError, OptionError
 from leakbound.propensity.confidence import ConfidenceSet, balanced
 from leakbound.propensity.falsification import REFUTED_BELOW
 from leakbound.propensity.form import bet_against_set, link_bent, products_missing
@@ -49,7 +43,7 @@ def test_the_truth_is_inside(law: Any, intercept: float) -> None:
         game = people(replace(SMALL, law=law, intercept=intercept), np.random.default_rng(seed))
         try:
             missed += not fitted(game, level=0.1, seed=seed).contains(game.theta)
-        except PropensityFitError as error:
+        except FitError as error:
             missed += "both halves" in str(error)
     assert missed <= allowed(games, 0.1)
 
@@ -100,21 +94,21 @@ def test_what_has_no_set_says_why() -> None:
         (features[:14], member[:14], "14 labels for 3 coefficients"),
     ]
     for table, labels, words in cases:
-        with pytest.raises(PropensityFitError, match=words):
+        with pytest.raises(FitError, match=words):
             ConfidenceSet.fit(table, labels)
 
 
 def test_arguments_that_do_not_fit_are_refused() -> None:
     rng = np.random.default_rng(4)
     features, member = rng.normal(size=(60, 2)), rng.random(60) < 0.5
-    with pytest.raises(LengthMismatchError, match="3 features"):
+    with pytest.raises(InputError, match="3 features"):
         ConfidenceSet.fit(features, member, reference=(rng.normal(size=(9, 3)), np.ones(9)))
-    with pytest.raises(IncompatibleOptionsError, match="D'"):
+    with pytest.raises(OptionError, match="D'"):
         ConfidenceSet.fit(features, member, own_intercept=True)
     with pytest.raises(OptionError, match="level"):
         ConfidenceSet.fit(features, member, level=1.0)
     features[3, 1] = math.nan
-    with pytest.raises(FeaturesError):
+    with pytest.raises(InputError):
         ConfidenceSet.fit(features, member)
 
 

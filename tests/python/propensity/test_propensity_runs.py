@@ -7,7 +7,7 @@ from sklearn.naive_bayes import GaussianNB
 import leakbound._core as _core
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.propensity import LogisticPropensity, PropensityFit, SklearnPropensity, cross_fit
 
 
@@ -58,5 +58,5 @@ def test_cross_fitted_log_odds_are_those_of_the_fits_that_did_not_see_the_fold()
 def test_a_calibration_that_splits_copies_is_refused() -> None:
     from sklearn.calibration import CalibratedClassifierCV
 
-    with pytest.raises(IncompatibleOptionsError, match="splits the copies"):
+    with pytest.raises(OptionError, match="splits the copies"):
         SklearnPropensity(CalibratedClassifierCV(GaussianNB()))

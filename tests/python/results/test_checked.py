@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.errors import ResultFormatError
+from leakbound.errors import FormatError
 from leakbound.report import render
 from leakbound.results import Checked
 from pages import words_of
@@ -83,7 +83,7 @@ def test_a_verdict_against_the_bound_is_refused(result: Any) -> None:
     for verdict in {"refuted", "not refuted", "inconclusive"} - {data["checked"]["verdict"]}:
         wrong = json.loads(json.dumps(data))
         wrong["checked"]["verdict"] = verdict
-        with pytest.raises(ResultFormatError, match="and the bound gives"):
+        with pytest.raises(FormatError, match="and the bound gives"):
             type(result).from_dict(wrong)
 
 
@@ -101,7 +101,7 @@ def test_a_verdict_against_the_bound_is_refused(result: Any) -> None:
 def test_what_cannot_have_been_checked_is_refused(change: dict[str, Any], words: str) -> None:
     data: Any = PURE.with_check(epsilon=1.0).to_dict()
     data["checked"] |= change
-    with pytest.raises(ResultFormatError, match=words):
+    with pytest.raises(FormatError, match=words):
         lb.AuditResult.from_dict(data)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.errors import ResultFormatError
+from leakbound.errors import FormatError
 from leakbound.propensity import LogisticPropensity
 
 ROOT = Path(__file__).parents[3]
@@ -81,13 +81,13 @@ def test_every_object_refuses_unknown_and_missing_fields(name: str) -> None:
         seen.add(one["type"])
         data = json.loads(text)
         list(objects(data))[index]["new"] = 1
-        with pytest.raises(ResultFormatError, match=r"new: Extra inputs are not permitted$"):
+        with pytest.raises(FormatError, match=r"new: Extra inputs are not permitted$"):
             type(RESULTS[name]).from_dict(data)
         for field in set(one) - {"schema", "type"}:
             data = json.loads(text)
             if field in list(objects(data))[index]:
                 del list(objects(data))[index][field]
-                with pytest.raises(ResultFormatError, match=rf"\.{field}: Field required$"):
+                with pytest.raises(FormatError, match=rf"\.{field}: Field required$"):
                     type(RESULTS[name]).from_dict(data)
 
 
@@ -125,7 +125,7 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("name", "change", "words"), CONTRADICTIONS)
 def test_contradictions_are_refused(name: str, change: dict[str, Any], words: str) -> None:
-    with pytest.raises(ResultFormatError, match=words):
+    with pytest.raises(FormatError, match=words):
         type(RESULTS[name]).from_dict(RESULTS[name].to_dict() | change)
 
 
@@ -143,5 +143,5 @@ def test_contradictions_are_refused(name: str, change: dict[str, Any], words: st
 def test_arrays_that_cannot_be_are_refused(part: str, values: list[Any], words: str) -> None:
     data: Any = ONE_RUN.to_dict()
     data["curve"][part][: len(values)] = values
-    with pytest.raises(ResultFormatError, match=words):
+    with pytest.raises(FormatError, match=words):
         lb.AuditResult.from_dict(data)

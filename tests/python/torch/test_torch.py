@@ -16,7 +16,7 @@ from torch.utils.data import (
 
 from command_line import Terminal
 from leakbound._base import console as _progress
-from leakbound.errors import IncompatibleOptionsError, TiedScoresError
+from leakbound.errors import InputError, OptionError
 from leakbound.torch import score
 from scored import (
     EXAMPLES,
@@ -95,7 +95,7 @@ def test_margins_of_a_confident_model_stay_apart_where_its_losses_vanish() -> No
     for dtype in (torch.float32, torch.bfloat16):
         found = score(logits_of(logits.to(dtype)), (rows(2000), targets))
         assert len(np.unique(found.values)) > 1990
-    with pytest.raises(TiedScoresError, match=r"exactly 0\).*use signal='logit_margin'"):
+    with pytest.raises(InputError, match=r"exactly 0\).*use signal='logit_margin'"):
         score(logits_of(logits), (rows(2000), targets), signal="cross_entropy")
 
 
@@ -142,7 +142,7 @@ def test_a_callable_may_repeat_itself_if_it_says_so() -> None:
     inputs, targets = examples()
     found = score(network(), (inputs, targets), signal=right)
     assert set(found.values) == {0.0, 1.0}
-    with pytest.raises(TiedScoresError, match="return integers"):
+    with pytest.raises(InputError, match="return integers"):
         score(network(), (inputs, targets), signal=lambda *pair: right(*pair).float())
 
 
@@ -233,7 +233,7 @@ def test_a_spread_model_runs_where_it_is() -> None:
     model.register_buffer("elsewhere", torch.empty(1, device="meta"))
     found = score(model, examples())
     np.testing.assert_allclose(found.values, reference(network(), *examples()), rtol=1e-5)
-    with pytest.raises(IncompatibleOptionsError, match=r"spread over cpu, meta.*device='auto'"):
+    with pytest.raises(OptionError, match=r"spread over cpu, meta.*device='auto'"):
         score(model, examples(), device="cpu")
 
 

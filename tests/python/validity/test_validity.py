@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from leakbound import validity
 from leakbound.cli import app
-from leakbound.errors import NaNScoresError, OptionError, OptionTypeError
+from leakbound.errors import InputError, InputTypeError, OptionError
 from validity.catalogue import cases
 from validity.games import LaplaceNoise
 from validity.shifted import Shifted
@@ -166,10 +166,10 @@ def test_a_case_for_long_runs_only_is_left_out_of_quick_ones() -> None:
 
 
 def test_bad_attacks_and_options() -> None:
-    with pytest.raises(OptionTypeError, match="attack must be callable"):
+    with pytest.raises(InputTypeError, match="attack must be callable"):
         validity.attack_cases("noise")  # type: ignore[arg-type]
     broken = validity.attack_cases(lambda member, _: np.full(member.size, np.nan))
-    with pytest.raises(NaNScoresError, match=r"attack\(…\)"):
+    with pytest.raises(InputError, match=r"attack\(…\)"):
         validity.run(broken)
     with pytest.raises(OptionError, match="no case to run"):
         validity.run([])

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import leakbound
 from leakbound import validity
 from leakbound.cli import app
-from leakbound.errors import CheckpointError, OptionError
+from leakbound.errors import FormatError, OptionError
 from leakbound.validity import source
 
 
@@ -64,10 +64,10 @@ def test_counts_of_another_seed_or_source_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
-    with pytest.raises(CheckpointError, match="are of another seed; name another folder"):
+    with pytest.raises(FormatError, match="are of another seed; name another folder"):
         validity.run([case(Coin())], repetitions=10, seed=2, checkpoint=tmp_path)
     monkeypatch.setattr(source, "digest", lambda: "0" * 64)
-    with pytest.raises(CheckpointError, match="of another source"):
+    with pytest.raises(FormatError, match="of another source"):
         validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
 
 
@@ -84,7 +84,7 @@ def test_damaged_counts_are_refused(tmp_path: Path) -> None:
         second.read_bytes(),
     ):
         first.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match="remove it to redo its work"):
+        with pytest.raises(FormatError, match="remove it to redo its work"):
             validity.run([played, case(Coin(), "other")], repetitions=250, checkpoint=tmp_path)
     first.unlink()
     assert validity.run([played], repetitions=250, checkpoint=tmp_path).rates[0].repetitions == 250

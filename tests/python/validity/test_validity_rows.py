@@ -9,7 +9,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import validity
-from leakbound.errors import DuplicateIdsError, LeakboundError
+from leakbound.errors import InputError, LeakboundError
 from leakbound.results import Assumption
 from leakbound.results.implied import implied_by
 from validity.asymmetric import SHARE, share_family
@@ -67,22 +67,22 @@ def result(status: Any) -> lb.AuditResult:
 
 def test_a_wrong_design_is_caught_by_its_error_or_by_a_status() -> None:
     def refuse(_: int) -> lb.AuditResult:
-        raise DuplicateIdsError
+        raise InputError
 
-    assert not Missed(refuse, "DuplicateIdsError")(0)
-    with pytest.raises(DuplicateIdsError):
-        Missed(refuse, "ImplausibleCoinsError")(0)
+    assert not Missed(refuse, "InputError")(0)
+    with pytest.raises(InputError):
+        Missed(refuse, "DesignError")(0)
     assert Missed(lambda _: result("declared"))(0)
     assert not Missed(lambda _: result("refuted"))(0)
 
 
 def test_coins_that_an_audit_refuses_are_no_false_claim() -> None:
-    class ImplausibleCoinsError(LeakboundError):
+    class DesignError(LeakboundError):
         pass
 
     def play(seed: int) -> bool:
         if seed % 2:
-            raise ImplausibleCoinsError
+            raise DesignError
         return True
 
     played = validity.Case(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.types import ArrayInput, BoolArray
-from leakbound.errors import FeaturesError, LengthMismatchError, ShapeError
+from leakbound.errors import InputError
 
 TableInput: TypeAlias = Mapping[str, ArrayInput] | ArrayInput
 """A data frame, a mapping from names to columns, or a two-dimensional array."""
@@ -62,7 +62,7 @@ class RawColumn:
 
 
 def read_columns(table: TableInput, name: str) -> dict[str, RawColumn]:
-    """Read a table of any form; FeaturesError says which value of which column cannot be used."""
+    """Read a table of any form; InputError says which value of which column cannot be used."""
     columns = {
         label: _column(np.asarray(raw), f"column {label!r} of {name}")
         for label, raw in _named(table, name).items()
@@ -70,14 +70,14 @@ def read_columns(table: TableInput, name: str) -> dict[str, RawColumn]:
     lengths = {label: column.values.size for label, column in columns.items()}
     if not columns or 0 in lengths.values():
         message = f"{name} must be a table with at least one row and one column"
-        raise ShapeError(message)
+        raise InputError(message)
     if len(set(lengths.values())) > 1:
         longest, shortest = (end(lengths, key=lengths.__getitem__) for end in (max, min))
         message = (
             f"the columns of {name} differ in length: {longest!r} has {lengths[longest]:,} values "
             f"and {shortest!r} {lengths[shortest]:,}"
         )
-        raise LengthMismatchError(message)
+        raise InputError(message)
     return columns
 
 
@@ -90,7 +90,7 @@ def same_columns(tables: Mapping[str, Mapping[str, RawColumn]]) -> tuple[str, ..
             if missing:
                 verb = "have" if table.endswith("s") else "has"
                 message = f"{table} {verb} no column {_listed(missing)}: give tables of the same"
-                raise FeaturesError(message)
+                raise InputError(message)
     return tuple(columns)
 
 
@@ -103,7 +103,7 @@ def pooled(members: RawColumn, nonmembers: RawColumn, name: str) -> RawColumn:
             f"{_KINDS[nonmembers.kind]} for non-members: how a value is written must not tell who "
             "is a member; read both tables alike"
         )
-        raise FeaturesError(message)
+        raise InputError(message)
     column = joined([members, nonmembers])
     coarse = min(members.precision, nonmembers.precision, key=lambda one: one.itemsize)
     if coarse == _DOUBLE and column.kind == "number":
@@ -199,13 +199,13 @@ def _named(table: Any, name: str) -> dict[str, Any]:
         twice = {label for label in listed if listed.count(label) > 1}
         if twice:
             message = f"{name} has several columns named {_listed(twice)}: keep one of each"
-            raise FeaturesError(message)
+            raise InputError(message)
         return {str(label): table[label].to_numpy() for label in labels}
     if isinstance(table, Mapping):
         return {str(label): values for label, values in table.items()}
     if isinstance(table, str | os.PathLike):
         message = f"{name} must be a table, got a path: read the file first (pandas.read_csv)"
-        raise FeaturesError(message)
+        raise InputError(message)
     array = np.asarray(table)
     if array.dtype.names:
         return {label: array[label] for label in array.dtype.names}
@@ -214,14 +214,14 @@ def _named(table: Any, name: str) -> dict[str, Any]:
             f"{name} must be a data frame, a mapping from names to columns, or an array with a row "
             f"for each record, got shape {array.shape}"
         )
-        raise ShapeError(message)
+        raise InputError(message)
     return {str(place): column for place, column in enumerate(array.T)}
 
 
 def _column(values: NDArray[Any], name: str) -> RawColumn:
     if values.ndim != 1:
         message = f"{name} must be one-dimensional, got shape {values.shape}"
-        raise ShapeError(message)
+        raise InputError(message)
     kind = values.dtype.kind
     if kind == "O":
         return _of_objects(values, name)
@@ -237,7 +237,7 @@ def _column(values: NDArray[Any], name: str) -> RawColumn:
     if kind in "iuf":
         return _of_numbers(values.astype(np.float64), name, _coarsest([values.dtype]))
     message = f"{name} holds {values.dtype}, which is neither numbers, dates nor words"
-    raise FeaturesError(message)
+    raise InputError(message)
 
 
 def _coarsest(types: Iterable[Any]) -> np.dtype[Any]:
@@ -250,7 +250,7 @@ def _of_numbers(values: NDArray[np.float64], name: str, precision: np.dtype[Any]
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
         message = f"{name} is infinite in {infinite.size:,} rows, the first being row {infinite[0]}"
-        raise FeaturesError(message)
+        raise InputError(message)
     missing = np.isnan(values)
     column = _settled(np.where(missing, 0.0, values), missing, "number")
     return replace(column, precision=min(precision, _DOUBLE, key=lambda one: one.itemsize))
@@ -279,7 +279,7 @@ def _of_dates(values: NDArray[Any], missing: BoolArray, name: str) -> RawColumn:
     zoned = {getattr(value, "tzinfo", None) is not None for value in there}
     if len(zoned) > 1:
         message = f"{name} holds dates with a time zone and dates without: give all one, or none"
-        raise FeaturesError(message)
+        raise InputError(message)
     filled = np.full(values.size, np.datetime64("NaT", "us"))
     if True in zoned:
         there = [value.astimezone(dt.UTC).replace(tzinfo=None) for value in there]

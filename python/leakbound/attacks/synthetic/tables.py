@@ -35,7 +35,7 @@ from leakbound.attacks.synthetic.columns import (
     read_columns,
     same_columns,
 )
-from leakbound.errors import FeaturesError, OptionError
+from leakbound.errors import InputError, OptionError
 
 NEIGHBOURS = 10  # nearest records that attacks look at
 FEW_DIMENSIONS = 5  # up to here a k-d tree is faster than products of matrices
@@ -170,7 +170,7 @@ class Tables:
                 sources += [name] * block.shape[1]
         if not blocks:
             message = f"no column tells records apart: {'; '.join(notes)}"
-            raise FeaturesError(message)
+            raise InputError(message)
         rows = np.ascontiguousarray(np.concatenate(blocks, axis=1) + 0.0)  # -0.0 becomes 0.0
         real = np.concatenate([rows[: ends[0]], rows[ends[1] :]])
         # Different rows in an order of their bytes, which says nothing of where they came from.

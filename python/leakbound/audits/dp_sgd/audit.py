@@ -16,7 +16,7 @@ from leakbound.audits.policies.reference import Reference, best_fixed
 from leakbound.claims import ApproxDP, Claim, FamilyClaim, GaussianDP, SubsampledGaussianDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
-from leakbound.errors import AbstentionError, IncompatibleOptionsError, OptionTypeError
+from leakbound.errors import AbstentionError, InputTypeError, OptionError
 from leakbound.results import AuditResult
 from leakbound.results.dp_sgd import (
     PARTS,
@@ -83,7 +83,7 @@ def audit_dp_sgd(
             f"the claim is about δ = {audited.delta:g}, and the accountant's ε about "
             f"δ = {stated.delta:g}: audit ApproxDP(delta={stated.delta:g})"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     rate = level * RATE_SHARE
     sampling = audit_batch_sizes(observed, examples, confidence)
     limit = None
@@ -309,13 +309,13 @@ def _accounted(given: Accounted | tuple[float, float] | None) -> Accounted | Non
             "adding or removing one, as audits of DP-SGD do: have it state ε of Poisson sampling "
             "for adding or removing one example"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     if given is None or isinstance(given, Accounted):
         return given
     pair: object = given
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         message = f"accounted must be (epsilon, delta) or an Accounted, got {shown(given)}"
-        raise OptionTypeError(message)
+        raise InputTypeError(message)
     return Accounted(epsilon=given[0], delta=given[1])
 
 

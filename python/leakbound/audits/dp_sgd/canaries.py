@@ -14,7 +14,7 @@ from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.claims.dp_sgd import privacy_loss
 from leakbound.claims.families import checked_rate
-from leakbound.errors import NaNScoresError, OptionError
+from leakbound.errors import InputError, OptionError
 
 _COINS = 200_000
 """Coins of steps that are tossed where nobody says how many: bets need few more."""
@@ -200,7 +200,7 @@ class Recorder:
                 f"{np.count_nonzero(~np.isfinite(values))} of {values.size} canaries: look for an "
                 "example whose own gradient is NaN or infinite, which spoils the whole batch"
             )
-            raise NaNScoresError(message)
+            raise InputError(message)
         first = self.design.canaries
         self._log_odds += privacy_loss(values[:first], noise_multiplier, self.design.sampling_rate)
         with np.errstate(over="ignore"):

@@ -32,7 +32,7 @@ from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
 from leakbound.audits.panoramia.rankings import RankingOptions, Rankings, Relaxed
 from leakbound.audits.road import delta_warnings, provenance
 from leakbound.claims import ApproxDP, PureDP
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, ZeroRunResult
 
@@ -140,12 +140,12 @@ class Panoramia(Design[PanoramiaResult]):
         claim = request.claim
         if not isinstance(claim, PureDP | ApproxDP):
             message = f"Panoramia bounds PureDP() or ApproxDP(delta=…), not {claim.name}"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         relaxed = Relaxed.read(self.gamma, claim, self.relaxation)
         real_nonmembers = flag(self.real_nonmembers, "real_nonmembers")
         if real_nonmembers and relaxed.gamma:
             message = "real_nonmembers=True means c = 0 and gamma = 0: leave out gamma"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         limit = _upper_limit(self.c_upper, real_nonmembers=real_nonmembers)
         # 1. Both rankings and membership in one order.
         order = ExampleOrder(request.ids)
@@ -261,7 +261,7 @@ def _upper_limit(c_upper: float | None, *, real_nonmembers: bool) -> float | Non
         message = (
             "real_nonmembers=True means c = 0: leave out c_upper=, or set real_nonmembers=False"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     return real(c_upper, "c_upper", least=0, below=math.inf)
 
 

@@ -29,7 +29,7 @@ from leakbound.cuts import (
     UnionBound,
     Weighted,
 )
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.errors import OptionError
 from leakbound.results import ScoreAudit
 
 _THEOREM = (
@@ -71,7 +71,7 @@ class Relaxed:
         relaxed = cls(real(gamma, "gamma", least=0, below=1), claim, relaxation)
         if relaxation == "published" and not relaxed.together:
             message = 'relaxation="published" is for gamma or delta above 0: leave it out'
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         return relaxed
 
     @property
@@ -163,7 +163,7 @@ class Rankings:
                 'relaxation="published" is for generated non-members: real ones are audited as a '
                 "random split, so leave it out"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         pairs = Pairs.drawn(Units.of(member, None, None, "mean"), request.seed)
         recall = _recall(options.max_recall, request.cuts, pairs.count)
 
@@ -205,5 +205,5 @@ def _recall(max_recall: float, cuts: CutPolicy | None, examples: int) -> float:
     fixed = isinstance(cuts, Fixed) and cuts.guesses > recall * examples
     if recall < 1 and (fixed or isinstance(cuts, Weighted)):
         message = f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     return recall

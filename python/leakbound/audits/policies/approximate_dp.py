@@ -31,7 +31,7 @@ from leakbound.cuts import (
 from leakbound.cuts.outside_in import chosen_cut, marked
 from leakbound.cuts.policies import GridPolicy
 from leakbound.cuts.policy import Best, DerivedPolicy
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 
 _FEWEST = 100
 """The smallest number of guesses of a scan, where there are so many examples."""
@@ -276,7 +276,7 @@ def _check_tail(cuts: CutPolicy) -> None:
             f'UnionBound(tail="{cuts.tail}") is for pure DP: where delta or gamma is above 0 the '
             "limits are exact"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
 
 
 def approx_policy(
@@ -284,7 +284,7 @@ def approx_policy(
 ) -> tuple[ApproxPolicy[PathPolicy], dict[str, JsonValue]]:
     """Return the policy of an audit under (ε, δ)-DP, fixed before labels are seen, and options.
 
-    Without `cuts` it is `OutsideIn()`. Raise IncompatibleOptionsError if the policy or its tail
+    Without `cuts` it is `OutsideIn()`. Raise OptionError if the policy or its tail
     has no form under δ > 0.
     """
     cuts = OutsideIn() if cuts is None else cuts
@@ -294,7 +294,7 @@ def approx_policy(
             f"cuts={type(cuts).__name__} is for pure DP: under delta > 0 take OutsideIn, Fixed, "
             "KLScan or UnionBound"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     _check_tail(cuts)
     form = derived.forms[0]
     context = _Claim(delta=delta, examples=examples, sides=sides, form=form)
@@ -307,7 +307,7 @@ def relaxed_policy(
     """Return the policy for guesses of "member" about members and generated points.
 
     Without `cuts` it is `OutsideIn()`, or for the published form `UnionBound()`; `failures` is
-    γ + δ - γδ. Raise IncompatibleOptionsError if the policy has no such form.
+    γ + δ - γδ. Raise OptionError if the policy has no such form.
     """
     if cuts is None:
         cuts = UnionBound() if relaxation == "published" else OutsideIn()
@@ -324,6 +324,6 @@ def relaxed_policy(
             f"cuts={type(cuts).__name__} has no {relaxation} form: with gamma or delta above 0 "
             f"take one of {listed}"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     context = _Claim(delta=failures, examples=examples, sides="member", form=form)
     return derived.of(cuts, context)

@@ -17,7 +17,7 @@ from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, PathOrder, Sides
 from leakbound.cuts import ORDERS, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy
 from leakbound.cuts.policy import Best, DerivedPolicy
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 
 _HALF = 0.5
 _FARTHEST = 300.0
@@ -148,7 +148,7 @@ def prior_policy(
 ) -> PriorPolicy[PathPolicy]:
     """Return the policy of an audit of pure DP with coins that are not fair; scores are distinct.
 
-    Without `cuts` it is `KLScan()`. Raise IncompatibleOptionsError if there is no such form.
+    Without `cuts` it is `KLScan()`. Raise OptionError if there is no such form.
     """
     base = KLScan() if cuts is None else cuts
     derived = next((form for kind, form in _BY_CUTS.items() if isinstance(base, kind)), None)
@@ -157,7 +157,7 @@ def prior_policy(
             f"cuts={type(base).__name__} needs guesses that are all alike: with a prior other than "
             "1/2 take KLScan or Fixed"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     base.check(scores.size)
     log_odds = np.log(prior) - np.log1p(-prior)
     log_odds = np.clip(log_odds, -_FARTHEST, _FARTHEST)

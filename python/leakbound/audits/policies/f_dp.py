@@ -17,7 +17,7 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import CutPolicy, Fixed, UnionBound
 from leakbound.cuts.policies import GridPolicy
 from leakbound.cuts.policy import ORDERS, Best, CurvePoints, DerivedPolicy
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 
 _TEST = (
     "The count is tested against the worst law that the inequalities for all sets of counts allow, "
@@ -125,18 +125,18 @@ def family_policy(
 ) -> FamilyPolicy:
     """Return the policy of an audit of a family, fixed before labels are seen.
 
-    Raise IncompatibleOptionsError if there is no form for families.
+    Raise OptionError if there is no form for families.
     """
     if not isinstance(cuts, Fixed | UnionBound):
         message = (
             f"cuts={type(cuts).__name__} is not for {claim.name}: take OutsideIn, Fixed or "
             "UnionBound"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     if isinstance(cuts, UnionBound) and (cuts.grid == "all" or cuts.tail != "exact"):
         message = (
             'a union bound for trade-off functions needs tail="exact" and a grid: "geometric", or '
             "a few numbers of guesses"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     return FamilyPolicy(base=cuts, claim=claim, examples=examples, sides=sides)

@@ -31,7 +31,7 @@ from leakbound.claims import FAMILIES, ApproxDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
 from leakbound.cuts.policy import tie_warnings
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
 from leakbound.results.zero_run import Bootstrap, ZeroRunResult
 from leakbound.stats.distribution_shift import bootstrap_quantile
@@ -273,7 +273,7 @@ def correction_of(request: ZeroRunRequest, odds: OddsBox | OddsSet) -> Correctio
             f'variant="untampered" is for ApproxDP(δ) by correction="poisson_binomial", got '
             f"{claim!r} by {correction!r}: take another variant"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     if correction != "conditional":
         return correction
     if isinstance(claim, PureDP):
@@ -315,5 +315,5 @@ def _by_set(propensity: Propensities, request: ZeroRunRequest) -> bool:
                 "leave it out, or pass a model"
             )
     if message:
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     return False

@@ -11,7 +11,7 @@ from leakbound._base.records import Lazy
 from leakbound.audits.zero_run.log_odds import OddsBox
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.cuts import Fixed
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.stats.composition import remaining_leakage
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ def by_composition(study: Study) -> ShiftProof:
             f'correction="composition" is for pure, approximate and Gaussian DP, got {claim!r}: '
             'take "match"'
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     if study.adversary == "paper_aware":
         message = 'correction="composition" does not tamper: take adversary="raw" or "residual"'
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     # 1. What is proved as if there were no shift.
     known, cuts = isinstance(odds, OddsBox), study.request.cuts
     ranks = study.ranked(study.ranked_by(odds) if isinstance(odds, OddsBox) else study.scores)

@@ -19,7 +19,7 @@ from leakbound.audits.design import Design, Request, Scores
 from leakbound.audits.zero_run.audit import Propensities, audited
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
 from leakbound.claims import Claim, GaussianDP
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.results.zero_run import ZeroRunResult
 
 
@@ -115,7 +115,7 @@ class ZeroRun(Design[ZeroRunResult]):
         """See `Design.audit`."""
         if isinstance(scores, Tally):
             message = "ZeroRun tells examples apart by propensity, and a tally only counts them"
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         member, propensity = own.pop("member"), own.pop("propensity")
         shared = {one.name: getattr(request, one.name) for one in fields(request) if one.init}

@@ -24,13 +24,7 @@ from leakbound.audits.zero_run.log_odds import (
 )
 from leakbound.audits.zero_run.residuals import beyond_features, usable
 from leakbound.cuts import Fixed
-from leakbound.errors import (
-    FeaturesError,
-    IncompatibleOptionsError,
-    LengthMismatchError,
-    PropensityFitError,
-    UnmatchedIdsError,
-)
+from leakbound.errors import FitError, InputError, OptionError
 from leakbound.propensity import (
     ConfidenceSet,
     CrossFit,
@@ -98,7 +92,7 @@ class Learning:
         table = check_features(audited_features(propensity, given, candidates.order.distinct_ids))
         if table.shape[0] != member.size:
             message = f"features has {table.shape[0]} rows and there are {member.size} scores"
-            raise LengthMismatchError(message)
+            raise InputError(message)
         if isinstance(propensity, LogisticPropensity):
             return cls(features=table, seen=table)
         return cls(
@@ -125,7 +119,7 @@ def learnt(candidates: Candidates, learning: Learning) -> Knowledge:
     try:
         found = _confidence_set(candidates, learning, rows, beyond, columns)
         odds, likeliest = OddsSet(found, guide), found.log_odds()
-    except PropensityFitError as error:
+    except FitError as error:
         odds, likeliest, refusal = OddsBox.of_member(guide), guide, str(error)
     # 2. Tests of the model's form.
     tests: tuple[FormTest, ...] = ()
@@ -225,7 +219,7 @@ def check_folds(crossed: CrossFit, candidates: Candidates) -> None:
     """Check that folds are those of the audited examples."""
     if candidates.request.features is not None:
         message = "a CrossFit has the features of the audited examples: leave out features"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     check_length(crossed.fold, candidates.attacks.examples, "the folds of propensity")
     other = np.flatnonzero(crossed.member != candidates.member)
     if other.size:
@@ -234,7 +228,7 @@ def check_folds(crossed: CrossFit, candidates: Candidates) -> None:
             f"order than the scores ({other.size} rows differ, the first being row {other[0]}): "
             "cross-fit in the order of the scores"
         )
-        raise UnmatchedIdsError(message)
+        raise InputError(message)
 
 
 def _check(request: ZeroRunRequest, learning: Learning) -> None:
@@ -250,14 +244,14 @@ def _check(request: ZeroRunRequest, learning: Learning) -> None:
             "which plans its own guesses and needs no refits: leave it out (cuts may be Fixed), or "
             'explore with uncertainty="bootstrap"'
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     if request.max_log_odds is not None and (learning.guide is None or learning.own_intercept):
         message = (
             "max_log_odds leaves examples out by log-odds that no audited label had a part in: fit "
             "the model to other examples whose share of members is that of the audit, or declare "
             "both shares: with_member_share(share, of_reference=share_of_those)"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
 
 
 def _columns(learning: Learning) -> IntArray:
@@ -274,7 +268,7 @@ def _columns(learning: Learning) -> IntArray:
             f"features has {largest[column]:.3g} in column {column}, beyond {_HUGE:g}, whose "
             "square is no number: give it in other units"
         )
-        raise FeaturesError(message)
+        raise InputError(message)
     return distinct_columns(together)
 
 

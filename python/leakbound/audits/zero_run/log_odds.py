@@ -18,7 +18,7 @@ from leakbound._base.odds import logit
 from leakbound._base.records import Lazy
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.zero_run.request import no_overlap
-from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError, ShapeError
+from leakbound.errors import InputError, OptionError
 from leakbound.propensity import PropensityFit, falsify
 from leakbound.propensity.overlap import overlap
 from leakbound.results import Assumption
@@ -214,7 +214,7 @@ def audited_features(
     """Return the features of the audited examples, none of which may be in D'."""
     if features is None:
         message = "a propensity model needs the features of the audited examples: features="
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     if ids is not None and isinstance(model, PropensityFit):
         model.check_disjoint(ids)
     return features
@@ -249,7 +249,7 @@ def _of_model(
             "the share of members in the audit was declared unknown, so that log-odds are known up "
             'to a constant only: take a logistic model and uncertainty="set"'
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     estimate, draws = model.log_odds(features), None
     check_length(estimate, member.size, "features")
     if request.uncertainty != "none":
@@ -266,7 +266,7 @@ def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
                 f"propensity has rows of {table.shape[1]} values and there are {examples} "
                 "scores; each of the K rows must describe all examples"
             )
-            raise LengthMismatchError(message)
+            raise InputError(message)
         draws = logit(table)
         return OddsBox.of_member(np.median(draws, axis=0), draws)
     values = vector(propensity, "propensity")
@@ -277,7 +277,7 @@ def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
 def _of_limits(limits: list[Any], examples: int) -> OddsBox:
     if len(limits) != 2:
         message = f"propensity limits must be a pair (lower, upper), got {len(limits)} arrays"
-        raise ShapeError(message)
+        raise InputError(message)
     ends = []
     for i, one in enumerate(limits):
         name = f"propensity[{i}]"

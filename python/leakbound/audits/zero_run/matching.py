@@ -21,7 +21,7 @@ from leakbound.audits.zero_run.request import no_overlap
 from leakbound.audits.zero_run.study import ShiftProof, Study, distinct_ranks
 from leakbound.claims import PureDP
 from leakbound.cuts import Fixed, KLScan, OutsideIn
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.stats.distribution_shift import match, residual_scores
 
 if TYPE_CHECKING:
@@ -91,13 +91,13 @@ class _OneDraw:
                 'correction="match" needs propensities, not limits: take "tamper" or '
                 '"poisson_binomial", which use the worst one for each guess'
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         if study.adversary == "paper_aware":
             message = (
                 'adversary="paper_aware" weighs guesses that tampering may drop, and matching '
                 'drops none: take "residual" or "raw"'
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         expected = float((2 / (1 + np.exp(np.abs(box.estimate)))).sum())
         if expected < _FEWEST:
             why = f"matching keeps {expected:.2g} of {study.examples} examples, on average"

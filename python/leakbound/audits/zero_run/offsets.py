@@ -15,7 +15,7 @@ from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.study import ShiftProof, Study, least_fixed
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import Fixed, KLScan
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.stats import kl_scan_offsets, poisson_binomial_epsilon
 
 if TYPE_CHECKING:
@@ -111,11 +111,11 @@ def _checked(study: Study) -> Fixed | KLScan:
             f'correction="poisson_binomial" is for pure DP, got {study.claim!r}: take "match", '
             '"tamper" or "composition", or variant="untampered" for approximate DP'
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     cuts = study.request.cuts or KLScan()
     if not isinstance(cuts, Fixed | KLScan):
         message = f"cuts={cuts!r} has no form for guesses of unlike odds: take KLScan() or Fixed(…)"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     cuts.check(study.examples)
     return cuts
 

@@ -22,7 +22,7 @@ from leakbound.audits.design import Request
 from leakbound.audits.road import Attacks
 from leakbound.claims import Claim, GaussianDP
 from leakbound.cuts import CutPolicy, Fixed, Weighted
-from leakbound.errors import AbstentionError, IncompatibleOptionsError, NoOverlapError
+from leakbound.errors import AbstentionError, DesignError, OptionError
 from leakbound.results import Assumption
 from leakbound.results.one_run import as_epsilon
 
@@ -69,7 +69,7 @@ class ZeroRunRequest(Request):
                 f"cuts={self.cuts!r} has no form for Zero-Run: choose a policy that is fixed in "
                 "advance"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
 
     @property
     def limit(self) -> float:
@@ -151,9 +151,9 @@ def as_coins(
     return as_if_fair(scores, member, own)
 
 
-def no_overlap(why: str) -> NoOverlapError:
+def no_overlap(why: str) -> DesignError:
     """Return the error that says why nothing can be concluded."""
-    return NoOverlapError(
+    return DesignError(
         f"{why}: members and non-members do not overlap, so a score that is high on members may "
         "come from their features as well as from training, and no audit can tell the two apart "
         "(Proposition 3 of Cebere, Even, Bleistein and Bellet); find non-members that could have "

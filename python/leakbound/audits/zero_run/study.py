@@ -21,7 +21,7 @@ from leakbound.audits.zero_run.request import as_coins
 from leakbound.audits.zero_run.residuals import usable
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn
 from leakbound.cuts.policy import inverted_warnings
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import OptionError
 from leakbound.propensity.confidence import balanced
 from leakbound.results import Curve, ScoreAudit
 from leakbound.stats.distribution_shift import residual_scores, survival
@@ -130,7 +130,7 @@ class Study:
                 f"cuts={type(cuts).__name__} is not for this correction: take Fixed, or None for "
                 "the planned number"
             )
-            raise IncompatibleOptionsError(message)
+            raise OptionError(message)
         return min(cuts.guesses, examples)
 
     def proved(

@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 from leakbound._base.checks import choice, instance, integer, real
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
-from leakbound.errors import LengthMismatchError, MembershipError
+from leakbound.errors import InputError
 from leakbound.panoramia.examples import Sample
 from leakbound.panoramia.models import stacking
 from leakbound.panoramia.models.stacking import FittedAttack, choose
@@ -88,11 +88,11 @@ class StackedAttack:
 def _check(part: Sample, name: str, like: Sample) -> None:
     if not len(part.examples) == len(part.signals) == len(part):
         message = f"signals and membership of {name} must describe the same examples"
-        raise LengthMismatchError(message)
+        raise InputError(message)
     if part.signals.shape[1:] != like.signals.shape[1:]:
         shapes = f"{part.signals.shape[1:]} and {like.signals.shape[1:]}"
         message = f"{name} and training data have signals of shape {shapes}: pass the same models"
-        raise LengthMismatchError(message)
+        raise InputError(message)
     if not 0 < int(part.member.sum()) < len(part):
         message = f"{name} must hold members and non-members, got {int(part.member.sum())} members"
-        raise MembershipError(message)
+        raise InputError(message)

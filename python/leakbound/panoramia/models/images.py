@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import OneCycleLR
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
-from leakbound.errors import ShapeError
+from leakbound.errors import InputError
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models.networks import (
     HIDDEN,
@@ -209,6 +209,6 @@ def _pixels(x: NDArray[Any]) -> NDArray[np.float64]:
             f"images must have shape (n, height, width) or (n, colours, height, width), got "
             f"{x.shape}"
         )
-        raise ShapeError(message)
+        raise InputError(message)
     images = x[:, None] if x.ndim == 3 else x
     return images.astype(np.float64, copy=False)

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks import score
-from leakbound.errors import IncompatibleOptionsError, NaNScoresError
+from leakbound.errors import InputError, OptionError
 from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.models.helper import Helper, Inputs, Target
 from leakbound.panoramia.models.networks import quietly, train_to_best
@@ -44,7 +44,7 @@ def signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatAr
     bad = np.flatnonzero(np.isnan(values).any(axis=1))
     if bad.size:
         message = f"the model says NaN of {bad.size} examples, the first in row {bad[0]}"
-        raise NaNScoresError(message)
+        raise InputError(message)
     return values
 
 
@@ -131,7 +131,7 @@ def _blank(target: Target) -> nn.Module:
             f"the target's {stale[0]} cannot be initialised anew, and the helper must not start "
             "from it: pass Helper(network=...)"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     return model.requires_grad_()
 
 
@@ -149,7 +149,7 @@ def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     logits = unwrapped(model(x))
     if not isinstance(logits, Tensor):
         message = "the helper must return logits, or an object with such `logits`"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     if logits.ndim == 3:
         logits, y = logits[:, :-1].flatten(0, 1), y[:, 1:].flatten()
     return nn.functional.cross_entropy(logits, y)
@@ -162,7 +162,7 @@ def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatAr
     """
     if examples.y is None:
         message = "a target that is no torch module must be a classifier: members must have labels"
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     x = examples.x if inputs is None else inputs(examples.x)
     found: FloatArray = np.clip(score(model, x, examples.y).values, -SURE, SURE)
     return found[:, None]
@@ -175,7 +175,7 @@ def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> A
             f"the target, {type(target).__name__}, is a function, which cannot be trained anew: "
             "pass Helper(network=...), or helper=None"
         )
-        raise IncompatibleOptionsError(message)
+        raise OptionError(message)
     from sklearn.base import clone
 
     helper = clone(target)

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
-from leakbound.errors import ShapeError
+from leakbound.errors import InputError
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models.networks import (
     HIDDEN,
@@ -73,7 +73,7 @@ class Reader:
         tokens = _tokens(examples)
         if tokens.shape[1] != self.length:
             message = f"texts must have {self.length} tokens, as in training, got {tokens.shape[1]}"
-            raise ShapeError(message)
+            raise InputError(message)
         places = np.searchsorted(self.vocabulary, tokens)
         found = self.vocabulary[np.minimum(places, self.vocabulary.size - 1)] == tokens
         return torch.from_numpy(np.where(found, places, self.vocabulary.size))
@@ -199,5 +199,5 @@ def _tokens(examples: Examples) -> NDArray[Any]:
             f"texts must be tokens, whole numbers of shape (n, length), got {x.dtype} of shape "
             f"{x.shape}"
         )
-        raise ShapeError(message)
+        raise InputError(message)
     return x
