@@ -19,11 +19,11 @@ use local::Local;
 
 /// Lower limit: the largest p with P(Bin(n, p) ≥ v) ≤ β, for v successes in n trials, rounded down.
 ///
-/// Domain: v ≤ n ≤ 2⁵³, 1e-300 ≤ β < 1 (below, perhaps no more than β/n); 0 for v = 0, 1 − (1 − β)^{1/n} for v = 1 and β^{1/n} for
-/// v = n. Direction: below the exact limit, on the side where the tail is proven at most β; where
-/// 1 < v < n, even the computed tail times 1 + [`RELATIVE_ERROR`] is at most β. Accuracy: p and
-/// 1 − p within 1e-12, relative, for β ≤ ½; for larger β within 1e-12/(1 − β). Cost: some four
-/// tails, so a microsecond.
+/// Domain: v ≤ n ≤ 2⁵³, 1e-300 ≤ β < 1 (below, perhaps no more than β/n); 0 for v = 0,
+/// 1 − (1 − β)^{1/n} for v = 1 and β^{1/n} for v = n. Direction: below the exact limit, on the side
+/// where the tail is proven at most β; where 1 < v < n, even the computed tail times
+/// 1 + [`RELATIVE_ERROR`] is at most β. Accuracy: p and 1 − p within 1e-12, relative, for β ≤ ½; for
+/// larger β within 1e-12/(1 − β). Cost: some four tails, so a microsecond.
 ///
 /// # Errors
 /// [`MathError::CountAboveTrials`] if v > n, [`MathError::LevelOutOfRange`] unless 0 < β < 1.

@@ -8,9 +8,9 @@ use crate::poisson_binomial::tail_value::Tail;
 const MOST_STEPS: u32 = 200;
 
 impl Weighted {
-    /// The largest ε with P_ε(S ≥ v) ≤ β, rounded down; −∞ and +∞ as [`Terms::epsilon`](crate::poisson_binomial::Terms::epsilon), and −∞ where
-    /// it is below −900. Unlike there every ε has its own tilted law, so the cost is that of some
-    /// eight tails.
+    /// The largest ε with P_ε(S ≥ v) ≤ β, rounded down; −∞ and +∞ as
+    /// [`Terms::epsilon`](crate::poisson_binomial::Terms::epsilon), and −∞ where it is below −900.
+    /// Unlike there every ε has its own tilted law, so the cost is that of some eight tails.
     pub fn epsilon(&self, v: i64, beta: f64) -> Result<f64, MathError> {
         check_level("beta", beta)?;
         if v <= self.certain.cast_signed() {
