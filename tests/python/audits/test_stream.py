@@ -91,13 +91,11 @@ def test_the_sequences_go_on_from_batch_to_batch() -> None:
             member[np.argsort(-scores)][: math.ceil(share * scores.size)] for scores, member in data
         ]
         together = np.concatenate(path)
-        steps = _core.Path.from_successes(together)
-        bounds.append(
-            [
-                _core.pointwise_bound(steps, beta=beta, statistic="ville").logit
-                for beta in (0.025, 0.05)
-            ]
-        )
+        moments = np.arange(1, together.size + 1), np.cumsum(together)
+        found = [
+            _core.ville_bound_of_moments(*moments, sequences=1, beta=beta) for beta in (0.025, 0.05)
+        ]
+        bounds.append([best[1] for best in found if best])
     shared, whole = np.max(bounds, axis=0)
     assert max(0.0, shared) <= stream.bound <= whole
     assert (stream.m, stream.batches) == (193, 3)

@@ -137,15 +137,15 @@ class _ApproxGrid(ApproxPolicy[GridPolicy]):
 
     def bound(self, path: _core.Path, level: float, /) -> BestCut:
         grid, ratio = self.base.grid_on(path)
-        return _core.approx_union_bound(
-            path, beta=level, grid=grid, ratio=ratio, options=self.claim.options(path)
+        return _core.union_bound(
+            path, beta=level, grid=grid, ratio=ratio, tail=self.claim.options(path)
         )
 
     def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
         grid, ratio = self.base.grid_on(path)
         options = self.claim.options(path)
-        return _core.approx_union_curve(
-            path, beta=level, grid=grid, ratio=ratio, options=options, points=points
+        return _core.union_curve(
+            path, beta=level, grid=grid, ratio=ratio, tail=options, points=points
         )
 
 
