@@ -38,7 +38,7 @@ from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import provenance
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS
-from leakbound.cuts.policy import PATH_NAMES, chance_explains, path_of
+from leakbound.cuts.policy import PATH_NAMES, chance_explains
 from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult, Curve
 
@@ -450,7 +450,7 @@ class Stream:
         """Visit a batch, and look at every block on the way."""
         paths: dict[PathOrder, Cuts] = {}
         for order in ORDERS[self._sides]:
-            path = path_of(ranking, order)
+            path = ranking.path("member" if order == "pairs" else order)
             guesses, correct = path.sample(path.guesses)
             paths[order] = guesses, correct
         walk = _walk(paths)

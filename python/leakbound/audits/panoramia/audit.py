@@ -26,11 +26,10 @@ from leakbound._base.types import (
     Kind,
     Relaxation,
 )
-from leakbound.audits.design import Design, Request, Scores
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
-from leakbound.audits.panoramia.rankings import RankingOptions, Rankings, Relaxed
-from leakbound.audits.road import delta_warnings, provenance
+from leakbound.audits.panoramia.rankings import Rankings, Relaxed, of_coins, of_split
+from leakbound.audits.road import Design, Request, Scores, delta_warnings, provenance
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.errors import OptionError
 from leakbound.propensity.data import check_features
@@ -164,9 +163,9 @@ class Panoramia(Design[PanoramiaResult]):
             table = order.placed(self.features, "features")
             data = (baseline_scores, attack_scores, member)
             conditional = _Conditional.of(data, table, claim, request.confidence, request.seed)
-        options = RankingOptions(request=request, relaxed=relaxed, max_recall=self.max_recall)
-        audited = Rankings.of_split if real_nonmembers else Rankings.of_coins
-        proof = audited(baseline_scores, attack_scores, member, options)
+        audited = of_split if real_nonmembers else of_coins
+        both = baseline_scores, attack_scores
+        proof = audited(both, member, request, relaxed, self.max_recall)
         baseline, attack = proof.baseline, proof.attack
         c_lb = 0.0 if real_nonmembers else baseline.bound
         kind: Kind = "estimate" if limit is None else "lower_bound"

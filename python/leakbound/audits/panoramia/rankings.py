@@ -8,16 +8,14 @@ of any split; and as c is known to be 0, each ranking has the whole probability 
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
 
 from leakbound._base.checks import choice, real
 from leakbound._base.types import BoolArray, FloatArray, JsonValue, Kind, Relaxation
-from leakbound.audits.design import Request
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, relaxed_policy
 from leakbound.audits.random_split import split_theorem
-from leakbound.audits.road import prove, score_audit
-from leakbound.claims import ApproxDP, PureDP
+from leakbound.audits.road import Request, parts, prove
+from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.cuts import (
     CutPolicy,
     Fixed,
@@ -97,15 +95,6 @@ class Relaxed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankingOptions:
-    """How rankings are audited."""
-
-    request: Request
-    relaxed: Relaxed
-    max_recall: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Rankings:
     """What both rankings prove, each at `level`, of so many guesses at most."""
 
@@ -117,72 +106,83 @@ class Rankings:
     recall: float
     guesses: int
 
-    @classmethod
-    def of_coins(
-        cls, baseline: FloatArray, attack: FloatArray, member: BoolArray, options: RankingOptions
-    ) -> Self:
-        """Guess members, where a coin decided between a member and a generated point."""
-        request, relaxed, examples = options.request, options.relaxed, member.size
-        recall = _recall(options.max_recall, request.cuts, examples)
-        level = request.level / 2
 
-        def proof_of(values: FloatArray, name: str, failures: float) -> Proof:
-            game = ScoreGame(
-                scores=values,
-                member=member,
-                sides="member",
-                seed=request.seed,
-                name=name,
-                break_ties=failures > 0,
-                recall=recall,
-            )
-            policy = _policy(request.cuts, failures, relaxed.how, examples)
-            return policy.audit(game, level)
+def of_coins(
+    scores: tuple[FloatArray, FloatArray],
+    member: BoolArray,
+    request: Request,
+    relaxed: Relaxed,
+    max_recall: float,
+) -> Rankings:
+    """Guess members, where a coin decided between a member and a generated point.
 
-        first = proof_of(baseline, "baseline scores", relaxed.gamma)
-        second = proof_of(attack, "scores", relaxed.together)
-        policy = second.policy
-        return cls(
-            baseline=score_audit(first),
-            attack=score_audit(second),
-            kind=policy.kind,
-            theorem=_THEOREM + relaxed.theorem(policy) + policy.method,
-            level=level,
+    `scores` are those of the baseline and of the attack.
+    """
+    examples, level = member.size, request.level / 2
+    recall = _recall(max_recall, request.cuts, examples)
+
+    def proof_of(values: FloatArray, name: str, failures: float) -> Proof:
+        game = ScoreGame(
+            scores=values,
+            member=member,
+            sides="member",
+            seed=request.seed,
+            name=name,
             recall=recall,
-            guesses=examples,
         )
+        return _policy(request.cuts, failures, relaxed.how, examples).audit(game, level)
 
-    @classmethod
-    def of_split(
-        cls, baseline: FloatArray, attack: FloatArray, member: BoolArray, options: RankingOptions
-    ) -> Self:
-        """Guess which of two examples shown is the member, where non-members are real."""
-        request, relaxed = options.request, options.relaxed
-        if relaxed.how == "published":
-            message = (
-                'relaxation="published" is for generated non-members: real ones are audited as a '
-                "random split, so leave it out"
-            )
-            raise OptionError(message)
-        pairs = Pairs.drawn(Units.of(member, None, None, "mean"), request.seed)
-        recall = _recall(options.max_recall, request.cuts, pairs.count)
+    first = proof_of(scores[0], "baseline scores", relaxed.gamma)
+    second = proof_of(scores[1], "scores", relaxed.together)
+    return Rankings(
+        baseline=_score_audit(first),
+        attack=_score_audit(second),
+        kind=second.policy.kind,
+        theorem=_THEOREM + relaxed.theorem(second.policy) + second.policy.method,
+        level=level,
+        recall=recall,
+        guesses=examples,
+    )
 
-        def proof_of(values: FloatArray, name: str, claim: PureDP | ApproxDP) -> Proof:
-            game = replace(pairs.game(values, request.seed), name=name, recall=recall)
-            return prove(claim, request.cuts, game, None, request.level)
 
-        # The baseline saw nothing of the model, whatever δ is.
-        first = proof_of(baseline, "baseline scores", PureDP())
-        second = proof_of(attack, "scores", relaxed.claim)
-        return cls(
-            baseline=score_audit(first),
-            attack=score_audit(second),
-            kind=second.policy.kind,
-            theorem=_REAL + split_theorem(relaxed.claim) + second.policy.method,
-            level=request.level,
-            recall=recall,
-            guesses=pairs.count,
+def of_split(
+    scores: tuple[FloatArray, FloatArray],
+    member: BoolArray,
+    request: Request,
+    relaxed: Relaxed,
+    max_recall: float,
+) -> Rankings:
+    """Guess which of two examples shown is the member, where non-members are real."""
+    if relaxed.how == "published":
+        message = (
+            'relaxation="published" is for generated non-members: real ones are audited as a '
+            "random split, so leave it out"
         )
+        raise OptionError(message)
+    pairs = Pairs.drawn(Units.of(member, None, None, "mean"), request.seed)
+    recall = _recall(max_recall, request.cuts, pairs.count)
+
+    def proof_of(values: FloatArray, name: str, claim: Claim) -> Proof:
+        game = replace(pairs.game(values, request.seed), name=name, recall=recall)
+        return prove(replace(request, claim=claim), game, request.level)
+
+    # The baseline saw nothing of the model, whatever δ is.
+    first = proof_of(scores[0], "baseline scores", PureDP())
+    second = proof_of(scores[1], "scores", relaxed.claim)
+    return Rankings(
+        baseline=_score_audit(first),
+        attack=_score_audit(second),
+        kind=second.policy.kind,
+        theorem=_REAL + split_theorem(relaxed.claim) + second.policy.method,
+        level=request.level,
+        recall=recall,
+        guesses=pairs.count,
+    )
+
+
+def _score_audit(proof: Proof) -> ScoreAudit:
+    """Return what one ranking proves as a record of its own."""
+    return ScoreAudit(**parts(proof), options=proof.options, warnings=proof.warnings)
 
 
 def _policy(
