@@ -273,12 +273,6 @@ def test_ids_are_of_one_type_in_all_batches() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        (
-            {"claim": lb.ApproxDP(delta=1e-5)},
-            errors.OptionError,
-            "audit them together",
-        ),
-        ({"claim": "pure"}, errors.InputTypeError, "claim"),
         ({"confidence": 1.0}, errors.OptionError, "confidence"),
         ({"confidence": None}, errors.InputTypeError, "confidence"),
         ({"confidence": "x"}, errors.InputTypeError, "confidence"),
