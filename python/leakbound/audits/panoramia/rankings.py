@@ -8,9 +8,10 @@ of any split; and as c is known to be 0, each ranking has the whole probability 
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 from leakbound._base.checks import choice, real
-from leakbound._base.types import BoolArray, FloatArray, JsonValue, Kind, Relaxation
+from leakbound._base.types import BoolArray, FloatArray, Relaxation
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, relaxed_policy
 from leakbound.audits.random_split import split_theorem
@@ -56,7 +57,7 @@ _REAL = (
 
 @dataclass(frozen=True)
 class Relaxed:
-    """How much of the guarantees may fail."""
+    """How much of the guarantees may fail, and how that is allowed for."""
 
     gamma: float
     claim: PureDP | ApproxDP
@@ -73,14 +74,9 @@ class Relaxed:
         return relaxed
 
     @property
-    def delta(self) -> float:
-        """δ of the model's guarantee."""
-        return self.claim.delta
-
-    @property
     def together(self) -> float:
         """γ + δ - γδ."""
-        return self.gamma + self.delta - self.gamma * self.delta
+        return self.gamma + self.claim.delta - self.gamma * self.claim.delta
 
     def theorem(self, policy: Policy) -> str:
         """Return what holds but for failures, as the policy uses it; "" where there are none."""
@@ -89,10 +85,6 @@ class Relaxed:
         jointly = isinstance(policy, ApproxPolicy) and isinstance(policy.base, OutsideIn)
         return _RELAXED_JOINTLY if jointly else _RELAXED
 
-    def options(self) -> dict[str, JsonValue]:
-        """Return what the result shows."""
-        return {"gamma": self.gamma, "delta": self.delta, "relaxation": self.how}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Rankings:
@@ -100,84 +92,62 @@ class Rankings:
 
     baseline: ScoreAudit
     attack: ScoreAudit
-    kind: Kind
     theorem: str
     level: float
     recall: float
     guesses: int
 
+    @classmethod
+    def of(
+        cls,
+        scores: tuple[FloatArray, FloatArray],
+        member: BoolArray,
+        request: Request,
+        relaxed: Relaxed,
+        *,
+        paired: bool,
+        max_recall: float,
+    ) -> Self:
+        """Test the scores of the baseline and of the attack, in pairs where non-members are real.
 
-def of_coins(
-    scores: tuple[FloatArray, FloatArray],
-    member: BoolArray,
-    request: Request,
-    relaxed: Relaxed,
-    max_recall: float,
-) -> Rankings:
-    """Guess members, where a coin decided between a member and a generated point.
+        In pairs, which of two examples shown is the member is guessed; else who is a member, where
+        a coin decided between a member and a generated point.
+        """
+        if paired and relaxed.how == "published":
+            message = (
+                'relaxation="published" is for generated non-members: real ones are audited as a '
+                "random split, so leave it out"
+            )
+            raise OptionError(message)
+        seed, level, guesses, pairs = request.seed, request.level / 2, member.size, None
+        if paired:  # c is known, and each ranking has the whole level
+            pairs = Pairs.drawn(Units.of(member, None, None, "mean"), seed)
+            level, guesses = request.level, pairs.count
+        recall = _recall(max_recall, request.cuts, guesses)
 
-    `scores` are those of the baseline and of the attack.
-    """
-    examples, level = member.size, request.level / 2
-    recall = _recall(max_recall, request.cuts, examples)
+        def proof_of(values: FloatArray, name: str, claim: Claim, failures: float) -> Proof:
+            if pairs is not None:
+                game = replace(pairs.game(values, seed), name=name, recall=recall)
+                return prove(replace(request, claim=claim), game, level)
+            shown = ScoreGame(
+                scores=values, member=member, sides="member", seed=seed, name=name, recall=recall
+            )
+            return _policy(request.cuts, failures, relaxed.how, guesses).audit(shown, level)
 
-    def proof_of(values: FloatArray, name: str, failures: float) -> Proof:
-        game = ScoreGame(
-            scores=values,
-            member=member,
-            sides="member",
-            seed=request.seed,
-            name=name,
+        # The baseline saw nothing of the model, whatever δ is.
+        first = proof_of(scores[0], "baseline scores", PureDP(), relaxed.gamma)
+        second = proof_of(scores[1], "scores", relaxed.claim, relaxed.together)
+        theorem = _REAL + split_theorem(relaxed.claim)
+        if not paired:
+            theorem = _THEOREM + relaxed.theorem(second.policy)
+        return cls(
+            baseline=_score_audit(first),
+            attack=_score_audit(second),
+            theorem=theorem + second.policy.method,
+            level=level,
             recall=recall,
+            guesses=guesses,
         )
-        return _policy(request.cuts, failures, relaxed.how, examples).audit(game, level)
-
-    first = proof_of(scores[0], "baseline scores", relaxed.gamma)
-    second = proof_of(scores[1], "scores", relaxed.together)
-    return Rankings(
-        baseline=_score_audit(first),
-        attack=_score_audit(second),
-        kind=second.policy.kind,
-        theorem=_THEOREM + relaxed.theorem(second.policy) + second.policy.method,
-        level=level,
-        recall=recall,
-        guesses=examples,
-    )
-
-
-def of_split(
-    scores: tuple[FloatArray, FloatArray],
-    member: BoolArray,
-    request: Request,
-    relaxed: Relaxed,
-    max_recall: float,
-) -> Rankings:
-    """Guess which of two examples shown is the member, where non-members are real."""
-    if relaxed.how == "published":
-        message = (
-            'relaxation="published" is for generated non-members: real ones are audited as a '
-            "random split, so leave it out"
-        )
-        raise OptionError(message)
-    pairs = Pairs.drawn(Units.of(member, None, None, "mean"), request.seed)
-    recall = _recall(max_recall, request.cuts, pairs.count)
-
-    def proof_of(values: FloatArray, name: str, claim: Claim) -> Proof:
-        game = replace(pairs.game(values, request.seed), name=name, recall=recall)
-        return prove(replace(request, claim=claim), game, request.level)
-
-    # The baseline saw nothing of the model, whatever δ is.
-    first = proof_of(scores[0], "baseline scores", PureDP())
-    second = proof_of(scores[1], "scores", relaxed.claim)
-    return Rankings(
-        baseline=_score_audit(first),
-        attack=_score_audit(second),
-        kind=second.policy.kind,
-        theorem=_REAL + split_theorem(relaxed.claim) + second.policy.method,
-        level=request.level,
-        recall=recall,
-        guesses=pairs.count,
-    )
 
 
 def _score_audit(proof: Proof) -> ScoreAudit:
