@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
-from numpy import generic
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
@@ -196,7 +195,7 @@ class Examples:
     assumptions: tuple[Assumption, ...]
     options: Mapping[str, JsonValue]
     warnings: tuple[str, ...]
-    inputs: Mapping[str, NDArray[generic]]
+    inputs: Mapping[str, NDArray[np.generic]]
 
     def audit(self, request: Request, design: str) -> AuditResult:
         """Return what the best attack proves."""
@@ -278,10 +277,7 @@ def parts(proof: Proof) -> dict[str, Any]:
 def assumed(
     claim: Claim, attacks: Attacks, output: str, units: str, order: str
 ) -> tuple[Assumption, ...]:
-    """Return what every audit assumes of scores, made from such an output and such units.
-
-    `order` says what their order depends on.
-    """
+    """Return what is assumed of scores of such an output, of options, and of the order."""
     return (
         Assumption(
             "scores without membership",
@@ -325,11 +321,8 @@ class Attacks:
     scores: dict[str, FloatArray]
 
     @classmethod
-    def read(
-        cls, scores: ArrayInput | Mapping[str, ArrayInput], order: ExampleOrder | None = None
-    ) -> Attacks:
+    def read(cls, scores: Any, order: ExampleOrder) -> Attacks:
         """Read one vector of scores, rows of them, or a mapping from names; ids are joined."""
-        order = ExampleOrder() if order is None else order
         named = _by_name(scores)
         if named is None:
             return cls({"": check_scores(order.scores(scores, "scores"))})
@@ -372,12 +365,13 @@ class Attacks:
 
         The options of the winner name it, and what the others cost.
         """
-        if "" in self.scores:
+        if list(self.scores) == [""]:
             return prove(self.scores[""], beta)
         share = beta / len(self.scores)
         proofs = {name: prove(values, share) for name, values in self.scores.items()}
         best = max(proofs, key=lambda name: proofs[name].strength)
         winner = proofs[best]
+        # What the others cost is what the best one proves alone, at the whole level.
         alone = prove(self.scores[best], beta) if len(proofs) > 1 else winner
         cost = abs(alone.bound - winner.bound) if alone.strength > winner.strength else 0.0
         return winner.with_options(
@@ -391,11 +385,7 @@ class Attacks:
 
 
 def _by_name(scores: Any) -> dict[str, Any] | None:
-    """Return the scores of several attacks by name; None if they are those of one.
-
-    Several are a mapping, the columns of a frame of pandas, polars or Arrow, or rows; a single
-    column is one attack.
-    """
+    """Return scores by name if they are a mapping, columns of a frame or rows; else None."""
     if isinstance(scores, Mapping):
         return dict(scores)
     names = getattr(scores, "column_names", None)  # Arrow's columns are arrays
@@ -422,14 +412,14 @@ def provenance(seed: int, **inputs: NDArray[np.generic]) -> Lazy[Provenance]:
             python=platform.python_version(),
             numpy=np.__version__,
             seed=seed,
-            sha256={name: _sha256(values) for name, values in inputs.items()},
+            sha256={
+                name: hashlib.sha256(
+                    np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).data
+                ).hexdigest()
+                for name, values in inputs.items()
+            },
         )
     )
-
-
-def _sha256(values: NDArray[np.generic]) -> str:
-    little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
-    return hashlib.sha256(little.data).hexdigest()
 
 
 def family_assumption(claim: Claim) -> tuple[Assumption, ...]:

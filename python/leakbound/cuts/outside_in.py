@@ -1,10 +1,10 @@
 """The number of guesses chosen by the data, from labels looked at from the outside in."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar, Literal, Self, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -83,12 +83,6 @@ class OutsideIn(PathPolicy):
                 f"are {units} ({examples})"
             )
             raise OptionError(message)
-
-    def with_size(self, _guesses: int, examples: int, /) -> Self:
-        """See `PathPolicy.with_size`: levels beyond the examples are left out."""
-        if self.levels is None:
-            return self
-        return replace(self, levels=[one for one in self.levels if one <= examples] or [examples])
 
     def ladder(self, examples: int, level: float, sides: Sides, /) -> tuple[int, ...]:
         """See `PathPolicy.ladder`."""

@@ -3,8 +3,8 @@
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -269,10 +269,6 @@ class Fixed(GridPolicy):
     ) -> CurvePoints:
         """See `PathPolicy.curve`: no cut but the fixed one is tested."""
         return untested(path, points)
-
-    def with_size(self, guesses: int, _examples: int, /) -> Self:
-        """See `PathPolicy.with_size`."""
-        return replace(self, guesses=guesses)
 
     def grid_on(self, path: _core.Path) -> tuple[list[int], float]:
         """See `GridPolicy.grid_on`."""

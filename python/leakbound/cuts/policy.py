@@ -2,11 +2,10 @@
 
 import math
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import leakbound._core as _core
 from leakbound._base.formatting import down
@@ -55,7 +54,7 @@ class BestCut(Protocol):
 
     @property
     def logit(self) -> float:
-        """The bound: on the log-odds of a correct guess, or on `quantity`; not clipped."""
+        """The bound, on the log-odds of a correct guess or what else is bounded; not clipped."""
 
     @property
     def cut(self) -> int:
@@ -190,19 +189,9 @@ class PathPolicy(Policy):
     """They are broken where the number of guesses must not depend on scores."""
 
     @property
-    def horizon(self) -> int:
-        """The most examples with which more of them may be worth asking for."""
-        return 100_000
-
-    @property
     def fixed_guesses(self) -> int | None:
         """The number of guesses, if it is fixed in advance."""
         return None
-
-    @property
-    def quantity(self) -> str:
-        """What the bounds are on, by name: the larger, the less private."""
-        return "epsilon"
 
     @abstractmethod
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
@@ -302,10 +291,6 @@ class PathPolicy(Policy):
         """Return the numbers of guesses named before labels are seen; none if a scan tests all."""
         return () if self.fixed_guesses is None else (self.fixed_guesses,)
 
-    def with_size(self, _guesses: int, _examples: int, /) -> Self:
-        """Return the policy for other numbers: of guesses, if it fixes them, and of examples."""
-        return self
-
     def remarks(self, proof: Proof) -> tuple[str, ...]:
         """See `Policy.remarks`: scores look inverted, cuts moved, or examples are few."""
         fixed, best, tied = self.fixed_guesses, proof.best, ""
@@ -326,13 +311,10 @@ class PathPolicy(Policy):
         """Say that more examples may show more, or more guesses where their number is fixed."""
         best, units = proof.best, proof.game.units
         if (fixed or proof.ranking.examples <= _FEW) and proof.limit <= _REFERENCE:
-            needed = self._needed(proof)
-            enough = (
-                f"at least {needed} {'guesses' if fixed else units}" if needed else "other cuts"
-            )
+            more = "guesses" if fixed else units
             return (
-                f"even a perfect attack would reach {down(proof.limit)} only: {enough} are "
-                f"needed to refute {self.quantity} = {_REFERENCE:g}"
+                f"even a perfect attack would reach {down(proof.limit)} only: more {more} are "
+                "needed (leakbound.planning.ceiling says what so many allow)"
             )
         if best.successes > _NEAR * best.cut and best.logit >= _NEAR * proof.limit:
             return (
@@ -340,22 +322,6 @@ class PathPolicy(Policy):
                 f"have reached: more {units} may show more"
             )
         return ""
-
-    def _needed(self, proof: Proof) -> int | None:
-        """Return the least number of examples, or of fixed guesses, to refute the reference."""
-        order = self.orders(proof.game.sides)[-1]
-
-        def suffices(size: int) -> bool:
-            examples = size if self.fixed_guesses is None else 2 * size
-            other = self.with_size(size, examples)
-            return other.perfect(examples, order, proof.level, proof.game.recall) > _REFERENCE
-
-        low, high = 1, 2
-        while not suffices(high):
-            if high > self.horizon:
-                return None
-            low, high = high, 2 * high
-        return low + bisect_left(range(low, high + 1), True, key=suffices)  # noqa: FBT003
 
 
 B = TypeVar("B", bound=PathPolicy)

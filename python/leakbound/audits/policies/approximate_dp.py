@@ -4,10 +4,9 @@ Each is a policy of `leakbound.cuts` that knows how many examples there are and 
 is.
 """
 
-import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -73,15 +72,6 @@ class ApproxPolicy(DerivedPolicy[B]):
     examples: int
     sides: Sides
     form: TailBound
-
-    @property
-    def horizon(self) -> int:
-        """See `PathPolicy.horizon`: beyond 1/δ failures outweigh what examples add."""
-        return math.ceil(min(100_000, 1 / self.delta))
-
-    def with_size(self, guesses: int, examples: int, /) -> Self:
-        """See `PathPolicy.with_size`."""
-        return replace(self, base=self.base.with_size(guesses, examples), examples=examples)
 
 
 def _one_sided(order: PathOrder) -> bool:

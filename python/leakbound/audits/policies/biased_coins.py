@@ -8,7 +8,7 @@ other coins. So guess i is right with probability at most σ(ε + tᵢ logit π�
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -43,11 +43,6 @@ class PriorPolicy(DerivedPolicy[B]):
     log_odds: FloatArray
     sides: Sides
 
-    @property
-    def horizon(self) -> int:
-        """See `PathPolicy.horizon`: examples like these are repeated so often at most."""
-        return 10 * self.member.size
-
     def paths(
         self, _ranking: _core.Ranking, orders: tuple[PathOrder, ...]
     ) -> dict[PathOrder, _core.Path]:
@@ -74,15 +69,6 @@ class PriorPolicy(DerivedPolicy[B]):
         orders = self.orders(self.sides)
         visits = _visits(scores, self.member, self.log_odds, orders, sides=self.sides)
         return max(self._bound(*visit, level).logit for visit in visits.values())
-
-    def with_size(self, guesses: int, examples: int, /) -> Self:
-        """See `PathPolicy.with_size`: examples like these, as often as it takes."""
-        return replace(
-            self,
-            base=self.base.with_size(guesses, examples),
-            member=np.resize(self.member, examples),
-            log_odds=np.resize(self.log_odds, examples),
-        )
 
 
 class _PriorFixed(PriorPolicy[Fixed]):

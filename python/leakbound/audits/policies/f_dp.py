@@ -8,9 +8,9 @@ at most.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Self, TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -50,8 +50,6 @@ _TEST = (
 )
 _FINENESS = 2.0**20
 """Critical values are rounded down to so many steps between powers of two: see `_strength`."""
-_FARTHEST = 10_000
-"""The most examples with which more of them are asked for."""
 _CLOSE = 0.02
 """A proof made at a parameter within this share of what it proves is as good as any."""
 
@@ -67,16 +65,6 @@ class FamilyPolicy(DerivedPolicy[B]):
     claim: AnyFamily
     examples: int
     sides: Sides
-
-    @property
-    def quantity(self) -> str:
-        """See `PathPolicy.quantity`."""
-        named = self.claim.parameter
-        return named if self.claim.order == "increasing" else f"1/{named}"
-
-    def with_size(self, guesses: int, examples: int, /) -> Self:
-        """See `PathPolicy.with_size`."""
-        return replace(self, base=self.base.with_size(guesses, examples), examples=examples)
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: the one path that guesses of both sides, or of one, take."""
@@ -265,12 +253,6 @@ class OutsideInFamily(FamilyPolicy[OutsideIn]):
             "together that the inequalities for all sets of them allow, with a proof that none is "
             "worse."
         )
-
-    @property
-    def horizon(self) -> int:
-        """See `PathPolicy.horizon`: a few proofs for other numbers are soon made."""
-        quick = self.base.levels is None and isinstance(self.claim, GaussianDP | LaplaceDP)
-        return _FARTHEST if quick else 1
 
     def plan(self, level: float) -> _core.OutsideIn:
         """Return levels, how they are weighed, and the rule that chooses from the outside in."""
