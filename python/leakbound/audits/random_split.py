@@ -87,14 +87,12 @@ class RandomSplit(Design[AuditResult]):
 
     Notes
     -----
-    As many members and non-members as can be are matched at random, within strata, by the seed.
-    Given the unordered pairs, which of the two is the member is decided by fair coins, whatever the
-    sizes of the parts. A guess is the sign of the difference of the two scores, its size the
-    confidence. A difference of 0 is no guess for pure DP; for other claims, where the number of
-    guesses must not depend on scores, it is the toss of a coin. Sizes are compared on a scale that
-    membership has no part in: z (1 + |z| / 4), z being scores less their median over 1.4826 times
-    their median distance from it. One path, from the largest difference on, has the whole
-    probability of error. `docs/random-splits.md` has theorem and proof.
+    As many members and non-members as can be are matched at random, within strata, by the seed:
+    which of each pair is the member is then a fair coin, whatever the sizes of the parts. A guess
+    is the sign of the difference of the two scores, its size the confidence, on a scale that
+    membership has no part in (z (1 + |z| / 4) of robust standard scores z). A difference of 0 is no
+    guess for pure DP, and the toss of a coin for other claims. One path, from the largest
+    difference on, has the whole probability of error. `docs/random-splits.md` has the proof.
 
     Examples
     --------

@@ -146,9 +146,9 @@ def audit(
 
     Notes
     -----
-    For pure DP tied scores are never split, so nothing about membership can order them; for other
-    claims cuts must not depend on scores, and a random permutation from `seed` orders ties. Except
-    for random splits, the result is the same for any increasing transformation of the scores.
+    For pure DP tied scores are never split; for other claims a random permutation from `seed`
+    orders ties. Except for random splits, the result is the same for any increasing transformation
+    of the scores.
 
     Examples
     --------

@@ -89,11 +89,8 @@ class Stream:
     -----
     Order and guesses within a batch come from its scores alone, before its labels are looked at.
     Scores may be made with the labels of *earlier* batches, an attack be trained on them or be
-    exchanged: given the model and all other coins, an ε-DP training leaves each coin odds of at
-    most e^ε. ``docs/streaming.md`` has the proof.
-
-    A batch should be large enough to rank, fifty examples or so; where all its scores are equal,
-    its examples abstain.
+    exchanged. A batch should be large enough to rank, fifty examples or so; where all its scores
+    are equal, its examples abstain. ``docs/streaming.md`` has the proof.
 
     Examples
     --------

@@ -75,10 +75,9 @@ def audit_synthetic(
     """Bound the privacy loss of a generator from below, from the synthetic table that it made.
 
     The records were split at random: the generator learnt from the members, and the non-members
-    were held out. Members are matched with non-members at random; which of each pair looks more
-    like a member, given the synthetic table, is guessed by attacks that do not know who is one. The
-    bound is on replacing one training record by another, and holds for the generator, not for one
-    table.
+    were held out. Attacks that do not know who is a member guess which of a random pair looks more
+    like one, given the synthetic table. The bound is on replacing one training record by another,
+    and holds for the generator, not for one table.
 
     Parameters
     ----------

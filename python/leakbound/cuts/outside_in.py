@@ -48,28 +48,21 @@ class OutsideIn(PathPolicy):
     OutsideIn(levels=None)
     """
 
+    design: ClassVar[str] = (
+        "One cut, at the one of a ladder of numbers of guesses, fixed in advance, that labels "
+        "beyond it suggest, looked at from the outside in."
+    )
+    """Which cuts are tested, in a sentence of the result."""
+    method: ClassVar[str] = (
+        f"{design} Labels within it had no part in the choice, so the Clopper-Pearson limit has "
+        "the whole probability of error (Clopper and Pearson 1934)."
+    )
     ties: ClassVar[Ties] = "broken"
     levels: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         if self.levels is not None:
             object.__setattr__(self, "levels", _named(self.levels))
-
-    @property
-    def design(self) -> str:
-        """Which cuts are tested, in a sentence of the result."""
-        return (
-            "One cut, at the one of a ladder of numbers of guesses, fixed in advance, that labels "
-            "beyond it suggest, looked at from the outside in."
-        )
-
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return (
-            f"{self.design} Labels within it had no part in the choice, so the Clopper-Pearson "
-            "limit has the whole probability of error (Clopper and Pearson 1934)."
-        )
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: one path is cut."""

@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -48,6 +48,10 @@ class KLScan(PathPolicy):
     KLScan(kappa=4.5, min_guesses=None, grid='auto')
     """
 
+    method: ClassVar[str] = (
+        "All cuts are tested at once: the exact law of the largest Kullback-Leibler deviation over "
+        "the path, from a boundary-crossing recursion, is inverted (Buehler 1957)."
+    )
     kappa: float | None = None
     min_guesses: int | None = None
     grid: ScanGrid = "auto"
@@ -59,14 +63,6 @@ class KLScan(PathPolicy):
             least = integer(self.min_guesses, "min_guesses", least=1)
             object.__setattr__(self, "min_guesses", least)
         choice(self.grid, "grid", ScanGrid)
-
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return (
-            "All cuts are tested at once: the exact law of the largest Kullback-Leibler deviation "
-            "over the path, from a boundary-crossing recursion, is inverted (Buehler 1957)."
-        )
 
     def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if `min_guesses` exceeds the number of examples."""
@@ -228,20 +224,14 @@ class Fixed(GridPolicy):
     Fixed(guesses=120)
     """
 
+    method: ClassVar[str] = (
+        "One cut, fixed in advance: the Clopper-Pearson limit (Clopper and Pearson 1934)."
+    )
+    design: ClassVar[str] = "One cut, fixed in advance."
     guesses: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "guesses", integer(self.guesses, "guesses", least=1))
-
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return "One cut, fixed in advance: the Clopper-Pearson limit (Clopper and Pearson 1934)."
-
-    @property
-    def design(self) -> str:
-        """See `GridPolicy.design`."""
-        return "One cut, fixed in advance."
 
     @property
     def fixed_guesses(self) -> int:

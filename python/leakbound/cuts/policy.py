@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import leakbound._core as _core
 from leakbound._base.formatting import down
@@ -49,29 +49,21 @@ _FEW = 1000
 """With more examples than this a perfect attack refutes the reference."""
 
 
-class BestCut(Protocol):
-    """A bound and the cut that gave it."""
-
-    @property
-    def logit(self) -> float:
-        """The bound, on the log-odds of a correct guess or what else is bounded; not clipped."""
-
-    @property
-    def cut(self) -> int:
-        """Guesses made; 0 if no cut stands out."""
-
-    @property
-    def successes(self) -> int:
-        """Correct guesses."""
-
-
 @dataclass(frozen=True)
 class Best:
-    """A `BestCut` of a policy that does not get one from the core."""
+    """A bound and the cut that gave it, of a policy that does not get these from the core.
+
+    `logit` is on the log-odds of a correct guess or what else is bounded, not clipped; `cut` are
+    the guesses made, 0 if no cut stands out, and `successes` the right ones.
+    """
 
     logit: float
     cut: int
     successes: int
+
+
+BestCut: TypeAlias = _core.Bound | Best
+"""A bound and the cut that gave it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

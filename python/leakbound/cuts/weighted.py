@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,13 +32,10 @@ class Weighted(Policy):
     'lower_bound'
     """
 
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return (
-            "One test without cuts: the weight of the members is compared with that of independent "
-            "guesses, a weighted Poisson-binomial tail."
-        )
+    method: ClassVar[str] = (
+        "One test without cuts: the weight of the members is compared with that of independent "
+        "guesses, a weighted Poisson-binomial tail."
+    )
 
     def audit(self, game: Game, level: float, /) -> Proof:
         """See `Policy.audit`: bound the odds by the weight that members have in all.

@@ -215,9 +215,9 @@ def test_weights_are_compared_with_a_weighted_tail(
         (
             {"relaxation": "published", "gamma": 1e-3, "cuts": lb.KLScan()},
             errors.OptionError,
-            "no published form",
+            "no such form",
         ),
-        ({"gamma": 1e-3, "cuts": lb.Weighted()}, errors.OptionError, "no knapsack"),
+        ({"gamma": 1e-3, "cuts": lb.Weighted()}, errors.OptionError, "no such form"),
         (
             {"gamma": 1e-3, "cuts": lb.UnionBound(tail="hoeffding")},
             errors.OptionError,

@@ -1,8 +1,4 @@
-"""PANORAMIA: audits of a trained model against generated non-members, without retraining.
-
-Kazmi et al., "PANORAMIA: Privacy Auditing of Machine Learning Models without Retraining", 2024
-(arXiv 2402.09477).
-"""
+"""PANORAMIA: audits of a trained model against generated non-members, without retraining."""
 
 import math
 from collections.abc import Callable
@@ -42,42 +38,36 @@ class Panoramia(Design[PanoramiaResult]):
     gamma : float
         γ of a generator that is (c, γ)-close, in [0, 1): it may miss real points of so much mass.
     relaxation : {"knapsack", "published"}
-        How γ and the claim's δ are allowed for: whatever failures depend on (by coupling, and for
-        `OutsideIn` with number and count in one proof), or for `Fixed` and `UnionBound` as
-        published, where they depend on nothing.
+        How γ and the claim's δ are allowed for: whatever failures depend on, or for `Fixed` and
+        `UnionBound` as published, where they depend on nothing.
     max_recall : float
         Cuts are tested up to this share of the examples, in (0, 1], which is their recall if scores
         say nothing. It is fixed in advance, so it is free.
     real_nonmembers : bool
-        Whether the non-members are real and exchangeable with the members. Then c = 0, the examples
-        shown are a random split and are audited as one: in pairs, each bound at the whole
-        probability of error. The result is a lower bound, and the baseline only checks that it
-        finds nothing.
+        Whether the non-members are real and exchangeable with the members. Then c = 0, and the
+        examples shown are audited as a random split, in pairs: the result is a lower bound, and the
+        baseline only checks that it finds nothing.
     c_upper : float, optional
         An upper limit on c that the caller vouches for, at least 0. It makes the result a lower
         bound.
     features : array-like, shape (m, d), optional
-        Features of the examples. With them the result has a conditional lower bound on ε beside the
-        estimate: Zero-Run on the same examples, over all logistic models of the probability that
-        an example is real given its features and the baseline's score which the coins do not rule
-        out; tests try to refute that form.
+        Features of the examples. With them the result has a conditional lower bound on ε: Zero-Run
+        over all logistic models, of the features and the baseline's score, that the coins do not
+        rule out; tests try to refute that form.
 
     Notes
     -----
     The claim is `PureDP` or `ApproxDP`. Cuts are `KLScan()`, and `OutsideIn()` for a ranking with γ
     or δ above 0; `UnionBound()` is the paper's; `Weighted()` takes scores in [0, 1] as weights.
-
     c-closeness bounds the generator from below only, so all guesses are "member". The unseen real
-    point of a pair stays in the training set: ε is that of replacing one example, which for
-    training that is ε'-DP under adding or removing one is as much as 2ε'. Exchangeable non-members
-    may be told by low scores as well: shown members are matched with shown non-members, and the
-    larger score of each pair is guessed to be the member's (`docs/random-splits.md`).
+    point of a pair stays in the training set: ε is that of replacing one example, as much as 2ε'
+    for training that is ε'-DP under adding or removing one.
 
-    With `features` the examples are audited as those of `ZeroRun` as well, at the same confidence:
-    by each example's own odds (`conditional`; after matching for δ > 0) and after matching
-    (`conditional_by_match`). Propensities are learnt from the audited coins themselves: a fifth of
-    the error probability pays for a confidence set of them, and each bound is the least over that
-    set. Each holds by itself, the largest of them does not. `docs/panoramia.md` has the argument.
+    With `features` the examples are audited as those of `ZeroRun` too, at the same confidence: by
+    each example's own odds (`conditional`; after matching for δ > 0) and after matching
+    (`conditional_by_match`). A fifth of the error pays for a confidence set of propensities, learnt
+    from the audited coins. Each bound holds by itself, the largest of them does not.
+    `docs/panoramia.md` has the argument.
 
     References
     ----------

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from leakbound._base.checks import choice, real
-from leakbound._base.types import BoolArray, FloatArray, Relaxation
+from leakbound._base.types import BoolArray, FloatArray, Relaxation, TailBound
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.audits.policies.approximate_dp import ApproxPolicy, relaxed_policy
+from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy
 from leakbound.audits.random_split import split_theorem
 from leakbound.audits.road import Request, parts, prove
 from leakbound.claims import ApproxDP, Claim, PureDP
@@ -49,6 +49,11 @@ _RELAXED_JOINTLY = (
     "plus gamma, and with the model e^(c+ε) times, plus gamma + δ - gamma δ (appendix E). These "
     "stand for e^ε and δ below. "
 )
+_FORMS: dict[Relaxation, tuple[TailBound, ...]] = {
+    "knapsack": ("coupling", "exact"),
+    "published": ("panoramia",),
+}
+"""How failures are allowed for, by the name of the relaxation: what is first is preferred."""
 _REAL = (
     "Members and non-members are exchangeable but for training, so c = 0; and given which of them "
     "are shown, and how many members these are, the members are a random part of them. "
@@ -160,7 +165,9 @@ def _policy(
 ) -> Policy:
     """Return the policy, with failures where there may be some."""
     if failures:
-        return relaxed_policy(cuts, failures, relaxation, examples=examples)
+        return approx_policy(
+            cuts, failures, examples=examples, sides="member", forms=_FORMS[relaxation]
+        )
     if cuts is None:
         return KLScan() if relaxation == "knapsack" else UnionBound()
     return cuts

@@ -14,7 +14,6 @@ import leakbound._core as _core
 from leakbound._base.types import (
     JsonValue,
     PathOrder,
-    Relaxation,
     Sides,
     TailBound,
     TailOptions,
@@ -84,9 +83,7 @@ class _ApproxScan(ApproxPolicy[KLScan]):
 
     forms: ClassVar[tuple[TailBound, ...]] = ("coupling",)
 
-    @property
-    def method(self) -> str:
-        return f"{self.base.method} {_FORMS[self.form]}"
+    method: ClassVar[str] = f"{KLScan.method} {_FORMS['coupling']}"
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
         return self.base.bound(path, order, level, failures=self._failures(order))
@@ -151,13 +148,11 @@ class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
 
     forms: ClassVar[tuple[TailBound, ...]] = ("exact",)
 
-    @property
-    def method(self) -> str:
-        return (
-            f"{self.base.design} The count is tested by the largest probability that Theorem 3.1 "
-            "of Mahloujifar et al. (2025) allows number and count together for the tradeoff curve "
-            "e^ε x + δ, in closed form."
-        )
+    method: ClassVar[str] = (
+        f"{OutsideIn.design} The count is tested by the largest probability that Theorem 3.1 of "
+        "Mahloujifar et al. (2025) allows number and count together for the tradeoff curve "
+        "e^ε x + δ, in closed form."
+    )
 
     def audit(self, game: Game, level: float, /) -> Proof:
         proof = super().audit(game, level)
@@ -225,53 +220,29 @@ _BY_CUTS: dict[type[PathPolicy], type[ApproxPolicy[Any]]] = {
 
 
 def approx_policy(
-    cuts: CutPolicy | None, delta: float, *, examples: int, sides: Sides
+    cuts: CutPolicy | None,
+    delta: float,
+    *,
+    examples: int,
+    sides: Sides,
+    forms: tuple[TailBound, ...] = ("exact", "coupling"),
 ) -> ApproxPolicy[PathPolicy]:
-    """Return the policy of an audit under (ε, δ)-DP, fixed before labels are seen.
+    """Return the policy of an audit under (ε, δ)-DP, by the first of some forms that it has.
 
-    Without `cuts` it is `OutsideIn()`. Raise OptionError if the policy or its tail
-    has no form under δ > 0.
+    Without `cuts` it is `OutsideIn()`, and `UnionBound()` for the published form. Raise OptionError
+    if the policy or its tail has no form under δ > 0.
     """
-    cuts = OutsideIn() if cuts is None else cuts
-    kind = _BY_CUTS.get(cast("type[PathPolicy]", type(cuts)))
-    if kind is None:
-        message = (
-            f"cuts={type(cuts).__name__} is for pure DP: under delta > 0 take OutsideIn, Fixed, "
-            "KLScan or UnionBound"
-        )
-        raise OptionError(message)
-    return _built(cuts, delta, kind.forms[0], examples=examples, sides=sides)
-
-
-def relaxed_policy(
-    cuts: CutPolicy | None, failures: float, relaxation: Relaxation, *, examples: int
-) -> ApproxPolicy[PathPolicy]:
-    """Return the policy for guesses of "member" about members and generated points.
-
-    Without `cuts` it is `OutsideIn()`, or for the published form `UnionBound()`; `failures` is
-    γ + δ - γδ. Raise OptionError if the policy has no such form.
-    """
-    published = relaxation == "published"
     if cuts is None:
-        cuts = UnionBound() if published else OutsideIn()
-    allowed: tuple[TailBound, ...] = ("panoramia",) if published else ("coupling", "exact")
-    kind = _BY_CUTS.get(cast("type[PathPolicy]", type(cuts)))
-    form = next((form for form in allowed if kind is not None and form in kind.forms), None)
+        cuts = UnionBound() if forms == ("panoramia",) else OutsideIn()
+    kinds = {kind: [form for form in forms if form in one.forms] for kind, one in _BY_CUTS.items()}
+    form = next(iter(kinds.get(cast("type[PathPolicy]", type(cuts)), ())), None)
     if form is None:
-        fit = [one for one, other in _BY_CUTS.items() if not set(allowed).isdisjoint(other.forms)]
-        listed = ", ".join(sorted(one.__name__ for one in fit))
+        listed = ", ".join(sorted(kind.__name__ for kind, found in kinds.items() if found))
         message = (
-            f"cuts={type(cuts).__name__} has no {relaxation} form: with gamma or delta above 0 "
-            f"take one of {listed}"
+            f"cuts={type(cuts).__name__} has no such form: with delta or gamma above 0 take one of "
+            f"{listed}"
         )
         raise OptionError(message)
-    return _built(cuts, failures, form, examples=examples, sides="member")
-
-
-def _built(
-    cuts: Any, delta: float, form: TailBound, *, examples: int, sides: Sides
-) -> ApproxPolicy[PathPolicy]:
-    """Return the policy that tests such cuts; refuse a tail that has no form under δ > 0."""
     if isinstance(cuts, UnionBound) and cuts.tail != "exact":
         message = (
             f'UnionBound(tail="{cuts.tail}") is for pure DP: where delta or gamma is above 0 the '
@@ -281,4 +252,5 @@ def _built(
     if isinstance(cuts, KLScan) and cuts.min_guesses is None:
         # among few guesses one failure is worth a lot
         cuts = replace(cuts, min_guesses=min(_FEWEST, examples))
-    return _BY_CUTS[type(cuts)](base=cuts, delta=delta, examples=examples, sides=sides, form=form)
+    derived = _BY_CUTS[cast("type[PathPolicy]", type(cuts))]
+    return derived(base=cuts, delta=delta, examples=examples, sides=sides, form=form)

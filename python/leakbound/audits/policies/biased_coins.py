@@ -74,12 +74,10 @@ class PriorPolicy(DerivedPolicy[B]):
 class _PriorFixed(PriorPolicy[Fixed]):
     """One cut, by the Poisson-binomial tail."""
 
-    @property
-    def method(self) -> str:
-        return (
-            "One cut, fixed in advance: the largest ε at which a sum of unlike Bernoulli "
-            "variables is rarely so large (Poisson binomial)."
-        )
+    method: ClassVar[str] = (
+        "One cut, fixed in advance: the largest ε at which a sum of unlike Bernoulli variables is "
+        "rarely so large (Poisson binomial)."
+    )
 
     def _bound(self, path: _core.Path, offsets: FloatArray, level: float) -> Best:
         guesses, correct = self.base.cut(path)
@@ -92,9 +90,7 @@ class _PriorFixed(PriorPolicy[Fixed]):
 class _PriorScan(PriorPolicy[KLScan]):
     """All cuts at once, by a walk of unlike steps."""
 
-    @property
-    def method(self) -> str:
-        return f"{self.base.method} Steps of the walk have unlike probabilities."
+    method: ClassVar[str] = f"{KLScan.method} Steps of the walk have unlike probabilities."
 
     def described(self, level: float, /) -> JsonValue:
         return replace(self.base, grid="all").described(level)

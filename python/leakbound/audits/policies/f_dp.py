@@ -245,14 +245,11 @@ class OutsideInFamily(FamilyPolicy[OutsideIn]):
     least private parameter at which a certificate of this vector proves at most the level.
     """
 
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return (
-            f"{self.base.design} The count is tested against the worst law of number and count "
-            "together that the inequalities for all sets of them allow, with a proof that none is "
-            "worse."
-        )
+    method: ClassVar[str] = (
+        f"{OutsideIn.design} The count is tested against the worst law of number and count "
+        "together that the inequalities for all sets of them allow, with a proof that none is "
+        "worse."
+    )
 
     def plan(self, level: float) -> _core.OutsideIn:
         """Return levels, how they are weighed, and the rule that chooses from the outside in."""
