@@ -24,6 +24,7 @@ _DRAWN = (0.001, 0.999)
 
 def curve(proof: Proof) -> Curve:
     """Return the winning path with its bound at each cut; the chosen cut is always among them."""
+    # Bounds in the units of the claim; none is above what is reported for the chosen cut.
     guesses, correct, logit = _with_cut(proof.points(POINTS - 1), proof.best)
     ranking, game = proof.ranking, proof.game
     bounds = np.clip(logit, 0.0, proof.strength)

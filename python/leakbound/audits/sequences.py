@@ -78,11 +78,11 @@ def curve_of(
 ) -> Curve:
     """Return the sequence that says most at the ends of batches, and last where the bound is."""
     step = max(1, math.ceil(len(moments) / (POINTS - 2)))
-    kept = [*moments[:-1][::step], *moments[-2:]]
-    limits = [best_moment(moment[None], level)[1] for moment in kept]
-    counts = np.array([moment[:, index] for moment in kept])
+    some = [*moments[:-1][::step], *moments[-2:]]
+    limits = [best_moment(moment[None], level)[1] for moment in some]
+    counts = np.array([moment[:, index] for moment in some])
     _, rows = np.unique(counts[::-1, 0], return_index=True)
-    rows = len(kept) - 1 - rows
+    rows = len(some) - 1 - rows
     rows = rows[counts[rows, 0] > 0]
     guesses, correct = counts[rows].T
     return Curve(

@@ -162,11 +162,14 @@ class Stream:
             If with this batch the number of members is one that fair coins give with a probability
             below 1e-6. The batch counts all the same: from then on there is no bound.
         """
+        # 1. The batch is read, and its examples are new.
         order = ExampleOrder(ids)
         values = check_scores(order.scores(scores, "scores"))
         included = order.member(member, values.size)
         self._check_ids(order.ids, included)
+        # 2. Its guesses go on where those of earlier batches ended.
         self._take(values, included)
+        # 3. Too many or too few members so far contradict the coins for good.
         self._check_count()
         return self
 
@@ -362,8 +365,10 @@ class Stream:
     def _perfect(self, examples: int) -> float:
         half = max(1, examples // 2)
         longest = [half if one.order != "interleaved" else examples for one in self._sequences]
-        made = [math.ceil(one.share * n) for one, n in zip(self._sequences, longest, strict=True)]
-        return best_moment(np.array([[made, made]], dtype=np.int64), self._level)[1]
+        guesses = [
+            math.ceil(one.share * n) for one, n in zip(self._sequences, longest, strict=True)
+        ]
+        return best_moment(np.array([[guesses, guesses]], dtype=np.int64), self._level)[1]
 
     def _check_ids(self, ids: NDArray[Any] | None, included: BoolArray) -> None:
         """Check the ids of a batch and remember them."""

@@ -155,13 +155,13 @@ def audit_synthetic(
     # 1. All tables, read alike; members and non-members as one, in the order of their content, in
     #    which their places in files cannot matter.
     audited = _Records.read(members, nonmembers, roles)
-    read = {
+    parts = {
         "the records": audited.columns,
         "the synthetic table": _read(synthetic, "the synthetic table", roles.group),
     }
     if reference is not None:
-        read["the reference"] = _read(reference, "the reference", roles.group)
-    tables = Tables.of_columns(read, categorical=roles.codes, seed=seed, progress=True)
+        parts["the reference"] = _read(reference, "the reference", roles.group)
+    tables = Tables.of_columns(parts, categorical=roles.codes, seed=seed, progress=True)
     if reference is not None:
         _check_reference(tables, audited)
     order = np.argsort(tables.place, kind="stable")
@@ -169,7 +169,7 @@ def audit_synthetic(
     if isinstance(attacks, Mapping):
         rows = ExampleOrder.of_tables([members, nonmembers], "the index of members and non-members")
         scores = {
-            name: _given(name, rows.placed(values, f"scores of {name!r}"), audited.member.size)
+            name: _own(name, rows.placed(values, f"scores of {name!r}"), audited.member.size)
             for name, values in attacks.items()
         }
     else:
@@ -303,24 +303,23 @@ def _names(attacks: object) -> tuple[str, ...]:
     """Return the names of attacks that were asked for."""
     if attacks == "default":
         return DEFAULT
-    given = (attacks,) if isinstance(attacks, str) else attacks
-    if not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
+    names = (attacks,) if isinstance(attacks, str) else attacks
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         message = (
             "attacks must be names, or a mapping from names to scores, got "
             f"{type(attacks).__name__}"
         )
         raise InputTypeError(message)
-    wrong = [one for one in given if one not in ATTACKS]
-    if wrong or not given or len(set(given)) < len(given):
+    if not names or not set(names) <= set(ATTACKS) or len(set(names)) < len(names):
         message = (
             f"attacks must be different names among {', '.join(ATTACKS)}, or default; got "
             f"{shown(attacks)}"
         )
         raise OptionError(message)
-    return tuple(given)
+    return tuple(names)
 
 
-def _given(name: str, values: ArrayInput, size: int) -> FloatArray:
+def _own(name: str, values: ArrayInput, size: int) -> FloatArray:
     """Read scores of the caller's own."""
     scores = check_scores(values, f"scores of {name!r}")
     check_length(scores, size, f"scores of {name!r}, members first, then non-members,")
@@ -340,6 +339,7 @@ def _check_reference(tables: Tables, records: _Records) -> None:
 
     What the split moved as one is counted, each with the share of members of its stratum.
     """
+    # 1. What the split moved as one, and which of it the reference holds.
     audited = np.bincount(tables.place, minlength=len(tables.points))
     rows = np.arange(records.member.size) if records.groups is None else records.groups
     _, first, unit = np.unique(rows, return_index=True, return_inverse=True)
@@ -347,6 +347,7 @@ def _check_reference(tables: Tables, records: _Records) -> None:
     held[unit[(tables.counts > audited)[tables.place]]] = True
     if not held.any():
         return
+    # 2. Are both sides held as often as the share of members of each stratum says?
     member = records.member[first]
     strata = np.zeros(records.member.size) if records.strata is None else records.strata
     within = np.unique(strata[first], return_inverse=True)[1]
@@ -370,14 +371,14 @@ def _check_reference(tables: Tables, records: _Records) -> None:
 
 def _warnings(tables: Tables, records: _Records, copies: float) -> tuple[str, ...]:
     """Return what a reader should know of the tables."""
-    said = list(tables.notes)
+    notes = list(tables.notes)
     if copies == 1:
-        said.append("every synthetic record equals a member: the table is a copy of training data")
+        notes.append("every synthetic record equals a member: the table is a copy of training data")
     member = records.member
     both = np.isin(tables.place, tables.place[member]) & ~member
     if both.any():
-        said.append(
+        notes.append(
             f"{int(both.sum()):,} of {int((~member).sum()):,} non-members equal a member in every "
             "column that is compared: pairs of equal records are no guess"
         )
-    return tuple(said)
+    return tuple(notes)

@@ -75,6 +75,7 @@ class Weighted(Policy):
             log_odds = float(
                 _core.weighted_epsilon(fair, threshold, beta=level, weights=weights)[0]
             )
+        # 3. No cut is tested, so that the curve has a bound at no other one.
         ranking = game.ranked()
         share = weight / int(weights.sum())
         return Proof(

@@ -156,12 +156,12 @@ class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
 
     def audit(self, game: Game, level: float, /) -> Proof:
         proof = super().audit(game, level)
-        chosen: dict[str, JsonValue] = {
+        ladder: dict[str, JsonValue] = {
             "levels": list(self._plan(level).levels),
             "guesses": proof.best.cut,
             "failures": self._failures(level),
         }
-        return proof.with_options({"outside_in": chosen})
+        return proof.with_options({"outside_in": ladder})
 
     def ladder(self, _examples: int, level: float, _sides: Sides, /) -> tuple[int, ...]:
         return tuple(self._plan(level).levels)

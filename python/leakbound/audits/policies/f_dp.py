@@ -190,6 +190,7 @@ def _strength(test: JointTest, index: int, correct: int) -> float:
     down to a grid so coarse that roundings of the recursion cannot make the least counts of two of
     its values fall; the count seen is then compared with that of its level once more.
     """
+    # 1. The value t of the proxy that the count reaches, rounded down, and its least counts v(t).
     claim, proxy, sides, level = test.claim, test.proxy, test.sides, test.level
     one_sided = sides == "member"
     critical = test.rough(index, correct)
@@ -205,6 +206,7 @@ def _strength(test: JointTest, index: int, correct: int) -> float:
         (made, right) for made, right in zip(test.levels, least, strict=True) if right <= made
     ]
     made, right = zip(*tested, strict=True)
+    # 2. A certificate of v(t), made once more at the parameter that it proves.
     best: float | None = None
     proof = _core.JointCertificate(made, right, test.examples, one_sided, curve.core)
     for last in (False, True):
@@ -295,8 +297,8 @@ def family_policy(
     Without `cuts` it is `OutsideIn()`. Raise OptionError if there is no form for families.
     """
     if cuts is None or isinstance(cuts, OutsideIn):
-        chosen = cuts or OutsideIn()
-        return OutsideInFamily(base=chosen, claim=claim, examples=examples, sides=sides)
+        ladder = cuts or OutsideIn()
+        return OutsideInFamily(base=ladder, claim=claim, examples=examples, sides=sides)
     if not isinstance(cuts, Fixed | UnionBound):
         message = (
             f"cuts={type(cuts).__name__} is not for {claim.name}: take OutsideIn, Fixed or "
