@@ -282,7 +282,7 @@ def synthetic(made: str, claim: str, **options: Any) -> Any:
     rng = np.random.default_rng(71)
     table, noise = fine(rng.normal(size=(160, 4))), fine(rng.normal(size=(80, 4)))
     released = fine(table[:80] + 0.02 * noise) if made == "copies" else noise
-    how: dict[str, Any] = {"claim": CLAIMS[claim], "seed": SEED, "progress": False} | options
+    how: dict[str, Any] = {"claim": CLAIMS[claim], "seed": SEED} | options
     return lb.audit_synthetic(table[:80], table[80:], released, **how)
 
 

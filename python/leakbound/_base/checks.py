@@ -262,10 +262,8 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
 
 def _booleans(values: NDArray[np.generic], name: str) -> BoolArray:
     """Read {0, 1} or {-1, +1} as booleans."""
-    if values.dtype == np.bool_:  # read anew by `_read`
-        return _read_only(cast("BoolArray", values))
-    ones = values == 1
-    zero = -1 if (values == -1).any() else 0
+    ones: BoolArray = values == 1
+    zero = -1 if values.dtype != np.bool_ and (values == -1).any() else 0
     strange = np.flatnonzero(~(ones | (values == zero)))
     if strange.size:
         row = int(strange[0])
@@ -275,12 +273,8 @@ def _booleans(values: NDArray[np.generic], name: str) -> BoolArray:
             f"{values[row].item()!r} at row {row}{seen} ({strange.size} such rows)"
         )
         raise InputError(message)
-    return _read_only(ones)
-
-
-def _read_only(values: BoolArray) -> BoolArray:
-    values.flags.writeable = False
-    return values
+    ones.flags.writeable = False
+    return ones
 
 
 def _check_distinct(

@@ -13,8 +13,8 @@ import numpy as np
 from leakbound._base.checks import shown
 from leakbound._base.types import HasMember
 from leakbound.audits import Coins, Panoramia, ZeroRun
-from leakbound.audits.design import audit as leakbound_audit
 from leakbound.audits.designs import DESIGNS, audit_of, design_of
+from leakbound.audits.road import audit as leakbound_audit
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import FormatError, LeakboundError

@@ -19,13 +19,12 @@ from leakbound._base.records import Record
 from leakbound._base.streams import Purpose, in_pieces
 from leakbound._base.types import BoolArray, FloatArray, Sides
 from leakbound.audits.policies.approximate_dp import approx_policy
-from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
-from leakbound.audits.policies.joint import OutsideInFamily, joint_policy
+from leakbound.audits.policies.f_dp import GridFamily, family_policy
 from leakbound.audits.policies.reference import REFERENCE, Curve, Reference, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import CutPolicy, OutsideIn, PathPolicy
+from leakbound.cuts import CutPolicy, PathPolicy
 from leakbound.cuts.policies import default_scan
-from leakbound.cuts.policy import DerivedPolicy, Trial, path_of
+from leakbound.cuts.policy import DerivedPolicy
 from leakbound.errors import OptionError
 from leakbound.simulate import gaussian, randomized_response
 from leakbound.stats import normal_quantile
@@ -607,14 +606,9 @@ class _Plan:
             raise OptionError(message)
         policy: PathPolicy
         if isinstance(claim, GaussianDP):
-            if cuts is None or isinstance(cuts, OutsideIn):
-                policy = joint_policy(
-                    cuts or OutsideIn(), claim, examples=m, sides=sides, beta=beta
-                )
-            else:
-                policy = family_policy(cuts, claim, examples=m, sides=sides)
+            policy = family_policy(cuts, claim, examples=m, sides=sides)
         elif isinstance(claim, ApproxDP):
-            policy, _ = approx_policy(cuts, claim.delta, examples=m, sides=sides)
+            policy = approx_policy(cuts, claim.delta, examples=m, sides=sides)
         else:
             policy = default_scan(sides, beta) if cuts is None else cuts
         policy.check(m)
@@ -623,8 +617,6 @@ class _Plan:
     @property
     def name(self) -> str:
         """The policy that a caller would name."""
-        if isinstance(self.policy, OutsideInFamily):
-            return repr(self.policy.cuts)
         return repr(self.policy.base if isinstance(self.policy, DerivedPolicy) else self.policy)
 
     @property
@@ -636,11 +628,12 @@ class _Plan:
     def prove(self) -> Callable[[_core.Ranking], tuple[float, int]]:
         """What a ranking proves, and the guesses made."""
         policy = self.policy
-        if isinstance(policy, FamilyPolicy) and policy.fixed_guesses is not None:
+        if isinstance(policy, GridFamily) and policy.fixed_guesses is not None:
             return _prover_at(policy.fixed_guesses, policy, self.beta)
+        orders = policy.orders(self.sides)
 
         def prove(ranking: _core.Ranking) -> tuple[float, int]:
-            best = Trial.of(ranking, policy.routes(self.sides), self.beta).best
+            _, _, best = policy.best(ranking, orders, self.beta / len(orders))
             return max(0.0, best.logit), best.cut
 
         return prove
@@ -652,7 +645,7 @@ class _Plan:
 
 
 def _prover_at(
-    guesses: int, policy: FamilyPolicy, beta: float
+    guesses: int, policy: GridFamily, beta: float
 ) -> Callable[[_core.Ranking], tuple[float, int]]:
     """Return the audit at one number of guesses, which tests each count once only."""
 
@@ -660,8 +653,8 @@ def _prover_at(
     def bound(made: int, right: int) -> tuple[float, int]:
         return float(policy.limits(np.array([made]), np.array([right]), beta)[0]), made
 
-    (order,) = policy.orders(policy.sides)
-    return lambda ranking: bound(*path_of(ranking, order).count(guesses))
+    orders = policy.orders(policy.sides)
+    return lambda ranking: bound(*policy.paths(ranking, orders)[orders[0]].count(guesses))
 
 
 def _games(

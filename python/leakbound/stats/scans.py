@@ -149,7 +149,7 @@ def union_bound(
     True
     """
     return UnionBound(grid=grid, ratio=ratio).bound(
-        _path(successes), real(beta, "beta", above=0, below=1)
+        _path(successes), "member", real(beta, "beta", above=0, below=1)
     )
 
 

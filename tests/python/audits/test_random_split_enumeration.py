@@ -17,9 +17,8 @@ from scipy.optimize import brentq, linprog
 
 import leakbound as lb
 from leakbound._base.types import Aggregate
-from leakbound.audits.design import Request
 from leakbound.audits.pairs import Units, stretched
-from leakbound.audits.road import prove
+from leakbound.audits.road import Request, prove
 from leakbound.cuts.games import PairGame
 from leakbound.stats import normal_quantile
 
@@ -194,7 +193,7 @@ def bound(request: Request, size: tuple[int, ...], right: tuple[bool, ...]) -> f
         other_scores=np.zeros(len(size)),
         seed=0,
     )
-    return prove(request.claim, request.cuts, game, None, LEVEL).bound
+    return prove(request, game, LEVEL).bound
 
 
 def refutes(found: float, truth: float, request: Request) -> bool:

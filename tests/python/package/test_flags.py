@@ -59,9 +59,6 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ("leakbound.attacks.synthetic.Tables.of_columns", "progress"): lambda **x: (
         synthetic.Tables.of_columns({"the records": COLUMNS, "the synthetic table": COLUMNS}, **x)
     ),
-    ("leakbound.audit_synthetic", "progress"): lambda **x: lb.audit_synthetic(
-        X[:30], X[30:], X, attacks=["nearest_synthetic"], **x
-    ),
     ("leakbound.propensity.ConfidenceSet.fit", "own_intercept"): lambda **x: (
         propensity.ConfidenceSet.fit(X, MEMBER, **x)
     ),

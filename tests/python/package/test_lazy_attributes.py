@@ -125,7 +125,7 @@ def test_an_audit_of_one_run_loads_neither_the_other_audits_nor_arrow(tmp_path: 
     table = tmp_path / "scores.npz"
     np.savez(table, score=np.tile([0.5, -0.5], 30), member=np.tile([1, 0], 30))
     names = loaded_by_the_program("coins", table)
-    assert "leakbound.audits.design" in names
+    assert "leakbound.audits.road" in names
     others = {"pyarrow", "pandas", "leakbound.propensity", "leakbound.audits.zero_run"}
     others |= {"leakbound.planning.forecast"}
     assert others.isdisjoint(names)

@@ -8,11 +8,11 @@ import numpy as np
 from leakbound._base.checks import complement, shown
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.coins import Coins
-from leakbound.audits.design import audit
 from leakbound.audits.dp_sgd.betting import Bet, correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
 from leakbound.audits.policies.reference import Reference, best_fixed
+from leakbound.audits.road import audit
 from leakbound.claims import ApproxDP, Claim, FamilyClaim, GaussianDP, SubsampledGaussianDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed

@@ -20,7 +20,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.odds import expit
 from leakbound.audits.policies.approximate_dp import failure_share
-from leakbound.audits.policies.joint import JointTest
+from leakbound.audits.policies.f_dp import JointTest
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.claims.base import counts_of
 from leakbound.cuts import Fixed, OutsideIn

@@ -158,7 +158,8 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
         return (f"The bound is 0 because {result.reason}.",)
     terms = said.terms
     if result.refutes:
-        fixed = result.options["cuts"]["type"] == "Fixed"
+        cuts = result.options.get("cuts")  # what was read may hold anything
+        fixed = isinstance(cuts, dict) and cuts.get("type") == "Fixed"
         search = "" if fixed else ", the search over the cuts of the ranking included"
         about = "which of two was trained on" if result.path == "pairs" else "membership"
         return (
