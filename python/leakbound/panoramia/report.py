@@ -5,17 +5,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leakbound._base.formatting import number
+from leakbound._base.formatting import number, percent
 from leakbound._base.records import IF_ANY, unstored
 from leakbound._base.types import Verdict
 from leakbound.errors import OptionError
 from leakbound.panoramia.figures import audits_figure, loss_figure, saturation_figure, target_figure
 from leakbound.panoramia.losses import Losses
-from leakbound.panoramia.scores import CORRECTIONS, GameScores, NonMembers
+from leakbound.panoramia.scores import CORRECTIONS, GameScores
 from leakbound.panoramia.table import (
     HEADINGS,
     REAL,
     Audit,
+    NonMembers,
     PanoramiaRow,
     Saturation,
     estimate,
@@ -130,17 +131,29 @@ class PanoramiaReport(Composed):
         ]
 
     def check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Verdict:
-        """Say what the first seed's audit of the first target says about a claimed guarantee.
+        """Say whether the run refutes that every target has a claimed guarantee.
 
-        Other targets and seeds are asked as ``report.row(target).results[0].check(…)``; the best of
-        several holds at no stated confidence.
+        It is refuted if the audit of any target with any seed refutes it: PANORAMIA the pair
+        (c, ε), so that it takes a claimed c, and RM;RN, where c is 0, ε alone. Other rows are not
+        asked: the union bound has the same scores, O(1) is weaker, Zero-Run holds on a condition.
+
+        Each of these k audits holds at `confidence` by itself. A true claim is refuted by any of
+        them with probability at most k (1 - confidence): for a verdict at 95 %, run with
+        ``Options(confidence=1 - 0.05 / k)``.
 
         Parameters
         ----------
         epsilon, delta, c : float
             As for `PanoramiaResult.check`.
+
+        Returns
+        -------
+        {"refuted", "not refuted", "inconclusive"}
+            "inconclusive" if none of the audits could have refuted the claim.
         """
-        return self._lead.check(epsilon=epsilon, delta=delta, c=c)
+        verdicts = {verdict for *_, verdict in _checks(self, epsilon, delta, c)}
+        ranked: tuple[Verdict, ...] = ("refuted", "not refuted")
+        return next((verdict for verdict in ranked if verdict in verdicts), "inconclusive")
 
     def _claimed(self, one: Checked) -> dict[str, Any]:
         return {"epsilon": one.value, "delta": one.delta or 0.0, "c": one.c}
@@ -187,7 +200,6 @@ def describe(report: PanoramiaReport) -> Description:
     """Describe a run: the target with the largest estimate, and all targets in an overview."""
     lead, said = largest(report.rows), largest(report.rows).estimates[0].summary()
     estimates = [row for row in report.rows if row.audit == "PANORAMIA"]
-    answer = replace(report.rows[0].estimates[0], checked=report.checked).summary().answer
     assert lead.c_lb is not None
     assert lead.c_plus_epsilon_lb is not None
     c, both, found = lead.c_lb, lead.c_plus_epsilon_lb, str(lead.epsilon_tilde)
@@ -216,7 +228,7 @@ def describe(report: PanoramiaReport) -> Description:
         ceiling=report.ceiling,
         formula=f"ε̃ = {number(report.bound)}, estimate",
         headline=headline,
-        answer=answer,
+        answer=_answer(report),
         paragraphs=(_evidence(report),),
         metrics=(
             Metric("Estimate ε̃", found, "estimate, not a lower bound"),
@@ -236,6 +248,36 @@ def describe(report: PanoramiaReport) -> Description:
         papers=("PANORAMIA", "Zero-Run") if conditional else ("PANORAMIA",),
         about={"Parts": ", ".join(f"{count:,} {part}" for part, count in report.sizes.items())},
         overview=Overview("All targets", audits_figure(report.rows), table, note),
+    )
+
+
+def _checks(
+    report: PanoramiaReport, epsilon: float, delta: float, c: float | None
+) -> list[tuple[PanoramiaRow, PanoramiaResult, float | None, Verdict]]:
+    """Return what each audit that `check` asks says, and the c that it was asked about."""
+    return [
+        (row, result, limit, result.check(epsilon=epsilon, delta=delta, c=limit))
+        for row in report.rows
+        if row.audit in ("PANORAMIA", "RM;RN")
+        for limit in [c if row.audit == "PANORAMIA" else None]
+        for result in row.estimates
+    ]
+
+
+def _answer(report: PanoramiaReport) -> str:
+    """Return what the first audit with the verdict says, and how many were asked."""
+    one = report.checked
+    if one is None:
+        return ""
+    delta = one.delta or 0.0
+    checks = _checks(report, one.value, delta, one.c)
+    row, result, limit, _ = next(check for check in checks if check[-1] == one.verdict)
+    answer = result.with_check(epsilon=one.value, delta=delta, c=limit).summary().answer
+    if len(checks) == 1:
+        return answer
+    return (
+        f"{answer} This is {row.audit} of “{row.target}”, one of {len(checks)} audits, each at "
+        f"{percent(report.confidence)} by itself."
     )
 
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,16 +11,18 @@ from leakbound._base.formatting import number
 from leakbound._base.records import Record
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.audits.panoramia.audit import saturation_warnings
-from leakbound.panoramia.scores import Conditional
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 
+NonMembers: TypeAlias = Literal["generated", "real"]
+Conditional: TypeAlias = Literal["Zero-Run, match", "Zero-Run, Poisson-binomial"]
 Audit: TypeAlias = Literal[Conditional, "PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"]
 Result: TypeAlias = PanoramiaResult | ZeroRunResult | AuditResult
 
 HEADINGS = ("Target", "Audit", "m", "c ≥", "c + ε ≥", "ε̃", "ε ≥")
 NOTE = (
     "Means over seeds ± half of the 95 % t-interval. ε̃ is an estimate, not a lower bound on ε: "
-    "what the attack finds beyond the baseline, put down to the model."
+    "what the attack finds beyond the baseline, put down to the model. With each seed it is c + ε "
+    "less c, or 0; its mean is rounded down by itself, so that columns need not add up."
 )
 REAL: tuple[Audit, ...] = ("RM;RN", "O(1)")
 """The audits whose non-members are real, and whose bounds need no generator."""
@@ -166,22 +167,11 @@ def largest(rows: Sequence[PanoramiaRow]) -> PanoramiaRow:
 
 
 def note_of(rows: Sequence[PanoramiaRow]) -> str:
-    """Return what the numbers of the table mean, and why c and ε̃ may not add up to c + ε."""
-    sums = "ε̃ is c + ε less c."
-    for row in rows:
-        parts = (row.c_plus_epsilon_lb, row.c_lb, row.epsilon_tilde)
-        if row.epsilon_tilde is None or None in parts:
-            continue
-        most, c, estimated = (Decimal(number(one.mean)) for one in parts if one is not None)
-        if most - c != estimated:
-            sums = (
-                "ε̃ is c + ε less c with each seed, and 0 where that is negative; then it is "
-                "averaged, and rounded down by itself, so that columns need not add up."
-            )
+    """Return what the numbers of the table mean."""
     audits = dict.fromkeys(row.audit for row in rows)
     defined = (DEFINITIONS[audit] for audit in audits if audit in DEFINITIONS)
     conditional = [CONDITION] if any(row.conditional for row in rows) else []
-    return " ".join([NOTE, sums, *defined, *conditional])
+    return " ".join([NOTE, *defined, *conditional])
 
 
 def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Iterator[str]:

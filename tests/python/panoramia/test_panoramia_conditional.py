@@ -10,7 +10,8 @@ from census import Census, features
 from leakbound.audits.panoramia.conditional import PairAudit
 from leakbound.claims import PureDP
 from leakbound.panoramia import Options, PanoramiaReport, run
-from leakbound.panoramia.scores import CORRECTIONS, Conditional, shown_of, withheld_together
+from leakbound.panoramia.scores import CORRECTIONS, shown_of, withheld_together
+from leakbound.panoramia.table import Conditional
 from leakbound.results import ZeroRunResult
 from leakbound.stats import binomial_tail
 from memory import Memory

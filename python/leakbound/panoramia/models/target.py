@@ -18,8 +18,8 @@ from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks import score
 from leakbound.errors import InputError, OptionError
 from leakbound.panoramia.examples import Examples
-from leakbound.panoramia.models.helper import Helper, Inputs, Target
-from leakbound.panoramia.models.networks import quietly, train_to_best
+from leakbound.panoramia.models.networks import train_to_best
+from leakbound.panoramia.options import Helper, Inputs, Target
 from leakbound.torch import token_losses
 from leakbound.torch.checks import unwrapped
 from leakbound.torch.data import read
@@ -64,7 +64,7 @@ def train(
         progress("fitting the helper")
         fitted: Target = taught(target, examples, inputs, seed)
         return fitted
-    with quietly():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(Purpose.HELPER.derived(seed))
         model = helper.network() if helper.network is not None else _blank(target)
         held = max(1, len(examples) // HELD_OUT)

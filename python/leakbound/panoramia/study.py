@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,16 +20,16 @@ from leakbound.panoramia.game import LEAST, Game, Parts, Side
 from leakbound.panoramia.losses import fallen, helper_name, losses_of
 from leakbound.panoramia.options import Options
 from leakbound.panoramia.report import PanoramiaReport
-from leakbound.panoramia.rows import audit_all, saturation_of
-from leakbound.panoramia.scores import GameScores
-from leakbound.panoramia.table import warnings_of
+from leakbound.panoramia.scores import GameScores, audit_all, saturation_of, shown_of
+from leakbound.panoramia.table import NonMembers, warnings_of
 
 if TYPE_CHECKING:
     import os
 
     from leakbound._base.types import ArrayInput, FloatArray, IntArray
+    from leakbound.audits.panoramia.conditional import Shown
     from leakbound.generators import Generator, Sampler
-    from leakbound.panoramia.models.helper import Helper, Target, Trained
+    from leakbound.panoramia.options import Helper, Target, Trained
 
 Progress: TypeAlias = Callable[[str, float], None]
 """Called with what is being done and the share of the work done so far, from 0 to 1."""
@@ -100,31 +100,42 @@ def run(
     models = dict(model) if isinstance(model, Mapping) else {"target": model}
     study = _Study(models, data, teaching, generator, options, real, initial, _Ticks(progress))
     study.check()
-    kept = Checkpoints(checkpoints, study.made_of())
+    store = Checkpoints(checkpoints, study.ingredients())
     # 2. Non-members are generated.
-    generated = kept.phase("generated", study.generate)
+    generated = store.phase("generated", study.generate)
     samples = Examples(generated["x"], generated.get("y"))
-    sides = {
+    examples: dict[str, Examples] = {
         "members": data.take(study.audited),
         "generated": samples.take(slice(study.parts.all)),
-        **({} if study.held_out is None else {"nonmembers": study.held_out}),
+        **({} if study.held_out is None else {"real": study.held_out}),
     }
     # 3. Helpers learn; they and the models are asked of every example.
     answers: Arrays = {}
     for index, helper in enumerate(options.helpers):
-        asking = partial(study.ask_helper, index, helper, samples, sides)
-        answers |= kept.phase(f"helper-{index}", asking)
-    answers |= kept.phase("targets", partial(study.ask_models, sides))
-    seen = {name: study.side(name, examples, answers) for name, examples in sides.items()}
+        ask = partial(study.ask_helper, index, helper, samples, examples)
+        answers |= store.phase(f"helper-{index}", ask)
+    answers |= store.phase("targets", partial(study.ask_models, examples))
     # 4. For each seed, members are told from generated and from real non-members.
-    games = [study.play(seed, seen, kept) for seed in options.seeds]
-    scores = [
-        {others: study.scores(seed, others, game, seen, answers) for others, game in played.items()}
-        for seed, played in zip(options.seeds, games, strict=True)
-    ]
+    sides = {name: study.side(name, part, answers) for name, part in examples.items()}
+    games: dict[NonMembers, list[Arrays]] = {"generated": []}
+    if study.held_out is not None:
+        games["real"] = []
+    for seed in options.seeds:
+        for others, played in games.items():
+            play = partial(study.play, seed, sides["members"], sides[others], others)
+            played.append(store.phase(f"game-{seed}-{others}", play))
+    scores = {
+        others: [
+            study.scores(seed, others, game, sides, answers)
+            for seed, game in zip(options.seeds, played, strict=True)
+        ]
+        for others, played in games.items()
+    }
     # 5. Every model is audited in every way.
-    rows = audit_all(models, games, scores, seen, options)
-    saturation = saturation_of(games, study.sizes(), study.parts.train, options)
+    shown = study.shown(games["generated"], sides) if options.conditional else []
+    rows = audit_all(scores, shown, options)
+    sizes = (*study.sizes(), study.parts.train)
+    saturation = saturation_of(games["generated"], sizes, options)
     return PanoramiaReport(
         rows=rows,
         saturation=saturation,
@@ -133,7 +144,7 @@ def run(
         options=study.words(),
         warnings=tuple(warnings_of(rows, saturation)),
         losses=tuple(losses_of(answers, models)),
-        scores=tuple(game for by_others in scores for game in by_others.values()),
+        scores=tuple(game for by_seed in zip(*scores.values(), strict=True) for game in by_seed),
     )
 
 
@@ -211,7 +222,7 @@ class _Study:
         options = {field.name: getattr(self.options, field.name) for field in fields(self.options)}
         return {"generator": _words(self.generator), **{k: _words(v) for k, v in options.items()}}
 
-    def made_of(self) -> dict[str, str]:
+    def ingredients(self) -> dict[str, str]:
         """Return what the outcome depends on, in words and digests."""
         from leakbound.panoramia.models.target import fingerprint
 
@@ -273,8 +284,8 @@ class _Study:
             self.tick(f"asking {target}")
             for name, examples in sides.items():
                 answers[f"target {target} {name}"] = signals(model, examples, self.options.inputs)
-        if self.initial is not None and "nonmembers" in sides:
-            for name in ("members", "nonmembers"):
+        if self.initial is not None and "real" in sides:
+            for name in ("members", "real"):
                 answers[f"initial {name}"] = signals(self.initial, sides[name], self.options.inputs)
         return answers
 
@@ -288,22 +299,18 @@ class _Study:
         ]
         return Side(examples, np.concatenate([none, *helpers], axis=1), targets)
 
-    def play(self, seed: int, seen: Mapping[str, Side], kept: Checkpoints) -> dict[str, Arrays]:
-        """Play against generated non-members, and against real ones where there are some."""
-        played, options = {}, self.options
-        for others in list(seen)[1:]:
-            parts = self.parts.within(len(seen[others]))
-            game = Game(
-                options.attack,
-                parts,
-                self.sizes() if others == "generated" else (),
-                complement(options.confidence) / 2,
-                options.cuts,
-                seed,
-            )
-            playing = partial(game.play, seen["members"], seen[others], self.tick)
-            played[others] = kept.phase(f"game-{seed}-{others}", playing)
-        return played
+    def play(self, seed: int, members: Side, others: Side, name: NonMembers) -> Arrays:
+        """Play one game: further baselines show only how c of the generator grows."""
+        options = self.options
+        game = Game(
+            options.attack,
+            self.parts.within(len(others)),
+            self.sizes() if name == "generated" else (),
+            complement(options.confidence) / 2,
+            options.cuts,
+            seed,
+        )
+        return game.play(members, others, self.tick)
 
     def sizes(self) -> tuple[int, ...]:
         """Return the pairs that further baselines learn from."""
@@ -312,26 +319,42 @@ class _Study:
         return tuple(sorted(size for size in sizes if size < train))
 
     def scores(
-        self, seed: int, others: str, game: Arrays, seen: Mapping[str, Side], answers: Arrays
+        self,
+        seed: int,
+        others: NonMembers,
+        game: Arrays,
+        sides: Mapping[str, Side],
+        answers: Arrays,
     ) -> GameScores:
         """Return coins and scores of a game, and for real non-members those of O(1)."""
 
         def by_loss(target: str) -> FloatArray:
             falls = [
-                fallen(seen[name].targets[target][:, 0], answers.get(f"initial {name}"))[game[rows]]
-                for name, rows in (("members", "rows"), (others, "others"))
+                fallen(sides[name].targets[target][:, 0], answers.get(f"initial {name}"))[game[key]]
+                for name, key in (("members", "rows"), (others, "others"))
             ]
             return np.where(game["coins"], *falls)
 
-        real = others == "nonmembers"
         return GameScores(
             seed,
-            "real" if real else "generated",
+            others,
             game["coins"],
             game["baseline"],
             {target: game[f"attack-{target}"] for target in self.models},
-            {target: by_loss(target) for target in self.models} if real else {},
+            {target: by_loss(target) for target in self.models} if others == "real" else {},
         )
+
+    def shown(self, games: Sequence[Arrays], sides: Mapping[str, Side]) -> list[Shown]:
+        """Return what is known of the audited examples of each game without a target."""
+        members, others = sides["members"].table, sides["generated"].table
+        return [
+            shown_of(
+                game,
+                np.where(game["coins"][:, None], members[game["rows"]], others[game["others"]]),
+                seed=self.options.seeds[0],
+            )
+            for game in games
+        ]
 
 
 def _teaching(
