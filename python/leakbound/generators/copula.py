@@ -79,42 +79,34 @@ class GaussianCopula:
                 Marginal.fit(column, categorical=kind)
                 for column, kind in zip(part.T, kinds, strict=True)
             )
-            strata[label] = _Stratum(marginals, _root(_latent_correlations(part, marginals)))
-        shares = {label: len(part) / len(rows) for label, part in parts.items()}
-        return FittedGaussianCopula(strata, shares, rows.dtype)
-
-
-@dataclass(frozen=True, eq=False)
-class _Stratum:
-    """The rows of one label: columns, and a square root of their correlations."""
-
-    marginals: tuple[Marginal, ...]
-    root: FloatArray
-
-    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        shares = normal_cdf(rng.standard_normal((n, len(self.root))) @ self.root.T)
-        columns = [one.quantile(share) for one, share in zip(self.marginals, shares.T, strict=True)]
-        return np.column_stack(columns)
+            root = _root(_latent_correlations(part, marginals))
+            strata[label] = marginals, root, len(part) / len(rows)
+        return FittedGaussianCopula(strata, rows.dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedGaussianCopula(SeededSampler):
-    """What `GaussianCopula.fit` returns."""
+    """What `GaussianCopula.fit` returns.
 
-    strata: Mapping[Any, _Stratum]
-    shares: Mapping[Any, float]
+    For each label the columns, a square root of their correlations, and its share of the members.
+    """
+
+    strata: Mapping[Any, tuple[tuple[Marginal, ...], FloatArray, float]]
     dtype: np.dtype[Any]
 
     def _draw(self, n: int, seed: int) -> Samples:
         rng = Purpose.COPULA_SAMPLES.rng(seed)
-        names = list(self.strata)
-        which = rng.choice(len(names), size=n, p=list(self.shares.values()))
-        values = np.empty((n, len(self.strata[names[0]].root)))
-        for position, name in enumerate(names):
+        names, strata = list(self.strata), list(self.strata.values())
+        which = rng.choice(len(names), size=n, p=[share for *_, share in strata])
+        values = np.empty((n, len(strata[0][0])))
+        for position, (marginals, root, _) in enumerate(strata):
             rows = np.flatnonzero(which == position)
-            values[rows] = self.strata[name].draw(rows.size, rng)
-        labels = None if names == [None] else np.array(names)[which]
-        return Samples(values.astype(self.dtype), labels)
+            shares = normal_cdf(rng.standard_normal((rows.size, len(root))) @ root.T)
+            for j, marginal in enumerate(marginals):
+                values[rows, j] = marginal.quantile(shares[:, j])
+        return Samples(
+            values.astype(self.dtype), None if names == [None] else np.array(names)[which]
+        )
 
 
 def _latent_correlations(rows: NDArray[Any], marginals: tuple[Marginal, ...]) -> FloatArray:

@@ -5,24 +5,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakbound._base.checks import complement
 from leakbound._base.files import Arrays
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, IntArray
-from leakbound.cuts import CutPolicy
 from leakbound.errors import OptionError
 from leakbound.panoramia.examples import Examples, Sample
-from leakbound.panoramia.models.attack import FittedAttack, StackedAttack
+from leakbound.panoramia.models.attack import FittedAttack
+from leakbound.panoramia.options import Options
 
 LEAST = 20  # pairs in a part: with fewer, no bound is above 0 and no model worth its choice
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Members, or non-members, and what each model says of them."""
+    """Members, or non-members, what each model says of them, and how far its losses fell."""
 
     examples: Examples
     helper: FloatArray
     targets: Mapping[str, FloatArray]
+    falls: Mapping[str, FloatArray]
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -75,64 +77,68 @@ class Parts:
         return np.split(order, np.cumsum([self.train, self.validation]))
 
 
-@dataclass(frozen=True)
-class Game:
-    """Members against non-members, for one seed."""
+def play(
+    members: Side,
+    others: Side,
+    parts: Parts,
+    sizes: tuple[int, ...],
+    options: Options,
+    *,
+    seed: int,
+    tick: Callable[[str], None],
+) -> Arrays:
+    """Train baseline and attacks, then toss the coins and score what they show.
 
-    attack: StackedAttack
-    parts: Parts
-    sizes: tuple[int, ...]
-    level: float
-    cuts: CutPolicy
-    seed: int
+    Further baselines learn from fewer pairs, as many as `sizes` says.
+    """
+    # 1. Pairs that train, choose and are audited.
+    rows = parts.drawn(len(members), Purpose.GAME_MEMBERS, seed)
+    other_rows = parts.drawn(len(others), Purpose.GAME_OTHERS, seed)
 
-    def play(self, members: Side, others: Side, tick: Callable[[str], None]) -> Arrays:
-        """Train baseline and attacks, then toss the coins and score what they show."""
-        # 1. Pairs that train, choose and are audited.
-        rows = self.parts.drawn(len(members), Purpose.GAME_MEMBERS, self.seed)
-        other_rows = self.parts.drawn(len(others), Purpose.GAME_OTHERS, self.seed)
+    def sample(part: int, target: str | None, pairs: int | None = None) -> Sample:
+        """Return pairs of a part as the attack on a target sees them, members first."""
+        mine, theirs = rows[part][:pairs], other_rows[part][:pairs]
+        return Sample(
+            members.examples.take(mine).joined(others.examples.take(theirs)),
+            np.concatenate([members.signals(target, mine), others.signals(target, theirs)]),
+            np.repeat([True, False], mine.size),
+        )
 
-        def sample(part: int, target: str | None, pairs: int | None = None) -> Sample:
-            """Return pairs of a part as the attack on a target sees them, members first."""
-            mine, theirs = rows[part][:pairs], other_rows[part][:pairs]
-            return Sample(
-                members.examples.take(mine).joined(others.examples.take(theirs)),
-                np.concatenate([members.signals(target, mine), others.signals(target, theirs)]),
-                np.repeat([True, False], mine.size),
-            )
+    def fit(target: str | None, pairs: int | None = None, ready: object = None) -> FittedAttack:
+        return options.attack.fit(
+            sample(0, target, pairs),
+            sample(1, target),
+            seed=seed,
+            level=complement(options.confidence) / 2,
+            cuts=options.cuts,
+            prepared=ready,
+        )
 
-        def fit(target: str | None, pairs: int | None = None, ready: object = None) -> FittedAttack:
-            return self.attack.fit(
-                sample(0, target, pairs),
-                sample(1, target),
-                seed=self.seed,
-                level=self.level,
-                cuts=self.cuts,
-                prepared=ready,
-            )
-
-        # 2. Baselines, which know no target, and an attack on each.
-        fitted = dict[str, tuple[FittedAttack, str | None]]()
-        for size in self.sizes:
-            tick(f"seed {self.seed}: a baseline from {2 * size:,} examples")
-            fitted[f"baseline-{size}"] = fit(None, size), None
-        tick(f"seed {self.seed}: the baseline")
-        ready = self.attack.prepare(sample(0, None), sample(1, None), seed=self.seed)
-        fitted["baseline"] = fit(None, ready=ready), None
-        for name in members.targets:
-            tick(f"seed {self.seed}: the attack on {name}")
-            fitted[f"attack-{name}"] = fit(name, ready=ready), name
-        # 3. Coins, when nothing is left to train; they show one example of each pair.
-        coins = Purpose.GAME_COINS.rng(self.seed).random(self.parts.test) < 0.5
-        shown = np.arange(coins.size) + np.where(coins, 0, coins.size)
-        scores = {}
-        for key, (attack, target) in fitted.items():
-            test = sample(2, target)
-            scores[key] = attack.score(test.examples.take(shown), test.signals[shown])
-        return {
-            "rows": rows[2],
-            "others": other_rows[2],
-            "coins": coins,
-            "baseline-validation": fitted["baseline"][0].validation,
-            **scores,
-        }
+    # 2. Baselines, which know no target, and an attack on each.
+    fitted = dict[str, tuple[FittedAttack, str | None]]()
+    for size in sizes:
+        tick(f"seed {seed}: a baseline from {2 * size:,} examples")
+        fitted[f"baseline-{size}"] = fit(None, size), None
+    tick(f"seed {seed}: the baseline")
+    ready = options.attack.prepare(sample(0, None), sample(1, None), seed=seed)
+    fitted["baseline"] = fit(None, ready=ready), None
+    for name in members.targets:
+        tick(f"seed {seed}: the attack on {name}")
+        fitted[f"attack-{name}"] = fit(name, ready=ready), name
+    # 3. Coins, when nothing is left to train; they show one example of each pair.
+    coins = Purpose.GAME_COINS.rng(seed).random(parts.test) < 0.5
+    shown = np.arange(coins.size) + np.where(coins, 0, coins.size)
+    scores = {}
+    for key, (attack, target) in fitted.items():
+        test = sample(2, target)
+        scores[key] = attack.score(test.examples.take(shown), test.signals[shown])
+    for name in members.targets:
+        falls = members.falls[name][rows[2]], others.falls[name][other_rows[2]]
+        scores[f"losses-{name}"] = np.where(coins, *falls)
+    return {
+        "rows": rows[2],
+        "others": other_rows[2],
+        "coins": coins,
+        "baseline-validation": fitted["baseline"][0].validation,
+        **scores,
+    }

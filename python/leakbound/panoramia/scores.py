@@ -3,7 +3,7 @@
 import csv
 import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,6 +74,21 @@ class GameScores:
         for array in (self.member, self.baseline, *self.attacks.values(), *self.losses.values()):
             array.flags.writeable = False
 
+    @classmethod
+    def of(
+        cls, seed: int, nonmembers: NonMembers, game: Arrays, targets: Collection[str]
+    ) -> "GameScores":
+        """Read coins and scores from the outcome of a game."""
+        losses = targets if nonmembers == "real" else ()
+        return cls(
+            seed,
+            nonmembers,
+            game["coins"],
+            game["baseline"],
+            {target: game[f"attack-{target}"] for target in targets},
+            {target: game[f"losses-{target}"] for target in losses},
+        )
+
     def __len__(self) -> int:
         return self.member.size
 
@@ -139,10 +154,12 @@ def _of(scores: dict[str, FloatArray], target: str) -> FloatArray:
 
 
 def audit_all(
-    scores: Mapping[NonMembers, Sequence[GameScores]], shown: Sequence[Shown], options: Options
+    scores: Sequence[GameScores], shown: Sequence[Shown], options: Options
 ) -> tuple[PanoramiaRow, ...]:
     """Audit every target in every way, from the scores of all seeds."""
-    generated = scores["generated"]
+    generated, real = (
+        [game for game in scores if game.nonmembers == kind] for kind in ("generated", "real")
+    )
     level: dict[str, Any] = {"confidence": options.confidence}
     rows = list[PanoramiaRow]()
 
@@ -163,7 +180,7 @@ def audit_all(
             for audit, correction in CORRECTIONS.items():
                 results = tuple(one.bound(PureDP(), correction) for one in pairs)
                 add(target, audit, withheld_together(results))
-        if real := scores.get("real"):
+        if real:
             add(target, "RM;RN", (game.audit(target, **scan) for game in real))
             add(target, "O(1)", (game.audit_losses(target, **level) for game in real))
     return tuple(rows)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from leakbound._base.checks import check_ids, check_length, complement, instance, vector
+from leakbound._base.checks import check_ids, check_length, instance, vector
 from leakbound._base.files import Arrays, Checkpoints, digest
 from leakbound._base.streams import Purpose
 from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.generators import check_duplicates, split_members
 from leakbound.panoramia.examples import Examples
-from leakbound.panoramia.game import LEAST, Game, Parts, Side
+from leakbound.panoramia.game import LEAST, Parts, Side, play
 from leakbound.panoramia.losses import fallen, helper_name, losses_of
 from leakbound.panoramia.options import Options
 from leakbound.panoramia.report import PanoramiaReport
@@ -26,7 +26,7 @@ from leakbound.panoramia.table import NonMembers, warnings_of
 if TYPE_CHECKING:
     import os
 
-    from leakbound._base.types import ArrayInput, FloatArray, IntArray
+    from leakbound._base.types import ArrayInput, IntArray
     from leakbound.audits.panoramia.conditional import Shown
     from leakbound.generators import Generator, Sampler
     from leakbound.panoramia.options import Helper, Target, Trained
@@ -117,25 +117,21 @@ def run(
     answers |= store.phase("targets", partial(study.ask_models, examples))
     # 4. For each seed, members are told from generated and from real non-members.
     sides = {name: study.side(name, part, answers) for name, part in examples.items()}
-    games: dict[NonMembers, list[Arrays]] = {"generated": []}
-    if study.held_out is not None:
-        games["real"] = []
-    for seed in options.seeds:
-        for others, played in games.items():
-            play = partial(study.play, seed, sides["members"], sides[others], others)
-            played.append(store.phase(f"game-{seed}-{others}", play))
-    scores = {
-        others: [
-            study.scores(seed, others, game, sides, answers)
-            for seed, game in zip(options.seeds, played, strict=True)
-        ]
-        for others, played in games.items()
+    kinds: tuple[NonMembers, ...] = ("generated",) if real is None else ("generated", "real")
+    games = {
+        (seed, others): store.phase(
+            f"game-{seed}-{others}", partial(study.play, seed, others, sides)
+        )
+        for seed in options.seeds
+        for others in kinds
     }
     # 5. Every model is audited in every way.
-    shown = study.shown(games["generated"], sides) if options.conditional else []
+    scores = tuple(GameScores.of(*key, game, models) for key, game in games.items())
+    generated_games = [games[seed, "generated"] for seed in options.seeds]
+    shown = study.shown(generated_games, sides) if options.conditional else []
     rows = audit_all(scores, shown, options)
     sizes = (*study.sizes(), study.parts.train)
-    saturation = saturation_of(games["generated"], sizes, options)
+    saturation = saturation_of(generated_games, sizes, options)
     return PanoramiaReport(
         rows=rows,
         saturation=saturation,
@@ -144,7 +140,7 @@ def run(
         options=study.words(),
         warnings=tuple(warnings_of(rows, saturation)),
         losses=tuple(losses_of(answers, models)),
-        scores=tuple(game for by_seed in zip(*scores.values(), strict=True) for game in by_seed),
+        scores=scores,
     )
 
 
@@ -291,58 +287,26 @@ class _Study:
 
     def side(self, name: str, examples: Examples, answers: Arrays) -> Side:
         """Put examples and answers about them together."""
-        targets = {target: answers[f"target {target} {name}"][:, None] for target in self.models}
-        none = next(iter(targets.values()))[:, :0]
-        helpers = [
-            answers[f"{helper_name(index)} {name}"][:, None]
-            for index in range(len(self.options.helpers))
-        ]
-        return Side(examples, np.concatenate([none, *helpers], axis=1), targets)
+        said = {target: answers[f"target {target} {name}"] for target in self.models}
+        helpers = [answers[f"{helper_name(i)} {name}"] for i, _ in enumerate(self.options.helpers)]
+        # Without a helper, the baseline sees no model.
+        helper = np.stack(helpers or [*said.values()][:1], axis=1)[:, : len(helpers)]
+        before = answers.get(f"initial {name}")
+        falls = {target: fallen(values, before) for target, values in said.items()}
+        return Side(examples, helper, {key: x[:, None] for key, x in said.items()}, falls)
 
-    def play(self, seed: int, members: Side, others: Side, name: NonMembers) -> Arrays:
-        """Play one game: further baselines show only how c of the generator grows."""
-        options = self.options
-        game = Game(
-            options.attack,
-            self.parts.within(len(others)),
-            self.sizes() if name == "generated" else (),
-            complement(options.confidence) / 2,
-            options.cuts,
-            seed,
-        )
-        return game.play(members, others, self.tick)
+    def play(self, seed: int, others: NonMembers, sides: Mapping[str, Side]) -> Arrays:
+        """Play one game; how c grows is asked of generated non-members alone."""
+        sizes = self.sizes() if others == "generated" else ()
+        parts = self.parts.within(len(sides[others]))
+        both = sides["members"], sides[others]
+        return play(*both, parts, sizes, self.options, seed=seed, tick=self.tick)
 
     def sizes(self) -> tuple[int, ...]:
         """Return the pairs that further baselines learn from."""
         train = self.parts.train
         sizes = {max(LEAST, round(share * train)) for share in self.options.saturation}
         return tuple(sorted(size for size in sizes if size < train))
-
-    def scores(
-        self,
-        seed: int,
-        others: NonMembers,
-        game: Arrays,
-        sides: Mapping[str, Side],
-        answers: Arrays,
-    ) -> GameScores:
-        """Return coins and scores of a game, and for real non-members those of O(1)."""
-
-        def by_loss(target: str) -> FloatArray:
-            falls = [
-                fallen(sides[name].targets[target][:, 0], answers.get(f"initial {name}"))[game[key]]
-                for name, key in (("members", "rows"), (others, "others"))
-            ]
-            return np.where(game["coins"], *falls)
-
-        return GameScores(
-            seed,
-            others,
-            game["coins"],
-            game["baseline"],
-            {target: game[f"attack-{target}"] for target in self.models},
-            {target: by_loss(target) for target in self.models} if others == "real" else {},
-        )
 
     def shown(self, games: Sequence[Arrays], sides: Mapping[str, Side]) -> list[Shown]:
         """Return what is known of the audited examples of each game without a target."""
