@@ -15,8 +15,7 @@ Scores(offline_lira, m=3, from 0 to 4.472)
 """
 
 from leakbound._base.scores import Scores
-from leakbound.attacks.references import gradient_dot, offline_lira, rmia
-from leakbound.attacks.scores import margin_threshold, score
+from leakbound.attacks.scores import gradient_dot, margin_threshold, offline_lira, rmia, score
 
 __all__ = [
     "Scores",

@@ -19,12 +19,13 @@ from leakbound._base.files import replacing
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound.errors import DeviceMemoryError, InputError, OptionError
-from leakbound.torch.checks import check_nan, check_ties
 from leakbound.torch.data import EMPTY, Batches, read
 from leakbound.torch.placement import evaluating
 from leakbound.torch.signals import (
     COMPARING,
     Signal,
+    check_nan,
+    check_ties,
     float64,
     measure,
     signal_name,

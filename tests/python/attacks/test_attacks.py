@@ -25,8 +25,6 @@ from leakbound.errors import InputError, OptionError
 
 Floats = NDArray[np.float64]
 
-# --- slow and obvious ---------------------------------------------------------------------------
-
 
 def slow_margins(logits: Floats, labels: Any) -> list[float]:
     found = []
@@ -151,8 +149,6 @@ def test_gradient_dot(each_step: bool) -> None:  # noqa: FBT001
     np.testing.assert_allclose(found.values, expected, rtol=1e-12)
     assert found.ids.tolist() == list("abcdefghi")
 
-
-# --- what they return and refuse ----------------------------------------------------------------
 
 ATTACKS: dict[str, Callable[..., Scores]] = {
     "margin_threshold": lambda **o: margin_threshold(np.eye(3), [0, 1, 1], **o),

@@ -21,10 +21,9 @@ from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.models.networks import train_to_best
 from leakbound.panoramia.options import Helper, Inputs, Target
 from leakbound.torch import token_losses
-from leakbound.torch.checks import unwrapped
 from leakbound.torch.data import read
 from leakbound.torch.placement import evaluating
-from leakbound.torch.signals import measure
+from leakbound.torch.signals import measure, unwrapped
 
 Progress: TypeAlias = Callable[[str], None]
 BATCH = 512
