@@ -1,4 +1,4 @@
-"""Scores from what one model answers, from references, or from the steps of training."""
+"""Scores from what one model answers, or from what references answer beside it."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
@@ -18,8 +18,8 @@ from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.errors import InputError, InputTypeError, OptionError
 
+# What is measured on the answers of a classifier.
 Answers: TypeAlias = Literal["logit_margin", "cross_entropy"]
-"""What is measured on the answers of a classifier."""
 Variance: TypeAlias = Literal["shared", "example"]
 
 _ROUNDING = 1e-3  # of sums of probabilities, in half precision
@@ -246,56 +246,6 @@ def rmia(
     against = np.sort(_log_ratios(others, of_references, None, scale))
     won = np.searchsorted(against, own - np.log(above), side="right")
     return as_scores(won / against.size, ids, "rmia")
-
-
-def gradient_dot(
-    steps: ArrayInput, gradients: ArrayInput, *, ids: ArrayInput | None = None
-) -> Scores:
-    r"""Score canaries by the steps of training along their gradients.
-
-    The score is :math:`\sum_t\langle g_{i,t},\theta_{t-1}-\theta_t\rangle`: gradient descent moves
-    against the sum of the gradients of its batch, so a canary in the batch adds its squared norm.
-    For steps of DP-SGD the gradients are the clipped ones; canaries that are gradients themselves
-    (one coordinate, or a random direction) are the strongest. `leakbound.torch.score` with
-    ``signal="gradient_dot"`` computes the same from two models.
-
-    Parameters
-    ----------
-    steps : array-like, shape (T, d) or (d,)
-        :math:`\theta_{t-1}-\theta_t` for each step of training, or for all of it at once; finite.
-    gradients : array-like, shape (m, d) or (T, m, d)
-        Gradient of each canary's loss, the same at every step or one for each; finite. The scale
-        of a gradient matters: give canaries the norm that training gives them.
-    ids : array-like of shape (m,), optional
-        As for `offline_lira`.
-
-    References
-    ----------
-    T. Steinke, M. Nasr, M. Jagielski, "Privacy Auditing with One (1) Training Run", 2023,
-    arXiv:2305.08846: the white-box audit of DP-SGD. S. Maddock, A. Sablayrolles, P. Stock,
-    "CANIFE: Crafting Canaries for Empirical Privacy Measurement in Federated Learning", 2023,
-    arXiv:2210.02912.
-
-    Examples
-    --------
-    >>> gradient_dot([[1.0, 0.0], [2.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]).values.tolist()
-    [3.0, 1.0]
-    """
-    moved = _finite_table(steps, "steps")
-    canaries = np.asarray(numbers(gradients, "gradients"), dtype=np.float64)
-    if canaries.ndim not in (2, 3) or not canaries.size:
-        message = f"gradients must have shape (m, d) or (T, m, d), got shape {canaries.shape}"
-        raise InputError(message)
-    fits = (len(moved),) if canaries.ndim == 3 else ()
-    if (*canaries.shape[:-2], canaries.shape[-1]) != (*fits, moved.shape[1]):
-        message = (
-            f"gradients have shape {canaries.shape} and steps {moved.shape}; both must be of the "
-            "same parameters, and of the same steps"
-        )
-        raise InputError(message)
-    if canaries.ndim == 2:
-        return as_scores(canaries @ moved.sum(0), ids, "gradient_dot")
-    return as_scores(np.einsum("tmd,td->m", canaries, moved), ids, "gradient_dot")
 
 
 def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:

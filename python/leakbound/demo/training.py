@@ -14,10 +14,10 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorData
 
 from leakbound._base.streams import Purpose
 
+# Called with what is being done and the share of the work done so far, from 0 to 1.
 Progress: TypeAlias = Callable[[str, float], None]
-"""Called with what is being done and the share of the work done so far, from 0 to 1."""
+# Takes a network and a batch, and returns the mean loss.
 Loss: TypeAlias = Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
-"""Takes a network and a batch, and returns the mean loss."""
 Batches: TypeAlias = DataLoader[tuple[Tensor, ...]]
 
 DELTA = 1e-5  # of every model trained with DP-SGD

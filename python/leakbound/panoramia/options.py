@@ -27,8 +27,8 @@ class Classifier(Protocol):
         """Return probabilities, a row for each example and a column for each class."""
 
 
+# A trained model: logits of a torch module, probabilities of an estimator or of a function.
 Target: TypeAlias = "nn.Module | Classifier | Callable[[Any], Any]"
-"""A trained model: logits of a torch module, probabilities of an estimator or of a function."""
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from leakbound.results import PanoramiaResult
 from leakbound.results.base import Composed
 from leakbound.results.descriptions.panoramia import NOTHING, why_zero
 
+# Mean of a bound below which it does not speak against a target that leaks little.
 TRIFLE = 0.05
-"""Mean of a bound below which it does not speak against a target that leaks little."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from leakbound.generators import Generator, Sampler
     from leakbound.panoramia.options import Helper, Target, Trained
 
+# Called with what is being done and the share of the work done so far, from 0 to 1.
 Progress: TypeAlias = Callable[[str, float], None]
-"""Called with what is being done and the share of the work done so far, from 0 to 1."""
 
 
 def run(

@@ -24,22 +24,22 @@ NOTE = (
     "what the attack finds beyond the baseline, put down to the model. With each seed it is c + ε "
     "less c, or 0; its mean is rounded down by itself, so that columns need not add up."
 )
+# The audits whose non-members are real, and whose bounds need no generator.
 REAL: tuple[Audit, ...] = ("RM;RN", "O(1)")
-"""The audits whose non-members are real, and whose bounds need no generator."""
+# What audits are, for whoever reads the table.
 DEFINITIONS: dict[Audit, str] = {
     "PANORAMIA": "PANORAMIA: members against generated non-members.",
     "PANORAMIA, union": "PANORAMIA, union: the same scores, all cuts by a union bound.",
     "RM;RN": "RM;RN, real members and real non-members: the same kind of attack, with c = 0.",
     "O(1)": "O(1), one training run: real members and real non-members guessed by the loss alone.",
 }
-"""What audits are, for whoever reads the table."""
 CONDITION = (
     "Zero-Run gives conditional lower bounds: they hold if the baseline's score says all that an "
     "example says of its coin, whose log-odds are linear in it, and 0 is reported where that is "
     "refuted with any seed."
 )
+# Gain of c_lb from the last doubling of the training data that is still growth.
 GROWTH = 0.05
-"""Gain of c_lb from the last doubling of the training data that is still growth."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from leakbound._base.types import ArrayInput, BoolArray
 from leakbound.errors import InputError
 
+# A data frame, a mapping from names to columns, or a two-dimensional array.
 TableInput: TypeAlias = Mapping[str, ArrayInput] | ArrayInput
-"""A data frame, a mapping from names to columns, or a two-dimensional array."""
 ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "word", "empty"]
 
 _LISTED = 5  # names that a message lists

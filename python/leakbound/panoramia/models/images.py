@@ -140,8 +140,8 @@ class Pictures:
         return answers(self.network, self.inputs(examples))
 
 
+# Models that see no signal, and so serve all attacks: convolutions by epoch, dense, trees.
 Prepared: TypeAlias = tuple[dict[int, Pictures], Pictures, Any]
-"""Models that see no signal, and so serve all attacks: convolutions by epoch, dense, trees."""
 
 
 def prepare(train: Sample, validation: Sample, seed: int) -> Prepared:
