@@ -167,6 +167,7 @@ def offline_lira(
     own = check_scores(margins, "margins")
     references = _finite_table(reference_margins, "reference_margins", own.size)
     without = _outside(trained_on, references.shape)
+    # Mean and spread of each example over the models without it.
     counts = without.sum(0)
     means = np.where(without, references, 0).sum(0) / counts
     squares = np.where(without, (references - means) ** 2, 0).sum(0)
@@ -239,10 +240,12 @@ def rmia(
     """
     above = real(gamma, "gamma", above=0)
     scale = real(offline_scale, "offline_scale", least=0, below=1)
+    # 1. How much each example gains from training.
     own = _log_ratios(log_probabilities, reference_log_probabilities, trained_on, scale)
     if population is None:
         return as_scores(own, ids, "rmia")
     others, of_references = population
+    # 2. The share of the population that it beats, by one sort.
     against = np.sort(_log_ratios(others, of_references, None, scale))
     won = np.searchsorted(against, own - np.log(above), side="right")
     return as_scores(won / against.size, ids, "rmia")
@@ -294,6 +297,7 @@ def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
     if names.ndim != 1 or names.size != columns:
         message = f"the model has {names.size} classes_ and answers {columns} probabilities"
         raise InputError(message)
+    # Classes may come in any order.
     order = np.argsort(names)
     place = np.minimum(np.searchsorted(names, labels, sorter=order), columns - 1)
     positions: IntArray = order[place].astype(np.int64)

@@ -131,6 +131,7 @@ def run(
                 for epsilon in budgets
             ),
         )
+        # All models together share the error.
         confidence = 1 - ERROR / max(1, len(marks) + len(budgets))
         audited = [_audit(task, model, seed, out, confidence) for model in models]
     rows = tuple(row for row, _ in audited)
@@ -165,6 +166,7 @@ class _Task:
         images, labels = load_digits(return_X_y=True)
         order = rng.permutation(len(labels))
         images, labels = images[order] / 16 - 0.3, labels[order]
+        # A wrong label, each of the nine as likely.
         labels[:CANARIES] = (labels[:CANARIES] + rng.integers(1, 10, CANARIES)) % 10
         x, y = torch.tensor(images, dtype=torch.float32), torch.tensor(labels)
         plan = InclusionPlan.create(CANARIES, seed=seed)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 from leakbound._base.streams import Purpose
+from leakbound.torch.placement import descend
 
 # Called with what is being done and the share of the work done so far, from 0 to 1.
 Progress: TypeAlias = Callable[[str, float], None]
@@ -121,9 +122,7 @@ class Recipe:
     ) -> None:
         network.train()
         for batch in loader:
-            optimizer.zero_grad()
-            torch.autograd.backward(self.loss(network, tuple(batch)))
-            optimizer.step()
+            descend(optimizer, self.loss(network, tuple(batch)))
 
 
 def accuracy(network: nn.Module, data: TensorDataset) -> float:

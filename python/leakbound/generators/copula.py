@@ -115,9 +115,11 @@ def _latent_correlations(rows: NDArray[Any], marginals: tuple[Marginal, ...]) ->
     observed = np.column_stack(
         [one[marginal.codes(x)] for one, marginal, x in zip(scores, marginals, rows.T, strict=True)]
     )
+    # The covariances that scores of samples are to have.
     wanted = (observed - observed.mean(0)).T @ (observed - observed.mean(0)) / len(rows)
     terms = np.array(series).T
     products = terms[:, :, None] * terms[:, None, :]
+    # Bisection for all pairs at once: the series increases in the correlation.
     low, high = np.full(wanted.shape, -STRONGEST), np.full(wanted.shape, STRONGEST)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -126,6 +128,7 @@ def _latent_correlations(rows: NDArray[Any], marginals: tuple[Marginal, ...]) ->
             covariance = middle * (product + covariance)
         above = covariance > wanted
         low, high = np.where(above, low, middle), np.where(above, middle, high)
+    # A constant column correlates with nothing.
     spread = observed.std(0) > 0
     latent = np.where(np.outer(spread, spread), (low + high) / 2, 0.0)
     np.fill_diagonal(latent, 1)
@@ -138,6 +141,7 @@ def _normal_scores(marginal: Marginal) -> tuple[FloatArray, FloatArray]:
     The integral of the k-th normalised Hermite polynomial times the normal density is minus the
     polynomial before times the density, over √k: no quadrature is needed for a step function.
     """
+    # The ends at minus and plus infinity have no density.
     limits = normal_quantile(marginal.cumulative)[1:-1]
     density = np.exp(-(limits**2) / 2) / np.sqrt(2 * np.pi)
     before, here = np.zeros_like(limits), np.ones_like(limits)

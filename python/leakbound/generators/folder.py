@@ -165,12 +165,14 @@ class Filtered:
         classes = read_labels(labels, len(array))
         sampler = self.generator.fit(array, classes)
         made = sampler.sample(len(array), seed=Purpose.FILTER_LESSON.derived(self.seed, bits=32))
+        # 1. A classifier of members against as many samples.
         names = None if classes is None else np.unique(classes)
         rows = np.concatenate([_rows(Samples(array, classes), names), _rows(made, names)])
         is_real = np.arange(len(rows)) < len(array)
         judge = HistGradientBoostingClassifier(
             max_iter=50, random_state=Purpose.FILTER_JUDGE.derived(self.seed, bits=32)
         )
+        # 2. The limit is what members reach under classifiers that did not see them.
         unseen = cross_val_predict(judge, rows, is_real, cv=FOLDS, method="predict_proba")[:, 1]
         least = float(np.quantile(unseen[is_real], self.share, method="lower"))
         return FittedFiltered(sampler, judge.fit(rows, is_real), least, names)

@@ -46,6 +46,7 @@ class Labeler:
         if classes is None:
             message = "a labeler learns from labels, got None"
             raise InputError(message)
+        # One label needs no classifier, and scikit-learn's refuse to learn from it.
         names = np.unique(classes)
         if names.size == 1:
             return FittedLabeler(None, names)
@@ -120,6 +121,7 @@ class PCAMixture:
                 min(self.components, *flat.shape),
                 random_state=Purpose.PRINCIPAL_COMPONENTS.derived(self.seed, bits=32),
             ).fit(flat)
+        # 1. A mixture of normals on the principal components.
         reduced = pca.transform(flat)
         mixture = GaussianMixture(
             min(self.mixtures, len(flat) // 20),
@@ -128,6 +130,7 @@ class PCAMixture:
             max_iter=100,
             tol=1e-2,
         ).fit(reduced)
+        # 2. The rest, pixel by pixel.
         # What the components leave over is noise, with its variance once they take their part.
         noise = (flat - pca.inverse_transform(reduced)).std(0)
         wanted = float((noise**2).sum())
@@ -166,6 +169,7 @@ class FittedPCAMixture(SeededSampler):
             rows = np.flatnonzero(which == k)
             reduced[rows] += rng.standard_normal((rows.size, reduced.shape[1])) @ self.roots[k].T
         noise = rng.standard_normal((n, self.noise.size)) * self.noise
+        # Noise has no part in the components, which the mixture draws.
         noise -= (noise @ directions.T) @ directions
         flat = self.pca.mean_ + reduced @ directions + self.scale * noise
         # Within the members' range, and whole where they are.

@@ -169,12 +169,14 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
         shapes = f"shape {made.shape} and members {true.shape}"
         message = f"samples have {shapes}; both need at least one row, of the same shape"
         raise InputError(message)
+    # In the coarser of two float types, as a generator may have rounded its copies.
     common: np.dtype[Any] = np.dtype(np.float64)
     if made.dtype.kind == true.dtype.kind == "f":
         common = min(made.dtype, true.dtype, key=lambda dtype: dtype.itemsize)
     prints, own = _fingerprints(made.astype(common)), _fingerprints(true.astype(common))
     copies = np.flatnonzero(np.isin(prints, own))
     _, which, count = np.unique(own, return_inverse=True, return_counts=True)
+    # Good's estimate of the share of records that repeat by chance, doubled.
     share = 2 * (count[which] > 1).mean()
     slack = math.sqrt(share * len(made)) + len(made) * math.sqrt(share / len(true))
     allowed = share * len(made) + DEVIATIONS * slack

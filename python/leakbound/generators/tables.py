@@ -66,6 +66,7 @@ class Marginal:
     def fit(cls, column: NDArray[Any], *, categorical: bool) -> "Marginal":
         """Learn the distribution of a column."""
         values, counts = np.unique(column.astype(np.float64), return_counts=True)
+        # Each distinct value is an interval of shares, as wide as it is frequent.
         cumulative = np.concatenate([[0.0], np.cumsum(counts) / column.size])
         low, high = values.copy(), values.copy()
         step, decimals = 0.0, 0

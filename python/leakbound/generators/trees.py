@@ -109,11 +109,13 @@ class ChowLiuTree:
         At least 20 rows are needed, and 20 of each label: see `Generator.fit`.
         """
         columns, codes = Columns.fit(members, labels, self.categorical)
+        # 1. Columns of measurements become intervals of about equal frequency.
         bins = codes.copy()
         for j in np.flatnonzero(~np.array(columns.categorical)).tolist():
             cumulative = columns.marginals[j].cumulative
             interval = ((cumulative[1:] + cumulative[:-1]) / 2 * self.intervals).astype(np.int64)
             bins[:, j] = np.unique(interval, return_inverse=True)[1][codes[:, j]]
+        # 2. The tree, and for each edge the distribution of the child given its parent.
         order, parents = _tree(bins)
         steps = list[tuple[FloatArray, Donors]]()
         for j, parent in enumerate(parents):
@@ -145,6 +147,7 @@ class FittedChowLiuTree(SeededSampler):
         codes = np.empty((n, len(self.steps)), np.int64)
         for j in self.order:
             cumulative, donors = self.steps[j]
+            # Inverse of the distribution function; its last value is 1, and is left out.
             below = rng.random(n)[:, None] >= cumulative[bins[:, self.parents[j]], :-1]
             bins[:, j] = below.sum(1)
             codes[:, j] = donors.draw(bins[:, j], rng)
@@ -156,6 +159,7 @@ def _tree(bins: IntArray) -> tuple[list[int], list[int]]:
     with needs("ml", "ChowLiuTree"):
         from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
         from sklearn.metrics import mutual_info_score
+    # The tree of largest total information is the spanning tree of least total cost.
     columns = bins.shape[1]
     cost = np.zeros((columns, columns))
     for i in range(columns):

@@ -60,15 +60,7 @@ class PanoramiaReport(Composed):
     """A claimed guarantee that was put to the test, by `with_check`."""
 
     def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
-        """Return one row of the table.
-
-        Parameters
-        ----------
-        target : str
-            Name of the target.
-        audit : {"PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"} or a correction of Zero-Run
-            Which audit of it.
-        """
+        """Return one row of the table: a target, by name, under one of the audits."""
         rows = {(row.target, row.audit): row for row in self.rows}
         if (target, audit) not in rows:
             message = f"there is no row ({target!r}, {audit!r}); rows: {', '.join(map(str, rows))}"
@@ -76,21 +68,15 @@ class PanoramiaReport(Composed):
         return rows[target, audit]
 
     def games(self, nonmembers: NonMembers = "generated") -> tuple[GameScores, ...]:
-        """Return coins and scores, one game for each seed.
-
-        Parameters
-        ----------
-        nonmembers : {"generated", "real"}
-            Whom the members were compared with.
-        """
-        found = tuple(game for game in self.scores if game.nonmembers == nonmembers)
-        if not found:
+        """Return coins and scores against such non-members, one game for each seed."""
+        games = tuple(game for game in self.scores if game.nonmembers == nonmembers)
+        if not games:
             message = (
                 f"there are no scores of games with {nonmembers} non-members: the run had none, or "
                 "this report was read from JSON, which holds no scores"
             )
             raise OptionError(message)
-        return found
+        return games
 
     def audit_again(
         self, target: str, *, nonmembers: NonMembers = "generated", **options: Any
@@ -112,12 +98,10 @@ class PanoramiaReport(Composed):
         PanoramiaRow
             One result for each seed, at its own confidence; the best of several audits is not.
         """
-        given = {"confidence": self.confidence} | options
-        return PanoramiaRow(
-            target=target,
-            audit="PANORAMIA" if nonmembers == "generated" else "RM;RN",
-            results=tuple(game.audit(target, **given) for game in self.games(nonmembers)),
-        )
+        options = {"confidence": self.confidence} | options
+        results = tuple(game.audit(target, **options) for game in self.games(nonmembers))
+        audit: Audit = "PANORAMIA" if nonmembers == "generated" else "RM;RN"
+        return PanoramiaRow(target=target, audit=audit, results=results)
 
     def table(self) -> list[tuple[str, ...]]:
         """Return the table of the paper (its Table 3) in words.
@@ -182,14 +166,11 @@ class PanoramiaReport(Composed):
 
     def __str__(self) -> str:
         """Return the table, and what its numbers mean."""
-        lines = [HEADINGS, *self.table()]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        padded = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
+        columns = zip(HEADINGS, *self.table(), strict=True)
+        padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
+        lines = ("  ".join(line).rstrip() for line in zip(*padded, strict=True))
         warnings = (f"warning: {text}" for text in self.warnings)
-        return "\n".join([*padded, "", note_of(self.rows), *warnings])
+        return "\n".join([*lines, "", note_of(self.rows), *warnings])
 
     def __repr__(self) -> str:
         targets = len({row.target for row in self.rows})
@@ -210,6 +191,7 @@ def describe(report: PanoramiaReport) -> Description:
             f"Estimated leakage{of if len(estimates) > 1 else ''}: ε̃ = {number(estimate(lead))} in "
             f"the mean over {len(report.seeds)} seeds. This is not a lower bound on ε."
         )
+    # Grounds of the estimate first, then those of the conditional bounds.
     own = [Section("Why the bounds hold", said.sections[0].paragraphs[:1], report.assumptions)]
     conditional = sorted(
         (row for row in report.rows if row.conditional), key=lambda row: row.target != lead.target
@@ -271,6 +253,7 @@ def _answer(report: PanoramiaReport) -> str:
         return ""
     delta = one.delta or 0.0
     checks = _checks(report, one.value, delta, one.c)
+    # The first that has the verdict speaks for the run.
     row, result, limit, _ = next(check for check in checks if check[-1] == one.verdict)
     answer = result.with_check(epsilon=one.value, delta=delta, c=limit).summary().answer
     if len(checks) == 1:
@@ -309,6 +292,7 @@ def _meaning(report: PanoramiaReport, meaning: Meaning) -> Meaning:
     zero = [row for row in rows if estimate(row) == 0]
     if not zero:
         return replace(meaning, why_zero=())
+    # How much room the baseline leaves, over all targets without an estimate.
     pairs = [(one.c_lb, one.attack.ceiling) for row in zero for one in row.estimates]
     c_lb, ceiling = np.mean(pairs, axis=0).tolist()
     targets = {row.target for row in zero}

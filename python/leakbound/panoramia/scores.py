@@ -172,6 +172,7 @@ def audit_all(
         if options.union:
             union = level | {"cuts": UnionBound()}
             add(target, "PANORAMIA, union", (game.audit(target, **union) for game in generated))
+        # Zero-Run, twice on the same confidence set.
         if shown:
             pairs = [
                 PairAudit.prepare(game.attacks[target], game.member, known, seed=game.seed, **level)
@@ -191,6 +192,7 @@ def saturation_of(games: Sequence[Arrays], sizes: Sequence[int], options: Option
     bounds = []
     for seed, game in zip(options.seeds, games, strict=True):
         known = {"member": game["coins"], "confidence": options.confidence, "cuts": options.cuts}
+        # The last size is the whole training part.
         rankings = [*(game[f"baseline-{size}"] for size in sizes[:-1]), game["baseline"]]
         results = [audit_of("panoramia", x, baseline=x, seed=seed, **known) for x in rankings]
         bounds.append(np.array([result.c_lb for result in results]))

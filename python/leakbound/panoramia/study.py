@@ -249,6 +249,7 @@ class _Study:
         if len(samples) != needed:
             message = f"the generator returned {len(samples)} samples and not {needed}"
             raise InputError(message)
+        # The target may have learnt a copy of a member.
         check_duplicates(samples.x, self.members.x)
         return {"x": samples.x} | ({} if samples.y is None else {"y": samples.y})
 
@@ -258,6 +259,7 @@ class _Study:
         """Train a helper, and ask it of every example."""
         from leakbound.panoramia.models.target import signals, train
 
+        # Samples beyond those that are audited.
         lesson = samples.take(slice(self.parts.all, None))
         if helper.trained_on == "members":
             order = Purpose.HELPER_LESSON.rng(self.options.seeds[0]).permutation(self.teaching)

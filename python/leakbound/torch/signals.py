@@ -59,6 +59,7 @@ def logit_margin(logits: Tensor, targets: Tensor) -> Tensor:
 
     Right to a few units in the last place of the largest logit; it never underflows.
     """
+    # The own class is taken out of the sum before it is taken, not after.
     exact = float64(logits)
     own = targets.to(exact.device, torch.int64).unsqueeze(1)
     others = exact.scatter(1, own, -torch.inf)
@@ -174,6 +175,7 @@ def _dimensions(output: object) -> int:
 def _loss(model: nn.Module, batch: Batch, parameters: dict[str, Tensor] | None = None) -> Tensor:
     """Loss of each example: that of several labels where each logit has a target of its own."""
     output = batch.through(model, parameters)
+    # A row of labels has as many dimensions as its logits.
     several = 0 < _dimensions(output) == batch.targets.ndim
     return float64((_binary_cross_entropy if several else _cross_entropy)(output, batch))
 
@@ -189,6 +191,7 @@ def _gradient_dot(model: nn.Module, reference: nn.Module) -> Measure:
     if {name: w.shape for name, w in weights.items()} != {n: w.shape for n, w in moved.items()}:
         message = "gradient_dot needs a reference with the names and shapes of the model's weights"
         raise OptionError(message)
+    # The displacement is the same for all batches.
     steps = [weight - moved[name] for name, weight in weights.items()]
 
     def of_batch(batch: Batch) -> Tensor:

@@ -149,6 +149,7 @@ class Tables:
             if name not in names:
                 message = f"categorical names {name!r}, and the columns are {', '.join(names)}"
                 raise OptionError(message)
+        # 1. Columns as coordinates; rows of the tables stay in the order given.
         sizes = [next(iter(table.values())).missing.size for table in read.values()]
         ends = np.cumsum(sizes).tolist()
         blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
@@ -171,6 +172,7 @@ class Tables:
         if not blocks:
             message = f"no column tells records apart: {'; '.join(notes)}"
             raise InputError(message)
+        # 2. Equal records become one point.
         rows = np.ascontiguousarray(np.concatenate(blocks, axis=1) + 0.0)  # -0.0 becomes 0.0
         real = np.concatenate([rows[: ends[0]], rows[ends[1] :]])
         # Different rows in an order of their bytes, which says nothing of where they came from.
@@ -236,6 +238,7 @@ def nearest(
     distances, indices = list[FloatArray](), list[IntArray]()
     for start in track(starts, what, total=len(starts), shown=shown):
         block = queries[start : start + BLOCK]
+        # Products of matrices round, so that distances of candidates are computed anew.
         candidates = np.asarray(search.kneighbors(block, return_distance=False))
         exact = np.sqrt(((block[:, None] - points[candidates]) ** 2).sum(axis=2))
         order = np.lexsort((candidates, exact), axis=1)[:, :k]
@@ -251,6 +254,7 @@ def _encode(
 
     Rows before `records` are audited, rows before `end` synthetic.
     """
+    # What varies among the audited records alone can tell them apart.
     known = ~column.missing
     there = np.unique(column.values[:records][known[:records]])
     if not there.size:

@@ -119,6 +119,7 @@ class StackedAttack:
         instance(policy, "cuts", CUT_POLICIES)
         for name, part in (("train", train), ("validation", validation)):
             _check(part, name, train)
+        # Networks on examples alone are the same for baseline and attacks.
         ready = self.prepare(train, validation, seed=seed) if prepared is None else prepared
         candidates = self._models.candidates(train, validation, seed, ready)
         return _choose(candidates, validation.member, level=level, cuts=policy)
@@ -138,6 +139,7 @@ def _choose(
 ) -> FittedAttack:
     """Return the attack that proves most on validation data; of equals, the one of largest AUC."""
 
+    # An attack whose scores are all tied proves nothing.
     def merit(candidate: FittedAttack) -> tuple[float, float]:
         try:
             game = ScoreGame(scores=candidate.validation, member=member, sides="member", seed=0)

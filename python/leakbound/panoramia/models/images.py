@@ -107,6 +107,7 @@ class Pictures:
         """Train, and hand out a copy at each stage."""
         x = _pixels(train.examples.x)
         labels = [part.examples.y for part in (train, validation)]
+        # Labels beyond those of training and validation are none to the network.
         classes = max((1 + int(y.max()) for y in labels if y is not None), default=0)
         mean, spread = float(x.mean()), float(x.std()) or 1.0
         with torch.random.fork_rng(devices=[]):
@@ -122,6 +123,7 @@ class Pictures:
             for epoch in range(1, plan.stages[-1] + 1):
                 one_epoch(network, optimizer, inputs, targets, batch=BATCH, schedule=schedule)
                 if epoch in plan.stages:
+                    # A copy, as training goes on.
                     frozen = plan.network(x.shape[1:], classes)
                     frozen.load_state_dict(network.state_dict())
                     yield epoch, replace(model, network=frozen)

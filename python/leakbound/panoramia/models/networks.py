@@ -13,6 +13,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.panoramia.examples import Sample
 from leakbound.panoramia.models.trees import flat_signals
+from leakbound.torch.placement import descend
 
 HIDDEN = 64
 DECAY = 1e-3
@@ -58,6 +59,7 @@ class Signals:
 
     def inputs(self, signals: FloatArray) -> Tensor:
         """Return what the network takes."""
+        # Standardised as the training data were.
         values = (flat_signals(signals) - self.mean) / self.spread
         return torch.tensor(values, dtype=torch.float32)
 
@@ -112,10 +114,8 @@ def step(
     network: nn.Module, optimizer: torch.optim.Optimizer, inputs: Sequence[Tensor], targets: Tensor
 ) -> None:
     """Make one step down the gradient of the logistic loss."""
-    optimizer.zero_grad()
-    loss = nn.functional.binary_cross_entropy_with_logits(network(*inputs), targets)
-    torch.autograd.backward(loss)
-    optimizer.step()
+    logits = network(*inputs)
+    descend(optimizer, nn.functional.binary_cross_entropy_with_logits(logits, targets))
 
 
 def loss_of(network: nn.Module, inputs: Sequence[Tensor], targets: Tensor) -> float:

@@ -22,7 +22,7 @@ from leakbound.panoramia.models.networks import train_to_best
 from leakbound.panoramia.options import Helper, Inputs, Target
 from leakbound.torch import token_losses
 from leakbound.torch.data import read
-from leakbound.torch.placement import evaluating
+from leakbound.torch.placement import descend, evaluating
 from leakbound.torch.signals import measure, unwrapped
 
 Progress: TypeAlias = Callable[[str], None]
@@ -66,6 +66,7 @@ def train(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(Purpose.HELPER.derived(seed))
         model = helper.network() if helper.network is not None else _blank(target)
+        # The first tenth says when to stop; examples come in random order.
         held = max(1, len(examples) // HELD_OUT)
         training, rest = examples.take(slice(held, None)), examples.take(slice(held))
         data, held_out = pairs(training, inputs), pairs(rest, inputs)
@@ -76,9 +77,7 @@ def train(
             progress(f"training the helper, epoch {epoch} of {helper.epochs}")
             model.train()
             for x, y in loader:
-                optimizer.zero_grad()
-                torch.autograd.backward(_loss(model, x, y))
-                optimizer.step()
+                descend(optimizer, _loss(model, x, y))
 
         train_to_best(model, helper.epochs, one_epoch, lambda: _mean_loss(model, held_out))
     return model
@@ -118,6 +117,7 @@ def _blank(target: Target) -> nn.Module:
     """Return the target's architecture with new weights."""
     assert isinstance(target, nn.Module)
     model = copy.deepcopy(target)
+    # Weights of modules that cannot be initialised would be those of the target.
     fresh: set[int] = set()
     for module in model.modules():
         reset = getattr(module, "reset_parameters", None)
@@ -177,6 +177,7 @@ def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> A
         raise OptionError(message)
     from sklearn.base import clone
 
+    # Of a pipeline, every step has a random state of its own.
     helper = clone(target)
     drawn = [name for name in helper.get_params() if name.split("__")[-1] == "random_state"]
     helper.set_params(**dict.fromkeys(drawn, Purpose.HELPER_ESTIMATOR.derived(seed, bits=32)))

@@ -73,6 +73,7 @@ class Reader:
         if tokens.shape[1] != self.length:
             message = f"texts must have {self.length} tokens, as in training, got {tokens.shape[1]}"
             raise InputError(message)
+        # Tokens that training did not hold are one more, the last.
         places = np.searchsorted(self.vocabulary, tokens)
         found = self.vocabulary[np.minimum(places, self.vocabulary.size - 1)] == tokens
         return torch.from_numpy(np.where(found, places, self.vocabulary.size))
@@ -167,6 +168,7 @@ class _Both(nn.Module):
             heads.append(last)
         self.head = nn.Linear(WIDTH + HIDDEN * (len(heads) - 1), 1)
         with torch.no_grad():
+            # The sum of both heads, so that training starts from what each part knows.
             self.head.weight.copy_(torch.cat([head.weight for head in heads], dim=1))
             self.head.bias.copy_(torch.stack([head.bias for head in heads]).sum(dim=0))
         self.reader.head.requires_grad_(requires_grad=False)

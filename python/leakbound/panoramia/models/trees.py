@@ -79,5 +79,6 @@ def columns(examples: Examples, signals: FloatArray | None = None) -> FloatArray
 
 def flat_signals(signals: FloatArray) -> FloatArray:
     """Return what each model says, and what each says beyond the one before."""
+    # The difference of target and helper is what training on an example changes.
     both = (signals, np.diff(signals, axis=1))
     return np.concatenate([part.reshape(len(signals), -1) for part in both], axis=1)
