@@ -60,7 +60,13 @@ class PanoramiaReport(Composed):
     """A claimed guarantee that was put to the test, by `with_check`."""
 
     def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
-        """Return one row of the table: a target, by name, under one of the audits."""
+        """Return one row of the table.
+
+        Parameters
+        ----------
+        target, audit : str
+            Name of the target, and the audit of it.
+        """
         rows = {(row.target, row.audit): row for row in self.rows}
         if (target, audit) not in rows:
             message = f"there is no row ({target!r}, {audit!r}); rows: {', '.join(map(str, rows))}"
@@ -68,7 +74,13 @@ class PanoramiaReport(Composed):
         return rows[target, audit]
 
     def games(self, nonmembers: NonMembers = "generated") -> tuple[GameScores, ...]:
-        """Return coins and scores against such non-members, one game for each seed."""
+        """Return coins and scores, one game for each seed.
+
+        Parameters
+        ----------
+        nonmembers : {"generated", "real"}
+            Whom the members were compared with.
+        """
         games = tuple(game for game in self.scores if game.nonmembers == nonmembers)
         if not games:
             message = (
