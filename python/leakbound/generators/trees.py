@@ -56,8 +56,9 @@ class SequentialCART:
         ]
         for j in range(1, codes.shape[1]):
             kind = DecisionTreeClassifier if columns.categorical[j] else DecisionTreeRegressor
-            seed = Purpose.CART_TREES.derived(0, bits=32)
-            tree = kind(min_samples_leaf=self.leaf, random_state=seed)
+            tree = kind(
+                min_samples_leaf=self.leaf, random_state=Purpose.CART_TREES.derived(0, bits=32)
+            )
             # Numbers are predicted by rank, which no outlier dominates.
             cumulative = columns.marginals[j].cumulative
             ranks = (cumulative[1:] + cumulative[:-1])[codes[:, j]]
