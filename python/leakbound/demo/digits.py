@@ -91,11 +91,11 @@ class DigitsReport:
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Return everything but the plan as numbers, strings, lists and dicts."""
-        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "plan"}
+        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "plan"}
         return {
             "canaries": len(self.plan),
             "included_canaries": self.plan.indices.size,
-            **kept,
+            **content,
             "rows": [row.to_dict() for row in self.rows],
         }
 

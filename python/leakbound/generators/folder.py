@@ -164,10 +164,10 @@ class Filtered:
         array = read_array(members)
         classes = read_labels(labels, len(array))
         sampler = self.generator.fit(array, classes)
-        made = sampler.sample(len(array), seed=Purpose.FILTER_LESSON.derived(self.seed, bits=32))
+        drawn = sampler.sample(len(array), seed=Purpose.FILTER_LESSON.derived(self.seed, bits=32))
         # 1. A classifier of members against as many samples.
         names = None if classes is None else np.unique(classes)
-        rows = np.concatenate([_rows(Samples(array, classes), names), _rows(made, names)])
+        rows = np.concatenate([_rows(Samples(array, classes), names), _rows(drawn, names)])
         is_real = np.arange(len(rows)) < len(array)
         judge = HistGradientBoostingClassifier(
             max_iter=50, random_state=Purpose.FILTER_JUDGE.derived(self.seed, bits=32)

@@ -170,7 +170,7 @@ class LanguageModel:
         from leakbound.torch.placement import reproducible
 
         # The last members are other documents than the first.
-        kept = max(1, round(self.prompts * len(chunks)))
+        reserved = max(1, round(self.prompts * len(chunks)))
         with reproducible():
             network = _load(self.model, seed=self.seed).to(self.device)
             tokens, both = network.get_input_embeddings().num_embeddings, 2 * chunks.shape[1]
@@ -184,8 +184,8 @@ class LanguageModel:
                 message = f"the model takes {places} tokens, and a prompt and a sample are {both}"
             if message:
                 raise OptionError(message)
-            _train(network, chunks[:-kept].astype(np.int64), self)
-        return FittedLanguageModel(network, chunks[-kept:], self)
+            _train(network, chunks[:-reserved].astype(np.int64), self)
+        return FittedLanguageModel(network, chunks[-reserved:], self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,11 +127,11 @@ def play(
         fitted[f"attack-{name}"] = fit(name, ready=ready), name
     # 3. Coins, when nothing is left to train; they show one example of each pair.
     coins = Purpose.GAME_COINS.rng(seed).random(parts.test) < 0.5
-    shown = np.arange(coins.size) + np.where(coins, 0, coins.size)
+    row_of_coin = np.arange(coins.size) + np.where(coins, 0, coins.size)
     scores = {}
     for key, (attack, target) in fitted.items():
         test = sample(2, target)
-        scores[key] = attack.score(test.examples.take(shown), test.signals[shown])
+        scores[key] = attack.score(test.examples.take(row_of_coin), test.signals[row_of_coin])
     for name in members.targets:
         falls = members.falls[name][rows[2]], others.falls[name][other_rows[2]]
         scores[f"losses-{name}"] = np.where(coins, *falls)

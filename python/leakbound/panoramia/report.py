@@ -195,7 +195,7 @@ def describe(report: PanoramiaReport) -> Description:
     estimates = [row for row in report.rows if row.audit == "PANORAMIA"]
     assert lead.c_lb is not None
     assert lead.c_plus_epsilon_lb is not None
-    c, both, found = lead.c_lb, lead.c_plus_epsilon_lb, str(lead.epsilon_tilde)
+    c, both, estimated_epsilon = lead.c_lb, lead.c_plus_epsilon_lb, str(lead.epsilon_tilde)
     headline = NOTHING
     if estimate(lead) > 0:
         of = f" for “{lead.target}”, the largest of {len(estimates)} targets"
@@ -225,13 +225,13 @@ def describe(report: PanoramiaReport) -> Description:
         answer=_answer(report),
         paragraphs=(_evidence(report),),
         metrics=(
-            Metric("Estimate ε̃", found, "estimate, not a lower bound"),
+            Metric("Estimate ε̃", estimated_epsilon, "estimate, not a lower bound"),
             Metric("c + ε at least", str(both), "attack, with the model"),
             Metric("c at least", str(c), "baseline, without the model"),
             Metric("Examples", f"{lead.m:,}", f"tested with each of {len(report.seeds)} seeds"),
         ),
         meaning=_meaning(report, said.meaning),
-        levels=estimated(str(c), c.mean, str(both), both.mean, found),
+        levels=estimated(str(c), c.mean, str(both), both.mean, estimated_epsilon),
         figures=(
             target_figure(estimates),
             saturation_figure(report.saturation),

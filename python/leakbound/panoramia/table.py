@@ -188,11 +188,11 @@ def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Itera
     c_lb, ceiling = (float(x) for x in np.mean(pairs, axis=0))
     yield from saturation_warnings(c_lb, lambda: ceiling)
     if "RM;RN" in first:
-        told = float(np.median([result.baseline.bound for result in first["RM;RN"]]))
-        if told > 0:
+        gap = float(np.median([result.baseline.bound for result in first["RM;RN"]]))
+        if gap > 0:
             yield (
                 "the real non-members are not like the members: a baseline without the model "
-                f"tells them apart (c >= {number(told)} in the median over seeds), so that the "
+                f"tells them apart (c >= {number(gap)} in the median over seeds), so that the "
                 "audits against them, RM;RN and O(1), overstate ε; draw both from one distribution"
             )
     refuted = [result.refuted for row in rows for result in row.conditional]

@@ -78,13 +78,13 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     shares = inside / np.maximum(audited, 1)
     known = audited[nearest_point] > 0
     rng = Purpose.SYNTHETIC_METRICS.rng(tables.seed)
-    made = _some(tables.synthetic, MOST, rng)
+    synthetic = _some(tables.synthetic, MOST, rng)
     members, others = tables.points[tables.place[member]], tables.points[tables.place[~member]]
     alike = min(len(members), len(others), MOST)
     distances, ratios = list[float](), list[float]()
     for rows in (members, others):
         some = _some(rows, alike, rng)
-        nearest_two = nearest(some, made, min(2, len(some)), what="Distances", shown=False)
+        nearest_two = nearest(some, synthetic, min(2, len(some)), what="Distances", shown=False)
         first, last = nearest_two.distances[:, 0], nearest_two.distances[:, -1]
         ratio = np.divide(first, last, out=np.ones(len(first)), where=last > 0)
         distances.append(float(np.median(first)))
@@ -100,7 +100,8 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
         ratio_to_members=ratios[0],
         ratio_to_nonmembers=ratios[1],
         marginals=1 - float(apart.mean()),
-        correlations=1 - float(np.abs(_correlations(members) - _correlations(made)).mean()) / 2,
+        correlations=1
+        - float(np.abs(_correlations(members) - _correlations(synthetic)).mean()) / 2,
     )
 
 

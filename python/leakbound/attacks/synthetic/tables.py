@@ -126,10 +126,10 @@ class Tables:
         progress : bool
             Whether attacks that last show a bar on standard error.
         """
-        given = {"the records": records, "the synthetic table": synthetic}
+        tables = {"the records": records, "the synthetic table": synthetic}
         if reference is not None:
-            given["the reference"] = reference
-        read = {name: read_columns(table, name) for name, table in given.items()}
+            tables["the reference"] = reference
+        read = {name: read_columns(table, name) for name, table in tables.items()}
         return cls.of_columns(read, categorical=categorical, seed=seed, progress=progress)
 
     @classmethod
@@ -288,14 +288,14 @@ def _words(
     """Return a coordinate for each word or, if there are many, a random vector for each."""
     known = ~column.missing
     words, code = np.unique(column.values, return_inverse=True)
-    audited, made = (
+    audited, synthetic = (
         np.unique(code[part][known[part]]) for part in (slice(records), slice(records, end))
     )
     if words.size == 2:
         vectors = np.array([[0.0], [1.0]])
     elif words.size <= ONE_HOT:
         vectors = np.eye(words.size) / np.sqrt(2)
-    elif not np.intersect1d(audited, made).size:
+    elif not np.intersect1d(audited, synthetic).size:
         return np.empty((0, 0)), "has no word in common with the synthetic table"
     else:
         vectors = rng.choice([-1.0, 1.0], (words.size, CODE)) / np.sqrt(2 * CODE)

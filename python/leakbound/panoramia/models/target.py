@@ -163,8 +163,8 @@ def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatAr
         message = "a target that is no torch module must be a classifier: members must have labels"
         raise OptionError(message)
     x = examples.x if inputs is None else inputs(examples.x)
-    found: FloatArray = np.clip(score(model, x, examples.y).values, -SURE, SURE)
-    return found[:, None]
+    margins: FloatArray = np.clip(score(model, x, examples.y).values, -SURE, SURE)
+    return margins[:, None]
 
 
 def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> Any:

@@ -75,8 +75,8 @@ class Reader:
             raise InputError(message)
         # Tokens that training did not hold are one more, the last.
         places = np.searchsorted(self.vocabulary, tokens)
-        found = self.vocabulary[np.minimum(places, self.vocabulary.size - 1)] == tokens
-        return torch.from_numpy(np.where(found, places, self.vocabulary.size))
+        in_training = self.vocabulary[np.minimum(places, self.vocabulary.size - 1)] == tokens
+        return torch.from_numpy(np.where(in_training, places, self.vocabulary.size))
 
 
 def prepare(train: Sample, validation: Sample, seed: int) -> Reader:
