@@ -14,7 +14,7 @@ from leakbound.panoramia.scores import CORRECTIONS, shown_of, withheld_together
 from leakbound.panoramia.table import Conditional
 from leakbound.results import ZeroRunResult
 from leakbound.stats import binomial_tail
-from memory import Memory
+from memory import Memory, people
 
 PAIRS, KNOWN = 400, 300
 
@@ -106,9 +106,7 @@ def test_coverage(correction: Conditional, leak: float) -> None:
 
 
 def played(folder: Path, *, conditional: bool = True) -> PanoramiaReport:
-    drawn = Census().sample(600, seed=6)
-    assert drawn.labels is not None
-    members = drawn.values, drawn.labels
+    members = people(600, 6)
     options = Options(
         inputs=features, helper=None, saturation=(), seeds=(0,), conditional=conditional
     )
