@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
@@ -95,3 +95,18 @@ def test_of_dp_sgd_nothing_need_be_claimed() -> None:
     audit = made("DPSGDAudit")
     assert audit.check() == audit.verdict == "not refuted"
     assert_not_refuted(audit)
+
+
+def test_a_run_is_refuted_by_any_target_and_seed_and_says_by_which() -> None:
+    weak, strong = panoramia(leak=0.0, shift=1.0), panoramia(leak=3.0, shift=1.0)
+    rows = tuple(
+        PanoramiaRow(target=target, audit="PANORAMIA", results=results)
+        for target, results in (("first", (weak, weak)), ("second", (weak, strong)))
+    )
+    whole = replace(run(), rows=rows, seeds=(0, 1))
+    claim = {"epsilon": 0.5, "c": strong.c_lb}
+    assert [one.check(**claim) for one in (weak, strong)] == ["not refuted", "refuted"]
+    assert whole.check(**claim) == "refuted"
+    assert "PANORAMIA of “second”, one of 4 audits" in whole.with_check(**claim).summary().answer
+    assert replace(whole, rows=rows[:1]).check(**claim) == "not refuted"
+    assert whole.check(epsilon=0.5) == "inconclusive"
