@@ -115,10 +115,10 @@ def challenged(result: AuditResult, made: Challenge) -> AuditResult:
     if not made.contradicted:
         said = f"{split.statement} Features alone do not contradict it (p = {made.p_value:.2g})."
         return replace(result, assumptions=(replace(split, statement=said), *others))
-    curve, best = result._curve, result.claim.nothing  # noqa: SLF001 (drawn when asked for)
+    curve = result._curve  # noqa: SLF001 (drawn when asked for)
     return replace(
         result,
-        bound=best,
+        bound=0.0,
         reason=f"it is withheld: {made.found}, so that this split was not random",
         rejected=None,
         warnings=(
@@ -132,5 +132,5 @@ def challenged(result: AuditResult, made: Challenge) -> AuditResult:
             replace(split, statement=f"{split.statement} But {made.found}.", status="contradicted"),
             *others,
         ),
-        _curve=Lazy(lambda: replace(curve.value, bound=np.full(curve.value.bound.size, best))),
+        _curve=Lazy(lambda: replace(curve.value, bound=np.zeros(curve.value.bound.size))),
     )

@@ -26,8 +26,6 @@ def curve(proof: Proof) -> Curve:
     """Return the winning path with its bound at each cut; the chosen cut is always among them."""
     guesses, correct, logit = with_cut(proof.points(POINTS - 1), proof.best)
     ranking = proof.ranking
-    bounds = np.clip(logit, 0.0, proof.strength)
-    parameter = [x if math.isnan(x) else proof.policy.parameter(x) for x in bounds.tolist()]
     others = ranking.examples - ranking.members
     available = {
         "interleaved": ranking.examples,
@@ -39,7 +37,7 @@ def curve(proof: Proof) -> Curve:
         correct=correct,
         precision=correct / guesses,
         recall=correct / max(1, available.get(proof.order, ranking.members)),
-        bound=np.array(parameter),
+        bound=np.clip(logit, 0.0, proof.bound),
     )
 
 

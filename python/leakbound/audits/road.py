@@ -70,7 +70,7 @@ class Examples:
             confidence=request.confidence,
             theorem=self.theorem + policy.method,
             assumptions=self.assumptions,
-            rejected=None if family is None else family.rejected(proof.strength),
+            rejected=None if family is None else family.rejected(proof.bound),
             _rejectable=Lazy(
                 lambda: None if family is None else family.rejected(proof.limit.value)
             ),
@@ -142,7 +142,7 @@ def parts(proof: Proof) -> dict[str, Any]:
         "correct": best.successes,
         "path": PATH_NAMES[proof.order],
         "auc": ranking.auc,
-        "_ceiling": Lazy(lambda: proof.ceiling),
+        "_ceiling": proof.limit,
         "_curve": Lazy(lambda: curve(proof)),
         "_roc": Lazy(lambda: roc(ranking)),
         "_histogram": Lazy(lambda: histogram_of(proof.game.shown())),
@@ -159,11 +159,7 @@ class Proved(Protocol):
 
     @property
     def bound(self) -> float:
-        """The bound on the claim's parameter."""
-
-    @property
-    def strength(self) -> float:
-        """What proofs are compared by: larger is more, 0 is nothing."""
+        """The bound on the claim's parameter; 0 is nothing."""
 
     def with_options(self, more: dict[str, JsonValue]) -> Self:
         """Return the same with more options to report."""
@@ -237,12 +233,12 @@ class Attacks:
         """
         share = beta / len(self.scores)
         proofs = {name: prove(values, share) for name, values in self.scores.items()}
-        best = max(proofs, key=lambda name: proofs[name].strength)
+        best = max(proofs, key=lambda name: proofs[name].bound)
         winner = proofs[best]
         if len(proofs) == 1 and not best:
             return winner
         alone = prove(self.scores[best], beta) if len(proofs) > 1 else winner
-        cost = abs(alone.bound - winner.bound) if alone.strength > winner.strength else 0.0
+        cost = max(0.0, alone.bound - winner.bound)
         return winner.with_options(
             {
                 "attack": best,

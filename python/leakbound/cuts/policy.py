@@ -50,7 +50,7 @@ class BestCut(Protocol):
 
     @property
     def logit(self) -> float:
-        """The bound: on the log-odds of a correct guess, or what `strength` says; not clipped."""
+        """The bound: on the log-odds of a correct guess, or on `parameter`; not clipped."""
 
     @property
     def cut(self) -> int:
@@ -74,8 +74,8 @@ class Best:
 class Proof:
     """What a policy proves about a game: the best bound, the cut that gave it, and what led there.
 
-    `reason` says why nothing is proved, if nothing is; `points` samples so many cuts of the path,
-    and `limit` is the ceiling, both of log-odds or what else the policy's bounds are on.
+    `reason` says why nothing is proved, if nothing is; `limit` is the bound that a perfect attack
+    would have reached, and `points` samples so many cuts of the path.
     """
 
     policy: "Policy"
@@ -90,19 +90,9 @@ class Proof:
     points: Callable[[int], CurvePoints]
 
     @property
-    def strength(self) -> float:
-        """What proofs are compared by: larger is more, 0 is nothing."""
-        return max(0.0, self.best.logit)
-
-    @property
     def bound(self) -> float:
-        """The bound on the claim's parameter."""
-        return self.policy.parameter(self.strength)
-
-    @property
-    def ceiling(self) -> float:
-        """The bound that a perfect attack would have reached."""
-        return self.policy.parameter(self.limit.value)
+        """The bound on the claim's parameter; 0 is nothing."""
+        return max(0.0, self.best.logit)
 
     def with_options(self, more: dict[str, JsonValue]) -> "Proof":
         """Return the same with more options to report."""
@@ -123,10 +113,6 @@ class Policy(ABC):
     @abstractmethod
     def audit(self, game: Game, level: float, /) -> Proof:
         """Return the best bound on the log-odds of a correct guess, wrong with chance `level`."""
-
-    def parameter(self, strength: float) -> float:
-        """Return a bound on the claim's parameter, given one on what the policy bounds."""
-        return strength
 
     def doubt(self, _guesses: int, _correct: int, _level: float, /) -> str:
         """Say why nothing is rejected, where that is not that chance explains it; else ""."""
@@ -224,8 +210,8 @@ class PathPolicy(Policy):
         return self.bound(path if most is None else path.prefix(most), level).logit
 
     @property
-    def strength(self) -> str:
-        """What the bounds are on, by name: the larger, the less private."""
+    def parameter(self) -> str:
+        """What the bounds are on, by name."""
         return "epsilon"
 
     @property
@@ -377,7 +363,7 @@ class Trial:
             )
             return (
                 f"even a perfect attack would reach {down(ceiling.value)} only: {enough} are "
-                f"needed to refute {self.policy.strength} = {_REFERENCE:g}"
+                f"needed to refute {self.policy.parameter} = {_REFERENCE:g}"
             )
         if best.successes > _NEAR * best.cut and best.logit >= _NEAR * ceiling.value:
             return (

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -29,12 +29,10 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Checked:
-    """A claimed guarantee that was put to the test: a parameter, a relation, a value."""
+    """A claimed guarantee that was put to the test: a parameter is at most a value."""
 
     parameter: str
     """The name "epsilon", or that of the claim's own parameter, such as "mu"."""
-    relation: Literal["<=", ">="]
-    """At most, or at least."""
     value: float
     """The claimed value."""
     delta: float | None

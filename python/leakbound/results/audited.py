@@ -10,7 +10,7 @@ from leakbound._base.types import ArrayInput, HasMember
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.report.description import KINDS
 from leakbound.results.base import Result
-from leakbound.results.checks import check_delta, direction
+from leakbound.results.checks import check_delta
 from leakbound.results.implied import Implied, implied_by
 
 
@@ -33,7 +33,7 @@ class Audit(Result):
     @property
     def refutes(self) -> bool:
         """Whether some guarantee is refuted: the number is a bound, and more than nothing."""
-        return KINDS[self.kind].proves and self.bound != direction(self.claim).nothing
+        return KINDS[self.kind].proves and self.bound > 0
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Return the bound as an ε of (ε, δ)-differential privacy, in nats.

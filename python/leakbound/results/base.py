@@ -18,7 +18,6 @@ from leakbound._base.types import Verdict
 from leakbound.errors import OptionError
 from leakbound.report import write
 from leakbound.report.parts import Checked
-from leakbound.results.checks import direction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,11 +101,11 @@ class Result(Record, _Numbers):
     ) -> Checked:
         """Return the record of a guarantee that was checked."""
         if parameter is not None:
-            name, sign = self.claim.parameter, direction(self.claim).claimed
-            return Checked(name, sign, float(parameter), None, verdict, compares=relation)
+            name = self.claim.parameter
+            return Checked(name, float(parameter), None, verdict, compares=relation)
         value, at = float(cast("float", epsilon)), float(delta or 0.0)
         joint = None if c is None else float(c)
-        return Checked("epsilon", "<=", value, at, verdict, joint, compares=relation)
+        return Checked("epsilon", value, at, verdict, joint, compares=relation)
 
     def _claimed(self, one: Checked) -> dict[str, Any]:
         """Return the guarantee of a record as arguments of `check`."""

@@ -1,42 +1,14 @@
 """What results of all kinds check in the same way."""
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
 
 from leakbound._base.checks import choice, real
-from leakbound._base.formatting import down, up
 from leakbound._base.types import Kind, Relation, Unit, Verdict
 from leakbound.claims import Claim, replacing
 from leakbound.errors import OptionError
 
 COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
 """What a guarantee compares, as a verb."""
-
-
-@dataclass(frozen=True)
-class Direction:
-    """On which side of a bound on a parameter the leakier values lie, and how that is written."""
-
-    leakier: int
-    claimed: Literal["<=", ">="]
-    sign: str
-    ascii: str
-    limit: str
-    refuted: str
-    smallest: str
-    nothing: float
-    rounded: Callable[[float], str]
-
-
-_UP = Direction(1, "<=", "≥", ">=", "at least", "<", "small", 0.0, down)
-_DOWN = Direction(-1, ">=", "≤", "<=", "at most", ">", "large", math.inf, up)
-
-
-def direction(claim: Claim) -> Direction:
-    """Return where the leakier values of the claim's parameter lie."""
-    return _UP if claim.order == "increasing" else _DOWN
 
 
 def judged(

@@ -13,17 +13,16 @@ from leakbound.claims import FAMILIES, Claim, GaussianDP, SubsampledGaussianDP, 
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
-from leakbound.report.parts import ROUNDING, Assumption, Checked, Provenance, ScoreAudit
+from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.audited import Audit
 from leakbound.results.checks import (
     check_comparable,
     check_delta,
-    direction,
     flaw_of,
     judged,
 )
 from leakbound.results.implied import Implied
-from leakbound.results.words import DELTA
+from leakbound.results.words import DELTA, scale_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -138,11 +137,7 @@ class AuditResult(Audit, ScoreAudit):
         if parameter is not None:
             claimed = real(parameter, "parameter", least=0)
             claimed *= 2 if converted and isinstance(self.claim, GaussianDP) else 1
-            leakier = direction(self.claim).leakier
-            return self._judged(
-                leakier * self.bound > leakier * claimed,
-                lambda: leakier * self.ceiling > leakier * claimed,
-            )
+            return self._judged(self.bound > claimed, lambda: self.ceiling > claimed)
         claimed, at = real(epsilon, "epsilon", least=0), 0.0 if delta is None else delta
         if isinstance(self.claim, FAMILIES):
             return self._judged(
@@ -258,11 +253,6 @@ class AuditResult(Audit, ScoreAudit):
     def _kinds(self) -> set[Kind]:
         return {"family_lower_bound" if isinstance(self.claim, FAMILIES) else "lower_bound"}
 
-    def _within_reach(self) -> bool:
-        if direction(self.claim).leakier < 0:
-            return self.bound >= self.ceiling - ROUNDING * abs(self.ceiling)
-        return super()._within_reach()
-
     def _flaw(self) -> str:
         known = self.options.get("relation", "add_remove") in get_args(Relation)
         curved = self.rejected is None or isinstance(self.claim, FAMILIES)
@@ -271,13 +261,14 @@ class AuditResult(Audit, ScoreAudit):
         return flaw or super()._flaw() or self._flaw_of_check()
 
     def __repr__(self) -> str:
-        side = direction(self.claim)
-        sign = "~" if self.kind == "exploratory_lower_bound" else side.ascii
+        scale = scale_of(self.claim)
+        name = scale.name.replace(" ", "_") if scale.inverse else self.claim.parameter
+        sign = "<=" if scale.inverse else ">=" if KINDS[self.kind].proves else "~"
         replaced = ""
         if self.relation == "replace":
             replaced = f" for replacing one {self.options.get('unit', 'example')}"
         return (
-            f"{type(self).__name__}({self.claim.parameter} {sign} {side.rounded(self.bound)} @ "
+            f"{type(self).__name__}({name} {sign} {scale.rounded(self.bound)} @ "
             f"{percent(self.confidence)}, {self.claim.name}{replaced}, m={self.m}, "
             f"guesses={self.guesses}, correct={self.correct}, {self.kind})"
         )

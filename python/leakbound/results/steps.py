@@ -192,7 +192,7 @@ class StepsResult(Record):
         if math.isinf(self.bound) or not self.sampling_rate:
             return 0.0
         family = SubsampledGaussianDP(sampling_rate=self.sampling_rate, steps=self.steps)
-        return float(family.attained(self.bound, "both").epsilon(checked))
+        return float(family.attained(1 / self.bound, "both").epsilon(checked))
 
     def _flaw(self) -> str:
         proved, spent, steps = self.game.bound, 1 - self.game.confidence, self.steps

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from leakbound._base.formatting import down, up
+from leakbound.claims import SubsampledGaussianDP
 from leakbound.report.description import Meaning
 
 if TYPE_CHECKING:
     from leakbound._base.types import Kind, PathName
+    from leakbound.claims import Claim
     from leakbound.report.description import Terms
 
 DELTA = 1e-5
@@ -121,6 +126,38 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
     return Meaning((*says, _SEARCH), tuple(not_said))
 
 
-def symbol_of(parameter: str) -> str:
-    """Return the name of a parameter, as figures and tables write it."""
-    return {"epsilon": "ε", "mu": "μ"}.get(parameter, parameter.replace("_", " "))
+@dataclass(frozen=True)
+class Scale:
+    """How values of a claim's parameter are written: of DP-SGD the noise, of which less is leakier.
+
+    `limit` stands between name and bound, `refuted` between name and the values that are refuted.
+    """
+
+    name: str
+    sign: str = "≥"
+    limit: str = "at least"
+    refuted: str = "<"
+    smallest: str = "small"
+    inverse: bool = False
+
+    def value(self, theta: float) -> float:
+        """Return what is shown for a value of the parameter."""
+        if not self.inverse:
+            return theta
+        return 1 / theta if theta else math.inf
+
+    def rounded(self, bound: float) -> str:
+        """Return a bound with two decimals, rounded so that no more is said than is proved."""
+        return up(self.value(bound)) if self.inverse else down(bound)
+
+    def formula(self, bound: float) -> str:
+        """Return a bound with the name of its parameter and its sign."""
+        return f"{self.name} {self.sign} {self.rounded(bound)}"
+
+
+def scale_of(claim: Claim) -> Scale:
+    """Return how values of the claim's parameter are written."""
+    if isinstance(claim, SubsampledGaussianDP):
+        return Scale("noise multiplier", "≤", "at most", ">", "large", inverse=True)
+    name = claim.parameter
+    return Scale({"epsilon": "ε", "mu": "μ"}.get(name, name.replace("_", " ")))

@@ -1,6 +1,5 @@
 """What a Zero-Run audit returns; the public name is that of the package."""
 
-import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -150,7 +149,7 @@ class ZeroRunResult(AuditResult):
 
     def _flaw(self) -> str:
         learnt, asked = self.learnt, self.options.get("uncertainty")
-        nothing = self.bound in {0, math.inf}
+        nothing = not self.bound
         sound = (
             0 <= self.kept <= self.m
             and self.abstained >= 0

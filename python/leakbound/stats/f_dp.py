@@ -109,9 +109,8 @@ def fdp_lower_bound(
 ) -> float:
     """Return the least private curve of a family that so many correct guesses reject.
 
-    The value of the family's parameter, on the rejected side. If nothing is rejected, 0, or inf
-    where smaller values are the less private; also if the count is so large that no mechanism
-    explains it, and the coins must be in doubt.
+    The value of the family's parameter, on the rejected side: 0 if nothing is rejected, or if the
+    count is so large that no mechanism explains it, and the coins must be in doubt.
 
     Parameters
     ----------
@@ -129,8 +128,7 @@ def fdp_lower_bound(
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
     instance(claim, "claim", FAMILIES)
     choice(test, "test", FdpTest)
-    found = claim.critical(counts, real(tau, "tau", above=0, below=1), test)
-    return claim.nothing if found is None else found
+    return claim.critical(counts, real(tau, "tau", above=0, below=1), test) or 0.0
 
 
 def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:

@@ -1,7 +1,6 @@
 """Cut policies under a family of trade-off functions, and their number of guesses.
 
-Bounds are on the strength of the family: its parameter where larger values are the less private,
-else the inverse of the parameter. A strength of 0 means that nothing is rejected.
+Bounds are on the parameter of the family; 0 means that nothing is rejected.
 """
 
 from dataclasses import dataclass, replace
@@ -41,10 +40,9 @@ class FamilyPolicy(DerivedPolicy[GridPolicy]):
         return f"{self.base.design} {_TEST}"
 
     @property
-    def strength(self) -> str:
-        """See `PathPolicy.strength`."""
-        named = self.claim.parameter
-        return named if self.claim.order == "increasing" else f"1/{named}"
+    def parameter(self) -> str:
+        """See `PathPolicy.parameter`."""
+        return self.claim.parameter
 
     def with_size(self, guesses: int, examples: int, /) -> Self:
         """See `PathPolicy.with_size`."""
@@ -57,9 +55,9 @@ class FamilyPolicy(DerivedPolicy[GridPolicy]):
     def bound(self, path: _core.Path, level: float, /) -> Best:
         """See `PathPolicy.bound`."""
         guesses, correct = self._cuts(path)
-        strength = self.limits(guesses, correct, level / guesses.size)
-        top = int(np.argmax(strength))
-        return Best(float(strength[top]), int(guesses[top]), int(correct[top]))
+        bounds = self.limits(guesses, correct, level / guesses.size)
+        top = int(np.argmax(bounds))
+        return Best(float(bounds[top]), int(guesses[top]), int(correct[top]))
 
     def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
         """See `PathPolicy.curve`; tested cuts are among the points."""
@@ -67,15 +65,15 @@ class FamilyPolicy(DerivedPolicy[GridPolicy]):
         others, _ = path.sample(max(1, points - tested.size))
         guesses = np.union1d(tested, others)
         correct = np.array([path.count(int(cut))[1] for cut in guesses])
-        strength = np.full(guesses.size, np.nan)
+        bounds = np.full(guesses.size, np.nan)
         where = np.searchsorted(guesses, tested)
         for index in where:
             cut = slice(index, index + 1)
-            strength[cut] = self.limits(guesses[cut], correct[cut], level / tested.size)
-        return guesses, correct, strength
+            bounds[cut] = self.limits(guesses[cut], correct[cut], level / tested.size)
+        return guesses, correct, bounds
 
     def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
-        """Return the strength that each cut proves, 0 where another one rejects more."""
+        """Return the bound that each cut proves, 0 where another one rejects more."""
         found, best = np.zeros(guesses.size), 0.0
         for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
             counts = self._counts(made, right)
@@ -83,23 +81,17 @@ class FamilyPolicy(DerivedPolicy[GridPolicy]):
                 continue
             theta = self.claim.critical(counts, level, "tight")
             if theta is not None:
-                found[i] = self.claim.strength(theta)
-                best = max(best, found[i])
+                found[i] = theta
+                best = max(best, theta)
         return found
 
-    def rejected(self, strength: float) -> TradeOff | None:
-        """Return the curve of a strength that ε is converted from, None for 0."""
-        if not strength:
-            return None
-        return self.claim.attained(self.claim.at_strength(strength), self.sides)
+    def rejected(self, bound: float) -> TradeOff | None:
+        """Return the curve of a bound that ε is converted from, None for 0."""
+        return self.claim.attained(bound, self.sides) if bound else None
 
-    def _rejects(self, strength: float, counts: CountOptions, level: float) -> bool:
-        curve = self.claim.curve(self.claim.at_strength(strength), self.sides)
+    def _rejects(self, bound: float, counts: CountOptions, level: float) -> bool:
+        curve = self.claim.curve(bound, self.sides)
         return _core.fdp_rejects(counts, curve.core, level, "tight")
-
-    def parameter(self, strength: float) -> float:
-        """See `Policy.parameter`."""
-        return self.claim.at_strength(strength)
 
     def doubt(self, guesses: int, correct: int, level: float, /) -> str:
         """See `Policy.doubt`: fair coins hardly give a count that no mechanism explains."""

@@ -21,7 +21,7 @@ from leakbound.cuts.outside_in import chosen_cut, marked
 from leakbound.cuts.policy import Best
 
 _FINENESS = 2.0**20
-"""Critical values are rounded down to so many steps between powers of two: see `_strength`."""
+"""Critical values are rounded down to so many steps between powers of two: see `_bound`."""
 _FARTHEST = 10_000
 """The most examples with which more of them are asked for."""
 _CLOSE = 0.02
@@ -56,16 +56,16 @@ class JointTest:
         """Return what Algorithm 3 alone would prove of the proxy at a level."""
         return self.proxy.critical(self.counts(index, correct), self.tau[index], "recursion") or 0.0
 
-    def strength(self, index: int, correct: int) -> float:
-        """Return the strength that so many correct guesses at a level prove, 0 for nothing."""
+    def bound(self, index: int, correct: int) -> float:
+        """Return the bound that so many correct guesses at a level prove, 0 for nothing."""
         if unexplained(self.counts(index, correct), self.level):
             return 0.0
-        find = _remembered_strength if self.proxy is self.claim else _strength
+        find = _remembered_bound if self.proxy is self.claim else _bound
         return find(self, index, correct)
 
 
-def _strength(test: JointTest, index: int, correct: int) -> float:
-    """Return the strength that `correct` guesses right at a level prove, 0 for nothing.
+def _bound(test: JointTest, index: int, correct: int) -> float:
+    """Return the bound that `correct` guesses right at a level prove, 0 for nothing.
 
     What is reported is proved of the vector v(t), at whichever curve the proof was made; vectors
     are nested in t, so that the least of those that prove too much bounds all of them. t is rounded
@@ -98,12 +98,12 @@ def _strength(test: JointTest, index: int, correct: int) -> float:
                 theta = _proved(claim, proof, sides, level)
         if theta is None:
             break
-        before, best = best, theta if best is None else max(best, theta, key=claim.strength)
+        before, best = best, max(best or 0.0, theta)
         close = before is None and proxy is claim and abs(theta - t) <= _CLOSE * t
         if last or close:
             break
         proof = proof.made_at(claim.curve(theta, sides).core)
-    return 0.0 if best is None else claim.strength(best)
+    return best or 0.0
 
 
 def _proved(
@@ -115,7 +115,7 @@ def _proved(
     )
 
 
-_remembered_strength = lru_cache(maxsize=65_536)(_strength)
+_remembered_bound = lru_cache(maxsize=65_536)(_bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,7 @@ class OutsideInFamily(FamilyPolicy):
         index, test = {made: i for i, made in enumerate(self.levels)}, self.tested(level)
         pairs = zip(guesses.tolist(), correct.tolist(), strict=True)
         return np.array(
-            [test.strength(index[made], right) if made in index else 0.0 for made, right in pairs]
+            [test.bound(index[made], right) if made in index else 0.0 for made, right in pairs]
         )
 
     def tested(self, level: float) -> JointTest:
@@ -199,8 +199,8 @@ class OutsideInFamily(FamilyPolicy):
     def bound(self, path: _core.Path, level: float, /) -> Best:
         """See `PathPolicy.bound`."""
         guesses, correct = chosen_cut(self.plan, path)
-        strength = self.limits(np.array([guesses]), np.array([correct]), level)
-        return Best(float(strength[0]), guesses, correct)
+        bounds = self.limits(np.array([guesses]), np.array([correct]), level)
+        return Best(float(bounds[0]), guesses, correct)
 
     def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
         """See `PathPolicy.curve`: the chosen level is among the points, alone with a bound."""
@@ -214,8 +214,7 @@ class OutsideInFamily(FamilyPolicy):
         chosen: dict[str, JsonValue] = {"levels": list(self.levels), "guesses": best.cut}
         if isinstance(self.claim, GaussianDP | LaplaceDP):  # for other curves it costs an audit
             counts = self._counts(best.cut, best.successes)
-            alone = self.claim.critical(counts, level, "recursion")
-            chosen["bound_if_fixed"] = self.claim.nothing if alone is None else alone
+            chosen["bound_if_fixed"] = self.claim.critical(counts, level, "recursion") or 0.0
         return replace(found, options=found.options | {"outside_in": chosen})
 
 

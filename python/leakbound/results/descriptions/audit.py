@@ -16,10 +16,9 @@ from leakbound.report.description import (
     Terms,
 )
 from leakbound.report.style import MEMBER
-from leakbound.results.checks import direction
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, standard
 from leakbound.results.one_run import AuditResult, as_epsilon
-from leakbound.results.words import DELTA, PATHS, symbol_of
+from leakbound.results.words import DELTA, PATHS, scale_of
 
 _AT = f" at δ = {DELTA:g}"
 
@@ -40,10 +39,10 @@ def of_audit(
     family = isinstance(claim, FAMILIES)
     profile = Profile(result.rejected, result.rejectable) if family else None
     terms = _terms(result, replaced, epsilon, condition)
-    bound = direction(claim).rounded(result.bound)
-    symbol = symbol_of(claim.parameter)
+    scale = scale_of(claim)
+    bound = scale.rounded(result.bound)
     drawn = bound if family else number(result.bound)
-    series = Series(f"this {subject}", symbol, "", MEMBER, drawn, result, terms.units)
+    series = Series(f"this {subject}", scale.name, "", MEMBER, drawn, result, terms.units)
     said = standard(
         result,
         result,
@@ -62,7 +61,7 @@ def of_audit(
         withheld=result.is_withheld,
     )
     at = _AT if family else ""
-    own = f"{symbol} {direction(claim).limit}" if kind.proves else symbol
+    own = f"{scale.name} {scale.limit}" if kind.proves else scale.name
     metrics = (
         *said.metrics,
         *((Metric(own, bound, claim.name),) if family else ()),
@@ -98,25 +97,23 @@ def _claimed(result: AuditResult) -> float | None:
 
 def formula(result: AuditResult, bound: float) -> str:
     """Return a bound on the claim's parameter with its sign."""
-    side = direction(result.claim)
     if not isinstance(result.claim, FAMILIES):
         return f"ε ≥ {number(bound)}"
-    return f"{symbol_of(result.claim.parameter)} {side.sign} {side.rounded(bound)}"
+    return scale_of(result.claim).formula(bound)
 
 
 def _terms(result: AuditResult, replaced: str, epsilon: float, condition: str) -> Terms:
     """Return what the bound refers to."""
-    claim, side = result.claim, direction(result.claim)
+    claim, scale = result.claim, scale_of(result.claim)
     condition = condition or KINDS[result.kind].condition
     units = f"{result.options.get('unit', 'example')}s"
     if isinstance(claim, FAMILIES):
-        symbol = symbol_of(claim.parameter)
-        own = f"{symbol} {side.refuted} {side.rounded(result.bound)}"
+        own = f"{scale.name} {scale.refuted} {scale.rounded(result.bound)}"
         return Terms(
             guarantee=f"guarantee of {claim.name}{replaced}",
             family=claim.name + replaced,
             bound=f"{own} (ε < {number(epsilon)}{_AT})",
-            however=f"however {side.smallest} its {symbol}",
+            however=f"however {scale.smallest} its {scale.name}",
             at=_AT,
             condition=condition,
             units=units,
@@ -147,7 +144,7 @@ def _headline(result: AuditResult, said: Description) -> str:
     return (
         f"This {said.subject} leaks: {condition} training is DP-SGD "
         f"(q = {claim.sampling_rate:g}, {steps}), its noise multiplier was at most "
-        f"{direction(claim).rounded(result.bound)}, so ε ≥ {number(said.epsilon)}{_AT}{replaced} "
+        f"{scale_of(claim).rounded(result.bound)}, so ε ≥ {number(said.epsilon)}{_AT}{replaced} "
         f"({percent(result.confidence)} confidence)."
     )
 

@@ -18,7 +18,7 @@ from leakbound.report.description import (
 )
 from leakbound.report.figures import PLOTS
 from leakbound.results.checks import COMPARED
-from leakbound.results.words import DESIGNS, FORMS, meaning_of, symbol_of
+from leakbound.results.words import DESIGNS, FORMS, Scale, meaning_of, scale_of
 
 if TYPE_CHECKING:
     from leakbound.report.description import Drawing, Terms
@@ -132,7 +132,8 @@ def _answer(
     one = result.checked
     if one is None:
         return ""
-    claim = f"{symbol_of(one.parameter)} {'=' if one.relation == '<=' else '≥'} {one.value:g}"
+    scale = scale_of(result.claim) if one.delta is None else Scale("ε")
+    claim = f"{scale.name} {'≥' if scale.inverse else '='} {scale.value(one.value):g}"
     claim += f" with δ = {one.delta:g}" if one.delta else ""
     if one.compares:
         claim += f" for {COMPARED[one.compares]} one {result.options.get('unit', 'example')}"

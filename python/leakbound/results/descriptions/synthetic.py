@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import share
 from leakbound.report.description import Description, Meaning, Metric
-from leakbound.results.checks import direction
 from leakbound.results.descriptions.audit import of_audit
 from leakbound.results.descriptions.standard import grounds
+from leakbound.results.words import scale_of
 
 if TYPE_CHECKING:
     from leakbound.results.synthetic import SyntheticResult
@@ -48,7 +48,7 @@ def describe(result: SyntheticResult) -> Description:
         ("Correlations", f"{found.correlations:.3f}", "similarity; 1 is equal"),
     )
     attacks = result.options["attacks"]
-    rounded = direction(result.claim).rounded
+    rounded = scale_of(result.claim).rounded
     listed = ", ".join(
         f"{name.replace('_', ' ')} {rounded(float(bound))}" for name, bound in attacks.items()
     )

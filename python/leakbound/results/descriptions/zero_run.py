@@ -12,8 +12,8 @@ from leakbound._base.formatting import number
 from leakbound.propensity.overlap import plot_overlap
 from leakbound.report.description import Description, Figure, Metric
 from leakbound.report.style import MEMBER, MUTED, house_style, name_axes, new_axes
-from leakbound.results.checks import direction
 from leakbound.results.descriptions.audit import formula, of_audit
+from leakbound.results.words import scale_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,7 +94,7 @@ def _evidence(result: ZeroRunResult, said: Description) -> str:
 
 def _metrics(result: ZeroRunResult) -> list[Metric]:
     """Return what the correction left, and what tests said."""
-    rounded = direction(result.claim).rounded
+    rounded = scale_of(result.claim).rounded
     found = [Metric("Correction", result.correction.replace("_", "-"), HOW[result.correction])]
     if result.correction == "match":
         found.append(Metric("Kept", f"{result.kept:,} of {result.m:,}", "after matching"))
