@@ -142,9 +142,6 @@ class PanoramiaReport(Composed):
         """
         return self._lead.check(epsilon=epsilon, delta=delta, c=c)
 
-    def _claimed(self, one: Checked) -> dict[str, Any]:
-        return {"epsilon": one.value, "delta": one.delta or 0.0, "c": one.c}
-
     def _flaw(self) -> str:
         return self._flaw_of_check()
 

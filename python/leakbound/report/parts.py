@@ -49,6 +49,15 @@ class Checked:
     """The accountant's name."""
 
     @property
+    def claim(self) -> dict[str, Any]:
+        """The guarantee as arguments of a result's `check`."""
+        one = {"parameter": self.value}
+        if self.delta is not None:
+            one = {"epsilon": self.value, "delta": self.delta}
+        rest = {"c": self.c, "relation": self.compares}
+        return one | {name: value for name, value in rest.items() if value is not None}
+
+    @property
     def interval(self) -> str:
         """What is proved and what is accounted: an interval, or the refutation of the latter."""
         if self.proved is None:

@@ -10,7 +10,6 @@ from leakbound._base.types import Relation, Verdict
 from leakbound.claims.families import checked_rate
 from leakbound.report.parts import Checked
 from leakbound.results.base import Composed
-from leakbound.results.checks import flaw_of
 from leakbound.results.one_run import AuditResult
 from leakbound.results.steps import SamplingResult, StepsResult
 from leakbound.results.words import DELTA
@@ -144,10 +143,10 @@ class DPSGDAudit(Composed):
             epsilon=epsilon, delta=delta, parameter=parameter, relation=relation
         )
 
-    def _checked(self, verdict: Verdict, **claimed: Any) -> Checked:
+    def _checked(self, **claimed: Any) -> Checked:
         if claimed.get("parameter") is None:
             claimed = {"delta": self.delta} | claimed
-        return super()._checked(verdict, **claimed)
+        return super()._checked(**claimed)
 
     def _flaw(self) -> str:
         for part in self.refuted_by:
@@ -160,7 +159,7 @@ class DPSGDAudit(Composed):
             and (self.steps.rate_source == "stated" or bool(self.sampling.limits))
             and self.steps.steps <= self.max_steps
         )
-        return flaw_of(self, sound=sound, confidence=self.confidence) or self._flaw_of_check()
+        return self._flaw_unless(sound)
 
     def __repr__(self) -> str:
         accounted = "" if self.accounted is None else f"accounted {self.accounted.epsilon:.4g}, "

@@ -14,15 +14,9 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
-from leakbound.results.audited import Audit
-from leakbound.results.checks import (
-    check_comparable,
-    check_delta,
-    flaw_of,
-    judged,
-)
+from leakbound.results.base import Audit, check_delta, judged
 from leakbound.results.implied import Implied
-from leakbound.results.words import DELTA, scale_of
+from leakbound.results.words import COMPARED, DELTA, scale_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -198,7 +192,7 @@ class AuditResult(Audit, ScoreAudit):
         if not KINDS[self.kind].proves:
             message = f"this audit is {KINDS[self.kind].tag}: it proves no ε to put beside another"
             raise OptionError(message)
-        check_comparable((self.relation, self._unit), (relation, unit), epsilon=stated, delta=at)
+        _check_comparable((self.relation, self._unit), (relation, unit), epsilon=stated, delta=at)
         found = self.with_check(epsilon=stated, delta=at, relation=relation)
         assert found.checked is not None
         beside = replace(found.checked, proved=self.epsilon(at), source=source or None)
@@ -257,8 +251,7 @@ class AuditResult(Audit, ScoreAudit):
         known = self.options.get("relation", "add_remove") in get_args(Relation)
         curved = self.rejected is None or isinstance(self.claim, FAMILIES)
         sound = known and curved and self.kind in self._kinds()
-        flaw = flaw_of(self, sound=sound, confidence=self.confidence)
-        return flaw or super()._flaw() or self._flaw_of_check()
+        return super()._flaw() or self._flaw_unless(sound)
 
     def __repr__(self) -> str:
         scale = scale_of(self.claim)
@@ -290,3 +283,35 @@ def _converted(curve: TradeOff | None, delta: float, *, halved: bool = False) ->
     if curve is not None and halved:
         curve = TradeOff.gaussian(curve.parameters["mu"].item() / 2)
     return 0.0 if curve is None else float(curve.epsilon(checked))
+
+
+def _check_comparable(
+    audited: tuple[Relation, Unit], stated: tuple[Relation, Unit], *, epsilon: float, delta: float
+) -> None:
+    """Raise unless bound and accountant's guarantee are about the same change of the data.
+
+    The message says what follows from the guarantee, ε and δ.
+    """
+    relation, unit = stated
+    choice(relation, "relation", Relation)
+    choice(unit, "unit", Unit)
+    if stated == audited:
+        return
+    if unit != audited[1]:
+        advice = (
+            'unit="user" if each audited example is a user, or by group privacy, for at most k '
+            "examples of a user, (kε, (e^(kε) - 1)/(e^ε - 1) δ)"
+        )
+    elif relation == "replace":
+        advice = "audit a random split (RandomSplit) for a bound on replacing one"
+    else:
+        twice, failure = replacing(epsilon, delta)
+        advice = (
+            "by leakbound.claims.replacing, for replacing one follows (2ε, (1 + e^ε) δ) = "
+            f"({twice:.6g}, {failure:.3g}){', which is no guarantee' * (failure >= 1)}"
+        )
+    message = (
+        f"the bound is on {COMPARED[audited[0]]} one {audited[1]}, and the accountant's guarantee "
+        f"on {COMPARED[relation]} one {unit}: {advice}"
+    )
+    raise OptionError(message)

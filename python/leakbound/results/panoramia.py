@@ -9,12 +9,7 @@ from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, Verdict
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
-from leakbound.results.audited import Audit
-from leakbound.results.checks import (
-    check_delta,
-    flaw_of,
-    judged,
-)
+from leakbound.results.base import Audit, check_delta, judged
 from leakbound.results.zero_run import ZeroRunResult
 
 
@@ -142,9 +137,6 @@ class PanoramiaResult(Audit):
             self.kind, refuted=self.bound > claimed, refutable=lambda: self.ceiling > claimed
         )
 
-    def _claimed(self, one: Checked) -> dict[str, Any]:
-        return {"epsilon": one.value, "delta": one.delta or 0.0, "c": one.c}
-
     def _flaw(self) -> str:
         most = self.c_plus_epsilon_lb
         certified = self.kind == "lower_bound"
@@ -158,7 +150,7 @@ class PanoramiaResult(Audit):
             and (self.lower_bound is not None) == (self.c_upper is not None) == certified
             and not (self.reason and self.bound > 0)
         )
-        return flaw_of(self, sound=sound, confidence=self.confidence) or self._flaw_of_check()
+        return self._flaw_unless(sound)
 
     def __repr__(self) -> str:
         known = "" if self.c_upper is None else f"c <= {self.c_upper:g} given, "

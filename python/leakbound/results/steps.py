@@ -8,7 +8,7 @@ from leakbound._base.checks import choice, real
 from leakbound._base.records import IF_ANY, Record
 from leakbound.claims import SubsampledGaussianDP
 from leakbound.errors import OptionError
-from leakbound.results.checks import flaw_of
+from leakbound.results.base import flaw_of
 from leakbound.results.one_run import AuditResult
 
 RateSource: TypeAlias = Literal["lower limit", "stated"]

@@ -11,7 +11,7 @@ from leakbound.claims import SubsampledGaussianDP
 from leakbound.report.description import Meaning
 
 if TYPE_CHECKING:
-    from leakbound._base.types import Kind, PathName
+    from leakbound._base.types import Kind, PathName, Relation
     from leakbound.claims import Claim
     from leakbound.report.description import Terms
 
@@ -29,6 +29,9 @@ FORMS: dict[Kind, tuple[str, str]] = {
     "exploratory_lower_bound": ("ε ≈", ", exploratory"),
 }
 """What stands before and behind a number that is no bound."""
+
+COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
+"""What a guarantee compares, as a verb."""
 
 PATHS: dict[PathName, str] = {
     "member": "of membership, highest scores first",

@@ -8,7 +8,7 @@ import numpy as np
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Correction, FloatArray, IntArray, Kind
 from leakbound.propensity import Falsification, FormTest, Overlap
-from leakbound.results.checks import flaw_of
+from leakbound.results.base import flaw_of
 from leakbound.results.one_run import AuditResult
 
 _UNCERTAINTY: dict[Kind, tuple[str, ...]] = {

@@ -17,8 +17,7 @@ from leakbound.report.description import (
     Section,
 )
 from leakbound.report.figures import PLOTS
-from leakbound.results.checks import COMPARED
-from leakbound.results.words import DESIGNS, FORMS, Scale, meaning_of, scale_of
+from leakbound.results.words import COMPARED, DESIGNS, FORMS, Scale, meaning_of, scale_of
 
 if TYPE_CHECKING:
     from leakbound.report.description import Drawing, Terms
