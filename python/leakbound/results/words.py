@@ -18,18 +18,6 @@ if TYPE_CHECKING:
 DELTA = 1e-5
 """The δ at which bounds on families of trade-off functions are put in words."""
 
-DESIGNS = {
-    "coins": "independent coins for each example",
-    "random_split": "a random split",
-}
-"""How membership was assigned."""
-
-FORMS: dict[Kind, tuple[str, str]] = {
-    "estimate": ("ε̃ =", ", estimate"),
-    "exploratory_lower_bound": ("ε ≈", ", exploratory"),
-}
-"""What stands before and behind a number that is no bound."""
-
 COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
 """What a guarantee compares, as a verb."""
 
@@ -53,39 +41,30 @@ MEANINGS: dict[Kind, Meaning] = {
             "example by another.",
         ),
         (
-            "ε̃ is not a lower bound on ε. If c is larger than could be shown, ε̃ overstates the "
-            "leakage.",
-            "A baseline that still improves with more training data makes c too small and ε̃ too "
-            "large.",
+            "ε̃ is not a lower bound on ε. It overstates leakage if c is larger than could be "
+            "shown, as when a baseline with more training data would find more.",
             "ε̃ = 0 is not evidence of privacy.",
         ),
     ),
     "exploratory_lower_bound": Meaning(
-        (
-            "What an audit finds where learnt propensities are taken as they are, or at a low "
-            "percentile of their refits.",
-        ),
+        ("What an audit finds if learnt propensities, or a low percentile of refits, are right.",),
         (
             "It is no lower bound at the stated confidence. Scores that know where the "
-            "propensities err lift it, whatever the refits: with many features and few examples "
-            "to learn from, it reports leakage where there is none.",
+            "propensities err lift it: with many features and few examples to learn from, it "
+            "reports leakage where there is none.",
             "An exploratory number of 0 is not evidence of privacy.",
         ),
     ),
 }
+"""What a number that is no bound says."""
 _WITHHELD = Meaning(
     (
-        "Nothing about this model: the data contradict an assumption that the bound rests on, and "
-        "so the bound is withheld. The grounds name it.",
-        "Correct guesses may be explained by the features alone.",
+        "Nothing about this model: the data contradict an assumption of the bound, which is "
+        "therefore withheld. Features alone may explain the correct guesses.",
     ),
-    ("That the model is private, or that it leaks: a bound that is withheld speaks for neither.",),
+    ("That the model is private, or that it leaks.",),
 )
-_SEARCH = (
-    "The confidence covers the search over the cuts of the ranking: nothing was tuned after "
-    "membership was revealed."
-)
-NO_UPPER_LIMIT = "It does not say that ε is this number: no upper limit follows from any audit."
+NO_UPPER_LIMIT = "The true ε may be much larger: no audit gives an upper bound."
 
 
 def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = False) -> Meaning:
@@ -99,22 +78,21 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
         says = (
             f"At the stated confidence{condition}, no guarantee of {terms.family} with "
             f"{terms.bound} holds for the procedure that trained this model.",
-            f"{terms.qualified('The bound is a floor')}: the true leakage is at least this, and a "
-            "better attack can only show more.",
+            f"{terms.qualified('The bound is a floor')}: a better attack can only show more.",
         )
     else:
         says = (
             f"At the stated confidence, no guarantee of {terms.family} could be refuted, "
             f"{terms.however}.",
-            f"A guarantee with ε{terms.at} at or above the ceiling could not have been refuted by "
-            f"any attack on these {terms.units}.",
+            f"No attack on these {terms.units} could have refuted a guarantee with ε{terms.at} at "
+            "or above the ceiling.",
         )
+    search = "The confidence covers the search over all cuts: nothing was tuned on membership."
     not_said = [
         NO_UPPER_LIMIT,
-        "A bound of 0 is not evidence of privacy. Compare it with the ceiling, which a perfect "
-        "attack would have reached.",
-        f"It refers to the worst case of a training procedure, shown on the {terms.units} audited; "
-        "it is not the risk of an average person in the data.",
+        "A bound of 0 is not evidence of privacy. Compare it with the ceiling.",
+        f"It is about the worst case of a training procedure, shown on the {terms.units} audited, "
+        "not about the risk of an average person in the data.",
     ]
     if terms.at:
         not_said.append(
@@ -123,10 +101,9 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
         )
     if terms.condition:
         not_said.append(
-            f"It holds only {terms.condition}: otherwise correct guesses may be explained by the "
-            "features alone."
+            f"It holds only {terms.condition}: otherwise features alone may explain the guesses."
         )
-    return Meaning((*says, _SEARCH), tuple(not_said))
+    return Meaning((*says, search), tuple(not_said))
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def composition_bound(
     tau: float = 0.05,
     test: FdpTest = "recursion",
 ) -> float:
-    """Bound leakage by what features and model leak together, less what features leak at worst.
+    """Bound ε or μ by what features and model leak together, less what features leak at worst.
 
     Parameters
     ----------
@@ -44,11 +44,6 @@ def composition_bound(
         Probability that features say more than that: see `shift_delta`.
     tau : float
         Probability that the bound is above the truth, in (0, 1).
-
-    Returns
-    -------
-    float
-        A lower bound on ε or μ of the model, at least 0.
 
     Notes
     -----
@@ -136,8 +131,7 @@ def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: f
     loss = np.where(included, odds, -odds)
     beyond = loss > claimed  # by cases: inf - inf is NaN
     excess = -np.expm1(np.subtract(claimed, loss, out=np.zeros(loss.size), where=beyond))
-    kinds = [excess[kind] for kind in (included, ~included) if kind.any()]
-    return float(max(np.mean(kind) for kind in kinds))
+    return float(max(excess[kind].mean() for kind in (included, ~included) if kind.any()))
 
 
 def _apart(together: float, shift: float) -> float:

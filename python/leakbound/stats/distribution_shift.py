@@ -13,13 +13,7 @@ import numpy as np
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, check_scores, choice, numbers, real, vector
 from leakbound._base.odds import expit
-from leakbound._base.types import (
-    ArrayInput,
-    BoolArray,
-    FloatArray,
-    HasMember,
-    TamperVariant,
-)
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, TamperVariant
 from leakbound.errors import AbstentionError, OptionError
 from leakbound.stats.poisson_binomial import poisson_binomial_tail
 

@@ -173,7 +173,7 @@ def _replicates(
 
 
 def _vector(values: ArrayInput, name: str) -> FloatArray:
-    """Read a vector of float64; the core checks its entries and names the offending one."""
+    # the core checks entries, and names the first that is wrong
     return np.ascontiguousarray(vector(values, name), dtype=np.float64)
 
 

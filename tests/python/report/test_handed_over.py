@@ -67,7 +67,7 @@ def test_zero_run_says_where_shift_is_and_what_is_withheld_nothing_of_the_model(
     assert not known.withheld
     for result in (known, withheld):
         captions = {figure.name: figure.caption for figure in result.summary().figures}
-        assert "shift is not corrected for in this figure" in captions["roc"]
+        assert "Shift is not corrected for here" in captions["roc"]
         assert ("the bound is withheld" in captions["precision_recall"]) == result.withheld
     says, not_said = withheld.summary().meaning.says, withheld.summary().meaning.does_not_say
     assert says[0].startswith("Nothing about this model: the data contradict an assumption")

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Canvas
 import leakbound as lb
 from leakbound import errors
 from leakbound.report import figures as plots
-from leakbound.report import svg
+from leakbound.report import page
 from leakbound.report.style import house_style
 from leakbound.simulate import noisy_sum
 
@@ -47,7 +47,7 @@ def test_the_bootstrap_shows_what_is_reported(result: lb.ZeroRunResult) -> None:
 def test_no_words_of_a_page_are_cut_off_or_on_each_other(result: lb.ZeroRunResult) -> None:
     for figure in result.summary().figures:
         with house_style():
-            canvas = Canvas(figsize=svg._SIZE, layout="constrained")
+            canvas = Canvas(figsize=page._FIGURE_SIZE, layout="constrained")
             axes = canvas.add_subplot()
             figure.draw(axes)
             axes.set_title("")
