@@ -38,6 +38,7 @@ _MEANS = (
     "No guarantee whose ε is below what is proved holds for the run that was watched, all noisy "
     "gradients released, at the stated confidence."
 )
+_CONVERTED = "The ε of membership is a conversion, within {}."
 _NOT_MEANT = (
     NO_UPPER_LIMIT,
     "It is about a run whose noisy gradients are all released: the final model may leak less.",
@@ -54,38 +55,31 @@ _BETTING_ASSUMPTION = Assumption(
 
 def describe(result: DPSGDAudit) -> Description:
     """Describe an audited run: the verdict is on the mechanism as stated, ε that of membership."""
-    found, at = result.membership, f" at δ = {result.delta:g}"
+    membership, steps, at = result.membership, result.steps, f" at δ = {result.delta:g}"
     checked, stated = result.checked, result.accounted
     if checked is None and stated is not None:
-        checked = found.with_check(epsilon=stated.epsilon, delta=stated.delta).checked
-    told, proved = of_audit(replace(found, checked=checked)), result.epsilon()
-    family = isinstance(found.claim, FAMILIES)
-    within = f" within {found.claim.name}" if family else ""
-    ceiling = found.ceiling
+        checked = membership.with_check(epsilon=stated.epsilon, delta=stated.delta).checked
+    said, proved = of_audit(replace(membership, checked=checked)), result.epsilon()
+    name, family = membership.claim.name, isinstance(membership.claim, FAMILIES)
+    within, ceiling, means = "", membership.ceiling, [_MEANS]
     if family:
-        perfect = found.rejectable
+        perfect = membership.rejectable
         ceiling = 0.0 if perfect is None else float(perfect.epsilon(result.delta))
-    whole = None if result.steps.varies else result.steps.epsilon(result.delta)
-    sampling = Section("Sampling", (_of_sampling(result.sampling),), _assumed(result.sampling))
+        within, means = f" within {name}", [_MEANS, _CONVERTED.format(name)]
+    whole = None if steps.varies else steps.epsilon(result.delta)
     sections = (
-        grounds(found, "Membership: why it holds"),
-        *_grounds(result.steps),
-        sampling,
+        grounds(membership, "Membership: why it holds"),
+        *_grounds(steps),
+        Section("Sampling", (_of_sampling(result.sampling),), _assumed(result.sampling)),
     )
     doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
-    terms = Terms(
-        guarantee=f"guarantee of {found.claim.name}",
-        family=found.claim.name,
-        bound=f"ε < {number(proved)}",
-        at=at,
-    )
-    conversion = f"The ε of membership is a conversion, within {found.claim.name}."
+    terms = Terms(f"guarantee of {name}", name, f"ε < {number(proved)}", at=at)
     return replace(
-        told,
+        said,
         title="Audit of a training run with DP-SGD",
         warnings=result.warnings,
         confidence=result.confidence,
-        claim=f"DP-SGD, {found.claim.name}",
+        claim=f"DP-SGD, {name}",
         terms=terms,
         epsilon=proved,
         ceiling=ceiling,
@@ -96,10 +90,10 @@ def describe(result: DPSGDAudit) -> Description:
         headline=_headline(result, whole, within),
         paragraphs=_evidence(result, proved, within),
         metrics=_metrics(result, proved, whole, at),
-        meaning=Meaning((_MEANS, conversion) if family else (_MEANS,), _NOT_MEANT),
+        meaning=Meaning(tuple(means), _NOT_MEANT),
         levels=levels_of(terms, proved, ceiling, proves=True),
         sections=sections,
-        numbers=told.numbers | {"epsilon": proved, "epsilon_ceiling": ceiling},
+        numbers=said.numbers | {"epsilon": proved, "epsilon_ceiling": ceiling},
         contradicted=tuple(dict.fromkeys(doubted)),
         claimed=checked.value if checked is not None and checked.delta == result.delta else None,
         papers=(),
@@ -144,30 +138,29 @@ def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]
 
 def _metrics(result: DPSGDAudit, proved: float, whole: float | None, at: str) -> tuple[Metric, ...]:
     """Return accounted and proved ε, noise, and rate."""
-    steps, sampling, found = result.steps, result.sampling, result.membership
-    game, bets = steps.game, steps.betting
-    counted = (f"{game.correct:,} of {game.guesses:,}", f"of {game.m:,} coins")
+    steps, sampling, stated = result.steps, result.sampling, result.accounted
+    guessed, coins, bets = steps.game, f"of {steps.game.m:,} coins", steps.betting
+    right, made = guessed.correct, guessed.guesses
     if bets is not None and bets.bound <= steps.bound < math.inf:  # bets prove more than one game
-        coins = f"of {bets.coins * bets.steps:,} coins"
-        counted = (f"{bets.correct:,} of {bets.guesses:,}", coins)
+        right, made, coins = bets.correct, bets.guesses, f"of {bets.coins * bets.steps:,} coins"
     metrics = []
-    if result.accounted is not None:
-        stated = result.accounted
-        metrics.append((f"ε accounted{at}", f"{stated.epsilon:.4g}", stated.source or "stated"))
-    metrics.append((f"ε from membership{at}", number(proved), "to quote: measured end to end"))
+    if stated is not None:
+        metrics = [Metric(f"ε accounted{at}", f"{stated.epsilon:.4g}", stated.source or "stated")]
+    metrics.append(Metric(f"ε from membership{at}", number(proved), "to quote: end to end"))
     if whole is not None:
         note = f"computed, if the noise is constant, at {_rate(steps)}"
-        metrics.append((f"ε from steps{at}", number(whole), note))
+        metrics.append(Metric(f"ε from steps{at}", number(whole), note))
     noise = f"of some step; {steps.noise_multiplier:.4g} stated"
     rate = f"{sampling.sampling_rate:.4g} stated"
-    metrics += [
-        ("Noise multiplier at most", up(steps.bound), noise),
-        ("Sampling rate", sampling.limits or "not tested", rate),
-        ("Correct guesses", f"{found.correct:,} of {found.guesses:,}", "membership"),
-        ("Correct guesses, steps", *counted),
-        ("Steps", f"{steps.steps:,}", f"{result.max_steps:,} declared"),
-    ]
-    return tuple(Metric(*one) for one in metrics)
+    found = result.membership
+    return (
+        *metrics,
+        Metric("Noise multiplier at most", up(steps.bound), noise),
+        Metric("Sampling rate", sampling.limits or "not tested", rate),
+        Metric("Correct guesses", f"{found.correct:,} of {found.guesses:,}", "membership"),
+        Metric("Correct guesses, steps", f"{right:,} of {made:,}", coins),
+        Metric("Steps", f"{steps.steps:,}", f"{result.max_steps:,} declared"),
+    )
 
 
 def _rate(steps: StepsResult) -> str:

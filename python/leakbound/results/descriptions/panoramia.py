@@ -19,14 +19,7 @@ from leakbound.report.description import (
     Terms,
     estimated,
 )
-from leakbound.report.style import (
-    MEMBER,
-    MUTED,
-    OTHER,
-    house_style,
-    name_axes,
-    new_axes,
-)
+from leakbound.report.style import MEMBER, MUTED, OTHER, house_style, name_axes, new_axes
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, grounds, standard
 from leakbound.results.descriptions.zero_run import HOW
 
@@ -93,10 +86,8 @@ def describe(result: PanoramiaResult) -> Description:
     )
 
 
-NOTHING = (
-    "No leakage estimated: the attack with the model finds no more than the baseline finds without "
-    "it."
-)
+NOTHING = "No leakage estimated: the attack with the model finds no more than the baseline."
+"""The headline of an estimate of 0."""
 
 
 def _evidence(result: PanoramiaResult) -> str:
@@ -207,17 +198,16 @@ def _figures(result: PanoramiaResult) -> tuple[Figure, ...]:
     shared = figures_of(
         Drawing(result.kind, series), ("Bound against guesses", bound, CUTS), refuted=True
     )
-    found = Figure(
+    positives = Figure(
         "true_positives",
         "True positives",
         partial(_plot_true_positives, result),
-        f"Correct guesses against guesses: {attack.correct:,} of {attack.guesses:,} with the "
-        f"model, {baseline.correct:,} of {baseline.guesses:,} by the baseline, at the cuts with "
-        "the largest bounds.",
-        "Members found among the first guesses, as the propositions count them. Between the dotted "
-        "lines lies what is possible beyond a coin toss.",
+        f"Correct guesses against guesses, at the best cuts: {attack.correct:,} of "
+        f"{attack.guesses:,} with the model, {baseline.correct:,} of {baseline.guesses:,} by the "
+        "baseline.",
+        "Members among the first guesses. Between the dotted lines lies what beats a coin toss.",
     )
-    return (*shared, found)
+    return (*shared, positives)
 
 
 def _plot_true_positives(result: PanoramiaResult, ax: Axes | None) -> Axes:
