@@ -106,6 +106,10 @@ class PanoramiaResult(Audit):
     def check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Verdict:
         """Say whether the audit refutes a claimed ε, alone or together with a claimed c.
 
+        The pair (c, ε) is refuted if `c_lb` > c or `c_plus_epsilon_lb` > c + ε (Corollary 1 of
+        Kazmi et al. 2024), ε alone if `lower_bound` > ε; "inconclusive" if even a perfect attack,
+        and for the pair a perfect baseline, could not have refuted it.
+
         Parameters
         ----------
         epsilon : float
@@ -115,13 +119,6 @@ class PanoramiaResult(Audit):
         c : float, optional
             The claimed closeness of the generator, at least 0. Without it only a result of kind
             "lower_bound" can refute anything.
-
-        Returns
-        -------
-        {"refuted", "not refuted", "inconclusive"}
-            The pair (c, ε) is refuted if `c_lb` > c or `c_plus_epsilon_lb` > c + ε (Corollary 1 of
-            Kazmi et al. 2024), ε alone if `lower_bound` > ε; "inconclusive" if even a perfect
-            attack, and for the pair a perfect baseline, could not have refuted it.
         """
         claimed = real(epsilon, "epsilon", least=0)
         check_delta(delta, self.claim)
@@ -133,9 +130,8 @@ class PanoramiaResult(Audit):
             return judged(self.kind, refuted=refuted, refutable=lambda: reach > 0)
         if self.lower_bound is None:
             return "inconclusive"
-        return judged(
-            self.kind, refuted=self.bound > claimed, refutable=lambda: self.ceiling > claimed
-        )
+        within = self.ceiling > claimed
+        return judged(self.kind, refuted=self.bound > claimed, refutable=lambda: within)
 
     def _flaw(self) -> str:
         most = self.c_plus_epsilon_lb

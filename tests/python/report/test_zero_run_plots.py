@@ -41,7 +41,6 @@ def test_the_bootstrap_shows_what_is_reported(result: lb.ZeroRunResult) -> None:
     assert drawn == {"reported": result.bound, "at the estimate": result.bootstrap.estimate}
     counted = sum(patch.get_height() for patch in axes.patches)  # type: ignore[attr-defined]
     assert counted == 79
-    assert "79 replicates" in axes.get_title(loc="left")
 
 
 def test_no_words_of_a_page_are_cut_off_or_on_each_other(result: lb.ZeroRunResult) -> None:
