@@ -9,8 +9,8 @@ from typing import ClassVar
 from leakbound._base.checks import choice, flag, integer, real
 from leakbound._base.types import CountOptions, FdpTest, TailBound, TailOptions
 
+# The smallest level of a Clopper-Pearson limit
 _SMALLEST = 1e-300
-"""The smallest level of a Clopper-Pearson limit."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,12 +15,12 @@ from leakbound.claims.pure_and_approximate import ApproxDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import InputTypeError, OptionError
 
+# The walk through a bracket begins with steps of its length halved so often
 _DOUBLINGS = 10
-"""The walk through a bracket begins with steps of its length halved so often."""
+# The law of a sum of more losses takes too much memory, and time
 _MOST_STEPS = 10**6
-"""The law of a sum of more losses takes too much memory, and time."""
+# Noise multipliers of DP-SGD between which audits search: beyond, ε says nothing or is 0
 _LEAST_NOISE, _MOST_NOISE = 0.1, 50.0
-"""Noise multipliers of DP-SGD between which audits search: beyond, ε says nothing or is 0."""
 
 
 def checked_rate(value: object) -> float:
@@ -117,6 +117,7 @@ class FamilyClaim(Guarantee):
         low, last = self.search
         if not rejected(low):
             return None
+        # 1. Steps that double, until a value is not rejected.
         step = self._first_step
         while True:
             high = min(low + step, last)
@@ -125,6 +126,7 @@ class FamilyClaim(Guarantee):
             if high == last:
                 return last
             low, step = high, 2 * step
+        # 2. Halves between the last rejected and the first that was not.
         while high - low > self.width * high:
             middle = self._middle(low, high)
             if rejected(middle):

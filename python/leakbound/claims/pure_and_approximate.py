@@ -10,8 +10,8 @@ import leakbound._core as _core
 from leakbound._base.checks import integer, real
 from leakbound.claims.base import Guarantee, Observation
 
+# The core counts the guesses of a tail bound in 32 bits
 _MOST = 2**32 - 1
-"""The core counts the guesses of a tail bound in 32 bits."""
 
 
 @dataclass(frozen=True)

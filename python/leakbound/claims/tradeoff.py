@@ -30,8 +30,8 @@ _PARAMETERS: dict[Family, set[str]] = {
     "table": {"alpha", "f"},
     "profile": {"epsilon", "delta"},
 }
+# 64 roundings of numbers near 1
 _CLOSE = 2.0**-46
-"""64 roundings of numbers near 1."""
 
 
 def convex_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -47,6 +47,7 @@ def convex_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     for here in zip(x[order].tolist(), y[order].tolist(), strict=True):
         if corners and corners[-1][0] == here[0]:
             continue
+        # corners above the line between their neighbours go
         while len(corners) > 1 and _above(corners[-2], corners[-1], here):
             corners.pop()
         corners.append(here)
@@ -227,6 +228,7 @@ class TradeOff(Record):
         if self.family not in {"table", "profile"}:
             return self
         alpha, f = convex_hull(*self._corners())
+        # its own mirror image: points of the inverse lie on the curve, roundings allowed
         within = np.interp(np.minimum(f + _CLOSE, 1.0), alpha, f)
         if np.all(within <= alpha + _CLOSE):
             return self
@@ -240,6 +242,7 @@ class TradeOff(Record):
             return values["alpha"], np.minimum(values["f"], 1.0 - values["alpha"])
         # f is the highest of the lines of all pairs, which cross at the slopes of a hull
         order = np.argsort(values["epsilon"], kind="stable")
+        # δ never rises with ε: of pairs that say otherwise the smaller δ holds
         steepness = np.append(0.0, np.exp(values["epsilon"][order]))
         delta = np.append(1.0, np.minimum.accumulate(values["delta"][order]))
         steepness, delta = convex_hull(steepness, delta)

@@ -67,6 +67,7 @@ def render(
     together. `about` has names and values that stand below the title, `notes` a paragraph at the
     end.
     """
+    # 1. What is said of each model, and of all of them together.
     named = dict(results) if isinstance(results, Mapping) else {"": results}
     if not named:
         message = "a report needs at least one result, got an empty mapping"
@@ -79,6 +80,7 @@ def render(
     if spoken.keys() != said.keys():
         message = "simultaneous must have one result for each model in results, by the same names"
         raise OptionError(message)
+    # 2. The bars of all models share one axis.
     marks = [(one.levels.first, one.levels.second, one.claimed or 0.0) for one in said.values()]
     top = 1.12 * max(0.1, *map(max, marks))
     assumed: dict[tuple[Assumption, ...], str] = {}
@@ -86,9 +88,10 @@ def render(
         _model(name, named[name], one, ident=f"m{i}", top=top, assumed=assumed)
         for i, (name, one) in enumerate(said.items())
     ]
-    # the worst of several opens: leakage that is proved, then the number
+    # 3. The worst of several opens: leakage that is proved, then the number
     worst = max(spoken, key=lambda name: (spoken[name].leaks, spoken[name].epsilon))
     lead = next(model for model in models if model["name"] == worst)
+    # 4. The template lays out, and says nothing of its own.
     own = {} if several else lead["said"].about
     overview = said[worst].overview
     template = environment().get_template("report.html.j2")
@@ -258,6 +261,7 @@ def environment() -> Environment:
 
 def _glue(text: str) -> str:
     """Keep a number with its sign and unit, and a short name, on one line; set powers of ten."""
+    # 1e-05 as 10⁻⁵, then signs that stay with their numbers
     text = re.sub(r"\b(?:1|(\d(?:\.\d+)?))e-0*(\d+)\b", _power, text)
     for sign in "=<>≥≤≈+±":
         text = text.replace(f" {sign} ", f"\u00a0{sign}\u00a0")
@@ -364,6 +368,7 @@ def svg(figure: Figure, *, heading: bool = True, size: tuple[float, float] = _FI
 
 def _inline(document: str, ident: str, words: str) -> str:
     """Turn an SVG document into an element that takes its colours and typeface from the page."""
+    # ids are unique on a page, and colours those of its light or dark theme
     _, view, body = re.split(r'<svg[^>]*(viewBox="[^"]*")[^>]*>', document, maxsplit=1)
     body = re.sub(
         r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.DOTALL

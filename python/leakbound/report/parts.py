@@ -204,6 +204,7 @@ class ScoreAudit(Record):
 
 def _possible(audit: ScoreAudit) -> bool:
     """Return whether arrays that were read can be those of the audit."""
+    # arrays of one figure are of one length, shares in [0, 1], counts in [0, m]
     curve, roc, bins = audit.curve, audit.roc, audit.histogram
     lengths = [{part.size for part in vars(figure).values()} for figure in (curve, roc)]
     lengths.append({bins.edges.size - 1, bins.members.size, bins.non_members.size})

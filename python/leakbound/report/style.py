@@ -26,8 +26,8 @@ ALERT = "#b3261e"
 
 _SIZE = (4.4, 3.1)
 
+# The settings of matplotlib, in its own format; colours are those above
 _STYLE = Path(__file__).parent / "templates" / "figures.mplstyle"
-"""The settings of matplotlib, in its own format; colours are those above."""
 
 
 @contextmanager

@@ -187,10 +187,10 @@ class AuditResult(Audit, ScoreAudit):
             message = f"this audit is {KINDS[self.kind].tag}: it proves no ε to put beside another"
             raise OptionError(message)
         _check_comparable((self.relation, self._unit), (relation, unit), epsilon=stated, delta=at)
-        found = self.with_check(epsilon=stated, delta=at, relation=relation)
-        assert found.checked is not None
-        beside = replace(found.checked, proved=self.epsilon(at), source=source or None)
-        return replace(found, checked=beside)
+        checked = self.with_check(epsilon=stated, delta=at, relation=relation)
+        assert checked.checked is not None
+        beside = replace(checked.checked, proved=self.epsilon(at), source=source or None)
+        return replace(checked, checked=beside)
 
     def _again(self, one: Checked) -> Checked:
         again = super()._again(one)

@@ -122,12 +122,14 @@ class PanoramiaResult(Audit):
         """
         claimed = real(epsilon, "epsilon", least=0)
         check_delta(delta, self.claim)
+        # Together with c, each of the two bounds may refute the pair.
         if c is not None:
             total = claimed + real(c, "c", least=0)
             refuted = self.c_lb > c or self.c_plus_epsilon_lb > total
             alone = 0.0 if self.options["real_nonmembers"] else self.baseline.ceiling
             reach = max(alone - c, self.attack.ceiling - total)
             return judged(self.kind, refuted=refuted, refutable=lambda: reach > 0)
+        # Alone, ε is bounded only where c has an upper limit.
         if self.lower_bound is None:
             return "inconclusive"
         within = self.ceiling > claimed

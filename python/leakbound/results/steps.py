@@ -12,8 +12,8 @@ from leakbound.results.base import flaw_of
 from leakbound.results.one_run import AuditResult
 
 RateSource: TypeAlias = Literal["lower limit", "stated"]
+# Relative difference of sums and inverses that is put down to rounding
 _ROUNDING = 1e-9
-"""Relative difference of sums and inverses that is put down to rounding."""
 CoinRanking: TypeAlias = Literal["each step", "across steps"]
 """Guesses follow what a step released, or how it differs from the noise of the steps before."""
 
@@ -195,6 +195,7 @@ class StepsResult(Record):
         return float(family.attained(1 / self.bound, "both").epsilon(checked))
 
     def _flaw(self) -> str:
+        # game and bets share the error; the better of the two is the bound
         proved, spent, steps = self.game.bound, 1 - self.game.confidence, self.steps
         if self.betting is not None:
             steps, spent = self.betting.steps, spent + 1 - self.betting.confidence

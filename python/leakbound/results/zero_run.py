@@ -11,11 +11,11 @@ from leakbound.propensity import Falsification, FormTest, Overlap
 from leakbound.results.base import flaw_of
 from leakbound.results.one_run import AuditResult
 
+# What the options say of uncertainty where a number is of some kind
 _UNCERTAINTY: dict[Kind, tuple[str, ...]] = {
     "conditional_lower_bound": ("given", "set"),
     "exploratory_lower_bound": ("bootstrap", "none"),
 }
-"""What the options say of uncertainty where a number is of some kind."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,13 +56,13 @@ class LearntLogOdds:
     @property
     def is_sound(self) -> bool:
         """Whether levels are levels, and there is a coefficient for every column."""
-        found, member = self.estimate, self.coefficients
+        estimate, member = self.estimate, self.coefficients
         return (
             0 < self.level < 1
             and 0 < self.test_level < 1
-            and found.size == member.size > self.columns.size
+            and estimate.size == member.size > self.columns.size
             and np.unique(self.columns).size == self.columns.size
-            and bool(np.isfinite(found).all() and np.isfinite(member).all())
+            and bool(np.isfinite(estimate).all() and np.isfinite(member).all())
         )
 
 
@@ -148,6 +148,7 @@ class ZeroRunResult(AuditResult):
         return self.bootstrap is not None or super()._within_reach()
 
     def _flaw(self) -> str:
+        # each option of uncertainty has its kind of number, and its own parts
         learnt, asked = self.learnt, self.options.get("uncertainty")
         nothing = not self.bound
         sound = (

@@ -7,8 +7,8 @@ from leakbound._base.checks import choice, flag, integer, real
 from leakbound._base.types import CountOptions, TailBound, TailOptions
 from leakbound.errors import OptionError
 
+# The core counts in 32 bits
 _MOST = 2**32 - 1
-"""The core counts in 32 bits."""
 
 
 def one_run_p_value(

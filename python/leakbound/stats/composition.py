@@ -63,6 +63,7 @@ def composition_bound(
     if (epsilon_ds is None) == (mu_ds is None):
         message = "give either epsilon_ds or mu_ds, the worst leakage of features"
         raise OptionError(message)
+    # Either may fail: the model, or the limit on what features say.
     delta = 1 - (1 - claim.delta) * (1 - failures)
     if isinstance(claim, GaussianDP):
         family = GaussianDP(delta=delta)
@@ -101,6 +102,7 @@ def shift_mu(epsilon_ds: float) -> float:
         return 0.0
     if epsilon > 700:
         return math.inf
+    # the chance of a wrong guess, as that of a right one rounds to 1
     wrong = np.array([math.exp(-epsilon) / (1 + math.exp(-epsilon))])
     return float(-2 * _core.normal_quantile(wrong)[0] * (1 + 1e-15))
 

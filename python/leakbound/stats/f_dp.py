@@ -8,8 +8,8 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.stats.approximate_dp import read_counts
 
+# The recursion takes steps as the square root of the guesses
 _MOST = FamilyClaim.most_guesses
-"""The recursion takes steps as the square root of the guesses."""
 
 
 def fdp_rejects(

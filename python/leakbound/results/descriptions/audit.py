@@ -32,12 +32,14 @@ def of_audit(
     result: AuditResult, *, subject: str = "model", condition: str = "", shifted: bool = False
 ) -> Description:
     """Describe an audit of a `subject`; the bound may hold on a condition, or under shift."""
+    # 1. The bound as an ε: of a family at δ = 1e-5, by the rejected curve.
     unit, claim, kind = result.options.get("unit", "example"), result.claim, KINDS[result.kind]
     replaced = f" for replacing one {unit}" if result.relation == "replace" else ""
     epsilon = as_epsilon(claim, result.bound, result.rejected)
     ceiling = as_epsilon(claim, result.ceiling, result.rejectable)
     family = isinstance(claim, FAMILIES)
     profile = Profile(result.rejected, result.rejectable) if family else None
+    # 2. What every audit of one ranking says.
     terms = _terms(result, replaced, epsilon, condition)
     scale = scale_of(claim)
     bound = scale.rounded(result.bound)
@@ -60,6 +62,7 @@ def of_audit(
         subject=subject,
         withheld=result.is_withheld,
     )
+    # 3. The key numbers: first the family's own parameter, then ε.
     at = _AT if family else ""
     own = f"{scale.name} {scale.limit}" if kind.proves else scale.name
     metrics = (

@@ -55,11 +55,13 @@ _BETTING_ASSUMPTION = Assumption(
 
 def describe(result: DPSGDAudit) -> Description:
     """Describe an audited run: the verdict is on the mechanism as stated, ε that of membership."""
+    # 1. Membership, beside the accountant's ε where nothing else was claimed.
     membership, steps, at = result.membership, result.steps, f" at δ = {result.delta:g}"
     checked, stated = result.checked, result.accounted
     if checked is None and stated is not None:
         checked = membership.with_check(epsilon=stated.epsilon, delta=stated.delta).checked
     said, proved = of_audit(replace(membership, checked=checked)), result.epsilon()
+    # 2. ε at the accountant's δ, and what a perfect attack would have proved there.
     name, family = membership.claim.name, isinstance(membership.claim, FAMILIES)
     within, ceiling, means = "", membership.ceiling, [_MEANS]
     if family:
@@ -67,6 +69,7 @@ def describe(result: DPSGDAudit) -> Description:
         ceiling = 0.0 if perfect is None else float(perfect.epsilon(result.delta))
         within, means = f" within {name}", [_MEANS, _CONVERTED.format(name)]
     whole = None if steps.varies else steps.epsilon(result.delta)
+    # 3. Grounds of each of the three audits.
     sections = (
         grounds(membership, "Membership: why it holds"),
         *_grounds(steps),
@@ -120,11 +123,12 @@ def _headline(result: DPSGDAudit, whole: float | None, within: str) -> str:
 
 def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]:
     """Return what each part says: membership, steps, sampling, and wrong arithmetic."""
-    found = result.membership
-    why = f" Nothing, because {found.reason}." if found.reason else ""
+    membership = result.membership
+    why = f" Nothing, because {membership.reason}." if membership.reason else ""
     said = [
-        f"Membership: of {found.guesses:,} guesses about {found.m:,} canaries {found.correct:,} "
-        f"were correct, which proves ε ≥ {number(proved)} at δ = {result.delta:g}{within}.{why}",
+        f"Membership: of {membership.guesses:,} guesses about {membership.m:,} canaries "
+        f"{membership.correct:,} were correct, which proves ε ≥ {number(proved)} at δ = "
+        f"{result.delta:g}{within}.{why}",
         f"Steps: {_of_steps(result.steps, result.delta)}",
         f"Sampling: {_of_sampling(result.sampling)}",
     ]
@@ -152,12 +156,14 @@ def _metrics(result: DPSGDAudit, proved: float, whole: float | None, at: str) ->
         metrics.append(Metric(f"ε from steps{at}", number(whole), note))
     noise = f"of some step; {steps.noise_multiplier:.4g} stated"
     rate = f"{sampling.sampling_rate:.4g} stated"
-    found = result.membership
+    membership = result.membership
     return (
         *metrics,
         Metric("Noise multiplier at most", up(steps.bound), noise),
         Metric("Sampling rate", sampling.limits or "not tested", rate),
-        Metric("Correct guesses", f"{found.correct:,} of {found.guesses:,}", "membership"),
+        Metric(
+            "Correct guesses", f"{membership.correct:,} of {membership.guesses:,}", "membership"
+        ),
         Metric("Correct guesses, steps", f"{right:,} of {made:,}", coins),
         Metric("Steps", f"{steps.steps:,}", f"{result.max_steps:,} declared"),
     )
@@ -201,44 +207,50 @@ def _grounds(steps: StepsResult) -> tuple[Section, ...]:
     return why, game
 
 
-def _of_sampling(found: SamplingResult) -> str:
+def _of_sampling(sampling: SamplingResult) -> str:
     """Return what the sizes of the batches say."""
-    if found.reason:
-        return f"Sizes of batches were not tested: {found.reason}."
-    low, high = found.least_examples, found.most_examples
-    examples, mean = f"{low:,}", f"{found.sampling_rate * low:.1f}"
+    if sampling.reason:
+        return f"Sizes of batches were not tested: {sampling.reason}."
+    low, high = sampling.least_examples, sampling.most_examples
+    examples, mean = f"{low:,}", f"{sampling.sampling_rate * low:.1f}"
     if low != high:
         examples += f" to {high:,}"
-        mean += f" to {found.sampling_rate * high:.1f}"
+        mean += f" to {sampling.sampling_rate * high:.1f}"
     seen = (
-        f"{found.batches:,} batches of {found.mean:.1f} examples on average, variance "
-        f"{found.variance:.1f}; Poisson samples of {examples} examples at rate "
-        f"{found.sampling_rate:g} have {mean}, variance {found.expected_variance:.1f}"
+        f"{sampling.batches:,} batches of {sampling.mean:.1f} examples on average, variance "
+        f"{sampling.variance:.1f}; Poisson samples of {examples} examples at rate "
+        f"{sampling.sampling_rate:g} have {mean}, variance {sampling.expected_variance:.1f}"
     )
-    if not found.refutes:
-        stated = "" if found.limits else "; the rate is only stated: pass examples=len(dataset)"
+    if not sampling.refutes:
+        stated = "" if sampling.limits else "; the rate is only stated: pass examples=len(dataset)"
         return f"{seen}: nothing speaks against it{stated}."
     wrong = []
-    if found.largest > high:
-        wrong.append(f"a batch has {found.largest:,} examples, more than there are")
-    elif 2 * found.p_mean <= 1 - found.confidence:
-        limits = f"; it is {found.limits}, if samples are Poisson" if found.limits else ""
-        wrong.append(f"the rate is not {found.sampling_rate:g} (p = {found.p_mean:.2g}{limits})")
-    if 2 * found.p_variance <= 1 - found.confidence:
-        how = "too much alike" if found.variance < found.expected_variance else "too unlike"
-        wrong.append(f"sizes are {how} for Poisson sampling (p = {found.p_variance:.2g})")
+    if sampling.largest > high:
+        wrong.append(f"a batch has {sampling.largest:,} examples, more than there are")
+    elif 2 * sampling.p_mean <= 1 - sampling.confidence:
+        limits = f"; it is {sampling.limits}, if samples are Poisson" if sampling.limits else ""
+        wrong.append(
+            f"the rate is not {sampling.sampling_rate:g} (p = {sampling.p_mean:.2g}{limits})"
+        )
+    if 2 * sampling.p_variance <= 1 - sampling.confidence:
+        how = "too much alike" if sampling.variance < sampling.expected_variance else "too unlike"
+        wrong.append(f"sizes are {how} for Poisson sampling (p = {sampling.p_variance:.2g})")
     return f"{seen}. Refuted: {', and '.join(wrong)}."
 
 
-def _assumed(found: SamplingResult) -> tuple[Assumption, ...]:
+def _assumed(sampling: SamplingResult) -> tuple[Assumption, ...]:
     """Return what the rate assumes."""
     return (
         Assumption(
             "Poisson sampling",
-            f"Every example is in every batch with probability {found.sampling_rate:g}, by itself. "
+            f"An example is in a batch with probability {sampling.sampling_rate:g}, by itself. "
             "Sizes of batches show fixed sizes, and a wrong rate where the number of examples is "
             "known; which examples are in them is not seen.",
-            "contradicted" if found.refutes else "checked" if found.limits else "unverifiable",
+            "contradicted"
+            if sampling.refutes
+            else "checked"
+            if sampling.limits
+            else "unverifiable",
         ),
         Assumption(
             "number of steps",

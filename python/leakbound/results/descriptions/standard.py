@@ -99,10 +99,10 @@ def _headline(
     ranking: ScoreAudit,
     terms: Terms,
     subject: str,
-    found: tuple[float, float, bool],
+    values: tuple[float, float, bool],
 ) -> str:
     """Return the verdict in one sentence: what is proved, or that nothing is."""
-    epsilon, ceiling, leaks = found
+    epsilon, ceiling, leaks = values
     bound, sure = number(epsilon), f"({percent(result.confidence)} confidence)"
     if result.kind == "exploratory_lower_bound":
         return (
