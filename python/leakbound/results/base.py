@@ -79,14 +79,6 @@ class Result(Record, _Numbers):
         ----------
         **claimed : object
             As for `check`; `checked` has the guarantee and the verdict.
-
-        Examples
-        --------
-        >>> import numpy as np, leakbound as lb
-        >>> member = np.arange(300) % 2 == 0
-        >>> result = lb.audit(member + np.arange(300) / 1e4, lb.Coins(member))
-        >>> result.with_check(epsilon=1).to_dict()["checked"]["verdict"]
-        'refuted'
         """
         return cast("Self", replace(cast("Any", self), checked=self._checked(**claimed)))
 
@@ -240,14 +232,6 @@ class Audit(Result):
         They hold at the confidence of the bound, all at once, and on the same assumptions. None if
         the number is no bound, or one on replacing an example, which is about telling two examples
         apart and not members from others.
-
-        Examples
-        --------
-        >>> import numpy as np, leakbound as lb
-        >>> member = np.arange(300) % 2 == 0
-        >>> result = lb.audit(member + np.arange(300) / 1e4, lb.Coins(member))
-        >>> round(result.implied().advantage, 2)
-        0.97
         """
         if not KINDS[self.kind].proves:
             return None
