@@ -271,13 +271,7 @@ def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
 
 
 def most_true_positives(false_positive_rate: FloatArray, epsilon: float) -> FloatArray:
-    """Return the largest true-positive rate that ε-DP allows: min(e^ε x, 1 - e^-ε (1 - x)).
-
-    Examples
-    --------
-    >>> most_true_positives(np.array([0.0, 1.0]), 1.0).tolist()
-    [0.0, 1.0]
-    """
+    """Return the largest true-positive rate that ε-DP allows: min(e^ε x, 1 - e^-ε (1 - x))."""
     most: FloatArray = np.minimum(
         np.exp(epsilon) * false_positive_rate, 1.0 - np.exp(-epsilon) * (1.0 - false_positive_rate)
     )

@@ -32,18 +32,7 @@ _STYLE = Path(__file__).parent / "templates" / "figures.mplstyle"
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw in the style of leakbound's figures; matplotlib's own settings return after the block.
-
-    Examples
-    --------
-    >>> import matplotlib as mpl
-    >>> before = dict(mpl.rcParams)
-    >>> with house_style():
-    ...     mpl.rcParams["axes.spines.top"]
-    False
-    >>> dict(mpl.rcParams) == before
-    True
-    """
+    """Draw in the style of leakbound's figures; matplotlib's settings return after the block."""
     try:
         import matplotlib as mpl
     except ImportError as error:

@@ -184,11 +184,8 @@ def _first_figure(result: AuditResult, epsilon: float, ceiling: float) -> tuple[
             "The ε that the least private rejected curve of the family has at each δ, and dotted "
             "the curve that a perfect attack would have rejected.",
         )
-    highest = "It is 0 throughout"
-    if result.bound > 0:
-        highest = f"It is highest, {number(result.bound)}, at {result.guesses:,} guesses"
     words = (
-        f"Lower bound on ε against number of guesses. {highest}; a perfect attack would reach "
-        f"{number(ceiling)}."
+        f"Lower bound on ε against number of guesses: {number(result.bound)} at {result.guesses:,} "
+        f"guesses; a perfect attack would reach {number(ceiling)}."
     )
     return "Bound against guesses", words, CUTS
