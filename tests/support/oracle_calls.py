@@ -60,9 +60,7 @@ def one_way(theta: float) -> lb.TradeOff:
 
 
 def family(tradeoff: Callable[[float], lb.TradeOff]) -> lb.TradeOffFamily:
-    return lb.TradeOffFamily(
-        parameter="theta", tradeoff=tradeoff, bracket=(0.0, 8.0), increasing=True
-    )
+    return lb.TradeOffFamily(parameter="theta", tradeoff=tradeoff, bracket=(0.0, 8.0))
 
 
 CLAIMS: dict[str, Any] = {
@@ -151,7 +149,7 @@ def learnt(name: str) -> Any:
 
 
 def values(found: Any) -> Values:
-    """Return the numbers of a result; the bound of DP-SGD's claim is a noise multiplier."""
+    """Return the numbers of a result; of DP-SGD's claim the noise multipliers."""
     if isinstance(found, dict):
         return found
     if isinstance(found, planning.Power):
@@ -174,6 +172,8 @@ def values(found: Any) -> Values:
         "correct": int(found.correct),
         "kind": str(found.kind),
     }
+    if isinstance(found.claim, lb.SubsampledGaussianDP):
+        every |= {name: 1 / max(getattr(found, name), 1e-300) for name in ("bound", "ceiling")}
     if isinstance(found, lb.ZeroRunResult):
         every["naive"] = float(found.naive)
     if isinstance(found, lb.PanoramiaResult):

@@ -110,7 +110,7 @@ def challenged(result: AuditResult, bets: Challenge) -> AuditResult:
     if not bets.contradicted:
         text = f"{split.statement} Features alone do not contradict it (p = {bets.p_value:.2g})."
         return replace(result, assumptions=(replace(split, statement=text), *rest))
-    curve, nothing = result._curve, result.claim.nothing  # noqa: SLF001 (drawn when asked for)
+    curve = result._curve  # noqa: SLF001 (drawn when asked for)
     split = replace(split, statement=f"{split.statement} But {bets.words}.", status="contradicted")
     warning = (
         f"{bets.words}: the split was not random, and the bound is withheld; if that column was "
@@ -119,10 +119,10 @@ def challenged(result: AuditResult, bets: Challenge) -> AuditResult:
     )
     return replace(
         result,
-        bound=nothing,
+        bound=0.0,
         reason=f"it is withheld: {bets.words}, so that this split was not random",
         rejected=None,
         warnings=(warning,),
         assumptions=(split, *rest),
-        _curve=Lazy(lambda: replace(curve.value, bound=np.full(curve.value.bound.size, nothing))),
+        _curve=Lazy(lambda: replace(curve.value, bound=np.zeros(curve.value.bound.size))),
     )

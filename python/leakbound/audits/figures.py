@@ -27,8 +27,6 @@ def curve(proof: Proof) -> Curve:
     # Bounds in the units of the claim; none is above what is reported for the chosen cut.
     guesses, correct, logit = _with_cut(proof.points(POINTS - 1), proof.best)
     ranking, game = proof.ranking, proof.game
-    bounds = np.clip(logit, 0.0, proof.strength)
-    parameter = [x if math.isnan(x) else proof.policy.parameter(x) for x in bounds.tolist()]
     all_right = {
         "interleaved": ranking.examples,
         "nonmember_half": ranking.examples - ranking.members,
@@ -39,7 +37,7 @@ def curve(proof: Proof) -> Curve:
         correct=correct,
         precision=correct / guesses,
         recall=correct / max(1, all_right.get(proof.order, ranking.members)),
-        bound=np.array(parameter),
+        bound=np.clip(logit, 0.0, proof.bound),
     )
 
 

@@ -219,8 +219,8 @@ class Examples:
             confidence=request.confidence,
             theorem=self.theorem + policy.method,
             assumptions=self.assumptions,
-            rejected=None if family is None else family.rejected(proof.strength),
-            _rejectable=Lazy(lambda: None if family is None else family.rejected(proof.limit)),
+            rejected=None if family is None else family.rejected(proof.bound),
+            _rejectable=Lazy(lambda: None if family is None else family.rejected(proof.ceiling)),
             _provenance=provenance(request.seed, **self.inputs),
         )
 
@@ -301,11 +301,7 @@ class Proved(Protocol):
 
     @property
     def bound(self) -> float:
-        """The bound on the claim's parameter."""
-
-    @property
-    def strength(self) -> float:
-        """What proofs are compared by: larger is more, 0 is nothing."""
+        """The bound on the claim's parameter; 0 is nothing."""
 
     def with_options(self, more: dict[str, JsonValue]) -> Self:
         """Return the same with more options to report."""
@@ -369,11 +365,11 @@ class Attacks:
             return prove(self.scores[""], beta)
         share = beta / len(self.scores)
         proofs = {name: prove(values, share) for name, values in self.scores.items()}
-        best = max(proofs, key=lambda name: proofs[name].strength)
+        best = max(proofs, key=lambda name: proofs[name].bound)
         winner = proofs[best]
         # What the others cost is what the best one proves alone, at the whole level.
         alone = prove(self.scores[best], beta) if len(proofs) > 1 else winner
-        cost = abs(alone.bound - winner.bound) if alone.strength > winner.strength else 0.0
+        cost = max(0.0, alone.bound - winner.bound)
         return winner.with_options(
             {
                 "attack": best,

@@ -88,24 +88,14 @@ class Proof:
     points: Callable[[int], CurvePoints]
 
     @property
-    def strength(self) -> float:
-        """What proofs are compared by: larger is more, 0 is nothing."""
+    def bound(self) -> float:
+        """The bound on the claim's parameter; 0 is nothing."""
         return max(0.0, self.best.logit)
 
-    @property
-    def bound(self) -> float:
-        """The bound on the claim's parameter."""
-        return self.policy.parameter(max(0.0, self.best.logit))
-
     @cached_property
-    def limit(self) -> float:
-        """The strength that a perfect attack would have reached."""
-        return max(0.0, self.best.logit, self.perfect())
-
-    @property
     def ceiling(self) -> float:
         """The bound that a perfect attack would have reached."""
-        return self.policy.parameter(self.limit)
+        return max(0.0, self.best.logit, self.perfect())
 
     @cached_property
     def examples(self) -> _core.Ranking:
@@ -136,10 +126,6 @@ class Policy(ABC):
     @abstractmethod
     def audit(self, game: Game, level: float, /) -> Proof:
         """Return the best bound on the log-odds of a correct guess, wrong with chance `level`."""
-
-    def parameter(self, strength: float) -> float:
-        """Return a bound on the claim's parameter, given one on what the policy bounds."""
-        return strength
 
     def remarks(self, _proof: Proof) -> tuple[str, ...]:
         """Return what a reader of a proof should know."""
@@ -302,15 +288,15 @@ class PathPolicy(Policy):
     def _reach(self, proof: Proof, *, fixed: bool) -> str:
         """Say that more examples may show more, or more guesses where their number is fixed."""
         best, units = proof.best, proof.game.units
-        if (fixed or proof.ranking.examples <= _FEW) and proof.limit <= _REFERENCE:
+        if (fixed or proof.ranking.examples <= _FEW) and proof.ceiling <= _REFERENCE:
             more = "guesses" if fixed else units
             return (
-                f"even a perfect attack would reach {down(proof.limit)} only: more {more} are "
+                f"even a perfect attack would reach {down(proof.ceiling)} only: more {more} are "
                 "needed (leakbound.planning.ceiling says what so many allow)"
             )
-        if best.successes > _NEAR * best.cut and best.logit >= _NEAR * proof.limit:
+        if best.successes > _NEAR * best.cut and best.logit >= _NEAR * proof.ceiling:
             return (
-                f"the bound is close to {down(proof.limit)}, all that a perfect attack would "
+                f"the bound is close to {down(proof.ceiling)}, all that a perfect attack would "
                 f"have reached: more {units} may show more"
             )
         return ""

@@ -200,7 +200,7 @@ def _outcome(result: Result) -> dict[str, JsonValue]:
     tests: dict[str, list[JsonValue]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
     if one is None:
         return {"result": "WARNED", **tests}
-    name = f"{one.parameter} {one.relation} {one.value!r}"
+    name = f"{one.parameter} <= {one.value!r}"
     name += f" at delta = {one.delta!r}" if one.delta else ""
     name += f" and c <= {one.c!r}" if one.c is not None else ""
     passed = (

@@ -36,7 +36,7 @@ from leakbound.evidence.recipe import RESULTS, Recipe, design_name, recipe_of
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, Opening
 from leakbound.planning.protocol import Agreed, checked_protocol
-from leakbound.results.audited import Check, Verification
+from leakbound.results.base import Check, Verification
 
 if TYPE_CHECKING:
     import os

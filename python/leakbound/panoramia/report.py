@@ -151,9 +151,6 @@ class PanoramiaReport(Composed):
         ranked: tuple[Verdict, ...] = ("refuted", "not refuted")
         return next((verdict for verdict in ranked if verdict in verdicts), "inconclusive")
 
-    def _claimed(self, one: Checked) -> dict[str, Any]:
-        return {"epsilon": one.value, "delta": one.delta or 0.0, "c": one.c}
-
     def _flaw(self) -> str:
         return self._flaw_of_check()
 

@@ -69,6 +69,7 @@ def kl_scan(
     least = integer(min_guesses, "min_guesses", least=1)
     policy = KLScan(kappa=kappa, min_guesses=least, grid=grid)
     policy.check(path.guesses)
+    # Failures about non-members count too where both kinds are guessed.
     sides = 1 if flag(one_sided, "one_sided") else 2
     return _core.kl_scan(
         path,

@@ -42,9 +42,6 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ("leakbound.panoramia.Options", "union"): panoramia.Options,
     ("leakbound.panoramia.Options", "conditional"): panoramia.Options,
     ("leakbound.Tally.sum", "allow_repeats"): lambda **x: lb.Tally.sum([COUNTED], **x),
-    ("leakbound.TradeOffFamily", "increasing"): lambda **x: lb.TradeOffFamily(
-        tradeoff=lb.TradeOff.gaussian, parameter="mu", bracket=(0.1, 9.0), **x
-    ),
     ("leakbound.Panoramia", "real_nonmembers"): lambda **x: flat.panoramia(
         SCORE, SCORE, MEMBER, **x
     ),

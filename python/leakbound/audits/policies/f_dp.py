@@ -1,10 +1,9 @@
 """Cut policies under a family of trade-off functions, with one number of guesses or several.
 
-Bounds are on the strength of the family: its parameter where larger values are the less private,
-else the inverse of the parameter. A strength of 0 means that nothing is rejected. Where labels
-choose the number of guesses, `leakbound_core::fdp::certificate::joint` states the theorem: levels
-are named before labels are seen, the one that is tested depends on scores, and on labels beyond it
-at most.
+Bounds are on the parameter of the family; 0 means that nothing is rejected. Where labels choose
+the number of guesses, `leakbound_core::fdp::certificate::joint` states the theorem: levels are
+named before labels are seen, the one that is tested depends on scores, and on labels beyond it at
+most.
 """
 
 import math
@@ -49,7 +48,7 @@ _TEST = (
     "rejects more."
 )
 _FINENESS = 2.0**20
-"""Critical values are rounded down to so many steps between powers of two: see `_strength`."""
+"""Critical values are rounded down to so many steps between powers of two: see `_bound`."""
 _CLOSE = 0.02
 """A proof made at a parameter within this share of what it proves is as good as any."""
 
@@ -70,15 +69,9 @@ class FamilyPolicy(DerivedPolicy[B]):
         """See `PathPolicy.orders`: the one path that guesses of both sides, or of one, take."""
         return ORDERS[sides][-1:]
 
-    def rejected(self, strength: float) -> TradeOff | None:
-        """Return the curve of a strength that ε is converted from, None for 0."""
-        if not strength:
-            return None
-        return self.claim.attained(self.claim.at_strength(strength), self.sides)
-
-    def parameter(self, strength: float) -> float:
-        """See `Policy.parameter`."""
-        return self.claim.at_strength(strength)
+    def rejected(self, bound: float) -> TradeOff | None:
+        """Return the curve of a bound that ε is converted from, None for 0."""
+        return self.claim.attained(bound, self.sides) if bound else None
 
     def doubt(self, guesses: int, correct: int, level: float, /) -> str:
         """See `PathPolicy.doubt`: fair coins hardly give a count that no mechanism explains."""
@@ -105,9 +98,9 @@ class GridFamily(FamilyPolicy[GridPolicy]):
     def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> Best:
         """See `PathPolicy.bound`."""
         guesses, correct = self._cuts(path)
-        strength = self.limits(guesses, correct, level / guesses.size)
-        top = int(np.argmax(strength))
-        return Best(float(strength[top]), int(guesses[top]), int(correct[top]))
+        bounds = self.limits(guesses, correct, level / guesses.size)
+        top = int(np.argmax(bounds))
+        return Best(float(bounds[top]), int(guesses[top]), int(correct[top]))
 
     def curve(
         self, path: _core.Path, _order: PathOrder, level: float, points: int, /
@@ -117,27 +110,27 @@ class GridFamily(FamilyPolicy[GridPolicy]):
         others, _ = path.sample(max(1, points - tested.size))
         guesses = np.union1d(tested, others)
         correct = np.array([path.count(int(cut))[1] for cut in guesses])
-        strength = np.full(guesses.size, np.nan)
+        bounds = np.full(guesses.size, np.nan)
         for index in np.searchsorted(guesses, tested):
             cut = slice(index, index + 1)
-            strength[cut] = self.limits(guesses[cut], correct[cut], level / tested.size)
-        return guesses, correct, strength
+            bounds[cut] = self.limits(guesses[cut], correct[cut], level / tested.size)
+        return guesses, correct, bounds
 
     def limits(self, guesses: IntArray, correct: IntArray, level: float) -> FloatArray:
-        """Return the strength that each cut proves, 0 where another one rejects more."""
-        strength, best = np.zeros(guesses.size), 0.0
+        """Return the bound that each cut proves, 0 where another one rejects more."""
+        bounds, best = np.zeros(guesses.size), 0.0
         for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
             counts = self._counts(made, right)
             if best and not self._rejects(best, counts, level):
                 continue
             theta = self.claim.critical(counts, level, "tight")
             if theta is not None:
-                strength[i] = self.claim.strength(theta)
-                best = max(best, strength[i])
-        return strength
+                bounds[i] = theta
+                best = max(best, theta)
+        return bounds
 
-    def _rejects(self, strength: float, counts: CountOptions, level: float) -> bool:
-        curve = self.claim.curve(self.claim.at_strength(strength), self.sides)
+    def _rejects(self, bound: float, counts: CountOptions, level: float) -> bool:
+        curve = self.claim.curve(bound, self.sides)
         return _core.fdp_rejects(counts, curve.core, level, "tight")
 
     def _cuts(self, path: _core.Path) -> tuple[IntArray, IntArray]:
@@ -174,16 +167,16 @@ class JointTest:
         """Return what Algorithm 3 alone would prove of the proxy at a level."""
         return self.proxy.critical(self.counts(index, correct), self.tau[index], "recursion") or 0.0
 
-    def strength(self, index: int, correct: int) -> float:
-        """Return the strength that so many correct guesses at a level prove, 0 for nothing."""
+    def bound(self, index: int, correct: int) -> float:
+        """Return the bound that so many correct guesses at a level prove, 0 for nothing."""
         if unexplained(self.counts(index, correct), self.level):
             return 0.0
-        find = _remembered_strength if self.proxy is self.claim else _strength
+        find = _remembered_bound if self.proxy is self.claim else _bound
         return find(self, index, correct)
 
 
-def _strength(test: JointTest, index: int, correct: int) -> float:
-    """Return the strength that `correct` guesses right at a level prove, 0 for nothing.
+def _bound(test: JointTest, index: int, correct: int) -> float:
+    """Return the bound that `correct` guesses right at a level prove, 0 for nothing.
 
     What is reported is proved of the vector v(t), at whichever curve the proof was made; vectors
     are nested in t, so that the least of those that prove too much bounds all of them. t is rounded
@@ -218,12 +211,12 @@ def _strength(test: JointTest, index: int, correct: int) -> float:
                 theta = _proved(claim, proof, sides, level)
         if theta is None:
             break
-        before, best = best, theta if best is None else max(best, theta, key=claim.strength)
+        before, best = best, max(best or 0.0, theta)
         close = before is None and proxy is claim and abs(theta - t) <= _CLOSE * t
         if last or close:
             break
         proof = proof.made_at(claim.curve(theta, sides).core)
-    return 0.0 if best is None else claim.strength(best)
+    return best or 0.0
 
 
 def _proved(
@@ -235,7 +228,7 @@ def _proved(
     )
 
 
-_remembered_strength = lru_cache(maxsize=65_536)(_strength)
+_remembered_bound = lru_cache(maxsize=65_536)(_bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +273,7 @@ class OutsideInFamily(FamilyPolicy[OutsideIn]):
             sides=self.sides,
             level=level,
         )
-        return Best(test.strength(levels.index(guesses), correct), guesses, correct)
+        return Best(test.bound(levels.index(guesses), correct), guesses, correct)
 
     def curve(
         self, path: _core.Path, order: PathOrder, level: float, points: int, /
