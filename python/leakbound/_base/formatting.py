@@ -43,24 +43,20 @@ def share(part: float) -> str:
     return percent(math.floor(round(1_000 * part, 6)) / 1_000)
 
 
-def down(value: float) -> str:
+def down(value: float, direction: str = ROUND_FLOOR) -> str:
     """Return two decimals, rounded down: what is printed is never more than what was proved."""
-    return _rounded(value, ROUND_FLOOR)
-
-
-def up(value: float) -> str:
-    """Return two decimals, rounded up, for a bound from above."""
-    return _rounded(value, ROUND_CEILING)
-
-
-def _rounded(value: float, direction: str) -> str:
     if math.isinf(value):
         return "no limit"
     return str(Decimal(repr(float(value))).quantize(Decimal("0.01"), rounding=direction))
 
 
+def up(value: float) -> str:
+    """Return two decimals, rounded up, for a bound from above."""
+    return down(value, ROUND_CEILING)
+
+
+# Characters of one line.
 _LONGEST = 2000
-"""Characters of one line."""
 
 
 def printable(text: str, *, lines: bool = False) -> str:

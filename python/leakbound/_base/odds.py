@@ -1,8 +1,5 @@
 """Probabilities from log-odds and log-odds from probabilities, the ends of both included."""
 
-import math
-from typing import overload
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,14 +13,8 @@ def expit(log_odds: FloatArray) -> FloatArray:
     return p
 
 
-@overload
-def logit(p: float) -> float: ...
-@overload
-def logit(p: NDArray[np.generic]) -> FloatArray: ...
-def logit(p: float | NDArray[np.generic]) -> float | FloatArray:
-    """Return ln(p/(1 - p)) of probabilities; infinite for 0 and 1 in an array."""
-    if isinstance(p, float):
-        return math.log(p) - math.log1p(-p)
+def logit(p: NDArray[np.generic]) -> FloatArray:
+    """Return ln(p/(1 - p)) of probabilities; infinite for 0 and 1."""
     shares = p.astype(np.float64)
     with np.errstate(divide="ignore"):
         log_odds: FloatArray = np.log(shares) - np.log1p(-shares)

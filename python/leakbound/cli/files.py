@@ -44,24 +44,24 @@ if TYPE_CHECKING:
 PIPE = Path("-")
 TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
 ARROW = frozenset({".arrow", ".feather"})
+# Rows of a batch of parquet: a few megabytes.
 _ROWS = 1 << 18
-"""Rows of a batch of parquet: a few megabytes."""
+# Bytes of a batch of text; a row has to fit in one.
 _BLOCK = 1 << 22
-"""Bytes of a batch of text; a row has to fit in one."""
+# Most bytes of a header: a file without line breaks must not fill the memory.
 _HEADER = 1 << 24
-"""Most bytes of a header: a file without line breaks must not fill the memory."""
+# Most columns that a message names, and most characters of a value: a cell may hold megabytes.
 _LISTED, _QUOTED = 20, 60
-"""Most columns that a message names, and most characters of a value: a cell may hold megabytes."""
+# How Arrow's files begin, and its streams.
 _FILE, _STREAM = b"ARROW1", b"\xff\xff\xff\xff"
-"""How Arrow's files begin, and its streams."""
+# What is said of no column of a file, or names the file already.
 _AS_THEY_ARE = (FormatError, InternalError, MissingExtraError, OptionError, InputTypeError)
-"""What is said of no column of a file, or names the file already."""
+# What settles that a column is missing.
 _SETTLED_BY = {
     "score": ": name another by --score-col",
     "member": ": name another by --member-col",
     "propensity": ": give a file of them by --propensity, or the --features to learn them from",
 }
-"""What settles that a column is missing."""
 
 
 _MEMBERSHIP = {
@@ -319,7 +319,7 @@ def opened(path: Path, signs: Signs) -> Iterator[Source]:
         named = str(error).startswith(str(path))
         if named or not (arrow or isinstance(error, kinds) or getattr(error, "errno", 0) is None):
             raise
-        said = re.sub(r"Row #(\d+)", lambda found: f"row {int(found[1]) - 1}", str(error))
+        said = re.sub(r"Row #(\d+)", lambda match: f"row {int(match[1]) - 1}", str(error))
         rows = " (rows count from 0, without the header)" if said != str(error) else ""
         message = f"{path} cannot be read: {said}{rows}"
         raise FormatError(message) from error
@@ -335,13 +335,14 @@ def whole(ids: NDArray[Any]) -> NDArray[Any]:
 
 def together(batches: Batches) -> Mapping[str, Any]:
     """Return batches as one."""
-    first, *others = batches
-    if not others:
-        return first
+    parts = list(batches)
+    if len(parts) == 1:
+        return parts[0]
     import pyarrow as pa
 
-    every = (first, *others)
-    return {name: pa.chunked_array([one[name] for one in every]).combine_chunks() for name in first}
+    return {
+        name: pa.chunked_array([part[name] for part in parts]).combine_chunks() for name in parts[0]
+    }
 
 
 def _stream(path: Path) -> Any:

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.streams import Purpose, permutation
+from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Sides
 from leakbound.errors import AbstentionError, OptionError
 
@@ -116,7 +116,7 @@ class ScoreGame(Game):
 
     def _ranks(self, scores: FloatArray) -> FloatArray:
         """Return the ranks of scores, ties broken at random."""
-        order = permutation(Purpose.TIES.rng(self.seed), scores.size)
+        order = Purpose.TIES.rng(self.seed).permutation(scores.size)
         ranks = np.empty(scores.size)
         ranks[order[np.argsort(scores[order], kind="stable")]] = np.arange(scores.size)
         return ranks

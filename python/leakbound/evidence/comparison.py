@@ -1,4 +1,4 @@
-"""Whether two results are the same, bit for bit or but for the last places of their numbers."""
+"""Whether a result is another one, a page another page, and an audit what its protocol said."""
 
 from __future__ import annotations
 
@@ -6,19 +6,31 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from leakbound._base.checks import shown
+from leakbound._base.records import encode
+from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreed
 
 if TYPE_CHECKING:
+    from leakbound.evidence.recipe import Recipe
     from leakbound.results.base import Result
 
 SHARE = 1e-9
 """Part of a number by which other versions and processors may differ."""
 VERSIONS = ("leakbound", "python", "numpy")
 """What a result says of where it was made, which no audit computes."""
+# Places of what the auditor stated: numbers that were computed from nothing differ in no place.
 _STATED = re.compile(r"\w+\.(confidence|claim)\b")
-"""Places of what the auditor stated: numbers that were computed from nothing differ in no place."""
+# Inputs that are computed from those at hand: their digests have no last places.
 _COMPUTED = {"log_odds"}
-"""Inputs that are computed from those at hand: their digests have no last places."""
+# Where a figure has the coordinates of what it draws.
+_PLACES = re.compile(r'(?<= )(?:d|x|y|transform)="[^"]*"')
+# Names that matplotlib gives to shapes, by digests of their coordinates.
+_IDENT = re.compile(r"\b[mp][0-9a-f]{10}\b")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+# Length, in pixels, that nobody sees.
+_HAIR = 1e-3
 
 
 def difference(again: Result, result: Result, *, exact: bool = True) -> str:
@@ -51,9 +63,9 @@ def _differ(one: Any, other: Any, place: str, *, exact: bool) -> str:
                 continue
             if name not in one or name not in other:
                 return f"{place}.{name} is in one of the two only"
-            found = _differ(one[name], other[name], f"{place}.{name}", exact=exact)
-            if found:
-                return found
+            wrong = _differ(one[name], other[name], f"{place}.{name}", exact=exact)
+            if wrong:
+                return wrong
         return ""
     if isinstance(one, list) and isinstance(other, list):
         if len(one) != len(other):
@@ -72,3 +84,85 @@ def _same(one: Any, other: Any, *, exact: bool) -> bool:
     # A result prints the sign of its zeros.
     signs = math.copysign(1, one) == math.copysign(1, other)
     return signs and math.isclose(one, other, rel_tol=0.0 if exact else SHARE, abs_tol=0.0)
+
+
+def same_page(one: bytes, other: bytes) -> bool:
+    """Return whether two pages say and show the same, coordinates of figures apart by a hair."""
+    try:
+        mine, theirs = one.decode("utf-8"), other.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    drawn = [_PLACES.findall(page) for page in (mine, theirs)]
+    if _without_places(mine) != _without_places(theirs):
+        return False
+    return all(map(_close, *drawn))
+
+
+def _without_places(page: str) -> str:
+    """Return a page without the coordinates of its figures, shapes named in their order."""
+    names: dict[str, str] = {}
+    page = _PLACES.sub(lambda match: match[0].partition("=")[0], page)
+    return _IDENT.sub(lambda match: names.setdefault(match[0], f"shape-{len(names)}"), page)
+
+
+def _close(one: str, other: str) -> bool:
+    """Return whether two lists of coordinates are of the same shape, and as good as the same."""
+    if one == other:
+        return True
+    if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
+        return False
+    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+    return all(abs(float(a) - float(b)) <= _HAIR for a, b in pairs)
+
+
+def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
+    """Return where an audit departs from its protocol first; empty if nowhere.
+
+    Every option of the audit is compared, with its default where the protocol, or the audit, leaves
+    it out, but a seed only where the protocol has one; so are the names of the attacks, and the
+    guarantee that was checked.
+    """
+    if recipe.audit not in {"coins", "random_split"}:
+        return f"a protocol is one of coins or a random split, and this is {recipe.audit}"
+    arguments = recipe.arguments
+    arrays = {name for name in (*ARRAYS, "prior") if isinstance(arguments.get(name), np.ndarray)}
+    if arrays != agreed.given:
+        name = min(arrays ^ agreed.given)
+        if name in arrays:
+            return f"{name}: an array was given, and the protocol does not name one"
+        return f"{name}: the protocol names one, and none was given"
+    done = {name: arguments[name] for name in arguments.keys() & {*OPTIONS} - arrays}
+    done["design"] = recipe.audit
+    for name in OPTIONS:
+        if name in ARRAYS or (name == "seed" and name not in agreed.options):
+            continue  # a seed that was not agreed on is the audit's own
+        said, did = (options.get(name, DEFAULTS[name]) for options in (agreed.options, done))
+        if encode(said) != encode(did):
+            return f"{name}: it says {_shown(name, said)}, and the audit was by {_shown(name, did)}"
+    audited = result.options.get("attacks")
+    names, listed = list(agreed.attacks), list(audited) if isinstance(audited, dict) else []
+    if not listed:
+        bare = "scores without a name audited: give them as {name: scores}"
+        return f"attacks: {names} were agreed on, and {bare}"
+    if names != listed:
+        return f"attacks: {names} were agreed on, and {listed!r:.200} audited"
+    wrong = _other_check(agreed.checked, result)
+    return f"checked: {wrong}" if wrong else ""
+
+
+def _shown(name: str, value: Any) -> str:
+    return '"auto"' if name == "cuts" and value is None else shown(encode(value))
+
+
+def _other_check(agreed: Any, result: Result) -> str:
+    """Return how another guarantee was checked than agreed on."""
+    one = result.checked
+    checked: dict[str, Any] = {}
+    if one is not None:
+        checked = {one.parameter: one.value, "delta": one.delta or 0.0}
+        checked |= {"relation": one.compares or "add_remove"}
+        checked |= {} if one.c is None else {"c": one.c}
+    stated = {} if agreed is None else {"delta": 0.0, "relation": "add_remove", **agreed}
+    if stated == checked:
+        return ""
+    return f"{agreed or 'nothing'} was agreed on, and {checked or 'nothing'} checked"

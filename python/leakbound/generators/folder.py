@@ -106,7 +106,8 @@ def _read(file: Path, members: NDArray[Any]) -> Samples:
             values = read_array_file(file)
         else:
             with open_archive(file) as archive:
-                values, labels = archive["values"], archive.get("labels")
+                values = archive["values"]
+                labels = archive["labels"] if "labels" in archive.names else None
         if not values.ndim or values.shape[1:] != members.shape[1:] or not len(values):
             message = f"it has shape {values.shape}, and the members have {members.shape}"
             raise OptionError(message)

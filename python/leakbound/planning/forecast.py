@@ -16,7 +16,7 @@ import leakbound._core as _core
 from leakbound._base.checks import MOST_EXAMPLES, choice, complement, instance, integer, real
 from leakbound._base.formatting import number, percent
 from leakbound._base.records import Record
-from leakbound._base.streams import Purpose, in_pieces
+from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, Sides
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.f_dp import GridFamily, family_policy
@@ -76,8 +76,7 @@ class Gaussian:
 
     def _pair(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Return the confidence of guesses about pairs, and which are right."""
-        normal = in_pieces(pairs, lambda _, size: rng.normal(size=size), np.float64)
-        apart = self.mu / 2 + normal
+        apart = self.mu / 2 + rng.normal(size=pairs)
         return np.abs(apart), apart > 0
 
     def _play(self, examples: int, seed: int, first: int, count: int) -> list[_core.Ranking]:
@@ -126,13 +125,9 @@ class Response:
 
     def _pair(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Return the confidence of guesses about pairs, and which are right."""
-
-        def uniform() -> FloatArray:
-            return in_pieces(pairs, lambda _, size: rng.random(size), np.float64)
-
-        leaks = uniform() < self.fraction
+        leaks = rng.random(pairs) < self.fraction
         chance = np.where(leaks, 1 / (1 + math.exp(-self.epsilon)), 0.5)
-        return leaks + uniform(), uniform() < chance
+        return leaks + rng.random(pairs), rng.random(pairs) < chance
 
     def _play(self, examples: int, seed: int, first: int, count: int) -> list[_core.Ranking]:
         return _core.play(

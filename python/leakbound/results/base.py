@@ -254,7 +254,7 @@ class Audit(Result):
         Parameters
         ----------
         scores : array-like or mapping
-            What was audited; for PANORAMIA a mapping with `baseline_scores` and `attack_scores`.
+            What was audited.
         member : array-like of shape (m,), or InclusionPlan
             Membership.
         options : mapping, optional
@@ -271,9 +271,7 @@ class Audit(Result):
         >>> result.verify(scores, member).valid, result.verify(-scores, member).valid
         (True, False)
         """
-        named = isinstance(scores, Mapping) and set(scores) == {"baseline_scores", "attack_scores"}
-        data = dict(cast("Any", scores)) if named else {"scores": scores}
-        data |= {"member": member, **inputs}
+        data = {"scores": scores, "member": member, **inputs}
         return cast("Verification", _evidence().verify_result(self, data, options or {}))
 
     def bundle(self, folder: str | os.PathLike[str], **given: Any) -> None:

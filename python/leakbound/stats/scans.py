@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 
 import leakbound._core as _core
-from leakbound._base.checks import check_length, check_successes, flag, integer, real, vector
+from leakbound._base.checks import booleans, check_length, flag, integer, real, vector
 from leakbound._base.types import ArrayInput
 from leakbound.cuts import KLScan, UnionBound
 from leakbound.cuts.policies import ScanGrid, UnionGrid
@@ -155,4 +155,4 @@ def union_bound(
 
 
 def _path(successes: ArrayInput) -> _core.Path:
-    return _core.Path.from_successes(check_successes(successes))
+    return _core.Path.from_successes(booleans(vector(successes, "successes"), "successes"))

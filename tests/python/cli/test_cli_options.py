@@ -63,7 +63,7 @@ CLAIMED = {
     "laplace eps=0.5": 1,
     "approx:1e-5 eps=0.5": 1,
     "dp-sgd:0.1,20 noise=4": 1,
-    "dp-sgd:0.1,20 sigma=0.2": 3,
+    "dp-sgd:0.1,20 noise=0.2": 3,
 }
 
 
@@ -108,6 +108,8 @@ REFUSED = {
     "coins --claim eps=1,delta=1e-5 --cuts weighted": "delta > 0 take outside-in, fixed:R, kl",
     "coins --claim mu=1 --prior 0.1": "prior other than 1/2 is for pure DP",
     "coins --confidence 1": "confidence must be",
+    "coins --member-values in,in": "--member-values must name two different words",
+    "coins --sep , --decimal ,": "--sep , and --decimal , cannot both be",
     "panoramia --real-nonmembers --c-upper 1": "leave out --c-upper",
     "panoramia --cuts hoeffding --gamma 0.1": "limits are exact",
     "zero-run --features score2 --holdout 400": "--holdout must be at least 0 and below 1, got",

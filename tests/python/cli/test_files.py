@@ -170,14 +170,6 @@ def test_what_is_refused(
     assert (str(tmp_path / name) in refusal) == (not words.startswith(("needs", "two roles")))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [("--member-values", "in,in"), ("--sep", ",", "--decimal", ",")],
-)
-def test_layouts_that_make_no_sense(options: tuple[str, ...]) -> None:
-    assert options[0] in leakbound("coins", "a.csv", *options).refusal
-
-
 def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
     plan = lb.InclusionPlan.create(300, seed=3)
     scores = RNG.normal(size=300) + 2 * plan.member

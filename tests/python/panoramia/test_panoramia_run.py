@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import leakbound as lb
 from census import Census, features
-from leakbound.cli import app
+from leakbound.cli.commands import app
 from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
 from leakbound.generators import Samples
 from leakbound.panoramia import Helper, Options, PanoramiaReport, StackedAttack, run
