@@ -1,11 +1,12 @@
 """Which canaries go into the training set: one fair coin for each, tossed before training."""
 
 import os
+import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import IO, Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +17,15 @@ from leakbound._base.files import Archive, open_archive, replacing
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
 from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError, OptionError
-from leakbound.planning.commitment import Opening
-
-if TYPE_CHECKING:
-    import torch
-    from torch.utils.data import Dataset, Subset
+from leakbound.planning.commitment import NONCE, Opening, read_opening
 
 T = TypeVar("T")
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+# Number of the file layout: it rises whenever an array changes its name or meaning.
 SCHEMA = 1
-"""Number of the file layout, raised whenever an array changes its name or meaning."""
+# Bytes of the largest plan that is read: 10^8 examples, with ids of 8 characters each.
 _MOST = 1 << 32
-"""Bytes of a plan that is read: of the most examples, with ids of 8 characters each."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -56,15 +53,6 @@ class InclusionPlan:
         membership if it names each row, and else 0, 1, …, n - 1.
     seed : int, optional
         The seed of `create`; None for coins tossed elsewhere.
-
-    Attributes
-    ----------
-    member : ndarray of bool, shape (n,)
-        True for the members; read-only.
-    ids : ndarray of integers or str, shape (n,)
-        The id of each example; read-only.
-    seed : int or None
-        The seed that reproduces the coins.
 
     References
     ----------
@@ -145,10 +133,6 @@ class InclusionPlan:
     @overload
     def included(self, items: Sequence[T]) -> list[T]: ...
     @overload
-    def included(self, items: "torch.Tensor") -> "torch.Tensor": ...
-    @overload
-    def included(self, items: "Dataset[T]") -> "Subset[T]": ...
-    @overload
     def included(self, items: Any) -> Any: ...
     def included(self, items: Any) -> Any:
         """Return the members of `items`, in their order: what the model is trained on.
@@ -171,24 +155,9 @@ class InclusionPlan:
     @overload
     def excluded(self, items: Sequence[T]) -> list[T]: ...
     @overload
-    def excluded(self, items: "torch.Tensor") -> "torch.Tensor": ...
-    @overload
-    def excluded(self, items: "Dataset[T]") -> "Subset[T]": ...
-    @overload
     def excluded(self, items: Any) -> Any: ...
     def excluded(self, items: Any) -> Any:
-        """Return the non-members of `items`, in their order: what the model must never see.
-
-        Parameters
-        ----------
-        items : sequence, array, tensor, data frame or torch Dataset
-            As for `included`.
-
-        Returns
-        -------
-        list, array, tensor, data frame or torch Subset
-            As for `included`.
-        """
+        """Return the non-members of `items`, as `included`: what the model must never see."""
         return self._pick(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))
 
     def commit(self, protocol: Mapping[str, JsonValue]) -> Opening:
@@ -220,16 +189,14 @@ class InclusionPlan:
         >>> opening = InclusionPlan.create(1000).commit(protocol)
         >>> opening.commitment.check(opening)
         """
-        return Opening.create(self, protocol)
+        opening = Opening(self, protocol, secrets.token_hex(NONCE))
+        # The audit is rehearsed on scores that tell nothing: what it would refuse after training
+        # is refused before.
+        opening.agreed.rehearse(self.member)
+        return opening
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan as a NumPy archive, all of it or nothing.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file to write or to replace, by custom with the suffix ``.npz``.
-        """
+        """Write the plan as a NumPy archive ``.npz``, all of it or nothing."""
         with replacing(path) as file:
             self.write(file)
 
@@ -245,18 +212,7 @@ class InclusionPlan:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | IO[bytes]) -> Self:
-        """Read a plan that `save` wrote, or raise FormatError. Nothing in the file is executed.
-
-        Parameters
-        ----------
-        path : str, os.PathLike or binary file
-            The file.
-
-        Returns
-        -------
-        InclusionPlan
-            The plan, equal to the one that was saved.
-        """
+        """Read a plan that `save` wrote, or raise FormatError. Nothing in the file is executed."""
         try:
             with open_archive(path, most=_MOST) as archive:
                 return cls._from_archive(archive)
@@ -331,31 +287,11 @@ def load_opening(folder: str | os.PathLike[str]) -> Opening:
 
     Raises
     ------
-    FormatError, FormatError
+    FormatError
         If a file is not what it should be.
-    OSError
-        If a file cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> protocol = {
-    ...     "claim": {"type": "PureDP"},
-    ...     "confidence": 0.95,
-    ...     "cuts": "auto",
-    ...     "sides": "both",
-    ...     "attacks": ["loss"],
-    ...     "unit": "one image",
-    ...     "canaries": "9 images with wrong labels",
-    ... }
-    >>> opening = InclusionPlan.create(9).commit(protocol)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     opening.save(folder)
-    ...     load_opening(folder).commitment == opening.commitment
-    True
     """
     place = Path(folder)
-    return Opening.read(place / "opening.json", InclusionPlan.load(place / "plan.npz"))
+    return read_opening(place / "opening.json", InclusionPlan.load(place / "plan.npz"))
 
 
 def _read_ids(ids: ArrayInput, member: BoolArray) -> NDArray[Any]:
