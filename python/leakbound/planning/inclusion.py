@@ -16,7 +16,7 @@ from leakbound._base.checks import MOST_EXAMPLES, check_ids, check_membership, i
 from leakbound._base.files import Archive, open_archive, replacing
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
-from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError, OptionError
+from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError
 from leakbound.planning.commitment import NONCE, Opening, read_opening
 
 T = TypeVar("T")
@@ -89,38 +89,28 @@ class InclusionPlan:
     def create(cls, n: int, *, seed: int | None = None, ids: ArrayInput | None = None) -> Self:
         """Toss an independent fair coin for each of `n` examples.
 
-        By default they come from the system's entropy, by a seed of 128 bits that the plan records.
-        They are bits of the counter-based generator Philox, whose stream NumPy keeps from version
-        to version: the same seed gives the same plan on every machine, and a longer plan of the
-        same seed begins with the shorter one. No other stream of the same seed, in NumPy or here,
-        has these coins. Whoever knows the seed knows them all: keep it from the model and from the
-        attack, and take another one for another training run.
+        The same seed gives the same plan on every machine, and a longer plan of the same seed
+        begins with the shorter one. No other stream of the seed, in NumPy or here, has these coins.
+        Whoever knows the seed knows them all: keep it from the model and from the attack, and take
+        another one for another training run.
 
         Parameters
         ----------
         n : int
             Number of examples, at least 1 and at most 10^8.
         seed : int, optional
-            Seed of the coins, at least 0, to toss the same again; by default a new one from the
-            system's entropy.
+            Seed of the coins, at least 0; by default 128 bits of the system's entropy, which the
+            plan records.
         ids : array-like of shape (n,), optional
             A different integer or string for each example; by default 0, 1, …, n - 1.
-
-        Returns
-        -------
-        InclusionPlan
-            The plan.
 
         Examples
         --------
         >>> InclusionPlan.create(8, seed=0).member.astype(int)
         array([0, 1, 1, 1, 1, 0, 1, 0])
         """
-        n = integer(n, "n", least=1)
-        if n > MOST_EXAMPLES:
-            message = f"n must be at most {MOST_EXAMPLES} coins, held in memory with ids, got {n}"
-            raise OptionError(message)
-        seed = seed_of(seed, bits=128)
+        n, seed = integer(n, "n", least=1, most=MOST_EXAMPLES), seed_of(seed, bits=128)
+        # Bits of the counter-based generator Philox, whose stream NumPy keeps between versions.
         return cls(Purpose.COINS.coins(seed, n), ids=ids, seed=seed)
 
     @property
@@ -140,13 +130,8 @@ class InclusionPlan:
         Parameters
         ----------
         items : sequence, array, tensor, data frame or torch Dataset
-            `n` examples, or anything else of which there is one for each example.
-
-        Returns
-        -------
-        list, array, tensor, data frame or torch Subset
-            The same kind of thing; a list for other sequences, a `torch.utils.data.Subset` for a
-            map-style dataset.
+            One item for each example. What is returned is of the same kind; a list for other
+            sequences, a `torch.utils.data.Subset` for a map-style dataset.
         """
         return self._pick(items, self.indices)
 
@@ -163,17 +148,14 @@ class InclusionPlan:
     def commit(self, protocol: Mapping[str, JsonValue]) -> Opening:
         """Commit to these coins and to what the audit will be, before training.
 
+        The opening has coins, protocol and 256 random bits: keep it secret until the audit, by
+        `opening.save(folder)`. Publish `opening.commitment`, a digest of the three.
+
         Parameters
         ----------
         protocol : mapping
             What `leakbound.planning.read_protocol` reads from a file: claim, confidence, cuts,
             sides, attacks, unit and canaries, and other options of `audit`.
-
-        Returns
-        -------
-        Opening
-            Coins, protocol and 256 random bits: keep it secret until the audit, by
-            `opening.save(folder)`. Publish `opening.commitment`, a digest of the three.
 
         Examples
         --------
@@ -242,9 +224,8 @@ class InclusionPlan:
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:
-        version = int(archive["inclusion_plan"])
-        if version != SCHEMA:
-            message = f"its layout is number {version}, and this is {SCHEMA}"
+        if archive["inclusion_plan"] != SCHEMA:
+            message = f"its layout is not number {SCHEMA}"
             raise FormatError(message)
         seed = str(archive["seed"])
         return cls(archive["member"], ids=archive["ids"], seed=int(seed) if seed else None)
@@ -278,17 +259,7 @@ def load_opening(folder: str | os.PathLike[str]) -> Opening:
     Parameters
     ----------
     folder : str or os.PathLike
-        The folder.
-
-    Returns
-    -------
-    Opening
-        The opening.
-
-    Raises
-    ------
-    FormatError
-        If a file is not what it should be.
+        The folder; FormatError says which of its files is not what it should be.
     """
     place = Path(folder)
     return read_opening(place / "opening.json", InclusionPlan.load(place / "plan.npz"))

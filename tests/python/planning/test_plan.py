@@ -150,7 +150,7 @@ def test_other_files_are_refused(tmp_path: Path, write: Any) -> None:
 @pytest.mark.parametrize(
     ("n", "seed", "error", "message"),
     [
-        (0, 0, OptionError, "n must be at least 1, got 0"),
+        (0, 0, OptionError, "n must be at least 1 and at most 100000000, got 0"),
         (2.5, 0, InputTypeError, "n must be an integer"),
         (True, 0, InputTypeError, "n must be an integer"),
         (3, -1, OptionError, "seed must be at least 0, got -1"),
