@@ -24,7 +24,7 @@ SCHEME = "leakbound commitment 1"
 NONCE = 32
 # Bytes of the largest protocol, opening or commitment that is read.
 _LARGEST = 1 << 20
-# Dots in a line of TOML: its parser takes time by the square of the parts of a name, 8 s for 16,000.
+# Dots in a line of TOML: its parser takes time by the square of the parts of a name.
 _DOTS = 200
 
 
