@@ -15,8 +15,7 @@ from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound
 from leakbound.stats import kl_scan
 from leakbound.validity import Case
-from leakbound.validity.defaults import pure_policies
-from leakbound.validity.truth import Play
+from leakbound.validity.defaults import Play, pure_policies
 from validity.asymmetric import asymmetric_cases
 from validity.attackers import attacker_cases
 from validity.defaults import default_cases

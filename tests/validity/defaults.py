@@ -16,7 +16,7 @@ from leakbound._base.types import SidesChoice
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn, Weighted
 from leakbound.validity import Case
-from leakbound.validity.truth import Play, Played
+from leakbound.validity.defaults import Play, Played
 from validity.attackers import Informed
 from validity.games import Attacks, Boundary, LaplaceNoise, Looks, Response
 from validity.implied import CLOSED, Implies

@@ -7,7 +7,7 @@ import numpy as np
 
 from leakbound._base.odds import logit
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.validity.truth import Audited, Play, Played
+from leakbound.validity.defaults import Audited, Play, Played
 from validity.streams import stream
 
 __all__ = [

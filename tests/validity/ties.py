@@ -14,7 +14,7 @@ from leakbound.audits.designs import audit_of
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, UnionBound
 from leakbound.validity import Case
-from leakbound.validity.truth import Played
+from leakbound.validity.defaults import Played
 from validity.lengths import COSTLY, DEAR, MODERATE
 from validity.streams import stream
 from validity.trials import ERROR, Cautious, OneRun

@@ -12,7 +12,7 @@ from leakbound.claims import ApproxDP, Claim
 from leakbound.errors import AbstentionError, DesignError
 from leakbound.propensity import LogisticPropensity, PropensityFit
 from leakbound.results import PanoramiaResult, ZeroRunResult
-from leakbound.validity.truth import ERROR, OneRun, Play
+from leakbound.validity.defaults import ERROR, OneRun, Play
 from validity.games import Rankings, two_rankings
 from validity.shifted import ShiftedGame, ShiftedPlay
 
