@@ -157,13 +157,10 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
 
     Parameters
     ----------
-    m, mu : int and float
-        Canaries, at most 10^8, and μ, at least 0.
+    m, mu, seed : int, float and int
+        Canaries, at most 10^8; μ, at least 0; and the seed of coins, reliabilities and reports.
     dependence : float
-        Correlation of what reliabilities are drawn from, in [0, 1]. At 1 all are equal and all
-        scores tied.
-    seed : int
-        Of coins, reliabilities and reports, at least 0.
+        Correlation of what reliabilities are drawn from, in [0, 1]. At 1 all scores are tied.
 
     Returns
     -------
@@ -230,13 +227,11 @@ def randomized_response(
 
     Parameters
     ----------
-    m, epsilon : int and float
-        Examples, at most 10^8, and ε, at least 0.
+    m, epsilon, seed : int, float and int
+        Examples, at most 10^8; ε, at least 0; and the seed of coins, lot and reports.
     fraction, delta : float
         Share of the examples that are reported on, chosen by lot, in (0, 1], the other scores being
         noise; and probability that a report is the plain truth, and seen to be so, in [0, 1).
-    seed : int
-        Seed of coins, lot and reports, at least 0.
 
     Returns
     -------
