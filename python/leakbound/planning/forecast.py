@@ -105,9 +105,8 @@ class CanariesNeeded(Record):
     reason: str = ""
 
     def _flaw(self) -> str:
-        if (self.m is None) == bool(self.reason):
-            return ""
-        return f"m is {self.m}, and reason says {self.reason!r}"
+        agree = (self.m is None) == bool(self.reason)
+        return "" if agree else f"m is {self.m}, and reason says {self.reason!r}"
 
 
 def ceiling(
