@@ -13,7 +13,7 @@ from leakbound.claims import ApproxDP, PureDP, TradeOffFamily
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
 from leakbound.validity import Case
-from leakbound.validity.truth import Played
+from leakbound.validity.defaults import Played
 from validity.games import Boundary
 from validity.lengths import COSTLY, DEAR
 from validity.shifted import Shifted
