@@ -26,7 +26,6 @@ def write(folder: Path, m: int = 300) -> tuple[Any, Opening]:
         scores={"loss": scores},
         opening=opening,
         model=MODEL,
-        accountant={"noise_multiplier": 1.1, "sampling_rate": 0.01, "steps": 1000},
         vouchers={"independent fair coins": "A. Auditor"},
     )
     return result, opening

@@ -54,7 +54,7 @@ def coins(
         argument(
             "FILE…",
             f"Table with one row per example: {options.KINDS}. Several files, a folder, a glob, "
-            "tallies or - (csv or Arrow on standard input) are counted batch by batch.",
+            "tallies or - (csv on standard input) are counted batch by batch.",
         ),
     ],
     *,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CUTS = "auto, kl, union, geometric, fixed:R, outside-in, weighted"
 FAMILIES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
-KINDS = ".csv, .tsv, .jsonl, these with .gz, .parquet, .arrow or .npz"
+KINDS = ".csv, .tsv, .jsonl, these with .gz, .parquet or .npz"
 ONE_MODEL = ("eps", "eps,delta", "mu", "noise")
 """The numbers that a claim about one model may be made of."""
 EXIT_CODES = (

@@ -12,7 +12,6 @@ from leakbound._base.console import bar
 from leakbound._base.counting import TALLY_BITS, Counts, added, counted
 from leakbound._base.tally import Tally, is_tally
 from leakbound.cli.files import (
-    ARROW,
     PIPE,
     TEXT,
     Columns,
@@ -27,7 +26,7 @@ from leakbound.errors import FormatError, InputError
 
 app = typer.Typer()
 
-_KINDS = TEXT | ARROW | {".parquet"}
+_KINDS = TEXT | {".parquet"}
 
 
 def are_shards(files: Sequence[Path]) -> bool:
@@ -37,7 +36,7 @@ def are_shards(files: Sequence[Path]) -> bool:
     (file,) = files
     if file == PIPE or file.is_dir() or (has_magic(str(file)) and not file.exists()):
         return True
-    return file.suffix.lower() in ARROW or is_tally(file)
+    return is_tally(file)
 
 
 def tally_of(
@@ -114,10 +113,10 @@ def _counts(path: Path, score: str, layout: Layout, bits: int) -> Iterator[Count
 
 
 TALLY = (
-    "A SHARD is a .parquet, .csv, .tsv, .jsonl or .arrow file with the columns [bold]score[/] and "
-    "[bold]member[/], a tally, a folder of these, a glob, or - for csv or a stream of Arrow IPC on "
-    "standard input. Shards are read one batch after another. Every example must be in one shard "
-    "only; shards of equal counts are refused.\n\n"
+    "A SHARD is a .parquet, .csv, .tsv or .jsonl file with the columns [bold]score[/] and "
+    "[bold]member[/], a tally, a folder of these, a glob, or - for csv on standard input. Shards "
+    "are read one batch after another. Every example must be in one shard only; shards of equal "
+    "counts are refused.\n\n"
     "[dim]leakbound tally scores/ --out tally.parquet[/]\n"
     "[dim]leakbound coins tally.parquet[/]"
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leakbound._base.canonical import is_digest, plain, sha256
+from leakbound._base.canonical import is_digest, sha256
 from leakbound._base.files import replacing_folder
 from leakbound._base.types import HasMember
 from leakbound.errors import FormatError, OptionError
@@ -49,7 +49,6 @@ def write_bundle(
     plan: ArrayInput | HasMember | None = None,
     protocol: Mapping[str, JsonValue] | None = None,
     opening: Opening | None = None,
-    accountant: Mapping[str, JsonValue] | None = None,
     model: str | None = None,
     vouchers: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
@@ -71,8 +70,8 @@ def write_bundle(
         What was to be done by `audit`, as `leakbound.planning.read_protocol` reads it.
     opening : leakbound.planning.Opening, optional
         In place of plan and protocol: both, and what opens the commitment to them.
-    accountant, model : mapping and str, optional
-        What a privacy accountant was told; SHA-256 of the model, 64 hexadecimal digits.
+    model : str, optional
+        SHA-256 of the model, 64 hexadecimal digits.
     vouchers : mapping of str to str, optional
         Who vouches for an assumption, by its name; by default who its status says.
     options : mapping, optional
@@ -120,8 +119,6 @@ def write_bundle(
     if opening is not None:
         files["opening.json"] = _utf8(opening.to_json(), "the opening")
         files["commitment.json"] = _utf8(opening.commitment.to_json(), "the commitment")
-    if accountant is not None:
-        files["accountant.json"] = _json(plain(dict(accountant), "accountant"))
     # 3. The statement about all files, and the sums over both.
     tossed = plan.seed if isinstance(plan, InclusionPlan) else None
     notes = {"layout": LAYOUT, **environment(), "seeds": seeds(result, tossed)}

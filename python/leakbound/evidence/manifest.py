@@ -44,7 +44,6 @@ FILES = {
     "protocol.json": _TEXT,
     "opening.json": _TEXT,
     "commitment.json": _TEXT,
-    "accountant.json": _TEXT,
     MANIFEST: _TEXT,
     SUMS: _TEXT,
 }

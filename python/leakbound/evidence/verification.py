@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from leakbound._base.canonical import digest, is_digest, plain
+from leakbound._base.canonical import digest, is_digest
 from leakbound._base.checks import flag, shown
 from leakbound._base.console import is_refusal, one_line
 from leakbound._base.files import open_archive
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 # Names of the checks, in order: each may rely on those before it.
 _CHECKS = (
-    *("files", "manifest", "result", "assumptions", "accountant", "plan", "inputs"),
+    *("files", "manifest", "result", "assumptions", "plan", "inputs"),
     *("protocol", "canaries", "commitment", "audit", "report"),
 )
 # Files that every bundle has.
@@ -278,15 +278,6 @@ class _Bundle:
         contradicted = [one.name for one in self.result.summary().contradicted]
         said = f"; contradicted by the data: {', '.join(contradicted)}" if contradicted else ""
         return True, f"{len(stored)}, each with who vouches for it{said}"
-
-    def _accountant(self) -> tuple[bool | None, str]:
-        if "accountant.json" not in self.files.texts:
-            return None, "nothing that it was told is here"
-        inputs = self._json("accountant.json")
-        if not isinstance(inputs, dict):
-            return False, "accountant.json is no table"
-        plain(inputs, "accountant")
-        return None, "what it was told is the auditor's word, compared with nothing"
 
     def _plan(self) -> tuple[bool | None, str]:
         if "plan.npz" in self.files.archives:

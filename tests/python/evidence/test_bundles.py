@@ -191,7 +191,6 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
         ({"protocol": PROTOCOL | {"attacks": ["a", "b"]}}, FormatError, r"\['loss'\] audited"),
         ({"protocol": PROTOCOL | {"features": "age"}}, FormatError, "features: .* none was given"),
         ({"protocol": PROTOCOL | {"checked": {"epsilon": 2}}}, FormatError, "nothing checked"),
-        ({"accountant": {"noise": float("nan")}}, OptionError, "accountant.noise is nan"),
         ({"opening": PLAN.commit(PROTOCOL)}, OptionError, "leave out plan="),
         ({"tail": "exact"}, FormatError, "takes no tail"),
         ({"options": {"seed": 4}}, FormatError, "do not give the result again"),
@@ -227,9 +226,9 @@ def test_what_would_be_read_back_otherwise_is_not_written(tmp_path: Path) -> Non
     for scores, plan, words in cases:
         with pytest.raises(FormatError, match=words):
             one_run(scores, plan).bundle(tmp_path / "b", scores=scores, plan=plan)
-    result = one_run(SCORES, PLAN)
-    with pytest.raises(FormatError, match=r"would not verify: files: accountant.json has 5,242,"):
-        result.bundle(tmp_path / "b", scores=SCORES, plan=PLAN, accountant={"x": "y" * (5 << 20)})
+    result, long = one_run(SCORES, PLAN), {"independent fair coins": "y" * (5 << 20)}
+    with pytest.raises(FormatError, match=r"would not verify: files: assumptions.json has 5,24"):
+        result.bundle(tmp_path / "b", scores=SCORES, plan=PLAN, vouchers=long)
     assert list(tmp_path.iterdir()) == []
 
 

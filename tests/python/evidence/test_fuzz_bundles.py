@@ -19,7 +19,7 @@ QUICK, LONG = 120, 10_000
 M = 60
 TEXTS = (
     *("audit.json", "protocol.json", "opening.json", "commitment.json", "assumptions.json"),
-    *("result.json", "manifest.json", "accountant.json"),
+    *("result.json", "manifest.json"),
 )
 PURE = {"type": "PureDP"}
 OPTIONS: list[Any] = [

@@ -164,7 +164,6 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
         ("audit.json", "audit", "panoramia", "takes no|makes no"),
         ("audit.json", "audit", "os.system", "none of the designs"),
         ("audit.json", "layout", 2, "another layout"),
-        ("accountant.json", "steps", 2**128, "accountant: accountant.steps is an integer of 129"),
         ("protocol.json", "unit", "one person", "commitment: protocol.json is not the one"),
         ("protocol.json", "checked", {"epsilon": 2.0}, "protocol: checked"),
         ("opening.json", "nonce", "00" * 31, "commitment: .*256 random bits"),
@@ -200,24 +199,14 @@ def test_files_that_are_something_else(file: str, text: str, bundle: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('{"noise_multiplier": 9, "noise_multiplier": 1}', "occurs twice in one object"),
-        ('{"steps": 1}{}', "accountant.json: not JSON"),
-        ('{"steps": 1}\0', "accountant.json: not JSON"),
-        ("[]", "is no table"),
-        ('{"a": "\\ud800"}', "UTF-8 cannot"),
-    ],
+    ("more", "words"),
+    [("}{}", "not JSON"), ("}\0", "not JSON"), (', "layout": 1}', "occurs twice in one object")],
 )
-def test_what_the_accountant_was_told_can_be_read_in_one_way(
-    text: str, words: str, bundle: Path
-) -> None:
-    """It is compared with nothing, but whoever reads it by another parser reads the same."""
-    (bundle / "accountant.json").write_bytes(text.encode("latin-1"))
+def test_what_is_written_can_be_read_in_one_way(more: str, words: str, bundle: Path) -> None:
+    text = (bundle / "audit.json").read_text(encoding="utf-8").rstrip().removesuffix("}")
+    (bundle / "audit.json").write_text(text + more, encoding="utf-8")
     resealed(bundle)
-    found = why(bundle)
-    assert found.startswith("accountant: ")
-    assert words in found
+    assert words in why(bundle)
 
 
 def test_no_two_files_stand_in_for_each_other(bundle: Path) -> None:
