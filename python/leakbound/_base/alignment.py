@@ -66,7 +66,9 @@ class ExampleOrder:
     def scores(self, values: Any, name: str) -> Any:
         """Return scores in the order of the examples; the first ones set it."""
         own = _own(values, name)
-        if not self._named or own is None:
+        if own is None:
+            return values
+        if not self._named:
             return self.placed(values, name)
         if own.kind == "ids" and _is_range(own.values):
             return values

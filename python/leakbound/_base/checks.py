@@ -244,7 +244,7 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
 
 def booleans(values: NDArray[np.generic], name: str) -> BoolArray:
     """Read a vector of {0, 1} or {-1, +1} as booleans that nobody else can write to."""
-    ones = cast("BoolArray", values if values.dtype == np.bool_ else values == 1)
+    ones: BoolArray = values == 1
     zero = -1 if values.dtype != np.bool_ and (values == -1).any() else 0
     strange = np.flatnonzero(~(ones | (values == zero)))
     if strange.size:

@@ -10,7 +10,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import Field, field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
 from types import GenericAlias, NoneType, UnionType
@@ -49,16 +49,16 @@ IF_ANY = {"if_any": True}
 """Metadata of a dataclass field, None or a word, whose default is left out of the stored form."""
 
 
+@dataclass(frozen=True, eq=False)
 class Lazy(Generic[T]):
     """A value that is computed when first asked for, and kept."""
 
-    def __init__(self, compute: Callable[[], T]) -> None:
-        self._compute = compute
+    compute: Callable[[], T]
 
     @cached_property
     def value(self) -> T:
         """The value."""
-        return self._compute()
+        return self.compute()
 
 
 def unstored() -> Any:

@@ -41,7 +41,7 @@ class Delivery:
         `inputs` is what a bundle holds beside the result.
         """
         # 1. The claim, in the words of `check`.
-        own = goal.get("mu", goal.get("noise"))
+        own = 1 / goal["noise"] if "noise" in goal else goal.get("mu")
         if goal:
             claimed = {"epsilon": goal.get("eps"), "delta": goal.get("delta", 0.0)}
             claimed = claimed if own is None else {"parameter": own}

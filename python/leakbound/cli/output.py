@@ -151,13 +151,13 @@ def write_files(folder: Path, result: Result, *, title: str) -> None:
     """Write result.json, report.html and the figures, each of them whole or not at all."""
     from leakbound import report
     from leakbound._base.files import write_text
-    from leakbound.report import svg
+    from leakbound.report.page import svg
 
     result.to_json(folder / "result.json")
     figures = folder / "figures"
     figures.mkdir(exist_ok=True)
     for figure in result.summary().figures:
-        write_text(figures / f"{figure.name}.svg", svg.svg(figure))
+        write_text(figures / f"{figure.name}.svg", svg(figure))
     report.write(folder / "report.html", result, title=title)
 
 

@@ -15,7 +15,8 @@ from leakbound._base.types import Sides
 from leakbound.cli import options, output
 from leakbound.cli.options import command, option, refuse
 from leakbound.planning import CanariesNeeded, Power
-from leakbound.planning.forecast import PlannedClaim, Truth, units, why_short
+from leakbound.planning.forecast import units, why_short
+from leakbound.planning.truths import PlannedClaim, Truth
 
 app = typer.Typer()
 

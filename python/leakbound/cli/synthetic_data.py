@@ -80,15 +80,19 @@ def synthetic(
         inside, outside = read_tables([members, nonmembers], signs)
         (generated,) = read_tables([table], signs)
         third = None if reference is None else read_tables([reference], signs)[0]
+    codes = options.parse_columns(columns.categorical, "--categorical")
+    roles: dict[str, Any] = dict.fromkeys(codes, "codes")
+    if columns.strata:
+        roles[columns.strata] = "stratum of codes" if columns.strata in codes else "stratum"
+    if columns.groups:
+        roles[columns.groups] = "group"
     result = audit_synthetic(
         inside,
         outside,
         generated,
         reference=third,
         attacks="default" if names == ["default"] else names,
-        strata=columns.strata or None,
-        groups=columns.groups or None,
-        categorical=options.parse_columns(columns.categorical, "--categorical"),
+        columns=roles,
         **common,
     )
     delivery.conclude(result, table, question.goal, relation)

@@ -11,7 +11,7 @@ from leakbound.report.description import KINDS
 
 if TYPE_CHECKING:
     from leakbound._base.types import JsonValue
-    from leakbound.results.audited import Audit
+    from leakbound.results.base import Audit
 
 # What a refuted curve implies, in words.
 _IMPLIED = {

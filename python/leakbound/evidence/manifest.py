@@ -178,7 +178,7 @@ def _outcome(result: Result) -> dict[str, JsonValue]:
     tests: dict[str, list[JsonValue]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
     if claimed is None:
         return {"result": "WARNED", **tests}
-    name = f"{claimed.parameter} {claimed.relation} {claimed.value!r}"
+    name = f"{claimed.parameter} <= {claimed.value!r}"
     name += f" at delta = {claimed.delta!r}" if claimed.delta else ""
     name += f" and c <= {claimed.c!r}" if claimed.c is not None else ""
     doubted = result.warnings or result.summary().contradicted

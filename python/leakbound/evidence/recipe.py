@@ -18,7 +18,7 @@ from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import FormatError, LeakboundError
 from leakbound.evidence.comparison import difference
-from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreed, made
+from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreed, build
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 
@@ -176,7 +176,7 @@ def _option(name: str, value: Any) -> JsonValue:
 
 def _read_option(name: str, content: Any) -> Any:
     if name in _OBJECTS and (isinstance(content, dict) or name != "cuts"):
-        return made(content, name, _OBJECTS[name])
+        return build(content, name, _OBJECTS[name])
     if name in _DATA or isinstance(content, dict | list):
         message = f"{name} is {shown(content)}, which this option cannot be"
         raise FormatError(message)

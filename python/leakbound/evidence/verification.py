@@ -34,9 +34,9 @@ from leakbound.evidence.manifest import (
 )
 from leakbound.evidence.recipe import RESULTS, Recipe, departure, design_name, recipe_of
 from leakbound.planning import InclusionPlan
-from leakbound.planning.commitment import Commitment, Opening
+from leakbound.planning.commitment import Commitment, read_opening
 from leakbound.planning.protocol import Agreed, checked_protocol
-from leakbound.results.audited import Check, Verification
+from leakbound.results.base import Check, Verification
 
 if TYPE_CHECKING:
     import os
@@ -350,7 +350,7 @@ class _Bundle:
             missing = "plan, protocol, opening and commitment belong together, and one is missing"
             return False, missing
         own = Commitment.from_json(self.files.texts["commitment.json"])
-        opening = Opening.read(self.files.texts["opening.json"], self.plan)
+        opening = read_opening(self.files.texts["opening.json"], self.plan)
         own.check(opening)
         if opening.protocol != self._json("protocol.json"):
             return False, "protocol.json is not the one that was committed to"

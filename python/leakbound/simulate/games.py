@@ -13,12 +13,15 @@ from leakbound._base.types import BoolArray, FloatArray
 from leakbound.stats import log_normal_cdf
 
 Parameter: TypeAlias = Literal["epsilon", "mu"]
+# From ε ≥ 0 to the smallest δ with which the mechanism is (ε, δ)-DP; non-increasing.
 Profile: TypeAlias = Callable[[float], float]
-"""From ε ≥ 0 to the smallest δ with which the mechanism is (ε, δ)-DP; non-increasing."""
 
-_LARGEST = 500.0  # beyond this ε all probabilities are 0 or out of reach of an exponent
-_PRECISION = 1e-13  # relative, of ε found by bisection
-_LEAST = math.ulp(0.0)  # a Gaussian's δ is never 0
+# Beyond this ε all probabilities are 0 or out of reach of an exponent.
+_LARGEST = 500.0
+# Relative precision of ε, found by bisection.
+_PRECISION = 1e-13
+# The least δ of a Gaussian, which is never 0.
+_LEAST = math.ulp(0.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,10 +82,8 @@ def null(m: int, *, seed: int) -> Game:
 
     Parameters
     ----------
-    m : int
-        Examples, at least 1 and at most 10^8.
-    seed : int
-        Seed of coins and noise, at least 0.
+    m, seed : int
+        Examples, at most 10^8, and the seed of coins and noise, at least 0.
 
     Examples
     --------
@@ -109,11 +110,9 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
 
     Parameters
     ----------
-    m, mu : int and float
-        Canaries, at most 10^8, and μ, at least 0: the length of a canary over the standard
-        deviation of the noise, 1/σ.
-    seed : int
-        Seed of coins and noise, at least 0.
+    m, mu, seed : int, float and int
+        Canaries, at most 10^8; μ, at least 0: the length of a canary over the standard deviation of
+        the noise, 1/σ; and the seed of coins and noise, at least 0.
 
     Returns
     -------
@@ -122,9 +121,8 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
 
     Notes
     -----
-    This is the game of Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one
-    run" (2025), Algorithm 4, for two values of each canary. The printed algorithm returns a rounded
-    count of right guesses; here the game itself is returned, and an audit counts its guesses.
+    The game of Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one run"
+    (2025), Algorithm 4, for two values of each canary; an audit counts its guesses.
 
     Examples
     --------
@@ -155,13 +153,10 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
 
     Parameters
     ----------
-    m, mu : int and float
-        Canaries, at most 10^8, and μ, at least 0.
+    m, mu, seed : int, float and int
+        Canaries, at most 10^8; μ, at least 0; and the seed of coins, reliabilities and reports.
     dependence : float
-        Correlation of what reliabilities are drawn from, in [0, 1]. At 1 all are equal and all
-        scores tied.
-    seed : int
-        Of coins, reliabilities and reports, at least 0.
+        Correlation of what reliabilities are drawn from, in [0, 1]. At 1 all scores are tied.
 
     Returns
     -------
@@ -219,13 +214,11 @@ def randomized_response(
 
     Parameters
     ----------
-    m, epsilon : int and float
-        Examples, at most 10^8, and ε, at least 0.
+    m, epsilon, seed : int, float and int
+        Examples, at most 10^8; ε, at least 0; and the seed of coins, lot and reports.
     fraction, delta : float
         Share of the examples that are reported on, chosen by lot, in (0, 1], the other scores being
         noise; and probability that a report is the plain truth, and seen to be so, in [0, 1).
-    seed : int
-        Seed of coins, lot and reports, at least 0.
 
     Returns
     -------

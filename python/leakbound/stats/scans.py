@@ -69,6 +69,7 @@ def kl_scan(
     least = integer(min_guesses, "min_guesses", least=1)
     policy = KLScan(kappa=kappa, min_guesses=least, grid=grid)
     policy.check(path.guesses)
+    # Failures about non-members count too where both kinds are guessed.
     sides = 1 if flag(one_sided, "one_sided") else 2
     return _core.kl_scan(
         path,
@@ -149,7 +150,7 @@ def union_bound(
     True
     """
     return UnionBound(grid=grid, ratio=ratio).bound(
-        _path(successes), real(beta, "beta", above=0, below=1)
+        _path(successes), "member", real(beta, "beta", above=0, below=1)
     )
 
 

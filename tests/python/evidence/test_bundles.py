@@ -233,9 +233,7 @@ def test_what_would_be_read_back_otherwise_is_not_written(tmp_path: Path) -> Non
 
 
 def test_functions_and_fitted_models_are_refused(tmp_path: Path) -> None:
-    family = lb.TradeOffFamily(
-        parameter="mu", tradeoff=lb.TradeOff.gaussian, bracket=(0.1, 9.0), increasing=True
-    )
+    family = lb.TradeOffFamily(parameter="mu", tradeoff=lb.TradeOff.gaussian, bracket=(0.1, 9.0))
     with pytest.raises(FormatError, match="which a bundle cannot hold"):
         one_run(SCORES, PLAN, claim=family).bundle(tmp_path / "b", scores=SCORES, plan=PLAN)
     fit = LogisticPropensity().fit(FEATURES, PLAN.member)
