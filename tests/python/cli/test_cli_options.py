@@ -105,7 +105,7 @@ REFUSED = {
     "coins --claim eps=1,eps=2": "must be eps",
     "coins --claim delta=0": "must be eps",
     "coins --claim eps=1,delta=1": "delta",
-    "coins --claim eps=1,delta=1e-5 --cuts weighted": "delta > 0 take outside-in, fixed:R, kl",
+    "coins --claim eps=1,delta=1e-5 --cuts weighted": "take one of fixed:R, kl, outside-in",
     "coins --claim mu=1 --prior 0.1": "prior other than 1/2 is for pure DP",
     "coins --confidence 1": "confidence must be",
     "coins --member-values in,in": "--member-values must name two different words",
