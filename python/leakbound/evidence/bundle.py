@@ -124,14 +124,7 @@ def write_bundle(
     digests = {name: sha256(written) for name, written in files.items()}
     files[MANIFEST] = manifest(digests, result, notes, model)
     files[SUMS] = sums(digests | {MANIFEST: sha256(files[MANIFEST])})
-    # 4. In place only if it verifies as it stands on the disk.
-    with replacing_folder(place) as new:
-        for name, written in files.items():
-            _write(new / name, written)
-        wrong = flaw_of_written(new)
-        if wrong:
-            message = f"this bundle would not verify: {wrong}"
-            raise FormatError(message)
+    _put(place, files)
 
 
 def _check_place(place: Path) -> None:
@@ -203,9 +196,15 @@ def _written(write: Callable[[io.BytesIO], None]) -> bytes:
     return file.getvalue()
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write a file that is new, and see it reach the disk."""
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+def _put(place: Path, files: Mapping[str, bytes]) -> None:
+    """Write files that see the disk to a folder, in place only if they verify as they stand."""
+    with replacing_folder(place) as new:
+        for name, content in files.items():
+            with (new / name).open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        wrong = flaw_of_written(new)
+        if wrong:
+            message = f"this bundle would not verify: {wrong}"
+            raise FormatError(message)
