@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_ids, check_length, choice
+from leakbound._base.checks import check_features, check_ids, check_length, choice
 from leakbound._base.tally import Tally
 from leakbound._base.types import (
     Aggregate,
@@ -31,7 +31,6 @@ from leakbound.audits.road import (
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts import Game
 from leakbound.errors import OptionError
-from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, AuditResult
 
 _COINS = (

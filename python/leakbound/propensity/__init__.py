@@ -24,9 +24,15 @@ False
 """
 
 from leakbound.propensity.confidence import ConfidenceSet
-from leakbound.propensity.falsification import Falsification, falsify
+from leakbound.propensity.falsification import (
+    Falsification,
+    FormTest,
+    bet_against_set,
+    falsify,
+    link_bent,
+    products_missing,
+)
 from leakbound.propensity.fit import PropensityFit
-from leakbound.propensity.form import FormTest, bet_against_set, link_bent, products_missing
 from leakbound.propensity.models import (
     CrossFit,
     LogisticPropensity,

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import (
+    check_features,
     check_ids,
     check_length,
     check_scores,
@@ -33,7 +34,6 @@ from leakbound.audits.panoramia.rankings import RankingOptions, Rankings, Relaxe
 from leakbound.audits.road import delta_warnings, provenance
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.errors import OptionError
-from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, ZeroRunResult
 
 _CROWDED = 2 / 3

@@ -9,11 +9,12 @@ values maximized over a confidence set for the nuisance parameter", 1994).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.checks import check_length, complement
+from leakbound._base.checks import check_features, check_length, complement
 from leakbound._base.records import Lazy
 from leakbound.audits.zero_run.log_odds import (
     Knowledge,
@@ -33,7 +34,6 @@ from leakbound.propensity import (
     link_bent,
     products_missing,
 )
-from leakbound.propensity.data import check_features, distinct_columns
 from leakbound.propensity.overlap import overlap
 from leakbound.results import Assumption
 from leakbound.results.zero_run import LearntLogOdds
@@ -269,7 +269,7 @@ def _columns(learning: Learning) -> IntArray:
             "square is no number: give it in other units"
         )
         raise InputError(message)
-    return distinct_columns(together)
+    return _distinct_columns(together)
 
 
 def _confidence_set(
@@ -295,3 +295,20 @@ def _confidence_set(
         level=SET_SHARE * complement(request.confidence),
         seed=request.seed,
     )
+
+
+def _distinct_columns(features: FloatArray) -> IntArray:
+    """Return the columns that are neither constant nor equal to one before them.
+
+    Without the others a model is the same. Columns that nearly depend on one another are not: what
+    is left out of those may be what membership depends on.
+    """
+    varied = np.flatnonzero(features.max(axis=0) > features.min(axis=0))
+    if not varied.size:
+        message = "every feature is constant: pass propensities, which are then all the same"
+        raise InputError(message)
+    first: dict[bytes, int] = {}
+    for column in varied.tolist():
+        values = features[:, column] + 0.0  # -0.0 and 0.0 are equal and differ in bytes
+        first.setdefault(blake2b(values.tobytes()).digest(), column)
+    return np.array(sorted(first.values()), dtype=np.int64)
