@@ -26,14 +26,13 @@ def write(folder: Path, m: int = 300) -> tuple[Any, Opening]:
         scores={"loss": scores},
         opening=opening,
         model=MODEL,
-        accountant={"noise_multiplier": 1.1, "sampling_rate": 0.01, "steps": 1000},
         vouchers={"independent fair coins": "A. Auditor"},
     )
     return result, opening
 
 
 def resealed(folder: Path) -> None:
-    """Put right sizes and digests over changed files, as a forger would."""
+    """Put right digests over changed files, as a forger would."""
     path = folder / "manifest.json"
     statement = json.loads(path.read_bytes())
     described = [*statement["subject"], *statement["predicate"]["configuration"]]
@@ -41,7 +40,6 @@ def resealed(folder: Path) -> None:
         file = folder / one["name"]
         if file.exists():
             one["digest"]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
-            one["annotations"]["size"] = file.stat().st_size
     path.write_bytes((json.dumps(statement, indent=1, ensure_ascii=False) + "\n").encode())
     summed(folder)
 

@@ -13,6 +13,7 @@ from leakbound.integrations.planned import PlannedCallback
 with needs("lightning", "leakbound.integrations.lightning"):
     from lightning.pytorch.callbacks import Callback
 
+# Strategies that leave a process only a part of the model.
 _SPREAD = ("DeepSpeedStrategy", "FSDPStrategy", "ModelParallelStrategy")
 
 
@@ -31,15 +32,15 @@ class AuditCallback(PlannedCallback, Callback):  # type: ignore[misc]
 
     Arguments, attributes and errors are those of
     `leakbound.integrations.transformers.AuditCallback`; a canary is what an item of the training
-    data is, such as a pair (x, y), and ``audit`` stands in the trainer's default_root_dir.
+    data is, such as a pair (x, y), and ``audit`` is a folder of the trainer's default_root_dir.
     """
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Check that the canaries are where they should be."""
         spread = type(trainer.strategy).__name__ in _SPREAD
-        self._audit.begin(pl_module, trainer.train_dataloader, spread=spread)
+        self._begin(pl_module, trainer.train_dataloader, spread=spread)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Score the canaries, audit, and write; by one process only."""
         if trainer.is_global_zero:
-            self._audit.end(pl_module, trainer.train_dataloader, trainer.default_root_dir)
+            self._end(pl_module, trainer.train_dataloader, trainer.default_root_dir)

@@ -20,11 +20,15 @@ from leakbound.audits.dp_sgd.canaries import CanaryDesign, Recorder
 from leakbound.audits.dp_sgd.sampling import possible_examples
 from leakbound.errors import DeviceMemoryError, InputTypeError, OptionError
 
-PARAMETERS = 4  # that a canary's gradient is spread over: clipping each by itself then shows
-_FAR = 1e3  # norm of a canary's gradient, in clipping norms: it is always clipped
-_BITS = 62  # of a canary's number; the last is never set
+# Parameters that a canary's gradient is spread over: clipping each of them by itself then shows.
+PARAMETERS = 4
+# Norm of a canary's gradient, in clipping norms: far enough to be clipped whatever the rounding.
+_FAR = 1e3
+# The last bit of a canary's number that is read, which is never set.
+_BITS = 62
 _MARK = "_leakbound_watched"
-_SPARE = 0.8  # share of the free memory that rows of canaries may take
+# Share of the free memory that rows of canaries may take: training needs some, too.
+_SPARE = 0.8
 
 
 def check_optimizer(optimizer: object) -> None:
@@ -59,33 +63,33 @@ def check_optimizer(optimizer: object) -> None:
         raise OptionError(message)
 
 
-def number_of_examples(given: Any, optimizer: DPOptimizer) -> int:
+def number_of_examples(examples: Any, optimizer: DPOptimizer) -> int:
     """Return how many examples there are, or a loader has; raise if batches are expected larger."""
-    if isinstance(given, DataLoader):
-        if not hasattr(given.dataset, "__len__"):
-            name = type(given.dataset).__name__
+    if isinstance(examples, DataLoader):
+        if not hasattr(examples.dataset, "__len__"):
+            name = type(examples.dataset).__name__
             message = f"the loader's {name} has no length: pass the number of training examples"
             raise InputTypeError(message)
-        given = len(given.dataset)
-    examples = integer(given, "examples", least=1)
+        examples = len(examples.dataset)
+    total = integer(examples, "examples", least=1)
     size = (optimizer.expected_batch_size or 0) * getattr(optimizer, "world_size", 1)
-    if examples < size:
+    if total < size:
         message = (
-            f"examples is {examples:,}, and the optimizer expects batches of {size:g}: pass the "
+            f"examples is {total:,}, and the optimizer expects batches of {size:g}: pass the "
             "number of all, len(dataset)"
         )
         raise OptionError(message)
-    return examples
+    return total
 
 
 class WatchedOptimizer:
     """An opacus optimizer with canaries in its batches, until `detach`.
 
-    The optimizer gets parameters of its own that no model uses. A canary is one row more of every
-    parameter's `grad_sample`: zeros in those of the model, and in each parameter of the watcher
-    one coordinate of its own, far above the clipping norm. From there on rows of canaries are
-    clipped, summed, noised and scaled by the same code as all others. The result is read where the
-    underlying optimizer takes its step.
+    The optimizer gets parameters of its own that no model uses. A canary is one more row of every
+    parameter's `grad_sample`: zeros in those of the model and, in each parameter of the watcher,
+    one coordinate of its own, far above the clipping norm. The optimizer's own code then clips,
+    sums, noises and scales all rows. The result is read where the underlying optimizer takes its
+    step.
     """
 
     def __init__(self, optimizer: DPOptimizer, design: CanaryDesign) -> None:
@@ -169,16 +173,17 @@ class WatchedOptimizer:
         if not self._attached:  # somebody kept the method
             return self._clip(closure)
         grads = [p.grad_sample for p in self._model if getattr(p, "grad_sample", None) is not None]
-        if not grads or any(hasattr(_last(one), "_processed") for one in grads):
+        last = [one[-1] if isinstance(one, list) else one for one in grads]
+        if not grads or any(hasattr(one, "_processed") for one in last):
             return self._clip(closure)  # which says what is wrong
         if self._waiting is None:
             started = self.recorder.included()
             self._waiting = started if self.leads else started[:0]
         # Half of those left are in this physical batch, and in the last one all. The half goes by
         # bits of the canary's number, so that it depends on no coin.
-        last = not self.optimizer._check_skip_next_step(pop_next=False)  # noqa: SLF001 (no other way)
+        ends = not self.optimizer._check_skip_next_step(pop_next=False)  # noqa: SLF001 (no other way)
         waiting = self._waiting
-        now = np.full(waiting.size, last) | (waiting >> min(self._batches, _BITS) & 1 == 0)
+        now = np.full(waiting.size, ends) | (waiting >> min(self._batches, _BITS) & 1 == 0)
         self._waiting, self._batches = waiting[~now], self._batches + 1
         self._rows += self._append(waiting[now])
         self._clipped = True
@@ -194,16 +199,18 @@ class WatchedOptimizer:
             batches = given if isinstance(given, list) else [given]
             sizes, several = [len(one) for one in batches], isinstance(given, list)
             if due.size:
-                batches = [*batches[:-1], _padded(batches[-1], due.size)]
+                rows = batches[-1]
+                zeros = rows.new_zeros((due.size, *rows.shape[1:]))
+                batches = [*batches[:-1], torch.cat([rows, zeros])]
                 parameter.grad_sample = batches if several else batches[0]
         far = _FAR * float(self.optimizer.max_grad_norm)
         columns = torch.as_tensor(due, device=self._own[0].device)
         for parameter, share in zip(self._own, self._direction, strict=True):
-            rows = [parameter.new_zeros((size, parameter.numel())) for size in sizes[:-1]]
-            last = parameter.new_zeros((sizes[-1] + due.size, parameter.numel()))
-            last[sizes[-1] + torch.arange(due.size, device=last.device), columns] = share * far
-            rows.append(last)
-            parameter.grad_sample = rows if several else rows[0]  # type: ignore[attr-defined]
+            own = [parameter.new_zeros((size, parameter.numel())) for size in sizes]
+            added = parameter.new_zeros((due.size, parameter.numel()))
+            added[torch.arange(due.size, device=added.device), columns] = share * far
+            own[-1] = torch.cat([own[-1], added])
+            parameter.grad_sample = own if several else own[0]  # type: ignore[attr-defined]
         return sum(sizes)
 
     def _released(self, *_: object) -> None:
@@ -238,14 +245,6 @@ class WatchedOptimizer:
                 optimizer.expected_batch_size * optimizer.accumulated_iterations * self.ranks
             )
         return divisor / float(optimizer.max_grad_norm) * (self._direction @ released)
-
-
-def _last(given: Any) -> Any:
-    return given[-1] if isinstance(given, list) else given
-
-
-def _padded(rows: Tensor, more: int) -> Tensor:
-    return torch.cat([rows, rows.new_zeros((more, *rows.shape[1:]))])
 
 
 def _check_memory(design: CanaryDesign, model: list[Tensor], device: torch.device) -> None:

@@ -5,7 +5,6 @@ Loading this module loads PyTorch.
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -31,48 +30,58 @@ Accountant: TypeAlias = Accounted | Callable[[], Accounted]
 """What an accountant says, or what asks it once training is over."""
 
 
-@dataclass(kw_only=True)
-class PlannedAudit:
-    """Coins, canaries and how they will be scored; after training, scores and result.
+class PlannedCallback:
+    """What callbacks of all trainers share; they call `_begin` and `_end` of a training run."""
 
-    It is not frozen: it goes through one training run, and then has its result.
-    """
-
-    plan: InclusionPlan
-    canaries: Any
-    signal: Signal
-    claim: Claim | None
-    confidence: float
-    accounted: Accountant | None
-    out: str | os.PathLike[str] | None
     scores: Scores | None = None
+    """The scores of all canaries, once training has ended."""
     result: AuditResult | None = None
-    _training: Any = field(default=None, repr=False)
-    _before: FloatArray | None = field(default=None, repr=False)
+    """The audit, once training has ended."""
+    _training: Any = None
+    _before: FloatArray | None = None
 
-    def __post_init__(self) -> None:
-        instance(self.plan, "plan", InclusionPlan)
-        complement(self.confidence)
-        name = signal_name(self.signal)
-        if name == "gradient_dot":
+    def __init__(
+        self,
+        plan: InclusionPlan,
+        canaries: Any,
+        signal: Signal,
+        *,
+        claim: Claim | None = None,
+        confidence: float = 0.95,
+        accounted: Accountant | None = None,
+        out: str | os.PathLike[str] | None = None,
+    ) -> None:
+        # Everything is checked now, and not after hours of training.
+        instance(plan, "plan", InclusionPlan)
+        complement(confidence)
+        if signal_name(signal) == "gradient_dot":
             message = (
                 "gradient_dot compares with a copy of the model: keep one, and call "
                 "leakbound.torch.score after training, or use signal='loss_drop'"
             )
             raise OptionError(message)
-        stated: object = self.accounted
+        stated: object = accounted
         if not (stated is None or isinstance(stated, Accounted) or callable(stated)):
             message = (
                 "accounted must be an Accounted, or a function without arguments that returns one "
                 f"after training, got {shown(stated)}"
             )
             raise InputTypeError(message)
-        self._check_canaries()
-        with needs("plot", "the report of an audit"):  # not after hours of training
+        _check_canaries(canaries, plan)
+        with needs("plot", "the report of an audit"):
             import matplotlib as mpl  # noqa: F401
+        self._plan, self._canaries, self._signal = plan, canaries, signal
+        self._claim, self._confidence = claim, confidence
+        self._accounted, self._out = accounted, out
 
     def insert(self, dataset: Any) -> Any:
-        """Return a dataset with the included canaries behind its own examples."""
+        """Return a dataset with the included canaries behind its own examples: train on it.
+
+        Parameters
+        ----------
+        dataset : map-style dataset or sequence
+            The training data, without any canary.
+        """
         if isinstance(dataset, IterableDataset) or not (
             hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
         ):
@@ -81,16 +90,13 @@ class PlannedAudit:
                 f"can stand among its examples, got {type(dataset).__name__}"
             )
             raise InputTypeError(message)
-        canaries: Any = Subset(self._rows(), self.plan.indices.tolist())
+        canaries: Any = Subset(self._rows(), self._plan.indices.tolist())
         self._training = ConcatDataset([dataset, canaries])
         return self._training
 
-    def begin(self, model: nn.Module, loader: Any, *, spread: bool) -> None:
-        """Check that canaries are in the training data; score them where the signal needs it.
-
-        `spread` says that no process has all parameters of the model.
-        """
-        if spread:
+    def _begin(self, model: nn.Module, loader: Any, *, spread: bool) -> None:
+        """Check that canaries are in the training data; score them where the signal needs it."""
+        if spread:  # no process has all parameters of the model
             message = (
                 "parameters of the model are spread over processes, so that no process can score "
                 "by itself: gather them after training, and call leakbound.torch.score"
@@ -109,16 +115,20 @@ class PlannedAudit:
                 "nothing else"
             )
             raise OptionError(message)
-        if self.signal == "loss_drop":
+        if self._signal == "loss_drop":
             self._before = self._score(model, loader, "cross_entropy").values
 
-    def end(self, model: nn.Module, loader: Any, folder: str | os.PathLike[str]) -> None:
+    def _end(self, model: nn.Module, loader: Any, folder: str | os.PathLike[str]) -> None:
         """Score all canaries, audit the scores, and write the result and its report."""
-        self.scores = found = self._scored(model, loader)
-        accounted = self.accounted() if callable(self.accounted) else self.accounted
-        claim = self.claim or (PureDP() if accounted is None else ApproxDP(delta=accounted.delta))
+        if self._before is None:
+            scores = self._score(model, loader, self._signal)
+        else:
+            after = self._score(model, loader, "cross_entropy")
+            scores = Scores(after.values - self._before, after.ids, "loss_drop")
+        accounted = self._accounted() if callable(self._accounted) else self._accounted
+        claim = self._claim or (PureDP() if accounted is None else ApproxDP(delta=accounted.delta))
         result: AuditResult = audit(
-            found, Coins(self.plan), claim=claim, confidence=self.confidence, ids=found.ids
+            scores, Coins(self._plan), claim=claim, confidence=self._confidence, ids=scores.ids
         )
         if accounted is not None:
             result = result.against(
@@ -127,18 +137,11 @@ class PlannedAudit:
                 relation=accounted.relation,
                 source=accounted.source,
             )
-        self.result = result
-        place = Path(folder) / "audit" if self.out is None else Path(self.out)
+        self.scores, self.result = scores, result
+        place = Path(folder) / "audit" if self._out is None else Path(self._out)
         place.mkdir(parents=True, exist_ok=True)
         result.to_json(place / "result.json")
         result.report(place / "report.html")
-
-    def _scored(self, model: nn.Module, loader: Any) -> Scores:
-        if self.signal != "loss_drop":
-            return self._score(model, loader, self.signal)
-        assert self._before is not None
-        after = self._score(model, loader, "cross_entropy")
-        return Scores(after.values - self._before, after.ids, "loss_drop")
 
     def _score(self, model: nn.Module, loader: Any, signal: Signal) -> Scores:
         """Score the canaries in batches made as those of training are."""
@@ -147,72 +150,28 @@ class PlannedAudit:
             batch_size=getattr(loader, "batch_size", None) or 32,
             collate_fn=_Collated(loader.collate_fn),
         )
-        return score(model, batches, signal=signal, ids=self.plan.ids, progress=False)
-
-    def _check_canaries(self) -> None:
-        """Check that there is a canary for each coin."""
-        if not isinstance(self.canaries, Mapping):
-            self.plan.included(self.canaries)
-            return
-        for name, column in self.canaries.items():
-            if len(column) != len(self.plan):
-                message = (
-                    f"canaries have {len(column)} {name} and the plan {len(self.plan)} coins; "
-                    "there must be a row for each"
-                )
-                raise InputError(message)
+        return score(model, batches, signal=signal, ids=self._plan.ids, progress=False)
 
     def _rows(self) -> Any:
         """Return the canaries one by one: columns under their names are cut into rows."""
-        if not isinstance(self.canaries, Mapping):
-            return self.canaries
-        columns = self.canaries
-        return [{name: columns[name][i] for name in columns} for i in range(len(self.plan))]
+        columns = self._canaries
+        if not isinstance(columns, Mapping):
+            return columns
+        return [{name: columns[name][i] for name in columns} for i in range(len(self._plan))]
 
 
-class PlannedCallback:
-    """What the callbacks of all trainers offer; each says when training begins and ends."""
-
-    def __init__(
-        self,
-        plan: InclusionPlan,
-        canaries: Any,
-        signal: Signal,
-        *,
-        claim: Claim | None = None,
-        confidence: float = 0.95,
-        accounted: Accountant | None = None,
-        out: str | os.PathLike[str] | None = None,
-    ) -> None:
-        self._audit = PlannedAudit(
-            plan=plan,
-            canaries=canaries,
-            signal=signal,
-            claim=claim,
-            confidence=confidence,
-            accounted=accounted,
-            out=out,
-        )
-
-    def insert(self, dataset: Any) -> Any:
-        """Return a dataset with the included canaries: train on it.
-
-        Parameters
-        ----------
-        dataset : map-style dataset or sequence
-            The training data, without any canary.
-        """
-        return self._audit.insert(dataset)
-
-    @property
-    def result(self) -> AuditResult | None:
-        """The audit, once training has ended."""
-        return self._audit.result
-
-    @property
-    def scores(self) -> Scores | None:
-        """The scores of all canaries, once training has ended."""
-        return self._audit.scores
+def _check_canaries(canaries: Any, plan: InclusionPlan) -> None:
+    """Check that there is a canary for each coin."""
+    if not isinstance(canaries, Mapping):
+        plan.included(canaries)
+        return
+    for name, column in canaries.items():
+        if len(column) != len(plan):
+            message = (
+                f"canaries have {len(column)} {name} and the plan {len(plan)} coins; "
+                "there must be a row for each"
+            )
+            raise InputError(message)
 
 
 class _Collated:
@@ -237,15 +196,10 @@ class _Collated:
                 "or pad them, with an attention_mask"
             )
             raise InputError(message) from error
-        return _without_labels_of_padding(batch)
-
-
-def _without_labels_of_padding(batch: Any) -> Any:
-    """Have no token count that the attention mask leaves out."""
-    if not isinstance(batch, Mapping):
-        return batch
-    labels, mask = batch.get("labels"), batch.get("attention_mask")
-    if labels is None or mask is None or labels.shape != mask.shape:
-        return batch
-    kept = torch.where(mask.bool(), labels, torch.full_like(labels, IGNORED))
-    return {**batch, "labels": kept}
+        if not isinstance(batch, Mapping):
+            return batch
+        labels, mask = batch.get("labels"), batch.get("attention_mask")
+        if labels is None or mask is None or labels.shape != mask.shape:
+            return batch
+        counted = torch.where(mask.bool(), labels, torch.full_like(labels, IGNORED))
+        return {**batch, "labels": counted}

@@ -61,9 +61,9 @@ class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
     def on_train_begin(self, args: Any, *_: Any, **given: Any) -> None:
         """Check that the canaries are where they should be."""
         spread = bool(getattr(args, "deepspeed", None) or getattr(args, "fsdp", None))
-        self._audit.begin(given["model"], given["train_dataloader"], spread=spread)
+        self._begin(given["model"], given["train_dataloader"], spread=spread)
 
     def on_train_end(self, args: Any, state: Any, *_: Any, **given: Any) -> None:
         """Score the canaries, audit, and write; by one process only."""
         if state.is_world_process_zero:
-            self._audit.end(given["model"], given["train_dataloader"], args.output_dir)
+            self._end(given["model"], given["train_dataloader"], args.output_dir)

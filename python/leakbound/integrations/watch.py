@@ -12,8 +12,6 @@ from leakbound.errors import AbstentionError, InputTypeError, OptionError
 from leakbound.results.dp_sgd import Accounted
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from torch.utils.data import DataLoader
 
     from leakbound.claims import Claim
@@ -36,15 +34,14 @@ def watch_dp_sgd(
     Parameters
     ----------
     optimizer : opacus.optimizers.DPOptimizer
-        The optimizer that `PrivacyEngine.make_private` returned, with flat or per-layer clipping.
+        What `PrivacyEngine.make_private` returned, with flat or per-layer clipping.
     canaries : int
         Membership canaries, at least 2: each is in training by its own fair coin.
     sampling_rate : float
-        Probability of an example to be in a batch, in (0, 1]: that of one logical step, as the
-        accountant is told.
+        Probability of an example to be in a batch, in (0, 1]: that of one logical step.
     max_steps : int
-        Logical steps of the run, at least 1 and at most 10^6. Declare it before training. A run
-        may end earlier; steps beyond are not watched.
+        Logical steps of the run, at least 1 and at most 10^6, declared before training. A run may
+        end earlier; steps beyond are not watched.
     step_canaries : int, optional
         Canaries with a coin for every step, at least 2. If None, as many as give 200,000 coins,
         and no more than 200; runs of fewer than 100 steps have up to 500, for 20,000 coins.
@@ -61,11 +58,11 @@ def watch_dp_sgd(
 
     Notes
     -----
-    The optimizer gets four parameter vectors of its own during the block, which no model uses. A
-    canary is one row more of the gradients per example: 0 in all parameters of the model, and far
-    above the clipping norm in the watcher's, where examples have zeros: their norms, the divisor of
-    the sum and the steps that are counted are what they were. Half of the step canaries, and q/2 of
-    the membership canaries, are rows of each batch.
+    During the block the optimizer has four parameter vectors that no model uses. A canary is one
+    more row of the gradients per example: 0 in all parameters of the model, and far above the
+    clipping norm in the watcher's, where examples have zeros. So the norms of examples, the divisor
+    of the sum and the counted steps stay what they were. Half of the step canaries, and q/2 of the
+    membership canaries, are rows of each batch.
 
     References
     ----------
@@ -101,8 +98,8 @@ def watch_dp_sgd(
     with needs("dp", "watch_dp_sgd"):
         from leakbound.integrations.opacus import check_optimizer, number_of_examples
     check_optimizer(optimizer)
-    known = None if examples is None else number_of_examples(examples, optimizer)
-    return DPSGDWatch(optimizer, design, known)
+    size = None if examples is None else number_of_examples(examples, optimizer)
+    return DPSGDWatch(optimizer, design, size)
 
 
 class DPSGDWatch:
@@ -122,12 +119,7 @@ class DPSGDWatch:
         self._watched = WatchedOptimizer(self._optimizer, self._design)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Take the canaries out of the optimizer, whatever ended the block."""
         assert self._watched is not None
         self._watched.detach()
@@ -163,7 +155,7 @@ class DPSGDWatch:
 
     @property
     def observed(self) -> Observed:
-        """What was seen: coins, scores and sizes of batches; once the block has been left."""
+        """Coins, scores and sizes of batches, once the block has been left."""
         if self._observed is None:
             state = "entered" if self._watched is None else "left"
             message = f"the block of this watch has not been {state}: audit after training in it"
@@ -192,8 +184,7 @@ def accounted_by(engine: Any, *, delta: float) -> Accounted:
     Returns
     -------
     Accounted
-        ε at this δ, with sampling rate, number of steps and noise multiplier; a rate or a
-        multiplier that changed is left out.
+        ε at δ, number of steps, and sampling rate and noise multiplier if they never changed.
 
     Examples
     --------

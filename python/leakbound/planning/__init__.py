@@ -7,15 +7,14 @@ if TYPE_CHECKING:
     from leakbound.planning.commitment import Commitment, Opening, read_protocol
     from leakbound.planning.forecast import (
         CanariesNeeded,
-        Gaussian,
         Power,
-        Response,
         best_guesses,
         canaries_needed,
         ceiling,
         power,
     )
     from leakbound.planning.inclusion import InclusionPlan, load_opening
+    from leakbound.planning.truths import Gaussian, Response
 else:
     from leakbound._base.imports import lazy_attributes
 
@@ -25,9 +24,10 @@ else:
             "leakbound.planning": "canaries",
             "leakbound.planning.commitment": "Commitment Opening read_protocol",
             "leakbound.planning.forecast": (
-                "CanariesNeeded Gaussian Power Response best_guesses canaries_needed ceiling power"
+                "CanariesNeeded Power best_guesses canaries_needed ceiling power"
             ),
             "leakbound.planning.inclusion": "InclusionPlan load_opening",
+            "leakbound.planning.truths": "Gaussian Response",
         },
     )
 

@@ -1,23 +1,12 @@
 """Canaries for black-box audits: examples made of the user's data, and a fair coin for each.
 
-A canary is an example of its own. Train on `Canaries.included`, score all of them, audit the scores
-against `Canaries.plan`: the bound is on adding or removing one example, whichever kind they are
-of. What kinds differ in is how much a score tells. docs/canaries.md has it measured.
-
-Examples
---------
->>> import numpy as np
->>> from leakbound import canaries
->>> x, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 4
->>> made = canaries.mislabelled(x, y, 6, seed=0)
->>> made
-Canaries(mislabelled, n=6, members=4)
->>> bool((made.y != y[made.taken[:, 0]]).all())
-True
+A canary is an example of its own. Train on `Canaries.included`, score all of them, and audit the
+scores against `Canaries.plan`: the bound is on adding or removing one example, whatever the kind of
+canary. Kinds differ in how much a score tells, which docs/canaries.md measures.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +25,10 @@ __all__ = [
     "random_tokens",
 ]
 
+# The largest finite input: differences of two of them are finite, too.
 _LARGEST = 1e300
-"""Of a finite input."""
+# The label of a token that does not count, as in torch and in transformers.
 _IGNORED = -100
-"""The label of a token that does not count, as in torch and in transformers."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -66,20 +55,6 @@ class Canaries:
     y: IntArray
     taken: IntArray
     plan: InclusionPlan
-
-    @classmethod
-    def create(
-        cls, kind: str, x: NDArray[Any], y: NDArray[Any], taken: IntArray | None, *, seed: int
-    ) -> Self:
-        """Toss a coin for each example."""
-        none = np.empty((len(x), 0), dtype=np.int64)
-        return cls(
-            kind=kind,
-            x=x,
-            y=y.astype(np.int64, copy=False),
-            taken=none if taken is None else taken.astype(np.int64, copy=False),
-            plan=InclusionPlan.create(len(x), seed=seed),
-        )
 
     @property
     def included(self) -> tuple[NDArray[Any], IntArray]:
@@ -115,10 +90,8 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
 
     Raises
     ------
-    OptionError, InputTypeError, InputTypeError
-        If `n` or `seed` is outside its range, or `x` or `y` are not numbers.
-    InputError, InputError
-        If there is not one class for each input, or one class only.
+    OptionError, InputTypeError, InputError
+        For `n` out of range, inputs that are not numbers, or fewer than two classes.
 
     References
     ----------
@@ -127,9 +100,12 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
 
     Examples
     --------
-    >>> made = mislabelled([[0.0], [1.0], [2.0]], [0, 1, 1], 2, seed=0)
-    >>> made.x.shape, made.taken.shape
-    ((2, 1), (2, 1))
+    >>> x, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 4
+    >>> chosen = mislabelled(x, y, 6, seed=0)
+    >>> chosen
+    Canaries(mislabelled, n=6, members=4)
+    >>> bool((chosen.y != y[chosen.taken[:, 0]]).all())
+    True
     """
     inputs, labels, classes = _data(x, y)
     size, start = integer(n, "n", least=1, most=len(inputs)), seed_of(seed, bits=128)
@@ -137,7 +113,7 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
     chosen = rng.permutation(len(inputs))[:size]
     place = np.searchsorted(classes, labels[chosen])
     wrong = classes[(place + rng.integers(1, classes.size, size)) % classes.size]
-    return Canaries.create("mislabelled", inputs[chosen], wrong, chosen[:, None], seed=start)
+    return _tossed("mislabelled", inputs[chosen], wrong, start, taken=chosen[:, None])
 
 
 def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None) -> Canaries:
@@ -159,11 +135,6 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
     Canaries
         `n` examples, and a coin for each; none was taken from the data.
 
-    Raises
-    ------
-    OptionError, InputTypeError, InputTypeError, InputError, InputError
-        As for `mislabelled`.
-
     Examples
     --------
     >>> random_pixels([[0.0, 1.0], [1.0, 0.0]], [0, 1], 5, seed=0).x.shape
@@ -172,9 +143,11 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
     inputs, _, classes = _data(x, y)
     size, start = integer(n, "n", least=1, most=10**8), seed_of(seed, bits=128)
     rng = Purpose.CANARY_PIXELS.rng(start)
-    made = rng.uniform(inputs.min(), inputs.max(), (size, *inputs.shape[1:]))
+    pixels = rng.uniform(inputs.min(), inputs.max(), (size, *inputs.shape[1:]))
+    if inputs.dtype.kind in "iu":  # integers stay integers
+        pixels = np.rint(pixels)
     labels = classes[rng.integers(classes.size, size=size)]
-    return Canaries.create("random pixels", _like(made, inputs), labels, None, seed=start)
+    return _tossed("random pixels", pixels.astype(inputs.dtype, copy=False), labels, start)
 
 
 def _data(x: ArrayInput, y: ArrayInput) -> tuple[NDArray[Any], IntArray, IntArray]:
@@ -195,13 +168,6 @@ def _data(x: ArrayInput, y: ArrayInput) -> tuple[NDArray[Any], IntArray, IntArra
     return inputs, labels, classes
 
 
-def _like(made: NDArray[Any], inputs: NDArray[Any]) -> NDArray[Any]:
-    """Return values in the type of the user's: integers stay integers."""
-    if inputs.dtype.kind in "iu":
-        made = np.rint(made)
-    return made.astype(inputs.dtype, copy=False)
-
-
 def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = None) -> Canaries:
     """Return sequences of independent tokens, all as likely as each other.
 
@@ -214,18 +180,12 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
     vocabulary : int
         Tokens are 0, …, vocabulary - 1; at least 2.
     seed : int, optional
-        Of tokens and coins, at least 0; a new one from the system's entropy if None. Whoever knows
-        it knows the coins.
+        Of tokens and coins; as for `mislabelled`.
 
     Returns
     -------
     Canaries
         `n` sequences, whose labels are themselves, and a coin for each.
-
-    Raises
-    ------
-    OptionError, InputTypeError
-        If an option is outside its range or of the wrong type.
 
     Examples
     --------
@@ -235,14 +195,14 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
     size, width = integer(n, "n", least=1), integer(length, "length", least=2)
     words, start = integer(vocabulary, "vocabulary", least=2), seed_of(seed, bits=128)
     tokens = Purpose.CANARY_TOKENS.rng(start).integers(words, size=(size, width))
-    return Canaries.create("random tokens", tokens, tokens, None, seed=start)
+    return _tossed("random tokens", tokens, tokens, start)
 
 
 def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None) -> Canaries:
-    """Return texts of the user's that end in a token which stands in no other example.
+    """Return texts of the user's, each ending in a token that no other example has.
 
-    That token alone is trained on and scored: a model that was not trained on a canary has no
-    reason to write it. The model's vocabulary has to grow by `n` tokens, by
+    Only that token is trained on and scored: a model that was not trained on a canary has no reason
+    to write it. The model's vocabulary has to grow by `n` tokens, by
     ``model.resize_token_embeddings(vocabulary + n)`` in transformers.
 
     Parameters
@@ -252,7 +212,7 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     vocabulary : int
         Tokens that the model has: that of canary i is vocabulary + i.
     seed : int, optional
-        Of the coins; as for `random_tokens`.
+        Of the coins; as for `mislabelled`.
 
     Returns
     -------
@@ -260,26 +220,19 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
         `n` sequences, and a coin for each; labels are -100 but for the last. `taken` has the
         positions of the prefixes: leave them out of training.
 
-    Raises
-    ------
-    OptionError, InputTypeError, InputTypeError
-        If an option is outside its range, or prefixes are not tokens of the vocabulary.
-    InputError
-        If prefixes are no table.
-
     References
     ----------
     A. Panda et al., "Privacy auditing of large language models", 2025 (arXiv 2503.06808).
 
     Examples
     --------
-    >>> made = new_tokens([[5, 6, 7], [8, 9, 5]], vocabulary=10, seed=0)
-    >>> made.x.tolist(), made.y.tolist()
+    >>> canaries = new_tokens([[5, 6, 7], [8, 9, 5]], vocabulary=10, seed=0)
+    >>> canaries.x.tolist(), canaries.y.tolist()
     ([[5, 6, 10], [8, 9, 11]], [[-100, -100, 10], [-100, -100, 11]])
     """
     words, start = integer(vocabulary, "vocabulary", least=2), seed_of(seed, bits=128)
-    given = numbers(prefixes, "prefixes", least=0, most=words - 1, whole=True)
-    tokens = np.array(given, dtype=np.int64)
+    read = numbers(prefixes, "prefixes", least=0, most=words - 1, whole=True)
+    tokens = np.array(read, dtype=np.int64)
     if tokens.ndim != 2 or tokens.shape[1] < 2:
         message = f"prefixes must be a table of at least two columns, got shape {tokens.shape}"
         raise InputError(message)
@@ -287,4 +240,17 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     labels = np.full_like(tokens, _IGNORED)
     labels[:, -1] = tokens[:, -1]
     taken = np.arange(len(tokens))[:, None]
-    return Canaries.create("new tokens", tokens, labels, taken, seed=start)
+    return _tossed("new tokens", tokens, labels, start, taken=taken)
+
+
+def _tossed(
+    kind: str, x: NDArray[Any], y: NDArray[Any], seed: int, *, taken: IntArray | None = None
+) -> Canaries:
+    """Return examples with a coin for each."""
+    return Canaries(
+        kind=kind,
+        x=x,
+        y=y.astype(np.int64, copy=False),
+        taken=np.empty((len(x), 0), dtype=np.int64) if taken is None else taken,
+        plan=InclusionPlan.create(len(x), seed=seed),
+    )

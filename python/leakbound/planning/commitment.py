@@ -2,8 +2,6 @@
 
 import json
 import os
-import re
-import secrets
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,40 +18,24 @@ from leakbound._base.types import BoolArray, JsonValue
 from leakbound.errors import FormatError, OptionError
 from leakbound.planning.protocol import Agreed, checked_protocol
 
+# How a digest is computed: the number rises whenever the same content would give another digest.
 SCHEME = "leakbound commitment 1"
-"""Names how a digest is computed: raised whenever the same content would give another one."""
-_NONCE = 32
-"""Bytes of a nonce: 256 bits, so that nobody finds the coins by trying them."""
+# Bytes of a nonce: 256 bits, so that nobody finds the coins by trying them.
+NONCE = 32
+# Bytes of the largest protocol, opening or commitment that is read.
 _LARGEST = 1 << 20
-"""Bytes of the largest protocol, opening or commitment that is read."""
-_PARTS = 30
-"""Of a dotted name of TOML at most: protocols are no deeper."""
-_QUOTED = re.compile(
-    r"#[^\n]*+"
-    r'|"""(?:\\.|[^\\])*?(?:"{3,5}|\Z)'
-    r"|'''.*?(?:'{3,5}|\Z)"
-    r'|"(?:\\.|[^"\\\n])*+"?'
-    r"|'[^'\n]*+'?",
-    re.DOTALL,
-)
-"""Comments and quoted words of TOML, whose dots part nothing; one that is open goes to the end."""
-_WORD = re.compile(r"[^\n.=,\[\]{}]+")
+# Dots in a line of TOML: its parser takes time by the square of the parts of a name.
+_DOTS = 200
 
 
 class Coins(Protocol):
     """What is committed to of a plan; `InclusionPlan` is one."""
 
     @property
-    def member(self) -> BoolArray:
-        """The coins."""
-
+    def member(self) -> BoolArray: ...  # noqa: D102 (those of a plan)
     @property
-    def ids(self) -> NDArray[Any]:
-        """The id of each example."""
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan to a file."""
-
+    def ids(self) -> NDArray[Any]: ...  # noqa: D102
+    def save(self, path: str | os.PathLike[str]) -> None: ...  # noqa: D102
     def __len__(self) -> int: ...
 
 
@@ -87,35 +69,18 @@ class Commitment:
             raise FormatError(message)
 
     def check(self, opening: "Opening") -> None:
-        """Raise FormatError unless an opening is the one that was committed to.
-
-        Parameters
-        ----------
-        opening : Opening
-            Nonce, coins and protocol.
-        """
-        found = opening.commitment
-        if found != self:
+        """Raise FormatError unless an opening is the one that was committed to."""
+        other = opening.commitment
+        if other != self:
             message = (
                 f"the commitment is to {self.sha256[:16]}… of {self.examples:,} coins, and nonce, "
-                f"plan and protocol give {found.sha256[:16]}… of {found.examples:,}: one of the "
+                f"plan and protocol give {other.sha256[:16]}… of {other.examples:,}: one of the "
                 "three is not what was committed to"
             )
             raise FormatError(message)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the commitment as JSON, and write it to `path` if given.
-
-        Parameters
-        ----------
-        path : str or os.PathLike, optional
-            File to write, all of it or nothing.
-
-        Returns
-        -------
-        str
-            The JSON text.
-        """
+        """Return the commitment as JSON, and write it to the file `path` if given."""
         content = {"scheme": self.scheme, "sha256": self.sha256, "examples": self.examples}
         text = json.dumps(content, indent=1)
         if path is not None:
@@ -126,16 +91,8 @@ class Commitment:
     def from_json(cls, source: str | bytes | os.PathLike[str]) -> Self:
         """Read a commitment; raise FormatError if it is none of this version.
 
-        Parameters
-        ----------
-        source : str, bytes or os.PathLike
-            The text or bytes of the JSON, or the path of the file, which a str is if it does not
-            start with a brace.
-
-        Returns
-        -------
-        Commitment
-            The commitment.
+        `source` is the JSON itself, as text or bytes, or the path of a file of it; a str that does
+        not start with a brace is a path.
         """
         content = _object(source, {"scheme", "sha256", "examples"}, "a commitment")
         return cls(**cast("dict[str, Any]", content))
@@ -161,35 +118,12 @@ class Opening:
 
     def __post_init__(self) -> None:
         if not is_digest(self.nonce):
-            message = f"a nonce is {2 * _NONCE} hexadecimal digits in lower case, 256 random bits"
+            message = f"a nonce is {2 * NONCE} hexadecimal digits in lower case, 256 random bits"
             raise FormatError(message)
         object.__setattr__(self, "protocol", checked_protocol(self.protocol))
         if len(self.to_json().encode()) >= _LARGEST:
             message = f"the protocol is too long: openings of {_LARGEST:,} bytes are not read"
             raise OptionError(message)
-
-    @classmethod
-    def create(cls, plan: Coins, protocol: Mapping[str, JsonValue]) -> Self:
-        """Commit to a plan and a protocol, by a nonce from the system's entropy.
-
-        The audit is rehearsed first, on scores that tell nothing: what it would refuse after
-        training is refused here.
-
-        Parameters
-        ----------
-        plan : InclusionPlan
-            The coins.
-        protocol : mapping
-            See `read_protocol`.
-
-        Returns
-        -------
-        Opening
-            The secret; `commitment` is what to publish.
-        """
-        opening = cls(plan, protocol, secrets.token_hex(_NONCE))
-        opening.agreed.rehearse(plan.member)
-        return opening
 
     @property
     def agreed(self) -> Agreed:
@@ -212,55 +146,29 @@ class Opening:
         }
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``plan.npz`` and ``opening.json`` to a folder, which is made if need be.
-
-        Parameters
-        ----------
-        folder : str or os.PathLike
-            A folder that only the auditor reads.
-        """
+        """Write ``plan.npz`` and ``opening.json`` to a folder that only the auditor reads."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         self.plan.save(place / "plan.npz")
         write_text(place / "opening.json", self.to_json() + "\n")
 
     def to_json(self) -> str:
-        """Return nonce and protocol as JSON; the plan is a file of its own.
-
-        Returns
-        -------
-        str
-            The JSON text.
-        """
+        """Return nonce and protocol as JSON; the plan is a file of its own."""
         content = {"scheme": SCHEME, "nonce": self.nonce, "protocol": self.protocol}
         return json.dumps(content, indent=1, ensure_ascii=False)
 
-    @classmethod
-    def read(cls, source: str | bytes | os.PathLike[str], plan: Coins) -> Self:
-        """Read nonce and protocol beside a plan; raise FormatError if they are none.
 
-        Parameters
-        ----------
-        source : str, bytes or os.PathLike
-            As for `Commitment.from_json`.
-        plan : InclusionPlan
-            The coins.
-
-        Returns
-        -------
-        Opening
-            The opening.
-        """
-        content = _object(source, {"scheme", "nonce", "protocol"}, "an opening")
-        if content["scheme"] != SCHEME:
-            message = f"an opening of scheme {content['scheme']!r:.60}: this reads {SCHEME!r}"
-            raise FormatError(message)
-        nonce, protocol = cast("Any", content["nonce"]), cast("Any", content["protocol"])
-        try:
-            return cls(plan, protocol, nonce)
-        except (OptionError, TypeError) as error:
-            message = f"not an opening: {error}"
-            raise FormatError(message) from error
+def read_opening(source: str | bytes | os.PathLike[str], plan: Coins) -> Opening:
+    """Read nonce and protocol beside a plan; raise FormatError if they are none."""
+    content = _object(source, {"scheme", "nonce", "protocol"}, "an opening")
+    if content["scheme"] != SCHEME:
+        message = f"an opening of scheme {content['scheme']!r:.60}: this reads {SCHEME!r}"
+        raise FormatError(message)
+    try:
+        return Opening(plan, cast("Any", content["protocol"]), cast("Any", content["nonce"]))
+    except (OptionError, TypeError) as error:
+        message = f"not an opening: {error}"
+        raise FormatError(message) from error
 
 
 def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
@@ -284,10 +192,7 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
     Raises
     ------
     OptionError, InputTypeError
-        If something is missing, or has a name or a value that no audit takes, or is neither text, a
-        finite number, true or false, a list nor a table.
-    OSError
-        If the file cannot be read.
+        If something is missing, or has a name, a type or a value that no audit takes.
     """
     place = Path(path)
     try:
@@ -300,10 +205,8 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
 
 
 def _toml(text: str) -> dict[str, Any]:
-    """Read TOML; a name of many parts, which takes time by their square, is refused unread."""
-    bare = _WORD.sub("k", _QUOTED.sub("k", text).translate({ord(" "): None, ord("\t"): None}))
-    if "k." * _PARTS in bare:
-        message = f"it has a name of more than {_PARTS} parts"
+    if any(line.count(".") > _DOTS for line in text.split("\n")):
+        message = f"it has a line of more than {_DOTS} dots"
         raise ValueError(message)
     return tomllib.loads(text)
 
@@ -316,15 +219,15 @@ def _object(source: Any, names: set[str], what: str) -> dict[str, JsonValue]:
     try:
         content = source if is_text else _start(Path(source))
         text = content if isinstance(content, str) else content.decode("utf-8")
-        found = parsed(text)
+        table = parsed(text)
     except (ValueError, FormatError) as error:
         message = f"not {what} of leakbound: {error}"
         raise FormatError(message) from error
-    if not isinstance(found, dict) or found.keys() != names:
+    if not isinstance(table, dict) or table.keys() != names:
         listed = ", ".join(sorted(names))
         message = f"not {what} of leakbound: it has {listed}, and nothing else"
         raise FormatError(message)
-    return found
+    return table
 
 
 def _start(path: Path) -> bytes:

@@ -1,11 +1,12 @@
 """Which canaries go into the training set: one fair coin for each, tossed before training."""
 
 import os
+import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import IO, Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +16,16 @@ from leakbound._base.checks import MOST_EXAMPLES, check_ids, check_membership, i
 from leakbound._base.files import Archive, open_archive, replacing
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
-from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError, OptionError
-from leakbound.planning.commitment import Opening
-
-if TYPE_CHECKING:
-    import torch
-    from torch.utils.data import Dataset, Subset
+from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError
+from leakbound.planning.commitment import NONCE, Opening, read_opening
 
 T = TypeVar("T")
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+# Number of the file layout: it rises whenever an array changes its name or meaning.
 SCHEMA = 1
-"""Number of the file layout, raised whenever an array changes its name or meaning."""
+# Bytes of the largest plan that is read: 10^8 examples, with ids of 8 characters each.
 _MOST = 1 << 32
-"""Bytes of a plan that is read: of the most examples, with ids of 8 characters each."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -56,15 +53,6 @@ class InclusionPlan:
         membership if it names each row, and else 0, 1, …, n - 1.
     seed : int, optional
         The seed of `create`; None for coins tossed elsewhere.
-
-    Attributes
-    ----------
-    member : ndarray of bool, shape (n,)
-        True for the members; read-only.
-    ids : ndarray of integers or str, shape (n,)
-        The id of each example; read-only.
-    seed : int or None
-        The seed that reproduces the coins.
 
     References
     ----------
@@ -101,38 +89,28 @@ class InclusionPlan:
     def create(cls, n: int, *, seed: int | None = None, ids: ArrayInput | None = None) -> Self:
         """Toss an independent fair coin for each of `n` examples.
 
-        By default they come from the system's entropy, by a seed of 128 bits that the plan records.
-        They are bits of the counter-based generator Philox, whose stream NumPy keeps from version
-        to version: the same seed gives the same plan on every machine, and a longer plan of the
-        same seed begins with the shorter one. No other stream of the same seed, in NumPy or here,
-        has these coins. Whoever knows the seed knows them all: keep it from the model and from the
-        attack, and take another one for another training run.
+        The same seed gives the same plan on every machine, and a longer plan of the same seed
+        begins with the shorter one. No other stream of the seed, in NumPy or here, has these coins.
+        Whoever knows the seed knows them all: keep it from the model and from the attack, and take
+        another one for another training run.
 
         Parameters
         ----------
         n : int
             Number of examples, at least 1 and at most 10^8.
         seed : int, optional
-            Seed of the coins, at least 0, to toss the same again; by default a new one from the
-            system's entropy.
+            Seed of the coins, at least 0; by default 128 bits of the system's entropy, which the
+            plan records.
         ids : array-like of shape (n,), optional
             A different integer or string for each example; by default 0, 1, …, n - 1.
-
-        Returns
-        -------
-        InclusionPlan
-            The plan.
 
         Examples
         --------
         >>> InclusionPlan.create(8, seed=0).member.astype(int)
         array([0, 1, 1, 1, 1, 0, 1, 0])
         """
-        n = integer(n, "n", least=1)
-        if n > MOST_EXAMPLES:
-            message = f"n must be at most {MOST_EXAMPLES} coins, held in memory with ids, got {n}"
-            raise OptionError(message)
-        seed = seed_of(seed, bits=128)
+        n, seed = integer(n, "n", least=1, most=MOST_EXAMPLES), seed_of(seed, bits=128)
+        # Bits of the counter-based generator Philox, whose stream NumPy keeps between versions.
         return cls(Purpose.COINS.coins(seed, n), ids=ids, seed=seed)
 
     @property
@@ -145,10 +123,6 @@ class InclusionPlan:
     @overload
     def included(self, items: Sequence[T]) -> list[T]: ...
     @overload
-    def included(self, items: "torch.Tensor") -> "torch.Tensor": ...
-    @overload
-    def included(self, items: "Dataset[T]") -> "Subset[T]": ...
-    @overload
     def included(self, items: Any) -> Any: ...
     def included(self, items: Any) -> Any:
         """Return the members of `items`, in their order: what the model is trained on.
@@ -156,13 +130,8 @@ class InclusionPlan:
         Parameters
         ----------
         items : sequence, array, tensor, data frame or torch Dataset
-            `n` examples, or anything else of which there is one for each example.
-
-        Returns
-        -------
-        list, array, tensor, data frame or torch Subset
-            The same kind of thing; a list for other sequences, a `torch.utils.data.Subset` for a
-            map-style dataset.
+            One item for each example. What is returned is of the same kind; a list for other
+            sequences, a `torch.utils.data.Subset` for a map-style dataset.
         """
         return self._pick(items, self.indices)
 
@@ -171,40 +140,22 @@ class InclusionPlan:
     @overload
     def excluded(self, items: Sequence[T]) -> list[T]: ...
     @overload
-    def excluded(self, items: "torch.Tensor") -> "torch.Tensor": ...
-    @overload
-    def excluded(self, items: "Dataset[T]") -> "Subset[T]": ...
-    @overload
     def excluded(self, items: Any) -> Any: ...
     def excluded(self, items: Any) -> Any:
-        """Return the non-members of `items`, in their order: what the model must never see.
-
-        Parameters
-        ----------
-        items : sequence, array, tensor, data frame or torch Dataset
-            As for `included`.
-
-        Returns
-        -------
-        list, array, tensor, data frame or torch Subset
-            As for `included`.
-        """
+        """Return the non-members of `items`, as `included`: what the model must never see."""
         return self._pick(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))
 
     def commit(self, protocol: Mapping[str, JsonValue]) -> Opening:
         """Commit to these coins and to what the audit will be, before training.
+
+        The opening has coins, protocol and 256 random bits: keep it secret until the audit, by
+        `opening.save(folder)`. Publish `opening.commitment`, a digest of the three.
 
         Parameters
         ----------
         protocol : mapping
             What `leakbound.planning.read_protocol` reads from a file: claim, confidence, cuts,
             sides, attacks, unit and canaries, and other options of `audit`.
-
-        Returns
-        -------
-        Opening
-            Coins, protocol and 256 random bits: keep it secret until the audit, by
-            `opening.save(folder)`. Publish `opening.commitment`, a digest of the three.
 
         Examples
         --------
@@ -220,16 +171,14 @@ class InclusionPlan:
         >>> opening = InclusionPlan.create(1000).commit(protocol)
         >>> opening.commitment.check(opening)
         """
-        return Opening.create(self, protocol)
+        opening = Opening(self, protocol, secrets.token_hex(NONCE))
+        # The audit is rehearsed on scores that tell nothing: what it would refuse after training
+        # is refused before.
+        opening.agreed.rehearse(self.member)
+        return opening
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan as a NumPy archive, all of it or nothing.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file to write or to replace, by custom with the suffix ``.npz``.
-        """
+        """Write the plan as a NumPy archive ``.npz``, all of it or nothing."""
         with replacing(path) as file:
             self.write(file)
 
@@ -245,18 +194,7 @@ class InclusionPlan:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | IO[bytes]) -> Self:
-        """Read a plan that `save` wrote, or raise FormatError. Nothing in the file is executed.
-
-        Parameters
-        ----------
-        path : str, os.PathLike or binary file
-            The file.
-
-        Returns
-        -------
-        InclusionPlan
-            The plan, equal to the one that was saved.
-        """
+        """Read a plan that `save` wrote, or raise FormatError. Nothing in the file is executed."""
         try:
             with open_archive(path, most=_MOST) as archive:
                 return cls._from_archive(archive)
@@ -286,9 +224,8 @@ class InclusionPlan:
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:
-        version = int(archive["inclusion_plan"])
-        if version != SCHEMA:
-            message = f"its layout is number {version}, and this is {SCHEMA}"
+        if archive["inclusion_plan"] != SCHEMA:
+            message = f"its layout is not number {SCHEMA}"
             raise FormatError(message)
         seed = str(archive["seed"])
         return cls(archive["member"], ids=archive["ids"], seed=int(seed) if seed else None)
@@ -322,40 +259,10 @@ def load_opening(folder: str | os.PathLike[str]) -> Opening:
     Parameters
     ----------
     folder : str or os.PathLike
-        The folder.
-
-    Returns
-    -------
-    Opening
-        The opening.
-
-    Raises
-    ------
-    FormatError, FormatError
-        If a file is not what it should be.
-    OSError
-        If a file cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> protocol = {
-    ...     "claim": {"type": "PureDP"},
-    ...     "confidence": 0.95,
-    ...     "cuts": "auto",
-    ...     "sides": "both",
-    ...     "attacks": ["loss"],
-    ...     "unit": "one image",
-    ...     "canaries": "9 images with wrong labels",
-    ... }
-    >>> opening = InclusionPlan.create(9).commit(protocol)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     opening.save(folder)
-    ...     load_opening(folder).commitment == opening.commitment
-    True
+        The folder; FormatError says which of its files is not what it should be.
     """
     place = Path(folder)
-    return Opening.read(place / "opening.json", InclusionPlan.load(place / "plan.npz"))
+    return read_opening(place / "opening.json", InclusionPlan.load(place / "plan.npz"))
 
 
 def _read_ids(ids: ArrayInput, member: BoolArray) -> NDArray[Any]:

@@ -13,15 +13,16 @@ from leakbound._base.checks import choice, real, shown
 from leakbound._base.records import repeated
 from leakbound._base.types import BoolArray, Design, JsonValue, Relation
 from leakbound.audits.coins import Coins
-from leakbound.audits.design import Request, Scores
 from leakbound.audits.designs import DESIGNS, SHARED, audit_of, design_of
+from leakbound.audits.road import Request, Scores
 from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
 from leakbound.results import AuditResult
 
+# What a protocol has to say.
 PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
-"""What a protocol has to say."""
+# The options of an audit of one run: a protocol fixes each, if only by leaving it out.
 DEFAULTS: Mapping[str, Any] = {
     "claim": PureDP(),
     "confidence": 0.95,
@@ -35,15 +36,13 @@ DEFAULTS: Mapping[str, Any] = {
     "aggregate": "mean",
     "features": None,
 }
-"""What an audit of one run is asked for: a protocol fixes each, if only by leaving it out."""
 OPTIONS = tuple(DEFAULTS)
-"""Their names."""
+# Options of one value for each example, as a prior may be: a protocol names them by a word.
 ARRAYS = ("strata", "groups", "features")
-"""Those of them that are one value for each example, as a prior may be."""
+# What else a protocol may say.
 _MORE = ("checked", "canaries_sha256", "notes")
-"""What else a protocol may say."""
+# Columns of tables that are no scores.
 _RESERVED = {"id", "member", "split"}
-"""Columns of tables that are no scores."""
 
 
 @dataclass(frozen=True)
@@ -75,18 +74,16 @@ class Agreed:
         options: dict[str, Any] = {
             name: protocol[name] for name in OPTIONS if name in protocol and name not in given
         }
-        options["claim"] = made(protocol["claim"], "claim", _CLAIMS)
+        options["claim"] = build(protocol["claim"], "claim", _CLAIMS)
         automatic = protocol["cuts"] == "auto"
-        options["cuts"] = None if automatic else made(protocol["cuts"], "cuts", _CUTS)
+        options["cuts"] = None if automatic else build(protocol["cuts"], "cuts", _CUTS)
         if "prior" in options:
             options["prior"] = real(options["prior"], "prior", above=0, below=1)
         digest = protocol.get("canaries_sha256")
         if "canaries_sha256" in protocol and not is_digest(digest):
             message = f"canaries_sha256 is {shown(digest)}, and a digest has 64 hexadecimal digits"
             raise OptionError(message)
-        for name in ("unit", "canaries"):
-            _check_words(protocol[name], name)
-        for name in sorted(given):
+        for name in ("unit", "canaries", *sorted(given)):
             _check_words(protocol[name], name)
         return cls(
             _attacks(protocol["attacks"]),
@@ -122,22 +119,22 @@ class Agreed:
         so many examples.
         """
         options = dict(self.options)
-        if "prior" in self.given:
-            options["prior"] = np.full(member.size, (member.sum() + 1) / (member.size + 2))
-        if "strata" in self.given:
-            options["strata"] = np.zeros(member.size, np.int64)
-        if "groups" in self.given:
-            options["groups"] = np.arange(member.size)
-        if "features" in self.given:
-            options["features"] = np.zeros((member.size, 1))
-        scores = {name: np.arange(member.size, dtype=np.float64) for name in self.attacks}
+        size = member.size
+        arrays = {
+            "prior": np.full(size, (member.sum() + 1) / (size + 2)),
+            "strata": np.zeros(size, np.int64),
+            "groups": np.arange(size),
+            "features": np.zeros((size, 1)),
+        }
+        options |= {name: arrays[name] for name in self.given}
+        scores = {name: np.arange(size, dtype=np.float64) for name in self.attacks}
         try:
             self.put_to_test(self.audit(scores, member, **options))
         except MissingExtraError:
             raise
         except LeakboundError as error:
             message = (
-                f"the protocol cannot be kept: an audit of these {member.size:,} examples by it is "
+                f"the protocol cannot be kept: an audit of these {size:,} examples by it is "
                 f"refused: {error}"
             )
             raise OptionError(message) from error
@@ -156,7 +153,7 @@ def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
             "can be chosen after it"
         )
         raise OptionError(message)
-    known = (*PROTOCOL, *(name for name in OPTIONS if name not in PROTOCOL), *_MORE)
+    known = dict.fromkeys((*PROTOCOL, *OPTIONS, *_MORE))
     for name in content:
         if name not in known:
             message = (
@@ -172,8 +169,8 @@ def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
     return content
 
 
-def made(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> Any:
-    """Make a claim or a policy from its table: its type, and its fields by name."""
+def build(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> Any:
+    """Build a claim or a policy from its table: its type, and its fields by name."""
     kind = kinds.get(str(value["type"])) if isinstance(value, dict) and "type" in value else None
     if kind is None:
         word = str(value.get("type", "")) if isinstance(value, dict) else str(value)
@@ -184,21 +181,18 @@ def made(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> Any:
         )
         raise OptionError(message)
     parts = {one.name: one for one in fields(kind) if one.init}
-    given = {key: one for key, one in value.items() if key != "type"}
-    for key in given:
+    options = {key: part for key, part in value.items() if key != "type"}
+    for key in options:
         if key not in parts:
             message = f"{name}: {kind.__name__} has no {key!r:.60}{_nearest(key, parts)}"
             raise OptionError(message)
-    missing = [
-        key
-        for key, one in parts.items()
-        if key not in given and one.default is MISSING and one.default_factory is MISSING
-    ]
+    needed = [key for key, one in parts.items() if one.default is one.default_factory is MISSING]
+    missing = [key for key in needed if key not in options]
     if missing:
         message = f"{name}: {kind.__name__} lacks {', '.join(missing)}"
         raise OptionError(message)
     try:
-        return kind(**given)
+        return kind(**options)
     except LeakboundError as error:
         message = f"{name}: {error}"
         raise OptionError(message) from error
@@ -221,8 +215,7 @@ def _attacks(names: Any) -> tuple[str, ...]:
             why = "which has a comma in it" if "," in name else "a column that is no score"
             message = f"attacks has {name!r:.60}, {why}: name it otherwise"
             raise OptionError(message)
-    if len(set(names)) < len(names):
-        twice = repeated(names)
+    if twice := repeated(names):
         message = f"attacks names {twice!r:.60} twice"
         raise OptionError(message)
     return tuple(names)
@@ -261,5 +254,5 @@ def _check_words(value: Any, name: str) -> None:
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     """Return the known name that is most like another one, as a hint; "" if none is."""
-    found = difflib.get_close_matches(name[:60], [*known], n=1)
-    return f" (did you mean {found[0]!r}?)" if found else ""
+    near = difflib.get_close_matches(name[:60], [*known], n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -5,21 +5,7 @@ guarantee of the mechanism behind them. A bound that an audit derives from the s
 is false if it exceeds that truth, and may be so no more often than its confidence allows.
 """
 
-from leakbound.simulate.games import (
-    Game,
-    gaussian,
-    mixture,
-    null,
-    randomized_response,
-)
+from leakbound.simulate.games import Game, gaussian, mixture, null, randomized_response
 from leakbound.simulate.noisy_sums import NoisySum, noisy_sum
 
-__all__ = [
-    "Game",
-    "NoisySum",
-    "gaussian",
-    "mixture",
-    "noisy_sum",
-    "null",
-    "randomized_response",
-]
+__all__ = ["Game", "NoisySum", "gaussian", "mixture", "noisy_sum", "null", "randomized_response"]

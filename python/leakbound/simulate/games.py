@@ -8,17 +8,20 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.checks import MOST_EXAMPLES, integer, real
-from leakbound._base.streams import Purpose, in_pieces, permutation
+from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.stats import log_normal_cdf
 
 Parameter: TypeAlias = Literal["epsilon", "mu"]
+# From ε ≥ 0 to the smallest δ with which the mechanism is (ε, δ)-DP; non-increasing.
 Profile: TypeAlias = Callable[[float], float]
-"""From ε ≥ 0 to the smallest δ with which the mechanism is (ε, δ)-DP; non-increasing."""
 
-_LARGEST = 500.0  # beyond this ε all probabilities are 0 or out of reach of an exponent
-_PRECISION = 1e-13  # relative, of ε found by bisection
-_LEAST = math.ulp(0.0)  # a Gaussian's δ is never 0
+# Beyond this ε all probabilities are 0 or out of reach of an exponent.
+_LARGEST = 500.0
+# Relative precision of ε, found by bisection.
+_PRECISION = 1e-13
+# The least δ of a Gaussian, which is never 0.
+_LEAST = math.ulp(0.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,7 +74,7 @@ class Game:
 
 def coins(rng: np.random.Generator, examples: int) -> BoolArray:
     """Toss a fair coin for each example."""
-    return in_pieces(examples, lambda _, size: rng.random(size) < 0.5, np.bool_)
+    return rng.random(examples) < 0.5
 
 
 def null(m: int, *, seed: int) -> Game:
@@ -79,10 +82,8 @@ def null(m: int, *, seed: int) -> Game:
 
     Parameters
     ----------
-    m : int
-        Examples, at least 1 and at most 10^8.
-    seed : int
-        Seed of coins and noise, at least 0.
+    m, seed : int
+        Examples, at most 10^8, and the seed of coins and noise, at least 0.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def null(m: int, *, seed: int) -> Game:
     rng = Purpose.NULL_GAME.rng(integer(seed, "seed", least=0))
     member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
     return Game(
-        scores=in_pieces(m, lambda _, size: rng.normal(size=size), np.float64),
+        scores=rng.normal(size=m),
         member=member,
         truth=0.0,
         parameter="epsilon",
@@ -109,11 +110,9 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
 
     Parameters
     ----------
-    m, mu : int and float
-        Canaries, at most 10^8, and μ, at least 0: the length of a canary over the standard
-        deviation of the noise, 1/σ.
-    seed : int
-        Seed of coins and noise, at least 0.
+    m, mu, seed : int, float and int
+        Canaries, at most 10^8; μ, at least 0: the length of a canary over the standard deviation of
+        the noise, 1/σ; and the seed of coins and noise, at least 0.
 
     Returns
     -------
@@ -122,9 +121,8 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
 
     Notes
     -----
-    This is the game of Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one
-    run" (2025), Algorithm 4, for two values of each canary. The printed algorithm returns a rounded
-    count of right guesses; here the game itself is returned, and an audit counts its guesses.
+    The game of Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one run"
+    (2025), Algorithm 4, for two values of each canary; an audit counts its guesses.
 
     Examples
     --------
@@ -136,12 +134,8 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
     integer(m, "m", least=1, most=MOST_EXAMPLES)
     mu = real(mu, "mu", least=0, below=math.inf)
     member = coins(rng, m)
-
-    def scores(rows: slice, size: int) -> FloatArray:
-        return np.where(member[rows], mu / 2, -mu / 2) + rng.normal(size=size)
-
     return Game(
-        scores=in_pieces(m, scores, np.float64),
+        scores=np.where(member, mu / 2, -mu / 2) + rng.normal(size=m),
         member=member,
         truth=mu,
         parameter="mu",
@@ -159,13 +153,10 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
 
     Parameters
     ----------
-    m, mu : int and float
-        Canaries, at most 10^8, and μ, at least 0.
+    m, mu, seed : int, float and int
+        Canaries, at most 10^8; μ, at least 0; and the seed of coins, reliabilities and reports.
     dependence : float
-        Correlation of what reliabilities are drawn from, in [0, 1]. At 1 all are equal and all
-        scores tied.
-    seed : int
-        Of coins, reliabilities and reports, at least 0.
+        Correlation of what reliabilities are drawn from, in [0, 1]. At 1 all scores are tied.
 
     Returns
     -------
@@ -203,20 +194,11 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     mu = real(mu, "mu", least=0, below=math.inf)
     share = real(dependence, "dependence", least=0, most=1)
     common = rng.normal()
-
-    def reliabilities(_: slice, size: int) -> FloatArray:
-        own = rng.normal(size=size)
-        return np.abs(mu / 2 + math.sqrt(share) * common + math.sqrt(1 - share) * own)
-
-    reliability = in_pieces(m, reliabilities, np.float64)
-
-    def reports(rows: slice, size: int) -> FloatArray:
-        published = reliability[rows]
-        truthful = rng.random(size) * (1 + np.exp(-mu * published)) < 1
-        return np.where(member[rows] == truthful, published, -published)
-
+    own = rng.normal(size=m)
+    reliability = np.abs(mu / 2 + math.sqrt(share) * common + math.sqrt(1 - share) * own)
+    truthful = rng.random(m) * (1 + np.exp(-mu * reliability)) < 1
     return Game(
-        scores=in_pieces(m, reports, np.float64),
+        scores=np.where(member == truthful, reliability, -reliability),
         member=member,
         truth=mu,
         parameter="mu",
@@ -232,13 +214,11 @@ def randomized_response(
 
     Parameters
     ----------
-    m, epsilon : int and float
-        Examples, at most 10^8, and ε, at least 0.
+    m, epsilon, seed : int, float and int
+        Examples, at most 10^8; ε, at least 0; and the seed of coins, lot and reports.
     fraction, delta : float
         Share of the examples that are reported on, chosen by lot, in (0, 1], the other scores being
         noise; and probability that a report is the plain truth, and seen to be so, in [0, 1).
-    seed : int
-        Seed of coins, lot and reports, at least 0.
 
     Returns
     -------
@@ -265,15 +245,11 @@ def randomized_response(
     epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
     failure = real(delta, "delta", least=0, below=1)
     share = real(fraction, "fraction", above=0, most=1)
-    answered = permutation(rng, m) < math.ceil(share * m)
-
-    def below(threshold: float, factor: float = 1.0) -> BoolArray:
-        return in_pieces(m, lambda _, size: rng.random(size) * factor < threshold, np.bool_)
-
-    plain = answered & below(failure)
-    honest, noise = below(1, 1 + math.exp(-epsilon)), below(0.5)
+    answered = rng.permutation(m) < math.ceil(share * m)
+    plain = answered & (rng.random(m) < failure)
+    honest, noise = rng.random(m) * (1 + math.exp(-epsilon)) < 1, rng.random(m) < 0.5
     said = np.where(plain, member, np.where(answered, member == honest, noise))
-    size = 1 - in_pieces(m, lambda _, size: rng.random(size), np.float64) + answered + plain
+    size = 1 - rng.random(m) + answered + plain
 
     def profile(claimed: float) -> float:
         excess = max(0.0, -math.expm1(claimed - epsilon)) / (1 + math.exp(-epsilon))

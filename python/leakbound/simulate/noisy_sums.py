@@ -13,10 +13,14 @@ from leakbound._base.types import BoolArray, FloatArray
 from leakbound.errors import OptionError
 from leakbound.simulate.games import Game, coins, gaussian_profile
 
-_MOST_COORDINATES = 10**11  # of all members: drawn twice, they take half an hour
-_BLOCK = 2**23  # coordinates of members drawn at a time: 32 MiB in single precision
-_NODES, _DEGREE = 200, 24  # points where λ is integrated, and the polynomial between them
-_WIDTHS, _STEPS = 40.0, 801  # half-width of the integration in deviations, and its points
+# Coordinates of all members: drawn twice, so many take half an hour.
+_MOST_COORDINATES = 10**11
+# Coordinates of members that are drawn at a time: 32 MiB in single precision.
+_BLOCK = 2**23
+# Points where λ is integrated, and the degree of the polynomial between them.
+_NODES, _DEGREE = 200, 24
+# Half-width of the integration in deviations, and its points.
+_WIDTHS, _STEPS = 40.0, 801
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -28,11 +32,10 @@ class NoisySum(Game):
     scores, member, truth, parameter, guarantee
         As for `Game`.
     log_odds, propensity : ndarray of float64, shape (m,)
-        Log-odds λ and probability π of membership given an example's features, exactly; the whole
-        vector of an example says no more.
+        Log-odds λ and probability π of membership given an example's features, exactly.
     features : ndarray of float64, shape (m, f)
-        The first coordinates of each example, times √d; only the first differs in distribution
-        between members and non-members, but for the common length.
+        The first coordinates of each example, times √d. But for the common length, only the first
+        differs in distribution between members and non-members.
     holdout_features, holdout_member : ndarray, of shapes (h, f) and (h,)
         Other examples of the same two populations, not in the sum, and which each is from.
     """
@@ -56,11 +59,9 @@ class _Population:
     def draw(
         self, rng: np.random.Generator, member: BoolArray, theta: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the first coordinates of examples outside the sum, and their scores.
-
-        Only the first coordinates, the component along the rest of θ and the length matter, and
-        given θ all three are independent: a normal vector, a normal number and a χ².
-        """
+        """Return the first coordinates of examples outside the sum, and their scores."""
+        # Only the first coordinates, the component along the rest of θ and the length matter; given
+        # θ all three are independent: a normal vector, a normal number and a χ².
         size = member.size
         first = rng.normal(size=(size, self.features))
         first[:, 0] += np.where(member, self.bias, self.ratio * self.bias)
@@ -76,11 +77,9 @@ class _Population:
     def train(
         self, rng: np.random.Generator, members: int, sigma: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Draw the members; return their first coordinates, their scores and the noisy sum θ.
-
-        Members are drawn in blocks, and drawn again from the same seeds once θ is known, so that
-        memory does not grow with their number times the dimension.
-        """
+        """Draw the members; return their first coordinates, their scores and the noisy sum θ."""
+        # Blocks of members are drawn again from the same seeds once θ is known, so that memory does
+        # not grow with their number times the dimension.
         step = max(1, _BLOCK // self.dimension)
         sizes = [min(step, members - start) for start in range(0, members, step)]
         seed = int(rng.integers(2**63))
@@ -152,19 +151,17 @@ def noisy_sum(
 
     Parameters
     ----------
-    m, mu : int and float
-        Audited examples, at least 2 and at most 10^8, and μ: one over the deviation of the noise.
+    m, mu, seed : int, float and int
+        Audited examples, at least 2 and at most 10^8; μ, one over the deviation of the noise; and
+        the seed of everything, at least 0.
     shift, bias : float
-        γ, at least 0, is how far members lean in the common direction; the bias of non-members is
-        ργ, with the shift ρ in [0, 1]; 1 is no shift.
+        The bias γ, at least 0, is how far members lean in the common direction; that of non-members
+        is ργ, with the shift ρ in [0, 1]; 1 is no shift.
     dimension : int, optional
         d, at least `features` + 2; m if None. The signal drowns in the other members if d is much
         smaller than their number.
     features, holdout : int
-        How many coordinates `features` shows, and how many examples, half of each population, there
-        are to fit propensities on.
-    seed : int
-        Seed of everything, at least 0.
+        Coordinates that `features` has, and examples, half of each population, to fit propensities.
 
     Returns
     -------
@@ -189,35 +186,40 @@ def noisy_sum(
     >>> bool(abs(game.propensity.mean() - 0.5) < 0.05)
     True
     """
+    # 1. Check the sizes, one by one and together.
     rng = Purpose.NOISY_SUM.rng(integer(seed, "seed", least=0))
     integer(m, "m", least=2, most=MOST_EXAMPLES)
     mu = real(mu, "mu", above=0, below=math.inf)
-    shown = integer(features, "features", least=1, most=MOST_EXAMPLES)
+    columns = integer(features, "features", least=1, most=MOST_EXAMPLES)
     size = m if dimension is None else integer(dimension, "dimension", least=1, most=MOST_EXAMPLES)
-    held = integer(holdout, "holdout", least=0, most=MOST_EXAMPLES)
-    drawn, seen = m * size, (m + held) * shown
-    if drawn > _MOST_COORDINATES or seen > MOST_EXAMPLES:
+    outside = integer(holdout, "holdout", least=0, most=MOST_EXAMPLES)
+    drawn, returned = m * size, (m + outside) * columns
+    if drawn > _MOST_COORDINATES or returned > MOST_EXAMPLES:
         message = (
             f"m times dimension must be at most {_MOST_COORDINATES}, and m and holdout times "
-            f"features at most {MOST_EXAMPLES}, got {drawn} and {seen}: take fewer examples, or a "
-            "smaller dimension"
+            f"features at most {MOST_EXAMPLES}, got {drawn} and {returned}: take fewer examples, "
+            "or a smaller dimension"
         )
         raise OptionError(message)
-    if size < shown + 2:
-        message = f"dimension={size} is too small for features={shown}: it must be 2 more at least"
+    if size < columns + 2:
+        message = (
+            f"dimension={size} is too small for features={columns}: it must be 2 more at least"
+        )
         raise OptionError(message)
     population = _Population(
         dimension=size,
-        features=shown,
+        features=columns,
         bias=real(bias, "bias", least=0, below=math.inf),
         ratio=real(shift, "shift", least=0, most=1),
     )
+    # 2. Members are in the sum; non-members are scored by it.
     member = coins(rng, m)
-    first, scores = np.empty((m, shown)), np.empty(m)
+    first, scores = np.empty((m, columns)), np.empty(m)
     first[member], scores[member], theta = population.train(rng, int(member.sum()), 1 / mu)
     first[~member], scores[~member] = population.draw(rng, member[~member], theta)
-    others = np.arange(held) % 2 == 0
-    outside, _ = population.draw(rng, others)
+    # 3. Other examples of both populations, and the exact odds of the audited ones.
+    others = np.arange(outside) % 2 == 0
+    holdout_features, _ = population.draw(rng, others)
     log_odds = population.log_odds(first[:, 0])
     return NoisySum(
         scores=scores,
@@ -229,6 +231,6 @@ def noisy_sum(
         log_odds=log_odds,
         propensity=expit(log_odds),
         features=first * math.sqrt(size),
-        holdout_features=outside * math.sqrt(size),
+        holdout_features=holdout_features * math.sqrt(size),
         holdout_member=others,
     )

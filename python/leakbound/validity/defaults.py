@@ -1,28 +1,111 @@
-"""Cases of this package's audits as they are by default, and of an attack of the user's own.
+"""Cases of this package's audits as they are by default, and of an attack of the user's own."""
 
-The public names are those of `leakbound.validity`.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
 from leakbound import simulate
-from leakbound._base.checks import integer, real
-from leakbound._base.types import SidesChoice
+from leakbound._base.checks import check_scores, integer, real
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, SidesChoice
 from leakbound.audits import Coins, Panoramia, RandomSplit, Stream, ZeroRun, audit
-from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
+from leakbound.audits.designs import audit_of
+from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, UnionBound
 from leakbound.errors import InputTypeError
+from leakbound.results import AuditResult
 from leakbound.validity.suite import Case
-from leakbound.validity.truth import ERROR, Attack, OneRun, Play, UserGame
 
+# Share of false claims that audits may make here, unless a row says otherwise.
+ERROR = 0.1
+# δ at which curves of a family are compared with the truth.
+_SMALL_DELTA = 1e-5
 _SIDES: tuple[SidesChoice, ...] = ("both", "member")
+# Examples of a game: so few that a thousand games take seconds.
 _M = 150
+# δ of the games: so large that failures happen in a thousand games.
 _DELTA = 0.01
-"""δ of the games: so large that failures happen in a thousand games."""
+
+# From membership and a seed to scores.
+Attack: TypeAlias = Callable[[BoolArray, int], ArrayInput]
+
+
+class Audited(Protocol):
+    """What a case needs of a game."""
+
+    @property
+    def scores(self) -> FloatArray: ...  # noqa: D102 (those of a game)
+    @property
+    def member(self) -> BoolArray: ...  # noqa: D102
+
+    def epsilon(self, delta: float, /) -> float:
+        """Return the ε that no bound at δ may exceed."""
+
+
+# Something that plays the game of a keyword `seed`.
+Play: TypeAlias = Callable[..., Audited]
+
+
+@dataclass(frozen=True)
+class Played:
+    """A game that was played, and the leakage it has."""
+
+    scores: FloatArray
+    member: BoolArray
+    truth: float
+
+    def epsilon(self, _delta: float, /) -> float:
+        """Return the truth at any δ."""
+        return self.truth
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserGame:
+    """A game with a user's own attack, on coins that the suite tosses."""
+
+    attack: Attack
+    m: int
+    truth: float
+
+    def __call__(self, *, seed: int) -> Played:
+        """Play the game of a seed."""
+        rng = Purpose.USER_GAME.rng(seed)
+        member = rng.random(self.m) < 0.5
+        scores = check_scores(self.attack(member.copy(), int(rng.integers(2**32))), "attack(…)")
+        return Played(scores, member, self.truth)
+
+
+@dataclass(frozen=True)
+class OneRun:
+    """Whether an audit of one run claims more than the truth, at the claim's δ or a small one."""
+
+    play: Play
+    claim: Claim
+    options: dict[str, Any] = field(default_factory=dict)
+    error: float = ERROR
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        game, result = self.outcome(seed)
+        delta = _SMALL_DELTA if isinstance(self.claim, FAMILIES) else self.claim.delta
+        return result.epsilon(delta) > game.epsilon(delta)
+
+    def outcome(self, seed: int) -> tuple[Audited, AuditResult]:
+        """Return the game of a seed and the result of its audit."""
+        game = self.play(seed=2 * seed)
+        result = audit_of(
+            "coins",
+            game.scores,
+            member=game.member,
+            claim=self.claim,
+            confidence=1 - self.error,
+            seed=2 * seed + 1,
+            **self.options,
+        )
+        return game, result
 
 
 def pure_policies(m: int) -> dict[str, CutPolicy]:
@@ -40,8 +123,7 @@ def _split(seed: int) -> bool:
     """Whether noise in a random split, whose members other noise chose, counts as leakage."""
     scores, chance = (simulate.null(_M, seed=2 * seed + part).scores for part in (0, 1))
     member = chance > np.median(chance)
-    found = audit(scores, RandomSplit(member), confidence=1 - ERROR, seed=seed)
-    return found.bound > 0
+    return audit(scores, RandomSplit(member), confidence=1 - ERROR, seed=seed).bound > 0
 
 
 def _zero_run(seed: int) -> bool:
@@ -151,11 +233,6 @@ def attack_cases(attack: Attack, *, truth: float = 0.0, m: int = 200) -> tuple[C
     -------
     tuple of Case
         One case for each cut policy and choice of sides.
-
-    Raises
-    ------
-    OptionError, InputTypeError
-        If an option is outside its range, or `attack` cannot be called.
 
     Examples
     --------

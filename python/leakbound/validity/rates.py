@@ -1,7 +1,4 @@
-"""What happened to the cases of a run: their rates, and the report on all, as Markdown too.
-
-The public names are those of `leakbound.validity`.
-"""
+"""What happened to the cases of a run: their rates, and the report on all, as Markdown too."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -92,46 +89,28 @@ class ValidityReport(Record):
         return all(rate.expected for rate in self.rates)
 
     def summary(self) -> str:
-        """Return in a sentence how many cases came out as expected.
-
-        Returns
-        -------
-        str
-            Counts of valid audits and of invalid ones.
-        """
-        held, failed = (
-            [rate.expected for rate in self.rates if rate.valid is v] for v in (True, False)
-        )
-        parts = [
-            f"{sum(found):,} of {len(found):,} {words}"
-            for found, words in ((held, "valid audits hold"), (failed, "invalid ones fail"))
-            if found
-        ]
+        """Return in a sentence how many cases came out as expected, of valid audits and others."""
+        parts = []
+        for valid, words in ((True, "valid audits hold"), (False, "invalid ones fail")):
+            expected = [rate.expected for rate in self.rates if rate.valid is valid]
+            if expected:
+                parts.append(f"{sum(expected):,} of {len(expected):,} {words}")
         test = f"each judged by an exact binomial test, family-wise at {self.family_wise:g}"
         return f"{', '.join(parts)}: {test}."
 
     def to_markdown(self) -> str:
-        """Return the counts as a page of Markdown, a table for each audit.
-
-        Returns
-        -------
-        str
-            Version, commit, seed, number of games, and a row for each case.
-        """
+        """Return the counts as a page of Markdown, with a table for each audit."""
         return "\n".join(_lines(self))
 
 
 def _lines(report: ValidityReport) -> Iterator[str]:
     rates = sorted(report.rates, key=lambda rate: rate.audit)
     games = sum(rate.repetitions for rate in rates)
-    yield "# False claims, counted"
-    yield ""
+    yield "# False claims, counted\n"
     yield f"leakbound {report.leakbound}, seed {report.seed}:"
     yield f"{games:,} games of {len(rates):,} cases. {report.summary()}"
     for audit, group in groupby(rates, lambda rate: rate.audit):
-        yield ""
-        yield f"## {audit}"
-        yield ""
+        yield f"\n## {audit}\n"
         yield f"| {' | '.join([*_WORDS.split(), *_NUMBERS.split(), 'expected', 'verdict'])} |"
         yield f"{'|---' * 4}{'|--:' * 5}|---|---|"
         yield from map(_row, group)

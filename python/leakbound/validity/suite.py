@@ -1,7 +1,4 @@
-"""Playing cases, counting false claims and judging the counts.
-
-The public names are those of `leakbound.validity`.
-"""
+"""Playing cases, counting false claims and judging the counts."""
 
 import hashlib
 import os
@@ -10,29 +7,28 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+import leakbound._core as _core
 from leakbound._base.checks import choice, flag, integer
 from leakbound._base.console import track
 from leakbound._base.files import Checkpoints
-from leakbound.errors import LeakboundError, OptionError
+from leakbound.errors import DesignError, OptionError
 from leakbound.stats import binomial_tail
-from leakbound.validity import source
 from leakbound.validity.rates import Rate, Row, ValidityReport
 
+# Probability that bad luck makes any of the valid cases of one run look invalid.
 FAMILY_WISE = 1e-3
-"""Probability that bad luck makes any of the valid cases of one run look invalid."""
-
-_UNLUCKY = "DesignError"
-"""What an audit raises on coins that come once in a million games."""
+# Games of one task: what an interruption may lose.
 _CHUNK = 250
-"""Games of one task: what an interruption may lose."""
 
 Length: TypeAlias = Literal["quick", "long"]
+# Numbers of the first game of a chunk, and of the first after it.
 Chunk: TypeAlias = tuple[int, int]
-"""Numbers of the first game of a chunk, and of the first after it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,11 +136,9 @@ def run(
     Raises
     ------
     OptionError, InputTypeError
-        If there is no case, or an option is outside its range or of the wrong type.
+        If there is no case, or an option is out of range.
     FormatError
         If `checkpoint` holds counts of another seed, version or source, or is damaged.
-    OSError
-        If `checkpoint` cannot be written.
 
     Notes
     -----
@@ -172,9 +166,11 @@ def run(
         raise OptionError(message)
     integer(seed, "seed", least=0)
     share = integer(len(cases) if tests is None else tests, "tests", least=1)
-    made_of = {"seed": str(seed), "leakbound": source.version(), "source": source.digest()}
-    kept = Checkpoints(checkpoint, made_of)
-    counts = [_read(kept, case) for case in cases]
+    played = {"leakbound": _core.__version__, "source": source_digest()}
+    # 1. Read the counts that the checkpoint has.
+    stored = Checkpoints(checkpoint, {"seed": str(seed), **played})
+    counts = [_read(stored, case) for case in cases]
+    # 2. Play what is missing, and store it as it comes.
     tasks = [
         (index, chunk)
         for index, case in enumerate(cases)
@@ -186,18 +182,24 @@ def run(
         counts[index][chunk] = count
         case = cases[index]
         rows = [[*chunk, count] for chunk, count in sorted(counts[index].items())]
-        kept.save(_name_of(case), {"case": np.array(case.identity), "counts": np.array(rows)})
+        stored.save(_name_of(case), {"case": np.array(case.identity), "counts": np.array(rows)})
+    # 3. Judge each case by its share of the family-wise level.
     rates = []
-    for case, known in zip(cases, counts, strict=True):
+    for case, by_chunk in zip(cases, counts, strict=True):
         games = _games(case, repetitions)
-        rates.append(_judge(case, games, sum(known[chunk] for chunk in _chunks(games)), share))
-    return ValidityReport(
-        rates=tuple(rates),
-        family_wise=FAMILY_WISE,
-        seed=seed,
-        leakbound=source.version(),
-        source=source.digest(),
-    )
+        rates.append(_judge(case, games, sum(by_chunk[chunk] for chunk in _chunks(games)), share))
+    return ValidityReport(rates=tuple(rates), family_wise=FAMILY_WISE, seed=seed, **played)
+
+
+@cache
+def source_digest(package: Path = Path(__file__).parents[1]) -> str:
+    """Return SHA-256 of the package's Python files and compiled core, names included."""
+    total = hashlib.sha256()
+    for file in sorted(package.rglob("*")):
+        if file.suffix in {".py", ".so", ".pyd"}:
+            content = hashlib.sha256(file.read_bytes()).hexdigest()
+            total.update(f"{file.relative_to(package).as_posix()} {content}\n".encode())
+    return total.hexdigest()
 
 
 def _games(case: Case, length: Length | int) -> int:
@@ -211,9 +213,8 @@ def _count(case: Case, chunk: Chunk, seed: int) -> int:
     for number in range(*chunk):
         try:
             count += case.trial(base + number)
-        except LeakboundError as error:
-            if type(error).__name__ != _UNLUCKY:
-                raise
+        except DesignError:  # on coins that come once in a million games
+            continue
     return count
 
 
@@ -221,9 +222,9 @@ def _name_of(case: Case) -> str:
     return hashlib.sha256(case.identity.encode()).hexdigest()[:24]
 
 
-def _read(kept: Checkpoints, case: Case) -> dict[Chunk, int]:
-    """Return the counts of a case that are kept, by chunk."""
-    rows = (kept.load(_name_of(case)) or {"counts": np.empty((0, 3))})["counts"]
+def _read(stored: Checkpoints, case: Case) -> dict[Chunk, int]:
+    """Return the counts of a case that are stored, by chunk."""
+    rows = (stored.load(_name_of(case)) or {"counts": np.empty((0, 3))})["counts"]
     return {(first, last): count for first, last, count in rows.tolist()}
 
 

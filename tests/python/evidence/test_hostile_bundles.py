@@ -22,8 +22,8 @@ from commitments import PROTOCOL, scored
 from leakbound._base import files
 from leakbound._base.records import parsed
 from leakbound.errors import FormatError, MissingExtraError
-from leakbound.evidence import contents, manifest, recipe, verify_bundle
-from leakbound.evidence.comparison import difference
+from leakbound.evidence import manifest, recipe, verification, verify_bundle
+from leakbound.evidence.comparison import difference, same_page
 from leakbound.evidence.manifest import MANIFEST
 from leakbound.planning import Opening
 
@@ -105,11 +105,11 @@ def test_names_that_lead_elsewhere(name: str, bundle: Path) -> None:
     statement["subject"][3]["name"] = name
     path.write_text(json.dumps(statement, indent=1), encoding="utf-8")
     summed(bundle)
-    assert "which is no file of this bundle" in why(bundle)
+    assert "manifest.json is not the statement of these files" in why(bundle)
 
 
 NOTES = "predicate/configuration/0/annotations"
-PURE = {"object": "PureDP", "fields": {}}
+PURE = {"type": "PureDP"}
 
 # --- forgers who put the seals back on ------------------------------------------------------------
 
@@ -140,27 +140,30 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
         ("result.json", "options/attacks", {"margin": 2.0}, "protocol: attacks: "),
         ("assumptions.json", "0/status", "checked", "assumptions: "),
         ("assumptions.json", "0/name", "others", "assumptions: .*does not assume"),
-        ("audit.json", "arguments/confidence/value", 0.9, "protocol: confidence"),
-        ("audit.json", "arguments/claim/object", "GaussianDP", "protocol: claim"),
-        ("audit.json", "arguments/claim", {"tuple": [PURE, PURE]}, "inputs: claim is "),
-        ("audit.json", "arguments/claim", {"value": None}, "inputs: claim is None"),
-        ("audit.json", "arguments/claim/object", "Fixed", "inputs: .*guesses"),
-        ("audit.json", "arguments/design", {"array": "array-0"}, "inputs: coins takes no"),
-        ("audit.json", "arguments/confidence", {"mapping": []}, "inputs: confidence is {}"),
-        ("audit.json", "arguments/scores", {"mapping": [["loss", PURE]]}, "something else than"),
-        ("audit.json", "arguments/scores/mapping/0/0", "margin", "audit: .*attack"),
-        ("audit.json", "arguments/features", {"array": "array-1"}, "coins takes no"),
-        ("audit.json", "arguments/claim/object", "Popen", "none of a bundle"),
-        ("audit.json", "arguments/claim/fields", {"x": {"value": 1}}, "none of a bundle"),
-        ("audit.json", "arguments/checkpoint", {"value": "/tmp/x"}, "takes no 'checkpoint'"),
-        ("audit.json", "arguments/seed", {"value": "x"}, "seed must be an integer"),
-        ("audit.json", "arguments/scores", {"array": "array-9"}, "none of a bundle"),
-        ("audit.json", "arguments/member", {"array": "array-1"}, "not that of the plan"),
-        ("audit.json", "arguments", [], "none of the designs"),
+        ("audit.json", "options/confidence", 0.9, "protocol: confidence"),
+        ("audit.json", "options/claim/type", "GaussianDP", "protocol: claim"),
+        ("audit.json", "options/claim", [PURE, PURE], "claim is .* cannot make"),
+        ("audit.json", "options/claim", None, "inputs: claim is None"),
+        ("audit.json", "options/claim/type", "Fixed", "inputs: claim is .* cannot make"),
+        ("audit.json", "options/claim/type", "Popen", "inputs: claim is .* cannot make"),
+        ("audit.json", "options/claim/x", 1, "inputs: claim: PureDP has no 'x'"),
+        ("audit.json", "options/design", "coins", "inputs: coins takes no design"),
+        ("audit.json", "options/confidence", {}, "inputs: confidence is {}"),
+        ("audit.json", "options/scores", None, "inputs: scores is None"),
+        ("audit.json", "options/checkpoint", "/tmp/x", "takes no checkpoint"),
+        ("audit.json", "options/seed", "x", "seed must be an integer"),
+        ("audit.json", "options", [], "options and data are tables"),
+        ("audit.json", "data/scores", [PURE], "none of a bundle's data"),
+        ("audit.json", "data/scores/0", "margin", "audit: .*attack"),
+        ("audit.json", "data/scores", ["loss", "loss"], "none of a bundle's data"),
+        ("audit.json", "data/scores", ["loss", "more"], "none of a bundle's data"),
+        ("audit.json", "data/features", "array", "coins takes no features"),
+        ("audit.json", "data/scores", "array", "none of a bundle's data"),
+        ("audit.json", "data/member", "array", "none of a bundle's data"),
+        ("audit.json", "data/claim", "array", "options and data are tables"),
         ("audit.json", "audit", "panoramia", "takes no|makes no"),
         ("audit.json", "audit", "os.system", "none of the designs"),
         ("audit.json", "layout", 2, "another layout"),
-        ("accountant.json", "steps", 2**128, "accountant: accountant.steps is an integer of 129"),
         ("protocol.json", "unit", "one person", "commitment: protocol.json is not the one"),
         ("protocol.json", "checked", {"epsilon": 2.0}, "protocol: checked"),
         ("opening.json", "nonce", "00" * 31, "commitment: .*256 random bits"),
@@ -170,7 +173,7 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
         ("manifest.json", "predicate/result", "PASSED", "manifest.json is not the statement"),
         ("manifest.json", f"{NOTES}/certified", "by nobody", "manifest: its annotations are not"),
         ("manifest.json", f"{NOTES}/seeds/audit", 7, "plan: its seed, or that of the audit"),
-        ("manifest.json", f"{NOTES}/numpy", ["2"], "manifest: a version of it is"),
+        ("manifest.json", f"{NOTES}/numpy", ["2"], r"manifest: \['2'\] is no version of numpy"),
         ("manifest.json", "subject", {}, "manifest: "),
         ("manifest.json", "subject/0/digest/sha256", None, "manifest"),
     ],
@@ -178,10 +181,6 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
 def test_forged_content_is_seen(
     name: str, place: str, value: Any, words: str, bundle: Path
 ) -> None:
-    if value == {"array": "array-1"}:
-        with np.load(bundle / "inputs.npz") as held:
-            arrays = {**held, "array-1": held["array-0"]}
-        np.savez_compressed(bundle / "inputs.npz", **arrays)
     tampered(bundle, name, change(place, value))
     found = why(bundle)
     assert re.search(words, found), found
@@ -200,24 +199,14 @@ def test_files_that_are_something_else(file: str, text: str, bundle: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('{"noise_multiplier": 9, "noise_multiplier": 1}', "occurs twice in one object"),
-        ('{"steps": 1}{}', "accountant.json: not JSON"),
-        ('{"steps": 1}\0', "accountant.json: not JSON"),
-        ("[]", "is no table"),
-        ('{"a": "\\ud800"}', "UTF-8 cannot"),
-    ],
+    ("more", "words"),
+    [("}{}", "not JSON"), ("}\0", "not JSON"), (', "layout": 1}', "occurs twice in one object")],
 )
-def test_what_the_accountant_was_told_can_be_read_in_one_way(
-    text: str, words: str, bundle: Path
-) -> None:
-    """It is compared with nothing, but whoever reads it by another parser reads the same."""
-    (bundle / "accountant.json").write_bytes(text.encode("latin-1"))
+def test_what_is_written_can_be_read_in_one_way(more: str, words: str, bundle: Path) -> None:
+    text = (bundle / "audit.json").read_text(encoding="utf-8").rstrip().removesuffix("}")
+    (bundle / "audit.json").write_text(text + more, encoding="utf-8")
     resealed(bundle)
-    found = why(bundle)
-    assert found.startswith("accountant: ")
-    assert words in found
+    assert words in why(bundle)
 
 
 def test_no_two_files_stand_in_for_each_other(bundle: Path) -> None:
@@ -239,12 +228,12 @@ def test_another_page_scores_or_plan(bundle: Path, whole: tuple[Path, Opening]) 
     shutil.copy(whole[0] / "report.html", bundle)
 
     _, scores = scored()
-    np.savez_compressed(bundle / "inputs.npz", **{"array-0": scores + 1e-9})
+    np.savez_compressed(bundle / "inputs.npz", **{"scores.0": scores + 1e-9})
     resealed(bundle)
     assert "audit: " in why(bundle)
-    np.savez_compressed(bundle / "inputs.npz", **{"array-0": scores, "array-1": scores})
+    np.savez_compressed(bundle / "inputs.npz", **{"scores.0": scores, "ids": scores})
     resealed(bundle)
-    assert "array-1 are no argument" in why(bundle)
+    assert "arrays ids are no argument" in why(bundle)
     shutil.copy(whole[0] / "inputs.npz", bundle)
 
     lb.InclusionPlan.create(300, seed=6).save(bundle / "plan.npz")
@@ -307,49 +296,15 @@ def test_a_large_file_is_digested_block_by_block(bundle: Path) -> None:
 def test_archives_that_unpack_to_more_than_is_read(
     bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Members of 200 MiB of zeros each, by the sizes that their headers tell."""
-    with zipfile.ZipFile(bundle / "inputs.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        for i in range(22):
-            with archive.open(f"array-{i}.npy", "w") as member:
-                np.lib.format.write_array_header_1_0(
-                    member, {"descr": "|u1", "fortran_order": False, "shape": (200 << 20,)}
-                )
-                for _ in range(200):
-                    member.write(b"\0" * (1 << 20) if i == 0 else b"")
-    forge_sizes(bundle / "inputs.npz", 200 << 20)
-    resealed(bundle)
+    """By the sizes that their headers tell, before anything is unpacked."""
+    monkeypatch.setattr(verification, "MOST_ARRAYS", 1000)
     read = files.Archive.__getitem__
 
-    def small(archive: Any, name: str) -> Any:
-        return pytest.fail("it was unpacked") if "array" in name else read(archive, name)
+    def unread(archive: Any, name: str) -> Any:
+        return pytest.fail("it was unpacked") if "scores" in name else read(archive, name)
 
-    monkeypatch.setattr(files.Archive, "__getitem__", small)
-    found = why(bundle)
-    assert "inputs: inputs.npz: its arrays have" in found
-    assert "at most 4,294,967,296 are read" in found
-
-
-def forge_sizes(path: Path, size: int) -> None:
-    """Say in the central directory of an archive that each member unpacks to `size` bytes."""
-    content = bytearray(path.read_bytes())
-    place = content.find(b"PK\x01\x02")
-    while place >= 0:
-        content[place + 24 : place + 28] = size.to_bytes(4, "little")
-        place = content.find(b"PK\x01\x02", place + 4)
-    path.write_bytes(content)
-
-
-def test_an_array_is_named_once(bundle: Path) -> None:
-    """Or 74 kB of zeros are hundreds of attacks on many examples, and verifying takes minutes."""
-
-    def doubled(content: Any) -> None:
-        scores = content["arguments"]["scores"]["mapping"]
-        scores.append(["again", scores[0][1]])
-
-    tampered(bundle, "audit.json", doubled)
-    assert why(bundle) == (
-        "inputs: array-0 stands for two arguments, and each has an array of its own"
-    )
+    monkeypatch.setattr(files.Archive, "__getitem__", unread)
+    assert re.search("inputs.npz: its arrays have .* at most 1,000 are read", why(bundle))
 
 
 def test_verifying_ends_when_its_time_is_up(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,7 +325,7 @@ def test_archives_of_very_many_arrays(bundle: Path) -> None:
         for i in range(1001):
             archive.writestr(f"array-{i}.npy", b"")
     resealed(bundle)
-    assert "inputs.npz holds 1,001 arrays, and at most 1,000 are read" in why(bundle)
+    assert "inputs.npz holds 1,001 arrays: at most 1,000 are read" in why(bundle)
 
 
 # --- what a terminal shows ------------------------------------------------------------------------
@@ -602,8 +557,8 @@ def test_a_layout_of_another_version_is_named(bundle: Path) -> None:
 
 def test_digits_of_other_scripts_are_no_coordinates() -> None:
     mine, theirs = b'<path d="M 12.5 3" />', '<path d="M \u0661\u0662.\u0665 \u0663" />'.encode()
-    assert contents.same_page(mine, mine)
-    assert not contents.same_page(mine, theirs)
+    assert same_page(mine, mine)
+    assert not same_page(mine, theirs)
 
 
 def test_a_name_that_comes_twice_is_found_at_once() -> None:

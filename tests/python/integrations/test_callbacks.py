@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import leakbound as lb
 from leakbound import errors
-from leakbound.integrations.planned import PlannedAudit
+from leakbound.integrations.planned import PlannedCallback
 from leakbound.results import Accounted
 
 with warnings.catch_warnings():  # of the libraries' own imports
@@ -228,17 +228,12 @@ def test_lightning_without_canaries_is_refused(tmp_path: Path) -> None:
         fit(callback, tmp_path, points(64, 1))
 
 
-def planned(**given: Any) -> PlannedAudit:
-    usual: dict[str, Any] = {
-        "plan": lb.InclusionPlan.create(4),
-        "canaries": points(4, 0),
-        "signal": "logit_margin",
-        "claim": None,
-        "confidence": 0.95,
-        "accounted": None,
-        "out": None,
-    }
-    return PlannedAudit(**usual | given)
+PLAN = lb.InclusionPlan.create(4)
+
+
+def planned(**options: Any) -> PlannedCallback:
+    usual: dict[str, Any] = {"plan": PLAN, "canaries": points(4, 0), "signal": "logit_margin"}
+    return PlannedCallback(**usual | options)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +254,7 @@ def test_what_cannot_be_planned(given: dict[str, Any], error: type[Exception], w
 def test_training_data_is_the_users_and_then_the_included_canaries() -> None:
     audit, data = planned(), points(6, 1)
     found = audit.insert(data)
-    canaries: Any = audit.plan.included(points(4, 0))
+    canaries: Any = PLAN.included(points(4, 0))
     included = [tuple(one) for one in canaries]
     expected = [*(tuple(data[i]) for i in range(6)), *included]
     assert len(found) == len(expected)

@@ -3,129 +3,33 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from opacus import GradSampleModule, PrivacyEngine
-from opacus.optimizers import (
-    AdaClipDPOptimizer,
-    DPOptimizer,
-    DPOptimizerFastGradientClipping,
-    DPPerLayerOptimizer,
-)
-from opacus.utils.batch_memory_manager import BatchMemoryManager
+from opacus.optimizers import DPOptimizer
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader
 
 import leakbound as lb
-from leakbound import errors
 from leakbound.integrations import accounted_by
-from leakbound.integrations import opacus as room
 from leakbound.integrations.opacus import PARAMETERS
-
-N, RATE, STEPS, NORM = 60, 0.25, 24, 1.7
-FEW: dict[str, Any] = {
-    "canaries": 80,
-    "step_canaries": 60,
-    "sampling_rate": RATE,
-    "max_steps": STEPS,
-}
-QUIET = 1e-9
-"""A noise multiplier so small that what is released is the sum of clipped gradients."""
-
-
-def network(seed: int = 0) -> GradSampleModule:
-    torch.manual_seed(seed)
-    return GradSampleModule(nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)))
-
-
-def optimizer_of(
-    model: nn.Module,
-    *,
-    noise: float = 0.9,
-    kind: Callable[..., Any] = torch.optim.SGD,
-    per_layer: bool = False,
-    groups: bool = False,
-    reduction: str = "mean",
-    **options: Any,
-) -> DPOptimizer:
-    parameters = list(model.parameters())
-    given: Any = (
-        [{"params": parameters[:2], "lr": 0.2}, {"params": parameters[2:]}]
-        if groups
-        else parameters
-    )
-    generator = torch.Generator().manual_seed(3)
-    kept = {
-        "noise_multiplier": noise,
-        "expected_batch_size": int(N * RATE),
-        "generator": generator,
-        "loss_reduction": reduction,
-    }
-    inner = kind(given, lr=0.1, **options)
-    if per_layer:
-        norms = [NORM * share for share in (0.1, 0.5, 0.5, 0.7)]
-        return DPPerLayerOptimizer(inner, max_grad_norm=norms, **kept)
-    return DPOptimizer(inner, max_grad_norm=NORM, **kept)
-
-
-DATA = TensorDataset(
-    torch.randn(N, 5, generator=torch.Generator().manual_seed(5)),
-    torch.randint(3, (N,), generator=torch.Generator().manual_seed(6)),
-)
-
-
-class Batches:
-    """Poisson batches that differ from run to run only by their seed."""
-
-    def __init__(self, steps: int = STEPS, seed: int = 0) -> None:
-        self.steps, self.seed = steps, seed
-
-    def __iter__(self) -> Iterator[list[int]]:
-        rng = np.random.default_rng(self.seed)
-        for _ in range(self.steps):
-            yield np.flatnonzero(rng.random(N) < RATE).tolist()
-
-    def __len__(self) -> int:
-        return self.steps
-
-
-def loss_of(model: nn.Module, batch: Any) -> Tensor:
-    inputs, targets = batch
-    return nn.functional.cross_entropy(model(inputs), targets)
-
-
-def train(
-    model: nn.Module,
-    optimizer: DPOptimizer,
-    *,
-    steps: int = STEPS,
-    virtual: int | None = None,
-    accumulate: int = 1,
-    each: Callable[[], object] = lambda: None,
-) -> None:
-    loader = DataLoader(DATA, batch_sampler=Batches(steps * accumulate))
-
-    def loop(batches: Any) -> None:
-        optimizer.zero_grad()
-        for count, batch in enumerate(batches, start=1):
-            torch.autograd.backward(loss_of(model, batch))
-            if count % accumulate == 0:
-                optimizer.step()
-                each()
-                optimizer.zero_grad()
-
-    if virtual is None:
-        loop(loader)
-    else:
-        with BatchMemoryManager(
-            data_loader=loader, max_physical_batch_size=virtual, optimizer=optimizer
-        ) as parts:
-            loop(parts)
-
+from private_training import (
+    DATA,
+    FEW,
+    NORM,
+    QUIET,
+    STEPS,
+    N,
+    batches,
+    loop,
+    network,
+    optimizer_of,
+    train,
+    watched,
+)  # fmt: skip
 
 WAYS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "flat": ({}, {}),
@@ -150,13 +54,11 @@ def test_a_canary_is_seen_once_in_each_logical_step_that_it_is_in(way: str) -> N
     options, how = WAYS[way]
     model, alone = network(), network()
     optimizer = optimizer_of(model, noise=QUIET, **options)
-    with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
-        train(model, optimizer, **how)
+    seen = watched(model, optimizer, **how).observed
     train(alone, optimizer_of(alone, noise=QUIET, **options), **how)
     # Adam divides by roots of second moments near 0, where the noise itself is felt.
     for weights, expected in zip(model.parameters(), alone.parameters(), strict=True):
         torch.testing.assert_close(weights, expected, rtol=1e-3, atol=1e-4)
-    seen = watch.observed
     assert seen.steps == STEPS
     np.testing.assert_allclose(seen.released, seen.design.step_coins(), atol=1e-5)
     members = seen.design.member()
@@ -168,10 +70,7 @@ def test_a_canary_is_seen_once_in_each_logical_step_that_it_is_in(way: str) -> N
 def test_the_noise_is_that_of_the_optimizer(way: str) -> None:
     options, how = WAYS[way]
     model = network()
-    optimizer = optimizer_of(model, **options)
-    with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
-        train(model, optimizer, **how)
-    seen = watch.observed
+    seen = watched(model, optimizer_of(model, **options), **how).observed
     noise = seen.released - seen.design.step_coins()
     # 1,440 normal numbers: five standard errors either way
     assert abs(noise.mean()) < 5 * 0.9 / np.sqrt(noise.size)
@@ -179,53 +78,41 @@ def test_the_noise_is_that_of_the_optimizer(way: str) -> None:
     assert (seen.noise_multipliers == 0.9).all()
 
 
-def test_sizes_of_batches_are_those_of_the_users_own_examples() -> None:
-    expected = [len(batch) for batch in Batches()]
-    for virtual in (None, 4):
-        model = network()
-        optimizer = optimizer_of(model)
-        with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
-            train(model, optimizer, virtual=virtual)
-        assert watch.observed.batch_sizes.tolist() == expected
+@pytest.mark.parametrize("virtual", [None, 4])
+def test_sizes_of_batches_are_those_of_the_users_own_examples(virtual: int | None) -> None:
+    model = network()
+    seen = watched(model, optimizer_of(model), virtual=virtual).observed
+    assert seen.batch_sizes.tolist() == [len(batch) for batch in batches()]
 
 
 def test_an_empty_batch_is_a_step_like_any_other() -> None:
-    class Empty(Batches):
-        def __iter__(self) -> Iterator[list[int]]:
-            yield from ([0, 1], [], [2])
-
-    class Loader:
-        def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
-            yield from (DATA[rows] for rows in Empty())
-
     model = network()
     optimizer = optimizer_of(model, noise=QUIET)
+    rows: list[list[int]] = [[0, 1], [], [2]]
     with lb.watch_dp_sgd(optimizer, **FEW | {"max_steps": 3}, seed=1) as watch:
-        for batch in Loader():
-            optimizer.zero_grad()
-            torch.autograd.backward(loss_of(model, batch))
-            optimizer.step()
+        list(loop(model, optimizer, [DATA[some] for some in rows]))
     seen = watch.observed
     assert seen.batch_sizes.tolist() == [2, 0, 1]
     np.testing.assert_allclose(seen.released, seen.design.step_coins(), atol=1e-5)
 
 
-def test_the_accountant_counts_as_without_canaries() -> None:
-    engine = PrivacyEngine(accountant="rdp")
+def private(batch: int, accountant: str = "prv") -> tuple[PrivacyEngine, Any, Any, Any]:
+    """An engine, and a model, its optimizer and its loader as the engine makes them private."""
     torch.manual_seed(0)
-    model: Any = nn.Linear(5, 3)
-    model, optimizer, loader = engine.make_private(
+    engine, model = PrivacyEngine(accountant=accountant), nn.Linear(5, 3)
+    return engine, *engine.make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-        data_loader=DataLoader(DATA, batch_size=15),
+        data_loader=DataLoader(DATA, batch_size=batch),
         noise_multiplier=1.1,
         max_grad_norm=NORM,
     )
+
+
+def test_the_accountant_counts_as_without_canaries() -> None:
+    engine, model, optimizer, loader = private(15, "rdp")
     with lb.watch_dp_sgd(optimizer, **FEW | {"max_steps": 4}, seed=1) as watch:
-        for batch in loader:
-            optimizer.zero_grad()
-            torch.autograd.backward(loss_of(model, batch))
-            optimizer.step()
+        list(loop(model, optimizer, loader))
     assert watch.observed.steps == 4
     accounted = accounted_by(engine, delta=1e-5)
     assert (accounted.sampling_rate, accounted.steps, accounted.noise_multiplier) == (0.25, 4, 1.1)
@@ -236,23 +123,12 @@ def test_the_accountant_counts_as_without_canaries() -> None:
 @pytest.mark.parametrize("examples", ["known", "inferred"])
 def test_a_run_on_all_examples_is_not_refuted(examples: str) -> None:
     """At q = 1 batches never vary, whether N is passed, here as a loader, or inferred."""
-    torch.manual_seed(0)
-    model: Any = nn.Linear(5, 3)
-    model, optimizer, loader = PrivacyEngine().make_private(
-        module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-        data_loader=DataLoader(DATA, batch_size=N),
-        noise_multiplier=1.1,
-        max_grad_norm=NORM,
-    )
+    _, model, optimizer, loader = private(N)
     options = FEW | {"sampling_rate": loader.sample_rate, "max_steps": 20}
-    given = loader if examples == "known" else None
-    with lb.watch_dp_sgd(optimizer, **options, examples=given, seed=1) as watch:
+    passed = loader if examples == "known" else None
+    with lb.watch_dp_sgd(optimizer, **options, examples=passed, seed=1) as watch:
         for _ in range(20):
-            for batch in loader:
-                optimizer.zero_grad()
-                torch.autograd.backward(loss_of(model, batch))
-                optimizer.step()
+            list(loop(model, optimizer, loader))
     audit = watch.audit(claim=lb.GaussianDP())
     assert watch.observed.batch_sizes.tolist() == [N] * 20
     assert audit.refuted_by == ()
@@ -271,15 +147,7 @@ def test_every_layer_clipped_at_the_whole_norm_shows() -> None:
                 p.summed_grad = torch.einsum("i,i...", factor, rows)
 
     model = network()
-    optimizer = EachAtC(
-        torch.optim.SGD(model.parameters(), lr=0.1),
-        noise_multiplier=QUIET,
-        max_grad_norm=NORM,
-        expected_batch_size=15,
-    )
-    with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
-        train(model, optimizer)
-    seen = watch.observed
+    seen = watched(model, optimizer_of(model, noise=QUIET, private=EachAtC)).observed
     expected = np.sqrt(PARAMETERS) * seen.design.step_coins()
     np.testing.assert_allclose(seen.released, expected, atol=1e-5)
 
@@ -295,20 +163,8 @@ def test_noise_that_repeats_from_parameter_to_parameter_cancels() -> None:
                 )
 
     model = network()
-    optimizer = Same(
-        torch.optim.SGD(model.parameters(), lr=0.1),
-        noise_multiplier=2.0,
-        max_grad_norm=NORM,
-        expected_batch_size=15,
-        generator=torch.Generator().manual_seed(0),
-    )
-    with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
-        train(model, optimizer)
-    seen = watch.observed
+    seen = watched(model, optimizer_of(model, noise=2.0, private=Same)).observed
     np.testing.assert_allclose(seen.released, seen.design.step_coins(), atol=1e-4)
-
-
-# --- what is left behind --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", ["Adam", "per layer", "groups"])
@@ -327,9 +183,7 @@ def test_the_optimizer_is_left_as_it_was(way: str) -> None:
     assert getattr(optimizer, "max_grad_norms", None) == norms
     assert set(optimizer.state) <= set(model.parameters())
     train(model, optimizer, steps=2)
-    with lb.watch_dp_sgd(optimizer, **FEW, seed=2) as again:
-        train(model, optimizer)
-    assert again.observed.steps == STEPS
+    assert watched(model, optimizer, seed=2).observed.steps == STEPS
 
 
 def test_an_error_in_the_block_takes_the_canaries_out_and_leaves_an_audit() -> None:
@@ -337,13 +191,12 @@ def test_an_error_in_the_block_takes_the_canaries_out_and_leaves_an_audit() -> N
     optimizer = optimizer_of(model)
     watch = lb.watch_dp_sgd(optimizer, **FEW, seed=1)
 
-    def fail() -> None:
-        message = "stop"
-        if watch._watched is not None and watch._watched.recorder.steps == 3:
-            raise KeyboardInterrupt(message)
+    def interrupted() -> None:
+        train(model, optimizer, steps=3)
+        raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), watch:
-        train(model, optimizer, each=fail)
+        interrupted()
     assert len(optimizer.params) == 4
     audit = watch.audit(claim=lb.GaussianDP())
     assert audit.steps.steps == 3
@@ -352,9 +205,7 @@ def test_an_error_in_the_block_takes_the_canaries_out_and_leaves_an_audit() -> N
 
 def test_steps_beyond_those_declared_are_trained_and_not_watched() -> None:
     model = network()
-    optimizer = optimizer_of(model)
-    with lb.watch_dp_sgd(optimizer, **FEW | {"max_steps": 5}, seed=1) as watch:
-        train(model, optimizer, steps=8)
+    watch = watched(model, optimizer_of(model), changes={"max_steps": 5}, steps=8)
     assert (watch.observed.steps, watch.observed.steps_beyond) == (5, 3)
     assert watch.observed.batch_sizes.size == 5
     assert "3 steps after the 5 declared" in " ".join(watch.audit(claim=lb.GaussianDP()).warnings)
@@ -391,14 +242,8 @@ def test_the_parameters_of_a_model_may_be_of_any_precision(
             return self.last(hidden).float()  # type: ignore[no-any-return]
 
     model = GradSampleModule(Mixed())
-    optimizer = optimizer_of(model, noise=QUIET)
-    with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
-        train(model, optimizer, steps=4)
-    seen = watch.observed
+    seen = watched(model, optimizer_of(model, noise=QUIET), steps=4).observed
     np.testing.assert_allclose(seen.released, seen.design.step_coins()[:4], atol=1e-5)
-
-
-# --- coins ----------------------------------------------------------------------------------------
 
 
 def test_coins_come_from_streams_of_their_own() -> None:
@@ -420,154 +265,6 @@ def test_coins_come_from_streams_of_their_own() -> None:
     plan = lb.InclusionPlan.create(80, seed=7)
     assert not np.array_equal(found[0].design.member(), plan.member)
 
-
-# --- refusals -------------------------------------------------------------------------------------
-
-
-def adaptive(model: nn.Module) -> DPOptimizer:
-    return AdaClipDPOptimizer(
-        torch.optim.SGD(model.parameters(), lr=0.1),
-        noise_multiplier=1.0,
-        target_unclipped_quantile=0.5,
-        clipbound_learning_rate=0.1,
-        max_clipbound=10.0,
-        min_clipbound=0.1,
-        unclipped_num_std=1.0,
-        max_grad_norm=1.0,
-        expected_batch_size=4,
-    )
-
-
-REFUSED: dict[str, tuple[Callable[[nn.Module], Any], type[Exception], str]] = {
-    "torch's own": (
-        lambda m: torch.optim.SGD(m.parameters(), lr=0.1),
-        errors.InputTypeError,
-        "must be an opacus DPOptimizer",
-    ),
-    "ghost clipping": (
-        lambda m: DPOptimizerFastGradientClipping(
-            torch.optim.SGD(m.parameters(), lr=0.1),
-            noise_multiplier=1.0,
-            max_grad_norm=1.0,
-            expected_batch_size=4,
-        ),
-        errors.InputTypeError,
-        "inside the backward pass",
-    ),
-    "adaptive clipping": (adaptive, errors.InputTypeError, "clipping norm follows the data"),
-    "no noise": (
-        lambda m: optimizer_of(m, noise=0.0),
-        errors.OptionError,
-        "claims no privacy",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_optimizers_that_cannot_be_watched(case: str) -> None:
-    make, error, words = REFUSED[case]
-    with pytest.raises(error, match=words):
-        lb.watch_dp_sgd(make(network()), **FEW)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"canaries": 1}, "canaries must be at least 2"),
-        (
-            {"sampling_rate": 60},
-            "above 0 and at most 1, got 60: .* divide the mean size of a batch by the number of",
-        ),
-        ({"max_steps": 10**7}, "max_steps must be at least 1 and at most 1000000"),
-        ({"examples": 14}, r"examples is 14, and the optimizer expects batches of 15: pass the"),
-        (
-            {"max_steps": 10**6, "step_canaries": 101},
-            "101,000,000 coins, more than the 100,000,000 .* at most 100 step canaries",
-        ),
-    ],
-)
-def test_options_out_of_range(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(errors.OptionError, match=words):
-        lb.watch_dp_sgd(optimizer_of(network()), **FEW | options)
-
-
-def test_more_canaries_than_memory_allows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_free", lambda _: 100_000)
-    optimizer = optimizer_of(network())
-    with pytest.raises(errors.DeviceMemoryError, match=r"rows of canaries .*take fewer canaries"):
-        lb.watch_dp_sgd(optimizer, **FEW | {"canaries": 8_000, "step_canaries": 600}).__enter__()
-    assert len(optimizer.params) == 4
-    with lb.watch_dp_sgd(optimizer, **FEW | {"canaries": 2, "step_canaries": 2}):
-        pass
-
-
-def test_a_watch_is_for_one_run() -> None:
-    model = network()
-    optimizer = optimizer_of(model)
-    watch = lb.watch_dp_sgd(optimizer, **FEW, seed=1)
-    with pytest.raises(errors.OptionError, match="has not been entered"):
-        watch.audit()
-    with watch:
-        with pytest.raises(errors.OptionError, match="has not been left"):
-            watch.audit()
-        with pytest.raises(errors.OptionError, match="being watched already"):
-            lb.watch_dp_sgd(optimizer, **FEW)
-        with pytest.raises(errors.OptionError, match="has been used"):
-            watch.__enter__()
-    with pytest.raises(errors.AbstentionError, match="no step was watched"):
-        watch.audit()
-    with pytest.raises(errors.OptionError, match="has been used"), watch:
-        pass
-
-
-def test_within_a_logical_batch_no_watch_begins() -> None:
-    model = network()
-    optimizer = optimizer_of(model)
-    optimizer.signal_skip_step(do_skip=True)
-    torch.autograd.backward(loss_of(model, DATA[[0, 1]]))
-    optimizer.step()
-    with pytest.raises(errors.OptionError, match="within a logical batch"):
-        lb.watch_dp_sgd(optimizer, **FEW)
-
-
-def test_an_optimizer_that_goes_round_pre_step_is_refused_at_its_first_step() -> None:
-    class Round(DPOptimizer):  # type: ignore[misc]
-        def step(self, _closure: Any = None) -> Any:
-            return self.original_optimizer.step()
-
-    model = network()
-    optimizer = Round(
-        torch.optim.SGD(model.parameters(), lr=0.1),
-        noise_multiplier=1.0,
-        max_grad_norm=1.0,
-        expected_batch_size=4,
-    )
-    with (
-        pytest.raises(errors.OptionError, match="without pre_step"),
-        lb.watch_dp_sgd(optimizer, **FEW),
-    ):
-        train(model, optimizer)
-
-
-def test_a_gradient_that_is_not_finite_is_named() -> None:
-    model = network()
-    optimizer = optimizer_of(model)
-    inputs, targets = DATA[[0, 1, 2]]
-    inputs[1, 0] = torch.nan
-    with lb.watch_dp_sgd(optimizer, **FEW):
-        torch.autograd.backward(loss_of(model, (inputs, targets)))
-        with pytest.raises(errors.InputError, match="released at step 1 is not finite"):
-            optimizer.step()
-
-
-def test_accounted_by_takes_engines_only_that_counted_something() -> None:
-    with pytest.raises(errors.InputTypeError, match="must be an opacus PrivacyEngine"):
-        accounted_by(nn.Linear(1, 1), delta=1e-5)
-    with pytest.raises(errors.AbstentionError, match="has counted no step"):
-        accounted_by(PrivacyEngine(), delta=1e-5)
-
-
-# --- several processes ----------------------------------------------------------------------------
 
 DISTRIBUTED = """
 import sys, torch, numpy as np, leakbound as lb

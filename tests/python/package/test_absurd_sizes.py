@@ -155,7 +155,7 @@ def test_sizes_have_a_limit(most: int) -> None:
 
 
 def test_shares_of_a_stream_are_few() -> None:
-    with pytest.raises(errors.OptionError, match="shares must be at most 100, got 100000"):
+    with pytest.raises(errors.OptionError, match="at most 100; got"):
         lb.Stream(shares=[(i + 1) / 100_000 for i in range(100_000)])
 
 
@@ -173,66 +173,34 @@ def test_a_long_batch_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
 
 INTERRUPTED = """
 import os, signal, threading
-from leakbound import stats
+from leakbound import planning, simulate, stats
 
-n = 2**32 - 1
-counts = 3 * (n // 4), n, n
+counts, form = (3 * (2**30 - 1), 2**32 - 1, 2**32 - 1), dict(delta=1e-12, beta=0.05)
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     while True:
-        stats.one_run_epsilon(*counts, delta=1e-12, beta=0.05, bound={bound!r})
+        {call}
 except KeyboardInterrupt:
     print("interrupted", stats.one_run_epsilon(90, 100, 100, delta=0, beta=0.05) > 0)
 """
 
 
-@pytest.mark.parametrize("bound", ["zero_run", "coupling"])
-def test_ctrl_c_ends_a_form_that_goes_through_counts(bound: str) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [
+        "stats.one_run_epsilon(*counts, **form, bound='zero_run')",
+        "stats.one_run_epsilon(*counts, **form, bound='coupling')",
+        "planning.power(10**8, 1.0, simulations=1)",
+        "planning.power(10**8, planning.Gaussian(1.0), sides='pairs', simulations=1)",
+        "simulate.gaussian(10**8, 1.0, seed=0)",
+    ],
+)
+def test_ctrl_c_ends_what_takes_long(call: str) -> None:
     run = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED.format(bound=bound)],
+        [sys.executable, "-c", INTERRUPTED.format(call=call)],
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
     assert run.stdout == "interrupted True\n", run.stderr
-
-
-LATE = """
-import os, signal, threading, time
-import numpy as np
-from leakbound import planning, simulate, stats
-from leakbound._base.streams import Purpose, permutation
-
-sent = []
-
-def interrupt():
-    sent.append(time.perf_counter())
-    os.kill(os.getpid(), signal.SIGINT)
-
-threading.Timer({after}, interrupt).start()
-try:
-    {call}
-except KeyboardInterrupt:
-    print(time.perf_counter() - sent[0])
-"""
-
-
-@pytest.mark.parametrize(
-    ("call", "after"),
-    [
-        ("planning.power(10**8, 1.0, simulations=1)", 1.0),
-        ("planning.power(10**8, planning.Gaussian(1.0), sides='pairs', simulations=1)", 0.5),
-        ("simulate.gaussian(10**8, 1.0, seed=0)", 0.3),
-        ("permutation(Purpose.NULL_GAME.rng(0), 10**8)", 0.5),
-    ],
-)
-def test_ctrl_c_is_answered_within_a_second(call: str, after: float) -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", LATE.format(call=call, after=after)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert float(run.stdout) < 1

@@ -42,9 +42,6 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ("leakbound.panoramia.Options", "union"): panoramia.Options,
     ("leakbound.panoramia.Options", "conditional"): panoramia.Options,
     ("leakbound.Tally.sum", "allow_repeats"): lambda **x: lb.Tally.sum([COUNTED], **x),
-    ("leakbound.TradeOffFamily", "increasing"): lambda **x: lb.TradeOffFamily(
-        tradeoff=lb.TradeOff.gaussian, parameter="mu", bracket=(0.1, 9.0), **x
-    ),
     ("leakbound.Panoramia", "real_nonmembers"): lambda **x: flat.panoramia(
         SCORE, SCORE, MEMBER, **x
     ),
@@ -58,9 +55,6 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ),
     ("leakbound.attacks.synthetic.Tables.of_columns", "progress"): lambda **x: (
         synthetic.Tables.of_columns({"the records": COLUMNS, "the synthetic table": COLUMNS}, **x)
-    ),
-    ("leakbound.audit_synthetic", "progress"): lambda **x: lb.audit_synthetic(
-        X[:30], X[30:], X, attacks=["nearest_synthetic"], **x
     ),
     ("leakbound.propensity.ConfidenceSet.fit", "own_intercept"): lambda **x: (
         propensity.ConfidenceSet.fit(X, MEMBER, **x)

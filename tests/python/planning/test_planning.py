@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 import leakbound as lb
 import leakbound._core as _core
 from leakbound import planning, simulate, stats
-from leakbound.cli import app
+from leakbound.cli.commands import app
 from leakbound.errors import InputTypeError, OptionError
-from leakbound.planning import forecast
+from leakbound.planning import forecast, truths
 
 APPROX = lb.ApproxDP(delta=1e-5)
 GDP = lb.GaussianDP()
@@ -40,7 +40,7 @@ def test_ceilings_are_those_of_closed_forms() -> None:
     ],
     ids=repr,
 )
-def test_power_is_that_of_audits(claim: forecast.PlannedClaim, truth: forecast.Truth) -> None:
+def test_power_is_that_of_audits(claim: truths.PlannedClaim, truth: truths.Truth) -> None:
     planned = planning.power(300, truth, target=1.0, claim=claim, simulations=200)
 
     def bound(seed: int) -> float:
@@ -85,7 +85,7 @@ def test_simulated_games_have_their_law() -> None:
 
 
 def test_a_number_stands_for_the_truth_of_the_claim() -> None:
-    def found(claim: forecast.PlannedClaim) -> forecast.Truth:
+    def found(claim: truths.PlannedClaim) -> truths.Truth:
         return planning.power(20, 2.0, claim=claim, simulations=1).truth
 
     assert found(lb.PureDP()) == planning.Response(2.0)
@@ -137,7 +137,7 @@ def test_targets_out_of_reach_are_known_without_a_simulation() -> None:
     ids=repr,
 )
 def test_the_truth_of_a_claim(
-    truth: forecast.Truth, claim: forecast.PlannedClaim, expected: float
+    truth: truths.Truth, claim: truths.PlannedClaim, expected: float
 ) -> None:
     def refused(target: float) -> bool:
         return bool(forecast.beyond_truth(target, truth, claim, chance=0.8, confidence=0.95))

@@ -58,7 +58,11 @@ def test_log_odds_are_those_of_the_model() -> None:
     plain = ConfidenceSet.fit(game.features, game.member)
     np.testing.assert_allclose(shifted.log_odds(), plain.log_odds(), atol=1e-7)
     edge = plain.boundary([0.0, 1.0, 0.0])
-    assert plain.core.deviance(edge) == pytest.approx(plain.squared_radius, rel=1e-6)
+    losses = [
+        np.logaddexp(0, score).sum() - score[game.member].sum()
+        for score in (plain.log_odds(edge), plain.log_odds())
+    ]
+    assert 2 * (losses[0] - losses[1]) == pytest.approx(plain.squared_radius, rel=1e-6)
     assert plain.max_abs_log_odds() > np.abs(plain.log_odds(edge)).max()
 
 

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import leakbound
 from leakbound import validity
-from leakbound.cli import app
+from leakbound.cli.commands import app
 from leakbound.errors import FormatError, OptionError
-from leakbound.validity import source
+from leakbound.validity.suite import source_digest
 
 
 @dataclass
@@ -66,7 +66,7 @@ def test_counts_of_another_seed_or_source_are_refused(
     validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
     with pytest.raises(FormatError, match="are of another seed; name another folder"):
         validity.run([case(Coin())], repetitions=10, seed=2, checkpoint=tmp_path)
-    monkeypatch.setattr(source, "digest", lambda: "0" * 64)
+    monkeypatch.setattr("leakbound.validity.suite.source_digest", lambda: "0" * 64)
     with pytest.raises(FormatError, match="of another source"):
         validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
 
@@ -107,18 +107,15 @@ def test_who_plays_does_not_change_what_is_kept(tmp_path: Path) -> None:
     assert contents[0] == contents[1]
 
 
-def test_a_digest_tells_every_change_of_the_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(source, "_PACKAGE", tmp_path)
+def test_a_digest_tells_every_change_of_the_code(tmp_path: Path) -> None:
     digests = set()
     for name, text in [("a.py", ""), ("a.py", "x = 1"), ("deep/b.py", ""), ("core.so", "0")]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-        digests.add(source.digest.__wrapped__())
+        digests.add(source_digest.__wrapped__(tmp_path))
     assert len(digests) == 4
     (tmp_path / "page.html").write_text("no code", encoding="utf-8")
-    assert source.digest.__wrapped__() in digests
+    assert source_digest.__wrapped__(tmp_path) in digests
 
 
 ATTACK = """

@@ -8,11 +8,11 @@ import numpy as np
 from leakbound._base.checks import complement, shown
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.coins import Coins
-from leakbound.audits.design import audit
 from leakbound.audits.dp_sgd.betting import Bet, correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
 from leakbound.audits.policies.reference import Reference, best_fixed
+from leakbound.audits.road import audit
 from leakbound.claims import ApproxDP, Claim, FamilyClaim, GaussianDP, SubsampledGaussianDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
@@ -228,7 +228,7 @@ class _Run:
             return None
         steps = self.observed.steps + self.observed.steps_beyond
         family = SubsampledGaussianDP(sampling_rate=self.design.sampling_rate, steps=steps)
-        curve = family.attained(self.least_noise, "both")
+        curve = family.attained(1 / self.least_noise, "both")
         return float(curve.epsilon(self.accounted.delta))
 
     def refuted_by(self, sampling: SamplingResult, share: float) -> tuple[Part, ...]:
@@ -261,14 +261,14 @@ class _Run:
         )
         if not counted.guesses:
             return False
-        curve = self.family.curve(self.least_noise, "both")
+        curve = self.family.curve(1 / self.least_noise, "both")
         return fdp_rejects(
             counted.correct, counted.guesses, float(counted.m), tradeoff=curve, tau=share
         )
 
     def _membership_cut(self, level: float) -> Fixed:
         """Plan the number of guesses from what was declared, before any coin is looked at."""
-        curve = _shares(self.family.attained(self.planned_noise, "member"))
+        curve = _shares(self.family.attained(1 / self.planned_noise, "member"))
         return best_fixed(self.design.canaries, level, GaussianDP(), "both", curve)[0]
 
     def warnings(self, sampling: SamplingResult) -> list[str]:

@@ -25,7 +25,7 @@ from leakbound.audits.zero_run.log_odds import Knowledge, OddsBox, OddsSet, know
 from leakbound.audits.zero_run.matching import by_matching
 from leakbound.audits.zero_run.offsets import by_offsets
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest, conditions
-from leakbound.audits.zero_run.study import ShiftProof, Study, strengths
+from leakbound.audits.zero_run.study import ShiftProof, Study
 from leakbound.audits.zero_run.tampering import by_tampering
 from leakbound.claims import FAMILIES, ApproxDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
@@ -103,7 +103,7 @@ class ZeroRunAudit:
             claim=claim,
             confidence=float(request.confidence),
             kind=what.kind,
-            bound=claim.nothing if withheld else proof.bound,
+            bound=0.0 if withheld else proof.bound,
             reason=_WITHHELD if withheld else proof.reason,
             theorem=what.theorem + proof.theorem,
             assumptions=(
@@ -137,7 +137,7 @@ class ZeroRunAudit:
                 *_scarce(proof),
                 *delta_warnings(claim.delta, scores.size),
             ),
-            rejected=_curve(request, claim.nothing if withheld else proof.bound),
+            rejected=_curve(request, 0.0 if withheld else proof.bound),
             correction=proof.study.correction,
             kept=proof.kept,
             m_eff=proof.m_eff,
@@ -199,8 +199,7 @@ def _proved(study: Study) -> ShiftProof:
     if draws is None or proof.bounds is None:
         return proof
     replicates = Bootstrap(bounds=proof.bounds(draws), estimate=proof.bound, p=study.level)
-    strength = bootstrap_quantile(strengths(replicates.bounds, study.claim), p=study.level)
-    bound = float(strengths(np.array(strength), study.claim))
+    bound = bootstrap_quantile(replicates.bounds, p=study.level)
     reason = proof.reason or (
         f"the propensities are too uncertain: the bound is {replicates.estimate:.3g} at their "
         f"estimate, and {bound:.3g} under enough of their replicates"
@@ -208,7 +207,7 @@ def _proved(study: Study) -> ShiftProof:
     # the audit is that at the estimate
     audit = proof.audit(study.scores)
     return replace(
-        proof, bound=bound, reason="" if strength > 0 else reason, own=audit, bootstrap=replicates
+        proof, bound=bound, reason="" if bound > 0 else reason, own=audit, bootstrap=replicates
     )
 
 
@@ -247,7 +246,7 @@ def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:
         results.append(ZeroRunAudit.prepare(fold, model)(own))
     refuted = [number for number, result in enumerate(results) if result.withheld]
     bounds = np.array([result.bound for result in results])
-    chosen = refuted[0] if refuted else int(np.argmax(strengths(bounds, request.claim)))
+    chosen = refuted[0] if refuted else int(np.argmax(bounds))
     return replace(
         results[chosen],
         options=results[chosen].options
@@ -284,7 +283,7 @@ def correction_of(request: ZeroRunRequest, odds: OddsBox | OddsSet) -> Correctio
 def _curve(request: ZeroRunRequest, bound: float) -> TradeOff | None:
     """Return the curve of a family at a bound; None if nothing is bounded, or no family."""
     claim = request.claim
-    if not isinstance(claim, FAMILIES) or bound == claim.nothing:
+    if not isinstance(claim, FAMILIES) or not bound:
         return None
     return claim.attained(bound, request.sides)
 

@@ -15,7 +15,7 @@ from leakbound._base.types import (
     Uncertainty,
     ZeroRunVariant,
 )
-from leakbound.audits.design import Design, Request, Scores
+from leakbound.audits.road import Design, Request, Scores
 from leakbound.audits.zero_run.audit import Propensities, audited
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
 from leakbound.claims import Claim, GaussianDP

@@ -20,7 +20,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.odds import expit
 from leakbound.audits.policies.approximate_dp import failure_share
-from leakbound.audits.policies.joint import JointTest
+from leakbound.audits.policies.f_dp import JointTest
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.claims.base import counts_of
 from leakbound.cuts import Fixed, OutsideIn
@@ -78,12 +78,12 @@ class Level:
             )
             return max(0.0, limit)
         test, index = self._test(kept)
-        return study.claim.at_strength(test.strength(index, correct))
+        return test.bound(index, correct)
 
     def roughly(self, correct: int, kept: int) -> float:
-        """Return a strength that moves with the counts as that of `proved` does, and no more."""
+        """Return a number that moves with the counts as `proved` does, and no more."""
         if isinstance(self.study.claim, ApproxDP):
-            return self.study.claim.strength(self.proved(correct, kept))
+            return self.proved(correct, kept)
         test, index = self._test(kept)
         return test.rough(index, correct)
 

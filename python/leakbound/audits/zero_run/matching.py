@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
     from leakbound.audits.zero_run.levels import Level
-    from leakbound.claims import Claim
     from leakbound.cuts import CutPolicy
 
 _PARTS = 200
@@ -173,13 +172,13 @@ class _OneDraw:
 
 def _least(matching: Matching) -> ShiftProof:
     """Match at the least favourable members: the middle bound of draws, at half the level."""
-    study, found, claim = matching.study, matching.odds.found, matching.study.claim
+    study, found = matching.study, matching.odds.found
     rows, signs = study.guessed(matching.ranks, study.examples)
     estimate = matching.middle(matching.counts(found.log_odds()[None])[0])
     least, coefficients = estimate, found.coefficients
     for member in matching.lowest(rows, signs, estimate):
         here = matching.middle(member.counts)
-        if claim.strength(here[0]) < claim.strength(least[0]):
+        if here[0] < least[0]:
             least, coefficients = here, member.coefficients
     bound, made, correct, kept = least
     return study.proof(
@@ -283,15 +282,15 @@ class Matching:
         return self._proved[key]
 
     def roughly(self, correct: int, guesses: int, kept: int) -> float:
-        """Return a strength that moves with the counts as that of `proved` does, and no more."""
+        """Return a number that moves with the counts as `proved` does, and no more."""
         if self.level is not None and kept > 0:
             return self.level.roughly(correct, kept)
-        return self.study.claim.strength(self.proved(correct, guesses, kept))
+        return self.proved(correct, guesses, kept)
 
     def middle(self, counts: IntArray) -> _Outcome:
         """Return the bound that half of the draws reach, with its guesses, right ones and kept."""
         kept, made, correct = counts
-        return middle(kept, made, correct, self.study.claim, self.proved)
+        return middle(kept, made, correct, self.proved)
 
     def prices(self, estimate: _Outcome) -> _Prices | None:
         """Return what moves a bound near that of the estimate; None if nothing can be told."""
@@ -309,7 +308,7 @@ class Matching:
     def lowest(self, rows: IntArray, signs: IntArray, estimate: _Outcome) -> list[_Member]:
         """Return the members found at which draws prove least, as correct guesses and kept go."""
         core = self.odds.found.core
-        if not self.study.claim.strength(estimate[0]) > 0:
+        if not estimate[0] > 0:
             return []
         # 1. Where ascents of mean counts end.
         prices = self.prices(estimate)
@@ -342,13 +341,8 @@ class Matching:
         return (best if self.level is None else sorted(best, key=self._rough))[:_FINALISTS]
 
     def _rough(self, member: _Member) -> float:
-        claim = self.study.claim
-
-        def roughly(correct: int, made: int, kept: int) -> float:
-            return claim.at_strength(self.roughly(correct, made, kept))
-
         kept, made, correct = member.counts
-        return claim.strength(middle(kept, made, correct, claim, roughly)[0])
+        return middle(kept, made, correct, self.roughly)[0]
 
     def _descent(
         self, start: _Member, made: FloatArray, prices: _Prices, budget: int
@@ -401,7 +395,6 @@ def middle(
     kept: IntArray,
     made: IntArray,
     right: IntArray,
-    claim: Claim,
     proved: Callable[[int, int, int], float],
 ) -> _Outcome:
     """Return a bound that half of the draws reach, with its guesses, right ones and kept."""
@@ -417,7 +410,7 @@ def middle(
         )
         return each[right.size - needed]
     bounds = [(proved(c, n, k), n, c, k) for n, c, k in _reached(kept, made, right)]
-    return max(bounds, key=lambda one: claim.strength(one[0]))
+    return max(bounds, key=lambda one: one[0])
 
 
 def _reached(kept: IntArray, made: IntArray, right: IntArray) -> list[tuple[int, int, int]]:

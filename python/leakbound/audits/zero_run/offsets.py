@@ -10,7 +10,6 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.odds import expit
-from leakbound._base.records import encode
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.study import ShiftProof, Study, least_fixed
 from leakbound.claims import ApproxDP, PureDP
@@ -84,7 +83,7 @@ def by_offsets(study: Study) -> ShiftProof:
         theorem=_THEOREM + (_FIXED if isinstance(cuts, Fixed) else KLScan().method),
         ceiling=ceiling,
         path=path.name,
-        options={"cuts": encode(cuts.at_level(level)), "paths": [one.name for one in paths]},
+        options={"cuts": cuts.described(level), "paths": [one.name for one in paths]},
         bounds=bounds,
     )
 

@@ -18,8 +18,7 @@ from leakbound._base.types import (
     ZeroRunVariant,
 )
 from leakbound.audits.coins import as_if_fair
-from leakbound.audits.design import Request
-from leakbound.audits.road import Attacks
+from leakbound.audits.road import Attacks, Request
 from leakbound.claims import Claim, GaussianDP
 from leakbound.cuts import CutPolicy, Fixed, Weighted
 from leakbound.errors import AbstentionError, DesignError, OptionError

@@ -170,7 +170,7 @@ class Study:
     def proof(self, bound: float, correct: int, guesses: int, **more: Any) -> ShiftProof:
         """Return what is proved, with the reason where that is nothing."""
         reason = ""
-        if not strengths(np.array(bound), self.claim) > 0:
+        if not bound > 0:
             reason = f"shift and chance explain {correct} correct guesses of {guesses}"
             if guesses == 0:
                 reason = (
@@ -263,12 +263,7 @@ class ShiftProof:
     @classmethod
     def none(cls, study: Study, reason: str) -> ShiftProof:
         """Return what is proved where there is no confidence set: nothing, for a reason."""
-        return study.proof(study.claim.nothing, 0, 0, theorem="", reason=reason)
-
-    @property
-    def strength(self) -> float:
-        """The bound as a number that is larger the more is proved."""
-        return float(strengths(np.array(self.bound), self.study.claim))
+        return study.proof(0.0, 0, 0, theorem="", reason=reason)
 
     def with_options(self, more: dict[str, JsonValue]) -> ShiftProof:
         """Return the same with more options to report."""
@@ -301,15 +296,6 @@ class ShiftProof:
             _roc=Lazy(lambda: roc(ranking)),
             _histogram=Lazy(lambda: histogram(scores, member)),
         )
-
-
-def strengths(values: FloatArray, claim: Claim) -> FloatArray:
-    """Return parameters as strengths or strengths as parameters: 0 and inf change places."""
-    if claim.order == "increasing":
-        return values
-    with np.errstate(divide="ignore"):
-        inverse: FloatArray = 1 / values
-    return inverse
 
 
 def distinct_ranks(values: FloatArray, ties: IntArray) -> FloatArray:

@@ -1,0 +1,163 @@
+"""What a plan assumes to be true: independent Gaussian scores, or randomised response."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.checks import real
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, FloatArray, Sides
+from leakbound.audits.policies.reference import Curve, Reference
+from leakbound.claims import ApproxDP, GaussianDP, PureDP
+from leakbound.simulate import gaussian, randomized_response
+from leakbound.stats import normal_quantile
+
+PlannedClaim: TypeAlias = PureDP | ApproxDP | GaussianDP
+# Examples of the simulated games that are in memory at a time.
+_CHUNK = 2**22
+# A share of the examples that stands for the first of them.
+_FIRST = 1e-9
+# Relative precision of the μ that stands for (ε, δ).
+_PRECISION = 1e-9
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """The truth that scores are N(±μ/2, 1), independently: canaries in orthogonal directions.
+
+    Parameters
+    ----------
+    mu : float
+        μ of Gaussian DP, at least 0.
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", real(self.mu, "mu", least=0, below=math.inf))
+
+    @property
+    def law(self) -> tuple[float, float | None]:
+        """What the core plays a game by: a strength, and a share that leaks."""
+        return self.mu, None
+
+    def curve(self, sides: Sides) -> Curve:
+        """Return shares of the examples guessed, and guessed right, as an attack guesses more."""
+        # Differences of a pair are N(±μ/2, 1); the reference has N(μ, 2), of single examples.
+        mu = self.mu / math.sqrt(2) if sides == "pairs" else self.mu
+        return Reference(mu).curve(sides)
+
+    def parameter(self, claim: PlannedClaim) -> float:
+        """Return the smallest parameter of a claim that is true."""
+        if isinstance(claim, GaussianDP):
+            return self.mu
+        if not claim.delta:
+            return math.inf if self.mu else 0.0
+        return gaussian(1, self.mu, seed=0).epsilon(claim.delta)
+
+    def pairs(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
+        """Return the confidence of guesses about pairs, and which are right."""
+        apart = self.mu / 2 + rng.normal(size=pairs)
+        return np.abs(apart), apart > 0
+
+
+@dataclass(frozen=True)
+class Response:
+    """The truth that guesses are correct with odds e^ε: randomised response.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε, at least 0.
+    fraction : float
+        Share of the examples that leak at all, in (0, 1]; the attack ranks them first.
+    """
+
+    epsilon: float
+    fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        epsilon = real(self.epsilon, "epsilon", least=0, below=math.inf)
+        fraction = real(self.fraction, "fraction", above=0, most=1)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "fraction", fraction)
+
+    @property
+    def law(self) -> tuple[float, float | None]:
+        """What the core plays a game by: a strength, and a share that leaks."""
+        return self.epsilon, self.fraction
+
+    @property
+    def _chance(self) -> float:
+        """The probability that a guess about a leaking example is right."""
+        return 1 / (1 + math.exp(-self.epsilon))
+
+    def curve(self, sides: Sides) -> Curve:
+        """Return shares of the examples guessed, and guessed right, as an attack guesses more."""
+        # The leaking examples come first; one-sided, only those that are called members.
+        p, leaking = self._chance, self.fraction
+        tosses = (1 - leaking) / 2
+        if sides != "member":
+            share = np.array([_FIRST, leaking, 1.0])
+            return share, np.array([p * _FIRST, p * leaking, p * leaking + tosses])
+        top = p * leaking / 2
+        share = np.array([_FIRST, leaking / 2, 1 - leaking / 2, 1.0])
+        return share, np.array([p * _FIRST, top, top + tosses, 0.5])
+
+    def parameter(self, claim: PlannedClaim) -> float:
+        """Return the smallest parameter of a claim that is true."""
+        if isinstance(claim, GaussianDP):  # the curve whose fixed point is that of the response
+            return 2 * float(normal_quantile(self._chance))
+        return randomized_response(1, self.epsilon, seed=0).epsilon(claim.delta)
+
+    def pairs(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
+        """Return the confidence of guesses about pairs, and which are right."""
+        leaks = rng.random(pairs) < self.fraction
+        chance = np.where(leaks, self._chance, 0.5)
+        return leaks + rng.random(pairs), rng.random(pairs) < chance
+
+
+Truth: TypeAlias = Gaussian | Response
+
+
+def truth_of(truth: float | Truth, claim: PlannedClaim) -> Truth:
+    """Return the truth that a number stands for: a value of the claim's parameter."""
+    if isinstance(truth, Gaussian | Response):
+        return truth
+    value = real(truth, "truth", least=0, below=math.inf)
+    if isinstance(claim, PureDP):
+        return Response(value)
+    return Gaussian(_gaussian_mu(value, claim.delta) if isinstance(claim, ApproxDP) else value)
+
+
+def _gaussian_mu(epsilon: float, delta: float) -> float:
+    """Return the largest μ whose mechanism is (ε, δ)-DP."""
+    low, high = 0.0, 1.0
+    while gaussian(1, high, seed=0).delta(epsilon) <= delta:
+        low, high = high, 2 * high
+    while high - low > _PRECISION * high:
+        middle = (low + high) / 2
+        within = gaussian(1, middle, seed=0).delta(epsilon) <= delta
+        low, high = (middle, high) if within else (low, middle)
+    return low
+
+
+def games_of(
+    truth: Truth, m: int, sides: Sides, simulations: int, seed: int
+) -> Iterator[_core.Ranking]:
+    """Yield rankings of simulated games; of pairs, by confidence, with right ones as members."""
+    if sides == "pairs":
+        for number in range(simulations):
+            yield _core.Ranking(*truth.pairs(m, Purpose.POWER_OF_PAIRS.rng(seed, number)))
+        return
+    stream, step = Purpose.POWER.derived(seed), max(1, _CHUNK // m)
+    strength, fraction = truth.law
+    for first in range(0, simulations, step):
+        count = min(step, simulations - first)
+        yield from _core.play(
+            strength, fraction=fraction, examples=m, seed=stream, first=first, count=count
+        )
