@@ -238,10 +238,9 @@ def products_missing(
     Notes
     -----
     For a term z the statistic is s = Σ zᵢ(yᵢ - πᵢ), less what the columns of the model explain of
-    z: Rao's score test (1948). Its size is s over its standard deviation or, where that is
-    less, √(2 sup (ts - K(t))), K the cumulant function of s: the leading part of the saddle-point
-    formula (Daniels 1987). Where few rows decide, as in products of rare features, s is far from
-    normal.
+    z: Rao's score test (1948). Its size is s over its standard deviation or, where that is less,
+    √(2 sup (ts - K(t))), K the cumulant function of s: the leading part of the saddle-point formula
+    (Daniels 1987). Where few rows decide, s is far from normal.
     """
     units, reference = _units(confidence_set.residuals()[0]), confidence_set.reference
     return _score_tests(
@@ -259,6 +258,11 @@ def link_bent(confidence_set: ConfidenceSet) -> FormTest:
     Stukel's terms (JASA 83, 1988) of the log-odds λ are λ² where λ > 0 and λ² where λ < 0. Their
     difference bends both tails alike, as Cauchy's link does, and their sum one against the other:
     each is tested as in `products_missing`.
+
+    Parameters
+    ----------
+    confidence_set : ConfidenceSet
+        Its rows, those of D' included, and its estimate are tested.
     """
     log_odds = confidence_set.residuals()[2]
     bends = np.column_stack([log_odds * np.abs(log_odds), log_odds**2])

@@ -16,11 +16,11 @@ from leakbound._base.records import Lazy, encode
 from leakbound._base.streams import Purpose
 from leakbound.audits.figures import POINTS, histogram, roc
 from leakbound.audits.policies.reference import plan_guesses
+from leakbound.audits.zero_run.learning import usable
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.request import as_coins
-from leakbound.audits.zero_run.residuals import usable
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn
-from leakbound.cuts.policy import inverted_warnings
+from leakbound.cuts.games import inverted_warnings
 from leakbound.errors import OptionError
 from leakbound.results import Curve, ScoreAudit
 from leakbound.stats.distribution_shift import residual_scores, survival
