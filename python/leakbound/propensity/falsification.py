@@ -91,8 +91,7 @@ class FormTest(Record):
     terms : int
         Number of products or bets.
     worst : tuple of int
-        The features of the product that the model lacks most; one if it is a slope of its own for
-        D'; empty for other terms and for bets.
+        The features of the product that the model lacks most; one for a slope of D'; else none.
     """
 
     p_value: float
