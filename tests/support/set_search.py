@@ -13,10 +13,10 @@ import numpy as np
 from leakbound._base.odds import expit
 from leakbound._base.types import CorrectionChoice, FloatArray, SidesChoice
 from leakbound.audits.zero_run.audit import CORRECTIONS, correction_of
+from leakbound.audits.zero_run.learning import usable
 from leakbound.audits.zero_run.log_odds import OddsSet
 from leakbound.audits.zero_run.matching import Matching, middle
 from leakbound.audits.zero_run.request import ZeroRunRequest
-from leakbound.audits.zero_run.residuals import usable
 from leakbound.audits.zero_run.study import ShiftProof, Study
 from leakbound.claims import Claim
 from leakbound.propensity.confidence import ConfidenceSet

@@ -180,6 +180,37 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
     return values
 
 
+def check_features(
+    features: ArrayInput, name: str = "features", columns: int | None = None
+) -> FloatArray:
+    """Read features as float64, one row for each example."""
+    table = _read(features, name, _REAL)
+    if table.ndim != 2 or table.size == 0:
+        message = (
+            f"{name} must be two-dimensional, one row for each example and one column for each "
+            f"feature, got shape {table.shape}"
+            + ("; for a single feature pass x[:, None]" if table.ndim == 1 else "")
+        )
+        raise InputError(message)
+    if columns is not None and table.shape[1] != columns:
+        message = (
+            f"{name} has {table.shape[1]} columns and D' has {columns}; both must hold the same "
+            "features in the same order"
+        )
+        raise InputError(message)
+    values: FloatArray = np.ascontiguousarray(table, dtype=np.float64)
+    # The sum of finite values may overflow, and then costs a second look; it hides no other.
+    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0].tolist()
+        strange = int((~np.isfinite(values)).any(axis=1).sum())
+        message = (
+            f"{name} must be finite, got {values[row, column]} at row {row}, column {column} "
+            f"({strange} such rows); drop the rows or fill them in"
+        )
+        raise InputError(message)
+    return values
+
+
 def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray:
     """Read booleans, {0, 1}, {-1, +1} or a plan as booleans that nobody else can write to."""
     values = vector(member.member if isinstance(member, HasMember) else member, "member")
@@ -232,8 +263,8 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
         raise InputTypeError(message) from error
     if array.dtype.kind not in kinds:
         message = (
-            f"{name} must hold real numbers, got dtype {array.dtype}; convert it first, for "
-            f"example with numpy.asarray({name}, dtype=float)"
+            f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "
+            f"numbers, or convert it, for example with numpy.asarray({name}, dtype=float)"
         )
         raise InputTypeError(message)
     if array.dtype == np.bool_:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from leakbound.audits.road import audit
     from leakbound.audits.stream import Stream
     from leakbound.audits.synthetic import audit_synthetic
-    from leakbound.audits.zero_run.design import ZeroRun
+    from leakbound.audits.zero_run.audit import ZeroRun
 else:
     from leakbound._base.imports import lazy_attributes
 
@@ -22,7 +22,7 @@ else:
             "leakbound.audits.random_split": "RandomSplit",
             "leakbound.audits.stream": "Stream",
             "leakbound.audits.synthetic": "audit_synthetic",
-            "leakbound.audits.zero_run.design": "ZeroRun",
+            "leakbound.audits.zero_run.audit": "ZeroRun",
         },
     )
 

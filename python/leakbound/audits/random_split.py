@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from leakbound._base.checks import check_length, choice
+from leakbound._base.checks import check_features, check_length, choice
 from leakbound._base.tally import Tally
 from leakbound._base.types import Aggregate, ArrayInput, HasMember, JsonValue
 from leakbound.audits.challenge import challenge, challenged
@@ -22,7 +22,6 @@ from leakbound.audits.road import (
 )
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.errors import OptionError
-from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, AuditResult
 
 _COINS = (

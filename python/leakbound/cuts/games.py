@@ -1,5 +1,6 @@
 """Games: scores and membership of examples, as they are ranked and shown whatever the policy."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
@@ -17,6 +18,8 @@ _TIED = 0.1
 """Share of tied examples from which fewer ties may show more."""
 _CROWDED = 0.01
 """Share of all examples that have one key, from which a finer key may show more."""
+_INVERTED = 3
+"""Standard deviations below 1/2 from which an AUC looks inverted rather than random."""
 _MOST_LABELS = 10_000_000
 """Most examples that are told from each other where a policy asks for it."""
 
@@ -234,3 +237,31 @@ def tied_share(ranking: _core.Ranking, units: str = "examples", value: str = "sc
     if share <= _TIED:
         return ""
     return f"{100 * share:.0f}% of the {units} share their {value} with another; "
+
+
+def tie_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
+    """Say that many ties were broken at random, in a ranking by scores as given."""
+    return order_warnings(tied_share(ranking))
+
+
+def order_warnings(share: str) -> tuple[str, ...]:
+    """Say that ties were broken at random, given how many in words, "" for few."""
+    if not share:
+        return ()
+    note = "their order was drawn at random, so a score of finer precision may show more"
+    return (share + note,)
+
+
+def inverted_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
+    """Say that scores are higher on non-members."""
+    members, others = ranking.members, ranking.examples - ranking.members
+    # the spread of the AUC of scores that say nothing: Mann and Whitney 1947
+    spread = math.sqrt((ranking.examples + 1) / (12 * max(1, members * others)))
+    below = (0.5 - ranking.auc) / spread
+    if below <= _INVERTED:
+        return ()
+    note = (
+        f"AUC {ranking.auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
+        "inverted (higher must mean likelier a member); they are used as given"
+    )
+    return (note,)

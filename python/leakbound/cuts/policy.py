@@ -19,7 +19,7 @@ from leakbound._base.types import (
     PathOrder,
     Sides,
 )
-from leakbound.cuts.games import Game, Ties, tied_share
+from leakbound.cuts.games import Game, Ties, inverted_warnings, order_warnings
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 """Guesses, correct guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""
@@ -39,8 +39,6 @@ PATH_NAMES: dict[PathOrder, PathName] = {
 }
 """How results call the paths."""
 
-_INVERTED = 3
-"""Standard deviations below 1/2 from which an AUC looks inverted rather than random."""
 _NEAR = 0.9
 """Share of the ceiling from which more examples may show more."""
 _REFERENCE = 1.0
@@ -130,34 +128,6 @@ class Policy(ABC):
     def remarks(self, _proof: Proof) -> tuple[str, ...]:
         """Return what a reader of a proof should know."""
         return ()
-
-
-def tie_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
-    """Say that many ties were broken at random, in a ranking by scores as given."""
-    return order_warnings(tied_share(ranking))
-
-
-def order_warnings(share: str) -> tuple[str, ...]:
-    """Say that ties were broken at random, given how many in words, "" for few."""
-    if not share:
-        return ()
-    note = "their order was drawn at random, so a score of finer precision may show more"
-    return (share + note,)
-
-
-def inverted_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
-    """Say that scores are higher on non-members."""
-    members, others = ranking.members, ranking.examples - ranking.members
-    # the spread of the AUC of scores that say nothing: Mann and Whitney 1947
-    spread = math.sqrt((ranking.examples + 1) / (12 * max(1, members * others)))
-    below = (0.5 - ranking.auc) / spread
-    if below <= _INVERTED:
-        return ()
-    note = (
-        f"AUC {ranking.auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
-        "inverted (higher must mean likelier a member); they are used as given"
-    )
-    return (note,)
 
 
 class PathPolicy(Policy):

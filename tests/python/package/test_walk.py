@@ -16,6 +16,7 @@ NAMELESS = {"<lambda>", "<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>"}
 RNG = np.random.default_rng(0)
 MEMBER = RNG.random(1000) < 0.5
 SCORES = RNG.normal(size=1000) + 2 * MEMBER
+FEATURES = RNG.normal(size=(1000, 2))
 
 
 def coins() -> None:
@@ -24,6 +25,10 @@ def coins() -> None:
 
 def split() -> None:
     lb.audit(SCORES, lb.RandomSplit(MEMBER))
+
+
+def zero_run() -> None:
+    lb.audit(SCORES, lb.ZeroRun(MEMBER, features=FEATURES))
 
 
 def walk(audit: Callable[[], None]) -> Counter[str]:
@@ -44,7 +49,10 @@ def walk(audit: Callable[[], None]) -> Counter[str]:
     return +calls
 
 
-@pytest.mark.parametrize(("audit", "most", "files"), [(coins, 79, 9), (split, 85, 10)])
+# Most calls of Zero-Run are those of the search over the confidence set.
+@pytest.mark.parametrize(
+    ("audit", "most", "files"), [(coins, 79, 9), (split, 85, 10), (zero_run, 9000, 20)]
+)
 def test_an_audit_is_a_short_walk(audit: Callable[[], None], most: int, files: int) -> None:
     calls = walk(audit)
     assert 0 < calls.total() <= most, calls

@@ -9,10 +9,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
+from leakbound.claims import PureDP
 from leakbound.errors import FitError, InputError, OptionError
-from leakbound.propensity.confidence import ConfidenceSet, balanced
+from leakbound.propensity import ConfidenceSet, bet_against_set, link_bent, products_missing
 from leakbound.propensity.falsification import REFUTED_BELOW
-from leakbound.propensity.form import bet_against_set, link_bent, products_missing
+from set_search import over_set
 from validity.nuisance import (
     RIGHT_FORMS,
     FormTrial,
@@ -124,7 +125,8 @@ def test_guesses_are_balanced_against_features() -> None:
         return float(np.linalg.norm(np.sign(values) @ game.features))
 
     noisy = game.log_odds + np.random.default_rng(6).normal(size=2000)
-    residuals = balanced(noisy, game.features, weights, guesses=2000, labels=2000)
+    study = over_set(noisy, ConfidenceSet.fit(game.features, game.member), claim=PureDP())
+    residuals = study.balanced(study.odds, weights, 2000)
     assert lean(residuals) < 0.02 * lean(noisy)
 
 

@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_ids, check_length, check_scores, flag, real
+from leakbound._base.checks import (
+    check_features,
+    check_ids,
+    check_length,
+    check_scores,
+    flag,
+    real,
+)
 from leakbound._base.formatting import down
 from leakbound._base.types import ArrayInput, HasMember, Relaxation
 from leakbound.audits.member_count import MemberCount
@@ -15,7 +22,6 @@ from leakbound.audits.panoramia.rankings import Rankings, Relaxed
 from leakbound.audits.road import Design, Request, Scores, delta_warnings, provenance
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.errors import OptionError
-from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, PanoramiaResult, ZeroRunResult
 
 _CROWDED = 2 / 3

@@ -21,9 +21,9 @@ import leakbound._core as _core
 from leakbound._base.odds import expit
 from leakbound.audits.policies.approximate_dp import failure_share
 from leakbound.audits.policies.f_dp import JointTest
-from leakbound.claims import ApproxDP, PureDP
+from leakbound.claims import ApproxDP
 from leakbound.claims.base import counts_of
-from leakbound.cuts import Fixed, OutsideIn
+from leakbound.cuts import OutsideIn
 
 if TYPE_CHECKING:
     from leakbound._base.types import BoolArray, FloatArray
@@ -108,12 +108,9 @@ class Level:
 def choose_level(study: Study, odds: OddsSet) -> Level | None:
     """Choose how many kept examples to guess about, by labels from the outside in.
 
-    None where the number is named, or the claim has no joint proof, or nothing but audited labels
-    says how many examples matching keeps.
+    None where so few examples are kept that no level is reached.
     """
     claim, audited, level = study.claim, study.examples, study.draw_level
-    if isinstance(claim, PureDP) or isinstance(study.request.cuts, Fixed) or not odds.guide.any():
-        return None
     chance = 2 * expit(-np.abs(odds.guide))
     expected = min(audited, max(2, int(chance.sum())))
     rows, signs = study.guessed(study.matched(odds, study.planned(expected, level)), audited)

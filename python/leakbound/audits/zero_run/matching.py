@@ -229,7 +229,10 @@ class Matching:
     @classmethod
     def of(cls, study: Study, odds: OddsSet) -> Matching:
         """Choose the number of guesses, by labels from the outside in where it can be, and rank."""
-        level = choose_level(study, odds)
+        # Labels choose where the claim has a joint proof, no number of guesses is named, and D'
+        # says how many examples matching keeps.
+        named = isinstance(study.claim, PureDP) or isinstance(study.request.cuts, Fixed)
+        level = choose_level(study, odds) if odds.guide.any() and not named else None
         if level is not None:
             levels: JsonValue = list(level.levels)
             made = level.guesses

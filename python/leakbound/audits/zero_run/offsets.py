@@ -108,8 +108,11 @@ def _checked(study: Study) -> Fixed | KLScan:
     if not isinstance(study.claim, PureDP) and study.request.variant != "untampered":
         message = (
             f'correction="poisson_binomial" is for pure DP, got {study.claim!r}: take "match", '
-            '"tamper" or "composition", or variant="untampered" for approximate DP'
+            '"tamper" or "composition"'
         )
+        # A confidence set has no form of the variant.
+        if isinstance(study.odds, OddsBox):
+            message += ', or variant="untampered" for approximate DP'
         raise OptionError(message)
     cuts = study.request.cuts or KLScan()
     if not isinstance(cuts, Fixed | KLScan):

@@ -16,13 +16,12 @@ from leakbound._base.records import Lazy, encode
 from leakbound._base.streams import Purpose
 from leakbound.audits.figures import POINTS, histogram, roc
 from leakbound.audits.policies.reference import plan_guesses
+from leakbound.audits.zero_run.learning import usable
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.request import as_coins
-from leakbound.audits.zero_run.residuals import usable
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn
-from leakbound.cuts.policy import inverted_warnings
+from leakbound.cuts.games import inverted_warnings
 from leakbound.errors import OptionError
-from leakbound.propensity.confidence import balanced
 from leakbound.results import Curve, ScoreAudit
 from leakbound.stats.distribution_shift import residual_scores, survival
 
@@ -214,15 +213,15 @@ class Study:
 
         So what guesses are right hardly depends on which member of the set is the true one.
         """
-        found = odds.found
-        return balanced(
+        found, nothing = odds.found, np.empty(0)
+        return _core.balanced_scores(
             self.scores,
             found.features,
             weights,
-            odd=odd,
-            counts=counts,
-            guesses=guesses,
-            labels=found.audited + found.reference,
+            nothing if odd is None else odd,
+            nothing if counts is None else counts,
+            guesses=float(guesses),
+            labels=(found.audited + found.reference) / self.examples,
             one_sided=self.one_sided,
         )
 
