@@ -22,16 +22,16 @@ _TREES = "gradient-boosted trees"
 # Three tests of one audit then withhold a right model in 3 of 100 audits.
 REFUTED_BELOW = 0.01
 """p-value below which propensities count as refuted."""
+# Parts of the examples: on each but the first a sceptic bets.
 _PARTS = 5
-"""Parts of the examples: on each but the first a sceptic bets."""
+# Log-odds, in absolute value, beyond which nothing is guessed: their odds are no doubles.
 _LARGEST = 300.0
-"""Log-odds, in absolute value, beyond which nothing is guessed: their odds are no doubles."""
+# Standard deviations at which features are clipped, so that no few rows decide a product.
 _CLIPPED = 3.0
-"""Standard deviations at which features are clipped, so that no few rows decide a product."""
+# Share of a product's variance below which the model's own columns count as explaining it.
 _EXPLAINED = 1e-3
-"""Share of a product's variance below which the model's own columns count as explaining it."""
+# Newton's steps towards a saddle point, and the squared decrement at which they end.
 _STEPS, _SETTLED = 100, 1e-9
-"""Newton's steps towards a saddle point, and the squared decrement at which they end."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,8 +27,8 @@ from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.propensity.falsification import Falsification, falsify
 from leakbound.propensity.overlap import Overlap, overlap
 
+# Refits between two looks for Ctrl-C.
 _BLOCK = 64
-"""Refits between two looks for Ctrl-C."""
 
 ReferenceShare: TypeAlias = Literal["as audited", "declared", "counted", "unknown"]
 """What is known of the share of members in D' by its design."""

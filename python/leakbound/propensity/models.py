@@ -19,8 +19,8 @@ from leakbound.propensity.fit import Model, PropensityFit, Refits, Rows
 
 Calibration: TypeAlias = Literal["platt"]
 
+# The largest number of folds: a fold is one byte.
 _FOLDS = 255
-"""The largest number of folds: a fold is one byte."""
 
 
 @dataclass(frozen=True)

@@ -38,25 +38,25 @@ PARTS_TESTED = 3
 """Audits that may refute: each has this share of the probability of error."""
 RATE_SHARE = 0.1
 """Share of the steps' probability of error that the lower limit of the sampling rate has."""
+# Relative difference of stated numbers that is put down to rounding.
 _CLOSE = 1e-3
-"""Relative difference of stated numbers that is put down to rounding."""
 
 
+# Share of the level of what is planned to prove more of the steps: bets, or one game.
 _FAVOURED = 0.9
-"""Share of the level of what is planned to prove more of the steps: bets, or one game."""
+# Ranking, weight, and by what factor the noise that is planned for is less than what is stated.
 _BETS: tuple[tuple[CoinRanking, float, float], ...] = (
     ("each step", 0.8, 1.0),
     ("across steps", 0.1, 1.0),
     ("across steps", 0.1, 4.0),
 )
-"""Ranking, weight, and by what factor the noise that is planned for is less than what is stated."""
+# As for bets. The first for a run as stated, the others for faults, which need little.
 _TRIED = {
     "each step": ("each step", 0.8, 1.0),
     "each step, more guesses": ("each step", 0.1, 2.0),
     "each step, many guesses": ("each step", 0.05, 4.0),
     "across steps, many guesses": ("across steps", 0.05, 4.0),
 }
-"""As for bets. The first for a run as stated, the others for faults, which need little."""
 
 
 def audit_dp_sgd(

@@ -59,8 +59,8 @@ CORRECTIONS: dict[Correction, Callable[[Study], ShiftProof]] = {
     "composition": by_composition,
 }
 """What takes shift out of a study."""
+# Share of examples kept below which most of them are wasted.
 _SCARCE = 0.1
-"""Share of examples kept below which most of them are wasted."""
 _WITHHELD = (
     "the propensity model was refuted, so the bound is withheld: fit a richer one, or ask for the "
     "bound with release_refuted=True"

@@ -44,21 +44,21 @@ if TYPE_CHECKING:
 
 SET_SHARE = 0.2
 """Share of the probability of error that the confidence set takes: a smaller set pays for it."""
+# The largest feature, in absolute value: the square of a larger one may be no number.
 _HUGE = 1e100
-"""The largest feature, in absolute value: the square of a larger one may be no number."""
 
 _FOLDS = 5
+# Squares and products that a fit may use: those that scores follow most.
 _PRODUCTS = 200
-"""Squares and products that a fit may use: those that scores follow most."""
+# Standard deviations at which features are clipped before they are multiplied.
 _CLIPPED = 3.0
-"""Standard deviations at which features are clipped before they are multiplied."""
 _PENALTIES = np.logspace(-1, 4, 11)
+# Robust standard deviations beyond which a score counts by its logarithm in fits.
 _TAIL = 4.0
-"""Robust standard deviations beyond which a score counts by its logarithm in fits."""
+# Scores beyond this in absolute value are scaled down first.
 _VAST = 1e150
-"""Scores beyond this in absolute value are scaled down first."""
+# Share of a product's mean square below which its variance is rounding.
 _CONSTANT = 1e-9
-"""Share of a product's mean square below which its variance is rounding."""
 
 _THEOREM = (
     "If log-odds of membership are linear in the features, the true coefficients are in a "

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from leakbound.claims import AnyFamily
     from leakbound.cuts.outside_in import Form
 
+# Part of the examples expected to be kept that a set is sure to keep,
 _SHARE = 0.95
-"""Part of the examples expected to be kept that a set is sure to keep,"""
+# but for so many standard deviations.
 _DEVIATIONS = 3.0
-"""but for so many standard deviations."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 REPLICATES = 600
 """Refits of a propensity model, as in the paper."""
+# Log-odds beyond which a guess could never count; a double rounds the probability to 0 or 1.
 _LARGEST = 300.0
-"""Log-odds beyond which a guess could never count; a double rounds the probability to 0 or 1."""
+# Standard errors at which two shares of members are plainly not the same.
 _MISMATCH = 5.0
-"""Standard errors at which two shares of members are plainly not the same."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,30 +31,30 @@ if TYPE_CHECKING:
     from leakbound.audits.zero_run.levels import Level
     from leakbound.cuts import CutPolicy
 
+# Parts of the examples to which the number kept is rounded up: a bound falls with it.
 _PARTS = 200
-"""Parts of the examples to which the number kept is rounded up: a bound falls with it."""
+# Examples that matching must keep on average.
 _FEWEST = 2.0
-"""Examples that matching must keep on average."""
+# Fewest and most members of the set that the search looks at beside those it set out from.
 _LOOKED_AT = (48, 1600)
-"""Fewest and most members of the set that the search looks at beside those it set out from."""
+# Their number times the examples, within these limits: of many, one guess is worth less.
 _VISITS = 720_000
-"""Their number times the examples, within these limits: of many, one guess is worth less."""
+# Shares of them that are anywhere and that descents look at; random steps have what is left.
 _ANYWHERE, _DESCENDED = 0.25, 0.45
-"""Shares of them that are anywhere and that descents look at; random steps have what is left."""
+# Members looked at together in random steps.
 _NEAR = 8
-"""Members looked at together in random steps."""
+# The smallest reach of a search, in radii of the set, and how it changes.
 _CLOSEST, _GROWS, _SHRINKS = 0.01, 1.5, 0.6
-"""The smallest reach of a search, in radii of the set, and how it changes."""
+# What it begins with.
 _REACH = 0.5
-"""What it begins with."""
+# How far from the estimate every other member anywhere is; the others are on the boundary.
 _HALFWAY = 0.7
-"""How far from the estimate every other member anywhere is; the others are on the boundary."""
+# Of the draws, in order, those whose mean tells members apart that have the same middle one.
 _BAND = (0.3, 0.7)
-"""Of the draws, in order, those whose mean tells members apart that have the same middle one."""
+# Members that a search carries on, and those whose bounds are computed beside the estimate's.
 _LOWEST, _FINALISTS = 16, 4
-"""Members that a search carries on, and those whose bounds are computed beside the estimate's."""
+# Share by which the number kept is raised to see what a bound makes of it.
 _PROBE = 0.1
-"""Share by which the number kept is raised to see what a bound makes of it."""
 
 _THEOREM = (
     "A member is kept with probability min(1, (1 - π)/π), a non-member with min(1, π/(1 - π)); "
@@ -63,8 +63,8 @@ _THEOREM = (
 )
 _AT_A_MEMBER = "Half of several draws must reach the bound at half of the level."
 
+# A bound, with its guesses, right ones and examples kept.
 _Outcome: TypeAlias = tuple[float, int, int, int]
-"""A bound, with its guesses, right ones and examples kept."""
 
 
 def by_matching(study: Study) -> ShiftProof:

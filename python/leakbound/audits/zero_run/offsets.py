@@ -20,12 +20,12 @@ from leakbound.stats import kl_scan_offsets, poisson_binomial_epsilon
 if TYPE_CHECKING:
     from leakbound._base.types import BoolArray, FloatArray, IntArray, PathName
 
+# Shares of the largest number of guesses at which pure DP is tested over a set.
 _CUTS = (1.0, 0.2)
-"""Shares of the largest number of guesses at which pure DP is tested over a set."""
+# ε that guesses over a set are balanced for.
 _PLANNED_EPSILON = 0.5
-"""ε that guesses over a set are balanced for."""
+# Log-odds beyond which a guess counts as certain.
 _CERTAIN = 250.0
-"""Log-odds beyond which a guess counts as certain."""
 
 _THEOREM = (
     "Given the trained model and the coins of the guesses before, a guess T is right with "

@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from leakbound.results import AuditResult
     from leakbound.results.zero_run import Bootstrap
 
+# Share of correct guesses, and of the ceiling, from which more examples may show more.
 _NEAR = 0.9
-"""Share of correct guesses, and of the ceiling, from which more examples may show more."""
+# Fewest and most draws of what matching keeps over a set, of which the middle bound counts.
 _DRAWS = (51, 201)
-"""Fewest and most draws of what matching keeps over a set, of which the middle bound counts."""
+# Coins of all draws together, within these limits.
 _COINS = 10**6
-"""Coins of all draws together, within these limits."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
