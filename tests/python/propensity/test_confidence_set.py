@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
+from leakbound.audits.zero_run.log_odds import OddsSet
 from leakbound.claims import PureDP
 from leakbound.errors import FitError, InputError, OptionError
 from leakbound.propensity import ConfidenceSet, bet_against_set, link_bent, products_missing
@@ -126,6 +127,7 @@ def test_guesses_are_balanced_against_features() -> None:
 
     noisy = game.log_odds + np.random.default_rng(6).normal(size=2000)
     study = over_set(noisy, ConfidenceSet.fit(game.features, game.member), claim=PureDP())
+    assert isinstance(study.odds, OddsSet)
     residuals = study.balanced(study.odds, weights, 2000)
     assert lean(residuals) < 0.02 * lean(noisy)
 
