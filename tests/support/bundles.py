@@ -11,9 +11,10 @@ from commitments import PROTOCOL, scored
 from leakbound.evidence import verify_bundle
 from leakbound.planning import Opening
 
-__all__ = ["MODEL", "resealed", "summed", "tampered", "why", "write"]
+__all__ = ["MODEL", "NOTES", "change", "resealed", "summed", "tampered", "why", "write"]
 
 MODEL = "ab" * 32
+NOTES = "predicate/configuration/0/annotations"
 
 
 def write(folder: Path, m: int = 300) -> tuple[Any, Opening]:
@@ -66,3 +67,17 @@ def why(folder: Path, **options: Any) -> str:
     found = verify_bundle(folder, **options)
     assert found.valid == (str(found) == "VALID")
     return found.why
+
+
+def change(place: str, value: Any) -> Callable[[Any], Any]:
+    """Return what sets one value, by its path."""
+
+    def changed(content: Any) -> Any:
+        *steps, last = [int(one) if one.isdigit() else one for one in place.split("/")]
+        inner = content
+        for step in steps:
+            inner = inner[step]
+        inner[last] = value
+        return content
+
+    return changed

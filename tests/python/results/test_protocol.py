@@ -2,18 +2,15 @@
 
 import html
 import json
+import pickle
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-
-mpl.use("Agg")
-
 from matplotlib import pyplot as plt
 
 import leakbound as lb
@@ -106,6 +103,7 @@ def test_the_whole_protocol(name: str, tmp_path: Path) -> None:
     result.to_json(tmp_path / "result.json")
     assert type(result).from_json(tmp_path / "result.json") == result
     assert json.loads(result.to_json())["type"] == type(result).__name__
+    assert pickle.loads(pickle.dumps(result)) == result
     # 2. Words, made once: console, notebook and page say the same.
     said = result.summary()
     assert result.verdict == said.verdict

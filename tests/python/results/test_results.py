@@ -4,19 +4,14 @@ import dataclasses
 import json
 import math
 import os
-import pickle
 import stat
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-mpl.use("Agg")
-
 
 import flat
 import leakbound as lb
@@ -98,11 +93,6 @@ def test_infinities_and_values_that_do_not_exist(result: lb.AuditResult) -> None
     np.testing.assert_array_equal(back.histogram.edges, edges)
     assert np.isnan(back.curve.bound).all()
     assert back == strange
-
-
-def test_results_can_be_pickled(result: lb.AuditResult, panoramia: lb.PanoramiaResult) -> None:
-    assert pickle.loads(pickle.dumps(result)) == result
-    assert pickle.loads(pickle.dumps(panoramia)) == panoramia
 
 
 BROKEN: list[tuple[dict[str, Any], str]] = [
