@@ -124,7 +124,7 @@ def test_what_counts_cannot_tell_is_refused() -> None:
     refused("must be one probability", tally, prior=np.full(100, 0.3))
     refused("weighs every example", tally, cuts=lb.Weighted(), sides="member")
     for several in ({"a": tally}, [tally, tally]):
-        with pytest.raises(errors.InputTypeError, match="a Tally counts examples"):
+        with pytest.raises(errors.InputTypeError, match="a Tally is no array of scores"):
             lb.audit(several, lb.Coins(member))
     with pytest.raises(errors.OptionError, match="ZeroRun tells examples apart"):
         lb.audit(tally, lb.ZeroRun(member, np.full(100, 0.5)))

@@ -9,7 +9,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import validity
-from leakbound.errors import InputError, LeakboundError
+from leakbound.errors import InputError
 from leakbound.results import Assumption
 from leakbound.results.implied import implied_by
 from validity.asymmetric import SHARE, share_family
@@ -77,12 +77,10 @@ def test_a_wrong_design_is_caught_by_its_error_or_by_a_status() -> None:
 
 
 def test_coins_that_an_audit_refuses_are_no_false_claim() -> None:
-    class DesignError(LeakboundError):
-        pass
-
     def play(seed: int) -> bool:
         if seed % 2:
-            raise DesignError
+            message = "coins that come once in a million games"
+            raise DesignError(message)
         return True
 
     played = validity.Case(
