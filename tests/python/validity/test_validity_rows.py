@@ -9,7 +9,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import validity
-from leakbound.errors import InputError
+from leakbound.errors import DesignError, InputError
 from leakbound.results import Assumption
 from leakbound.results.implied import implied_by
 from validity.asymmetric import SHARE, share_family
