@@ -10,8 +10,9 @@ import flat
 import leakbound as lb
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
-from leakbound.audits.zero_run.levels import Level, choose_level
+from leakbound.audits.zero_run.levels import Level
 from leakbound.audits.zero_run.log_odds import OddsSet
+from leakbound.audits.zero_run.matching import Matching
 from leakbound.audits.zero_run.study import Study
 from leakbound.propensity import ConfidenceSet, LogisticPropensity
 from leakbound.stats.distribution_shift import match
@@ -38,7 +39,7 @@ def study(claim: Any, sides: SidesChoice, mu: float, **more: Any) -> Study:
 
 def chosen_level(one: Study) -> Level | None:
     assert isinstance(one.odds, OddsSet)
-    return choose_level(one, one.odds)
+    return Matching.of(one, one.odds).level
 
 
 @pytest.mark.parametrize(
