@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from scipy import optimize, sparse
 from scipy import stats as scipy_stats
 
 from leakbound import errors, stats
+from programmes import best_count_law, best_mechanism
 
 Bound = Literal["exact", "steinke", "coupling"]
 BOUNDS: tuple[Bound, ...] = ("exact", "steinke", "coupling")
@@ -39,28 +39,6 @@ def test_the_printed_value_for_three_arms() -> None:
     assert value == pytest.approx(0.515814, abs=6e-7)
 
 
-def best_count_law(
-    m: int, guesses: int, correct: int, epsilon: float, delta: float, k: int
-) -> float:
-    """Maximise P(W ≥ v) over laws p with Σ_j (j p_j − e^ε (r−j+1) p_{j−1}/(k−1))₊ ≤ m δ."""
-    r = guesses
-    excess = np.zeros((r, 2 * r + 1))  # columns: p_0 … p_r, then the positive parts
-    for j in range(1, r + 1):
-        excess[j - 1, j] = j
-        excess[j - 1, j - 1] = -math.exp(epsilon) * (r - j + 1) / (k - 1)
-        excess[j - 1, r + j] = -1
-    spent = np.concatenate([np.zeros(r + 1), np.ones(r)])
-    found = optimize.linprog(
-        -np.concatenate([np.arange(r + 1) >= correct, np.zeros(r)]).astype(float),
-        A_ub=np.vstack([excess, spent]),
-        b_ub=np.concatenate([np.zeros(r), [m * delta]]),
-        A_eq=np.concatenate([np.ones(r + 1), np.zeros(r)])[None],
-        b_eq=[1.0],
-        method="highs",
-    )
-    return float(-found.fun)
-
-
 CONFIGURATIONS = np.random.default_rng(20240229).integers(0, 2**31, size=50)
 
 
@@ -72,56 +50,26 @@ def test_the_closed_form_solves_the_programme_of_count_laws(seed: int) -> None:
     epsilon, delta = rng.uniform(0, 2.5), 10 ** rng.uniform(-5, -1.5)
     mean = guesses / (1 + (k - 1) * math.exp(-epsilon))
     correct = int(rng.integers(max(1, math.floor(mean)), guesses + 1))
-    best = best_count_law(m, guesses, correct, epsilon, delta, k)
+    best, _ = best_count_law(guesses, correct, [epsilon], [m * delta], k=k)
     ours = stats.one_run_p_value(correct, guesses, m, epsilon=epsilon, delta=delta, k=k)
     assert ours == pytest.approx(best, abs=1e-7)
 
 
-def best_mechanism(
+def most_probable(
     m: int, guesses: int, epsilon: float, delta: float, *, one_sided: bool
 ) -> list[float]:
     """Maximise P(W ≥ v), for v = 1 … r, over all (ε, δ)-DP mechanisms that output the guesses."""
     inputs = list(itertools.product((0, 1), repeat=m))
-    values = (1,) if one_sided else (0, 1)
     outputs = [
         dict(zip(chosen, guess, strict=True))
         for chosen in itertools.combinations(range(m), guesses)
-        for guess in itertools.product(values, repeat=guesses)
+        for guess in itertools.product((1,) if one_sided else (0, 1), repeat=guesses)
     ]
-    n, o = len(inputs), len(outputs)
-    pairs = [
-        (a, b)
-        for a, b in itertools.product(range(n), repeat=2)
-        if sum(x != y for x, y in zip(inputs[a], inputs[b], strict=True)) == 1
-    ]
-    # variables: P(output | input), then for each pair the positive parts
-    laws, parts = n * o, len(pairs) * o
-    excess = sparse.lil_matrix((parts, laws + parts))
-    spent = sparse.lil_matrix((len(pairs), laws + parts))
-    for row, (pair, output) in enumerate(itertools.product(range(len(pairs)), range(o))):
-        a, b = pairs[pair]
-        excess[row, a * o + output] = 1
-        excess[row, b * o + output] = -math.exp(epsilon)
-        excess[row, laws + row] = -1
-        spent[pair, laws + row] = 1
-    total = sparse.hstack(
-        [sparse.kron(sparse.eye(n), np.ones((1, o))), sparse.csr_matrix((n, parts))]
-    )
     right = np.array([[sum(u[i] == g for i, g in out.items()) for out in outputs] for u in inputs])
-
-    def most(correct: int) -> float:
-        goal = np.concatenate([(right >= correct).ravel() / n, np.zeros(parts)])
-        found = optimize.linprog(
-            -goal,
-            A_ub=sparse.vstack([excess, spent]).tocsr(),
-            b_ub=np.concatenate([np.zeros(parts), np.full(len(pairs), delta)]),
-            A_eq=total.tocsr(),
-            b_eq=np.ones(n),
-            method="highs",
-        )
-        return float(-found.fun)
-
-    return [most(correct) for correct in range(1, guesses + 1)]
+    return [
+        best_mechanism(inputs, (right >= correct) / len(inputs), [(epsilon, delta)])
+        for correct in range(1, guesses + 1)
+    ]
 
 
 @pytest.mark.parametrize("sides", SIDES)
@@ -131,7 +79,7 @@ def test_no_mechanism_exceeds_the_bounds(
     m: int, guesses: int, epsilon: float, delta: float, sides: str
 ) -> None:
     one_sided = sides == "member"
-    best = best_mechanism(m, guesses, epsilon, delta, one_sided=one_sided)
+    best = most_probable(m, guesses, epsilon, delta, one_sided=one_sided)
     for bound in BOUNDS:
         ours = [
             stats.one_run_p_value(
@@ -144,7 +92,7 @@ def test_no_mechanism_exceeds_the_bounds(
 
 def test_the_published_theorem_would_be_false_above_one_half() -> None:
     """Its formula gives .98113 here, and a mechanism attains .98235; so it counts as 1."""
-    assert best_mechanism(3, 3, 1.0, 0.005, one_sided=False)[0] > 0.98234
+    assert most_probable(3, 3, 1.0, 0.005, one_sided=False)[0] > 0.98234
     assert stats.one_run_p_value(1, 3, 3, epsilon=1, delta=0.005, bound="steinke") == 1
     assert stats.one_run_epsilon(1, 3, 3, delta=0.005, beta=0.985, bound="steinke") == 0
 

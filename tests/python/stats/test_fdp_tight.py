@@ -5,16 +5,15 @@ Chaudhuri (2025) for every set of counts. With a_s = (s+1) p_{s+1} and b_s = (c'
 these are sum (a_s - λ b_s)⁺ ≤ m δ(ln λ) for every λ. Slopes are added until none is violated.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy import optimize, sparse
 
 from leakbound.claims import GaussianDP, LaplaceDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.stats import fdp_lower_bound, fdp_p_value, fdp_rejects
+from programmes import best_count_law
 
 FINE = np.linspace(-6.0, 8.0, 7001)
 """Where slopes are looked for: between two, an inequality can fail by 1e-6 of itself."""
@@ -39,7 +38,8 @@ def programme(setting: Setting) -> tuple[float, np.ndarray]:
     slopes = np.concatenate([np.linspace(-3.0, 5.0, 15), kinks, -kinks])
     fine = setting.curve.delta(FINE)
     for _ in range(40):
-        value, p = _solved(setting, slopes)
+        limits = setting.m * setting.curve.delta(slopes)
+        value, p = best_count_law(setting.guesses, setting.correct, slopes, limits, k=setting.k)
         s = np.arange(setting.guesses)
         a = (s + 1) * p[1:]
         b = (setting.guesses - s) * p[:-1] / (setting.k - 1)
@@ -49,35 +49,6 @@ def programme(setting: Setting) -> tuple[float, np.ndarray]:
             return value, p
         slopes = np.concatenate([slopes, FINE[peaks]])
     pytest.fail("slopes are still violated")
-
-
-def _solved(setting: Setting, slopes: np.ndarray) -> tuple[float, np.ndarray]:
-    edges, counts = setting.guesses, setting.guesses + 1
-    s = np.arange(edges)
-    a = sparse.csr_matrix((s + 1.0, (s, s + 1)), shape=(edges, counts))
-    scale = (edges - s) / (setting.k - 1)
-    b = sparse.csr_matrix((scale, (s, s)), shape=(edges, counts))
-    # One variable for each positive part.
-    parts = sparse.vstack([a - math.exp(slope) * b for slope in slopes])
-    size = slopes.size * edges
-    above = sparse.hstack([parts, -sparse.identity(size)])
-    sums = sparse.kron(sparse.identity(slopes.size), np.ones((1, edges)))
-    limited = sparse.hstack([sparse.csr_matrix((slopes.size, counts)), sums])
-    objective = np.zeros(counts + size)
-    objective[setting.correct : counts] = -1.0
-    total = np.zeros((1, counts + size))
-    total[0, :counts] = 1.0
-    found = optimize.linprog(
-        objective,
-        A_ub=sparse.vstack([above, limited]).tocsr(),
-        b_ub=np.concatenate([np.zeros(size), setting.m * setting.curve.delta(slopes)]),
-        A_eq=total,
-        b_eq=[1.0],
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    assert found.success
-    return -found.fun, found.x[:counts]
 
 
 def settings() -> list[Setting]:

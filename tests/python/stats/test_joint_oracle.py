@@ -14,11 +14,7 @@ import pytest
 import leakbound._core as _core
 from leakbound._base.types import Sides
 from leakbound.claims.tradeoff import TradeOff
-
-linprog = pytest.importorskip("scipy.optimize").linprog
-sparse = pytest.importorskip("scipy.sparse")
-
-EPSILON = (0.0, 0.3, 1.0)
+from programmes import best_mechanism
 
 
 @dataclass(frozen=True)
@@ -96,49 +92,9 @@ def most_probable(
                 # all that matters of an output is where it wins
                 outputs.add(tuple(output.wins(i, x, least) for i, x in enumerate(labellings)))
     wins = np.array(sorted(outputs), dtype=float)
-    keep = [
-        i
-        for i, row in enumerate(wins)
-        if not any((other >= row).all() and (other > row).any() for other in wins)
-    ]
-    wins = wins[keep]
-    (size, inputs) = wins.shape
-    neighbours = [
-        (a, b)
-        for a, b in product(range(inputs), repeat=2)
-        if sum(x != y for x, y in zip(labellings[a], labellings[b], strict=True)) == 1
-    ]
-    base = size * inputs
-    extra = len(neighbours) * len(pairs)
-    objective = np.concatenate([-wins.T.ravel() / inputs, np.zeros(extra * size)])
-    rows, columns, entries, limits = [], [], [], []
-    row = 0
-    for index, ((a, b), (epsilon, delta)) in enumerate(product(neighbours, pairs)):
-        slack = base + index * size
-        for o in range(size):  # P(o | a) - e^ε P(o | b) <= slack
-            rows += [row] * 3
-            columns += [a * size + o, b * size + o, slack + o]
-            entries += [1.0, -np.exp(epsilon), -1.0]
-            limits.append(0.0)
-            row += 1
-        rows += [row] * size
-        columns += list(range(slack, slack + size))
-        entries += [1.0] * size
-        limits.append(delta)
-        row += 1
-    upper = sparse.csr_matrix((entries, (rows, columns)), shape=(row, base + extra * size))
-    sums = sparse.csr_matrix(
-        (
-            np.ones(base),
-            (np.repeat(np.arange(inputs), size), np.arange(base)),
-        ),
-        shape=(inputs, base + extra * size),
-    )
-    found = linprog(
-        objective, A_ub=upper, b_ub=limits, A_eq=sums, b_eq=np.ones(inputs), method="highs"
-    )
-    assert found.status == 0, found.message
-    return float(-found.fun)
+    beaten = [any((o >= row).all() and (o > row).any() for o in wins) for row in wins]
+    wins = wins[np.logical_not(beaten)]
+    return best_mechanism(labellings, wins.T / len(labellings), pairs)
 
 
 def joint_bound(

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 from leakbound import stats
+from programmes import best_mechanism
 
 
 def most_probable(
@@ -16,51 +15,19 @@ def most_probable(
 ) -> tuple[float, float]:
     """The largest P(at least v guesses are right and stand), and Σ 2 min(π, 1 - π).
 
-    What a mechanism tells is a vector of guesses: of both roles, or of members and none. Unknown is
-    its law under each membership s; (ε, δ)-DP between neighbours, for every event, takes slack
-    variables.
+    What a mechanism tells is a vector of guesses: of both roles, or of members and none.
     """
-    m = propensity.size
     odds = np.log(propensity / (1 - propensity))
-    told = list(product([0, 1] if members_only else [-1, 1], repeat=m))
-    members = list(product([-1, 1], repeat=m))
-    rows, columns, entries, limits = [], [], [], []
-    cells = {pair: i for i, pair in enumerate(product(range(len(members)), range(len(told))))}
-    gain = np.zeros(len(cells))
-    for (i, s), (j, t) in product(enumerate(members), enumerate(told)):
+    members = list(product([-1, 1], repeat=propensity.size))
+    gain = []
+    for s in members:
         weight = np.prod([p if one > 0 else 1 - p for p, one in zip(propensity, s, strict=True)])
-        stands = stats.tamper_probability(t, odds, epsilon=epsilon)
-        right = [b if a == c else 0.0 for a, c, b in zip(s, t, stands, strict=True)]
-        gain[cells[i, j]] = weight * stats.poisson_binomial_tail(v, right)
-    count, line = len(cells), 0
-    for (i, s), (k, z) in product(enumerate(members), repeat=2):
-        if sum(a != b for a, b in zip(s, z, strict=True)) != 1:
-            continue
-        slacks = []
-        for j in range(len(told)):  # P_i(t) - e^ε P_k(t) ≤ slack
-            rows += [line] * 3
-            columns += [cells[i, j], cells[k, j], count]
-            entries += [1.0, -np.exp(epsilon), -1.0]
-            limits.append(0.0)
-            slacks.append(count)
-            line, count = line + 1, count + 1
-        rows += [line] * len(slacks)
-        columns += slacks
-        entries += [1.0] * len(slacks)
-        limits.append(delta)
-        line += 1
-    equal = np.zeros((len(members), count))
-    for i in range(len(members)):
-        equal[i, [cells[i, j] for j in range(len(told))]] = 1
-    found = linprog(
-        -np.append(gain, np.zeros(count - gain.size)),
-        A_ub=coo_array((entries, (rows, columns)), shape=(line, count)),
-        b_ub=limits,
-        A_eq=equal,
-        b_eq=np.ones(len(members)),
-    )
-    assert found.status == 0
-    return -found.fun, float(np.minimum(propensity, 1 - propensity).sum() * 2)
+        for t in product([0, 1] if members_only else [-1, 1], repeat=propensity.size):
+            stands = stats.tamper_probability(t, odds, epsilon=epsilon)
+            right = np.where(np.equal(s, t), stands, 0.0)
+            gain.append(weight * stats.poisson_binomial_tail(v, right))
+    found = best_mechanism(members, np.reshape(gain, (len(members), -1)), [(epsilon, delta)])
+    return found, float(np.minimum(propensity, 1 - propensity).sum() * 2)
 
 
 @pytest.mark.parametrize("members_only", [False, True])
