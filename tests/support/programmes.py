@@ -59,9 +59,10 @@ def best_count_law(
     b = sparse.csr_matrix(((guesses - s) / (k - 1), (s, s)), shape=(guesses, guesses + 1))
     sums = sparse.kron(sparse.identity(len(slopes)), np.ones((1, guesses)))
     parts = sparse.vstack([a - np.exp(slope) * b for slope in slopes])
-    reached = np.arange(guesses + 1) >= correct
+    goal = np.zeros(guesses + 1 + size)
+    goal[correct : guesses + 1] = -1.0
     value, found = _least(
-        -np.append(reached, np.zeros(size)),
+        goal,
         upper=(
             sparse.bmat([[parts, -sparse.identity(size)], [None, sums]]),
             [*np.zeros(size), *limits],

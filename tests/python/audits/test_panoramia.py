@@ -1,6 +1,5 @@
 """PANORAMIA: two bounds, their difference, and what may be said of it."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,11 @@ from hypothesis import strategies as st
 import flat
 import leakbound as lb
 from leakbound import errors, stats
+from leakbound._base.odds import logit
 
 BETA = 0.05
 Ranked = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Scores of a baseline and of an attack, and membership."""
-
-
-def logit(p: float) -> float:
-    return math.log(p) - math.log1p(-p)
 
 
 def report_of(member: np.ndarray, p: float, rng: np.random.Generator) -> np.ndarray:
@@ -34,21 +30,20 @@ def scores() -> Ranked:
     return report_of(member, 0.7, rng), report_of(member, 0.9, rng), member
 
 
-POLICIES = [
-    (None, lambda path: stats.kl_scan(path, beta=BETA / 2).logit),
-    (lb.UnionBound(), lambda path: stats.union_bound(path, beta=BETA / 2).logit),
-    (
-        lb.UnionBound(grid="geometric"),
-        lambda path: stats.union_bound(path, beta=BETA / 2, grid="geometric").logit,
-    ),
-    (
-        lb.Fixed(300),
-        lambda path: logit(stats.clopper_pearson(path[:300].sum(), 300, beta=BETA / 2)),
-    ),
-]
-
-
-@pytest.mark.parametrize(("cuts", "bound"), POLICIES, ids=[repr(cuts)[:40] for cuts, _ in POLICIES])
+@pytest.mark.parametrize(
+    ("cuts", "bound"),
+    [
+        (None, lambda path: stats.kl_scan(path, beta=BETA / 2).logit),
+        (
+            lb.UnionBound(grid="geometric"),
+            lambda path: stats.union_bound(path, beta=BETA / 2, grid="geometric").logit,
+        ),
+        (
+            lb.Fixed(300),
+            lambda path: logit(stats.clopper_pearson(int(path[:300].sum()), 300, beta=BETA / 2)),
+        ),
+    ],
+)
 def test_both_bounds_are_of_member_guesses_at_half_the_level(
     scores: Ranked, cuts: Any, bound: Any
 ) -> None:
@@ -59,20 +54,6 @@ def test_both_bounds_are_of_member_guesses_at_half_the_level(
     assert 0.4 < result.c_lb < result.c_plus_epsilon_lb
     assert result.epsilon_tilde == result.bound == result.c_plus_epsilon_lb - result.c_lb
     assert result.baseline.path == result.attack.path == "member"
-
-
-def test_the_papers_hoeffding_union(scores: Ranked) -> None:
-    baseline, attack, member = scores
-    result = lb.audit(
-        attack, lb.Panoramia(member, baseline=baseline), cuts=lb.UnionBound(tail="hoeffding")
-    )
-    r = np.arange(1, member.size + 1)
-    margin = np.sqrt(np.log(2 * member.size / BETA) / (2 * r))  # equation 1 at beta / 2m
-    for scored, bound in ((baseline, result.c_lb), (attack, result.c_plus_epsilon_lb)):
-        precision = np.cumsum(member[np.argsort(-scored)]) / r
-        assert bound == pytest.approx(logit(np.max(precision - margin)), rel=1e-9)
-    assert result.attack.options["cuts"]["tail"] == "hoeffding"
-    assert "Hoeffding" in result.theorem
 
 
 def test_an_estimate_refutes_no_epsilon_alone(scores: Ranked) -> None:

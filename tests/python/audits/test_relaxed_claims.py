@@ -1,4 +1,4 @@
-"""Audits of (ε, δ)-DP: what is planned, what is paid, what is said, and how often it is wrong."""
+"""Audits of (ε, δ)-DP and f-DP: what is planned, what is paid, and what is said."""
 
 from typing import Any, Literal
 
@@ -7,12 +7,21 @@ import pytest
 
 import flat
 import leakbound as lb
-from leakbound import errors, stats
+from leakbound import errors, simulate, stats
 
 Sides = Literal["both", "member"]
 SIDES: tuple[Sides, ...] = ("both", "member")
 CLAIM = lb.ApproxDP(delta=1e-5)
 Game = tuple[np.ndarray, np.ndarray]
+
+
+GAME = simulate.gaussian(1000, 1.0, seed=0)
+GAUSSIAN = lb.GaussianDP()
+OWN = lb.TradeOffFamily(parameter="mean", tradeoff=lb.TradeOff.gaussian, bracket=(0.02, 50.0))
+
+
+def audit(claim: Any, **options: Any) -> lb.AuditResult:
+    return flat.coins(GAME.scores, GAME.member, claim=claim, **options)
 
 
 def gaussian(m: int, seed: int, shift: float = 1.0) -> Game:
@@ -95,18 +104,6 @@ def test_a_union_is_the_best_of_its_cuts(sides: Sides) -> None:
     assert best > 0
 
 
-@pytest.mark.parametrize("sides", SIDES)
-def test_the_plan_is_made_before_labels(sides: Sides) -> None:
-    scores, member = gaussian(3000, 5)
-    leaking = lb.audit(scores, lb.Coins(member), claim=CLAIM, sides=sides)
-    noise = lb.audit(scores, lb.Coins(member[::-1].copy()), claim=CLAIM, sides=sides)
-    assert leaking.options["cuts"] == noise.options["cuts"]
-    told, plain = leaking.options["outside_in"], noise.options["outside_in"]
-    assert (told["levels"], told["failures"]) == (plain["levels"], plain["failures"])
-    assert leaking.options["cuts"] == {"type": "OutsideIn", "levels": None}
-    assert leaking.bound > 1
-
-
 @pytest.mark.parametrize(
     "cuts", [lb.Fixed(100), lb.KLScan(min_guesses=50), lb.UnionBound(grid="geometric")], ids=str
 )
@@ -131,22 +128,93 @@ def test_a_bound_speaks_of_smaller_deltas_too() -> None:
         result.check(epsilon=1, delta=0.1)
 
 
-def test_ties_are_broken_by_the_seed_alone() -> None:
+@pytest.mark.parametrize("claim", [CLAIM, GAUSSIAN], ids=repr)
+@pytest.mark.parametrize("sides", SIDES)
+def test_the_plan_is_made_before_labels(sides: Sides, claim: Any) -> None:
+    scores, member = gaussian(3000, 5)
+    leaking = lb.audit(scores, lb.Coins(member), claim=claim, sides=sides)
+    noise = lb.audit(scores, lb.Coins(member[::-1].copy()), claim=claim, sides=sides)
+    told, plain = leaking.options["outside_in"], noise.options["outside_in"]
+    for name in ("levels", "failures"):
+        assert told.get(name) == plain.get(name)
+    assert leaking.options["cuts"] == noise.options["cuts"]
+    assert leaking.options["cuts"] == {"type": "OutsideIn", "levels": None}
+    assert leaking.bound > 0.4 > noise.bound
+
+
+@pytest.mark.parametrize("claim", [CLAIM, GAUSSIAN], ids=repr)
+def test_ties_are_broken_by_the_seed_alone(claim: Any) -> None:
     scores, member = gaussian(2000, 10)
-    coarse = np.round(scores)
-    results = [
-        lb.audit(coarse, lb.Coins(member), claim=CLAIM, cuts=lb.Fixed(100), seed=seed)
-        for seed in range(20)
-    ]
+    how: dict[str, Any] = {"claim": claim, "cuts": lb.Fixed(100)}
+    results = [flat.coins(np.round(scores), member, **how, seed=seed) for seed in (0, *range(9))]
     assert {result.guesses for result in results} == {100}
     assert len({result.correct for result in results}) > 1
     assert any("drawn at random" in text for text in results[0].warnings)
-    again = lb.audit(coarse, lb.Coins(member), claim=CLAIM, cuts=lb.Fixed(100), seed=0)
-    assert again == results[0]
+    assert results[0] == results[1]
     with pytest.raises(errors.AbstentionError):
-        lb.audit(np.ones(10), lb.Coins(member[:10]), claim=CLAIM)
+        flat.coins(np.ones(10), member[:10], claim=claim)
 
 
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(errors.OptionError, match="delta"):
         flat.coins(*gaussian(100, 13), claim=CLAIM, cuts=lb.UnionBound(tail="hoeffding"))
+
+
+def test_the_bound_is_that_of_the_counts() -> None:
+    for sides, one_sided in (("both", False), ("member", True)):
+        result = audit(GAUSSIAN, sides=sides, cuts=lb.Fixed(150))
+        assert result.guesses == 150
+        assert result.bound == stats.fdp_lower_bound(
+            result.correct, 150, 1000, claim=GAUSSIAN, one_sided=one_sided
+        )
+
+
+def test_a_union_pays_for_its_grid() -> None:
+    alone = audit(GAUSSIAN, cuts=lb.Fixed(150))
+    among = audit(GAUSSIAN, cuts=lb.UnionBound(grid=[150]))
+    paid = audit(GAUSSIAN, cuts=lb.UnionBound(grid=[50, 150]))
+    assert among.bound == alone.bound
+    expected = max(
+        stats.fdp_lower_bound(int(right), int(made), 1000, claim=GAUSSIAN, tau=0.025)
+        for made, right in zip(paid.curve.guesses, paid.curve.correct, strict=True)
+        if made in (50, 150)
+    )
+    assert paid.bound == expected
+
+
+def test_a_family_of_ones_own_is_stored_without_its_function() -> None:
+    mu, own = audit(GAUSSIAN), audit(OWN)
+    assert own.bound == pytest.approx(mu.bound, rel=1e-3)
+    assert "mean >=" in repr(own)
+    claim: Any = lb.AuditResult.from_json(own.to_json()).claim
+    with pytest.raises(errors.FormatError, match="only its name"):
+        claim.tradeoff(1.0)
+
+
+def test_verdicts() -> None:
+    result = audit(GAUSSIAN)
+    assert result.check(parameter=0.5) == "refuted"
+    assert result.check(parameter=1.0) == "not refuted"
+    assert result.check(parameter=5.0) == "inconclusive"
+    assert result.check(epsilon=1.0, delta=1e-5) == "refuted"
+    assert result.check(epsilon=3.5, delta=1e-5) == "not refuted"
+    assert result.check(epsilon=30.0, delta=1e-5) == "inconclusive"
+    with pytest.raises(errors.OptionError, match="one of them"):
+        result.check()
+    with pytest.raises(errors.OptionError, match="one of them"):
+        result.check(epsilon=1.0, parameter=1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cuts": lb.KLScan()}, "KLScan is not for Gaussian DP"),
+        ({"cuts": lb.UnionBound()}, "a few numbers of guesses"),
+        ({"cuts": lb.UnionBound(grid=[5], tail="hoeffding")}, 'tail="exact"'),
+        ({"prior": 0.3}, "prior other than 1/2"),
+        ({"cuts": lb.Fixed(1001)}, "more guesses than there are examples"),
+    ],
+)
+def test_options_that_do_not_go_together(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.OptionError, match=message):
+        audit(GAUSSIAN, **options)
