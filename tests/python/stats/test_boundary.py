@@ -18,8 +18,8 @@ def audit_input(size: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[
     return rng.normal(size=size) + member, member
 
 
-def scanned(path: _core.Path, *, grid: str = "auto") -> tuple[float, int, int]:
-    bound = _core.kl_scan(path, beta=0.05, kappa=None, min_guesses=1, grid=grid)  # type: ignore[arg-type]
+def scanned(path: _core.Path, *, beta: float = 0.05) -> tuple[float, int, int]:
+    bound = _core.kl_scan(path, beta=beta, kappa=None, min_guesses=1, grid="auto")
     return bound.logit, bound.cut, bound.successes
 
 
@@ -32,11 +32,7 @@ def test_the_core_names_what_is_wrong() -> None:
     with pytest.raises(lb.errors.OptionError, match="3 guesses"):
         path.count(3)
     with pytest.raises(lb.errors.OptionError, match="beta"):
-        scanned_at(path, beta=0.0)
-
-
-def scanned_at(path: _core.Path, *, beta: float) -> _core.Bound:
-    return _core.kl_scan(path, beta=beta, kappa=None, min_guesses=1, grid="all")
+        scanned(path, beta=0.0)
 
 
 INTERRUPTED = """
@@ -53,13 +49,6 @@ except KeyboardInterrupt:
     assert lb.stats.kl_scan(successes[:100], beta=0.05).cut > 0
     print("interrupted")
 """
-
-
-def test_ctrl_c_ends_a_long_scan() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
-    )
-    assert run.stdout == "interrupted\n", run.stderr
 
 
 FORKED = """
@@ -79,11 +68,13 @@ print("the same")
 """
 
 
-def test_a_forked_child_audits_too() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", FORKED], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert run.stdout == "the same\n", run.stderr
+@pytest.mark.parametrize(
+    ("program", "said"), [(INTERRUPTED, "interrupted\n"), (FORKED, "the same\n")]
+)
+def test_ctrl_c_ends_a_long_scan_and_a_forked_child_audits_too(program: str, said: str) -> None:
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert run.stdout == said, run.stderr
 
 
 def test_threads_of_python_run_side_by_side_and_agree() -> None:
@@ -95,14 +86,16 @@ def test_threads_of_python_run_side_by_side_and_agree() -> None:
 
 
 def test_the_number_of_threads_changes_no_bit() -> None:
-    path = _core.Ranking(*audit_input(400_000)).path("interleaved")
-    threads = _core.threads()
+    path, rng = _core.Ranking(*audit_input(400_000)).path("interleaved"), np.random.default_rng(4)
+    offsets, v = rng.normal(size=3000), rng.integers(1400, 1800, 100)
+    threads, found = _core.threads(), set()
     try:
-        bounds = []
-        for count in (1, 2, 3):
+        for count in (1, 2, 3, 5):
             _core.set_threads(count)
             assert _core.threads() == count
-            bounds.append(scanned(path))
+            epsilon = lb.stats.poisson_binomial_epsilon(v, offsets, beta=0.01)
+            tails = lb.stats.poisson_binomial_tail_offsets(v, offsets, 0.25)
+            found.add((scanned(path), epsilon.tobytes(), tails.tobytes()))
     finally:
         _core.set_threads(threads)
-    assert bounds == [bounds[0]] * 3
+    assert len(found) == 1

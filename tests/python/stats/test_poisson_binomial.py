@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import poisson_binom
 
-import leakbound._core as _core
 from leakbound import errors, stats
 
 SIZES = st.integers(min_value=1, max_value=60)
@@ -88,23 +87,6 @@ def test_replicates_are_the_single_inverses() -> None:
     ]
     assert_allclose(by_counts, singles, atol=1e-13)
     assert_allclose(by_rows, singles, atol=1e-13)
-
-
-def test_bits_do_not_depend_on_threads() -> None:
-    random = np.random.default_rng(4)
-    offsets, v = random.normal(size=3000), random.integers(1400, 1800, 100)
-    before = _core.threads()
-    outcomes = []
-    for threads in (1, 2, 5):
-        _core.set_threads(threads)
-        outcomes.append(
-            (
-                stats.poisson_binomial_epsilon(v, offsets, beta=0.01).tobytes(),
-                stats.poisson_binomial_tail_offsets(v, offsets, 0.25).tobytes(),
-            )
-        )
-    _core.set_threads(before)
-    assert len(set(outcomes)) == 1
 
 
 tail, shifted = stats.poisson_binomial_tail, stats.poisson_binomial_tail_offsets
