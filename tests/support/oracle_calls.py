@@ -18,28 +18,6 @@ from games import Floats, expit, fine, game, members
 from leakbound import planning, propensity, stats
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 
-__all__ = [
-    "CLAIMS",
-    "CUTS",
-    "FUNCTIONS",
-    "SIDES",
-    "Values",
-    "canaries",
-    "ceiling",
-    "coins",
-    "dp_sgd",
-    "panoramia",
-    "power",
-    "prior",
-    "split",
-    "stream",
-    "synthetic",
-    "tails",
-    "tally",
-    "values",
-    "zero_run",
-]
-
 SEED = 20
 Values = dict[str, float | str]
 """What is compared: floats up to rounding, counts and words exactly."""

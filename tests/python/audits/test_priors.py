@@ -1,23 +1,18 @@
 """Coins that are not fair: bounds against definitions, and how often they are wrong."""
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import flat
 import leakbound as lb
 from leakbound import errors, stats
+from leakbound._base.odds import logit
 
 Sides = Literal["both", "member"]
-
-
-def log_odds(p: np.ndarray) -> np.ndarray:
-    odds: np.ndarray = np.log(p) - np.log1p(-p)
-    return odds
 
 
 def priors_of(kind: float | str, m: int) -> np.ndarray:
@@ -40,8 +35,7 @@ def test_member_guesses_with_one_prior_are_the_scan_shifted(prior: float) -> Non
     scores, member = boundary(np.full(600, prior), 2.0, rng)
     result = lb.audit(scores, lb.Coins(member, prior=prior), sides="member")
     path = stats.kl_scan(member[np.argsort(-scores)], beta=0.05)
-    shift = math.log(prior / (1 - prior))
-    assert result.bound == pytest.approx(max(0.0, path.logit - shift), abs=1e-9)
+    assert result.bound == pytest.approx(max(0.0, path.logit - logit(prior)), abs=1e-9)
     assert result.options["prior"] == prior
 
 
@@ -51,7 +45,7 @@ def test_a_fixed_number_of_guesses_is_a_poisson_binomial_limit(sides: Sides) -> 
     prior = priors_of("mixed", 400)
     scores, member = boundary(prior, 3.0, rng)
     result = lb.audit(scores, lb.Coins(member, prior=prior), cuts=lb.Fixed(100), sides=sides)
-    down, a = np.argsort(-scores), log_odds(prior)
+    down, a = np.argsort(-scores), logit(prior)
     rows, sign = down[:100], np.ones(100)
     if sides == "both":
         rows = np.ravel(np.column_stack([down[:50], down[::-1][:50]]))
@@ -67,7 +61,7 @@ def test_the_scan_is_the_best_of_three_paths_with_offsets() -> None:
     prior = priors_of("mixed", 500)
     scores, member = boundary(prior, 2.0, rng)
     result = lb.audit(scores, lb.Coins(member, prior=prior))
-    down, a = np.argsort(-scores), log_odds(prior)
+    down, a = np.argsort(-scores), logit(prior)
     upper = round(prior.sum())
     top, bottom = down[:upper], down[upper:][::-1]
     n = min(top.size, bottom.size)
@@ -111,20 +105,12 @@ def test_what_is_said_of_coins_that_are_not_fair() -> None:
     assert rare.assumptions[0].status == "contradicted"
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"claim": lb.ApproxDP(delta=1e-5)}, "prior other than 1/2 is for PureDP"),
-        ({"cuts": lb.UnionBound()}, "take KLScan or Fixed"),
-    ],
-)
-def test_what_has_no_form_is_refused(options: dict[str, Any], words: str) -> None:
-    scores, member = np.arange(20.0), np.arange(20) % 5 == 0
-    with pytest.raises(errors.OptionError, match=words):
-        flat.coins(scores, member, prior=0.2, **options)
-
-
-def test_priors_are_probabilities_of_the_same_coins() -> None:
+def test_what_has_no_form_and_what_is_no_probability_is_refused() -> None:
+    scores, member = np.arange(20.0), lb.Coins(np.arange(20) % 5 == 0, prior=0.2)
+    with pytest.raises(errors.OptionError, match="prior other than 1/2 is for PureDP"):
+        lb.audit(scores, member, claim=lb.ApproxDP(delta=1e-5))
+    with pytest.raises(errors.OptionError, match="take KLScan or Fixed"):
+        lb.audit(scores, member, cuts=lb.UnionBound())
     for prior in (0.0, 1.0, math.nan, [0.5, 1.5], True, [0.5]):
         with pytest.raises(errors.LeakboundError, match="prior"):
             lb.audit([1.0, 2.0], lb.Coins([0, 1], prior=prior))

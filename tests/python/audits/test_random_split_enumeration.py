@@ -157,6 +157,19 @@ Law = dict[tuple[tuple[int, ...], tuple[bool, ...]], float]
 """Confidence of each guess by rank, 0 for none, and whether it is right; with its probability."""
 
 
+def guesses(row: np.ndarray) -> Iterator[tuple[Any, float]]:
+    """Yield what an audit sees of differences, with its share.
+
+    Which of two equal ones stands first is a coin, and so whether it is the member.
+    """
+    size = np.unique(np.abs([0.0, *row]), return_inverse=True)[1][1:]
+    equal = row == 0
+    for coins in itertools.product((False, True), repeat=int(equal.sum())):
+        right = row > 0
+        right[equal] = coins
+        yield (tuple(size.tolist()), tuple(right.tolist())), 0.5 ** len(coins)
+
+
 @cache
 def law(split: Split, mechanism: Mechanism, attack: Attack) -> Law:
     """Return the exact law of what an audit of the split sees."""
@@ -165,20 +178,14 @@ def law(split: Split, mechanism: Mechanism, attack: Attack) -> Law:
     for subset in subsets:
         outcomes = mechanism(subset, split.examples)
         values = np.array([scaled(shown) for shown in outcomes])
-        chances = list(outcomes.values())
         matchings = list(split.matchings(subset))
         for members, others in matchings:
             turn = np.argsort(np.minimum(members, others))
             apart = values[:, members[turn]] - values[:, others[turn]]
-            for row, chance in zip(apart, chances, strict=True):
-                size = np.unique(np.abs([0.0, *row]), return_inverse=True)[1][1:]
-                # which of two equal ones stands first is a coin, and so whether it is the member
-                equal, share = int((row == 0).sum()), chance / len(matchings) / len(subsets)
-                for coins in itertools.product((False, True), repeat=equal):
-                    right = row > 0
-                    right[row == 0] = coins
-                    key = tuple(size.tolist()), tuple(right.tolist())
-                    found[key] = found.get(key, 0.0) + share / 2**equal
+            for row, chance in zip(apart, outcomes.values(), strict=True):
+                for key, share in guesses(row):
+                    likely = share * chance / len(matchings) / len(subsets)
+                    found[key] = found.get(key, 0.0) + likely
     return found
 
 
@@ -285,12 +292,7 @@ def rejection(split: Split, scores: np.ndarray, request: Request, truth: float) 
         for members, others in split.matchings(subset):
             turn = np.argsort(np.minimum(members, others))
             row = even[members[turn]] - even[others[turn]]
-            size = np.unique(np.abs([0.0, *row]), return_inverse=True)[1][1:]
-            for coins in itertools.product((False, True), repeat=int((row == 0).sum())):
-                right = row > 0
-                right[row == 0] = coins
-                made = bound(request, tuple(size.tolist()), tuple(right.tolist()))
-                found.append(refutes(made, truth) / 2 ** len(coins))
+            found += [share * refutes(bound(request, *key), truth) for key, share in guesses(row)]
         rates.append(math.fsum(found) / len(list(split.matchings(subset))))
     return np.array(rates)
 

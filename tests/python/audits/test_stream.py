@@ -260,8 +260,6 @@ def test_ids_are_of_one_type_in_all_batches() -> None:
     [
         ({"confidence": 1.0}, errors.OptionError, "confidence"),
         ({"confidence": None}, errors.InputTypeError, "confidence"),
-        ({"confidence": "x"}, errors.InputTypeError, "confidence"),
-        ({"confidence": 10**400}, errors.OptionError, "confidence"),
         ({"sides": "left"}, errors.OptionError, "sides"),
         ({"shares": 0.5}, errors.InputTypeError, "shares must be a sequence"),
         ({"shares": []}, errors.OptionError, "at least one"),
@@ -278,22 +276,20 @@ def test_bad_options_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("scores", "member", "ids", "error"),
+    ("scores", "member", "ids"),
     [
-        ([1.0, math.nan], [0, 1], None, errors.InputError),
-        ([1.0, 2.0], [0], None, errors.InputError),
-        ([1.0, 2.0], [0, 3], None, errors.InputError),
-        ([1.0, 2.0], [0, 1], [7, 7], errors.InputError),
-        ([1.0, 2.0], [0, 1], [0, 5], errors.InputError),
+        ([1.0, math.nan], [0, 1], None),
+        ([1.0, 2.0], [0], None),
+        ([1.0, 2.0], [0, 3], None),
+        ([1.0, 2.0], [0, 1], [7, 7]),
+        ([1.0, 2.0], [0, 1], [0, 5]),
     ],
 )
-def test_a_batch_that_is_refused_changes_nothing(
-    scores: Any, member: Any, ids: Any, error: type[Exception]
-) -> None:
+def test_a_batch_that_is_refused_changes_nothing(scores: Any, member: Any, ids: Any) -> None:
     ((first, coins),) = batches(2.0, [50])
     stream = lb.Stream().update(first, coins, ids=np.arange(50) - 49)
     before = pickle.dumps(stream)
-    with pytest.raises(error):
+    with pytest.raises(errors.InputError):
         stream.update(scores, member, ids=ids)
     assert pickle.dumps(stream) == before
 

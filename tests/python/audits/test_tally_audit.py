@@ -23,11 +23,19 @@ POLICIES: list[CutPolicy] = [
     lb.Fixed(120),
     lb.OutsideIn(),
 ]
-CASES = [("distinct", cuts) for cuts in POLICIES] + [
-    ("tied", cuts) for cuts in POLICIES if cuts != lb.OutsideIn()
+FEW: list[CutPolicy | None] = [None, lb.Fixed(200), lb.UnionBound(grid=[50, 300])]
+CASES: list[tuple[str, dict[str, Any]]] = [
+    *(("distinct", {"cuts": cuts}) for cuts in POLICIES),
+    # OutsideIn draws the order of ties, by other streams than that of scores.
+    *(("tied", {"cuts": cuts}) for cuts in POLICIES if cuts != lb.OutsideIn()),
+    *(
+        ("distinct", {"claim": claim, "cuts": cuts})
+        for claim in (lb.ApproxDP(delta=1e-5), lb.GaussianDP(), lb.LaplaceDP())
+        for cuts in FEW
+    ),
+    ("distinct", {"claim": lb.ApproxDP(delta=1e-5), "cuts": lb.KLScan()}),
+    *(("biased", {"prior": 0.2, "cuts": cuts}) for cuts in (None, lb.Fixed(150))),
 ]
-"""`OutsideIn` draws the order of ties, by other streams than that of scores."""
-CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP(), lb.LaplaceDP()]
 
 
 def played(kind: str, m: int, seed: int = 0) -> tuple[FloatArray, BoolArray]:
@@ -57,38 +65,15 @@ def same(tally: lb.AuditResult, scores: lb.AuditResult) -> None:
 
 
 @pytest.mark.parametrize("sides", ["both", "member"])
-@pytest.mark.parametrize(("kind", "cuts"), CASES, ids=repr)
-def test_without_other_ties_than_those_of_scores_audits_are_the_same(
-    kind: str, cuts: CutPolicy, sides: Any
-) -> None:
-    scores, member = distinct(901) if kind == "distinct" else played("tied", 901)
+@pytest.mark.parametrize(("kind", "options"), CASES, ids=repr)
+def test_audits_are_those_of_the_scores(kind: str, options: dict[str, Any], sides: Any) -> None:
+    """Where scores are distinct, or where the policy takes their ties as they are."""
+    scores, member = played("tied", 901) if kind == "tied" else distinct(1201)
+    if kind == "biased":
+        member = np.random.default_rng(3).random(1201) < np.where(scores > 500, 0.5, 0.1)
+    how: dict[str, Any] = {"sides": sides, **options}
     tally = lb.Tally.of(scores, member, bits=32)
-    options: dict[str, Any] = {"cuts": cuts, "sides": sides}
-    same(flat.coins(tally, **options), flat.coins(scores, member, **options))
-
-
-@pytest.mark.parametrize("claim", CLAIMS[1:], ids=repr)
-@pytest.mark.parametrize("sides", ["both", "member"])
-def test_other_claims_are_the_same_where_nothing_is_tied(claim: Any, sides: Any) -> None:
-    scores, member = distinct(1200)
-    tally = lb.Tally.of(scores, member, bits=32)
-    policies: list[CutPolicy | None] = [None, lb.Fixed(200), lb.UnionBound(grid=[50, 300])]
-    if claim == lb.ApproxDP(delta=1e-5):
-        policies.append(lb.KLScan())
-    for cuts in policies:
-        options: dict[str, Any] = {"claim": claim, "cuts": cuts, "sides": sides}
-        same(flat.coins(tally, **options), flat.coins(scores, member, **options))
-
-
-@pytest.mark.parametrize("cuts", [None, lb.Fixed(150)])
-@pytest.mark.parametrize("sides", ["both", "member"])
-def test_biased_coins_of_one_probability(cuts: Any, sides: Any) -> None:
-    rng = np.random.default_rng(3)
-    member = rng.random(700) < 0.2
-    scores = np.argsort(np.argsort(rng.normal(size=700) + 2 * member)) - 300.0
-    options: dict[str, Any] = {"cuts": cuts, "sides": sides, "prior": 0.2}
-    tally = lb.Tally.of(scores, member, bits=32)
-    same(flat.coins(tally, **options), flat.coins(scores, member, **options))
+    same(flat.coins(tally, **how), flat.coins(scores, member, **how))
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "t3", "tail", "tied"])
