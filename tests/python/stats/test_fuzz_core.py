@@ -14,7 +14,8 @@ from leakbound import errors, stats
 from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
 
-Call = tuple[Callable[[], Any], Callable[[Any], bool], object]
+Call = tuple[Callable[[], Any], Callable[[Any], bool]]
+"""What is called, and what holds of its result."""
 
 
 def probability(value: Any) -> bool:
@@ -40,91 +41,69 @@ def bound(value: Any) -> bool:
 
 def poisson_binomial(h: Hostile) -> Call:
     n = h.size()
-    options: dict[str, Any] = {}
-    if h.one_in(3):
-        options["counts"] = h.array(h.counts(n))
+    options: dict[str, Any] = {"counts": h.array(h.counts(n))} if h.one_in(3) else {}
     v = h.pick([h.count(n), h.count(n), h.count(10 * n), [h.count(n), h.count(n)], h.real()])
-    kind = h.rng.integers(4)
+    kind, log = h.rng.integers(4), h.one_in(2)
+    sound = logarithm if log else probability
     if kind == 0:
-        p, log = h.array(h.units(n)), h.one_in(2)
-        sound = logarithm if log else probability
-        call = partial(stats.poisson_binomial_tail, v, p, log=log, **options)
-        return call, sound, ("tail", v, p, options)
+        p = h.array(h.units(n))
+        return partial(stats.poisson_binomial_tail, v, p, log=log, **options), sound
+    a = h.array(h.reals(n))
     if kind == 1:
-        a, epsilon, log = h.array(h.reals(n)), h.pick([0.0, 1.0, h.real(), h.real()]), h.one_in(2)
-        sound = logarithm if log else probability
-        call = partial(stats.poisson_binomial_tail_offsets, v, a, epsilon, log=log, **options)
-        return call, sound, ("offsets", v, a, epsilon, options)
-    a, beta = h.array(h.reals(n)), h.option(h.level())
-    call = partial(stats.poisson_binomial_epsilon, v, a, beta=beta, **options)
-    return call, number, ("epsilon", v, a, beta, options)
+        at = h.pick([0.0, 1.0, h.real(), h.real()])
+        return partial(stats.poisson_binomial_tail_offsets, v, a, at, log=log, **options), sound
+    beta = h.option(h.level())
+    return partial(stats.poisson_binomial_epsilon, v, a, beta=beta, **options), number
 
 
 def replicates(h: Hostile) -> Call:
     n, rows = h.size(20), h.size(6)
     offsets = h.reals(n * rows).reshape(rows, n) if h.one_in(2) else h.reals(n)
     counts = h.counts(n * rows).reshape(rows, n) if offsets.ndim == 1 else None
-    v, beta = h.rng.integers(0, n + 2, size=rows), h.option(h.level())
-
-    def call() -> Any:
-        return stats.poisson_binomial_epsilon(v, offsets, beta=beta, counts=counts)
-
-    return call, number, ("replicates", v, offsets, counts, beta)
+    v, how = h.rng.integers(0, n + 2, size=rows), {"beta": h.option(h.level()), "counts": counts}
+    return partial(stats.poisson_binomial_epsilon, v, offsets, **how), number
 
 
 def tails(h: Hostile) -> Call:
     n = h.pick([h.size(), 10**6, 2**53, 2**31, 1])
-    v, p, beta = h.count(n), h.unit(), h.option(h.level())
-    kind = h.rng.integers(5)
-    if kind == 0:
-        log = h.one_in(2)
-        sound = logarithm if log else probability
-        return partial(stats.binomial_tail, v, n, p, log=log), sound, ("binomial", v, n, p)
-    if kind == 1:
-        return partial(stats.clopper_pearson, v, n, beta=beta), probability, ("limit", v, n, beta)
-    x = h.array(h.reals(h.size(5)))
-    if kind == 2:
-        return partial(stats.normal_cdf, x), probability, ("cdf", x)
-    if kind == 3:
-        return partial(stats.log_normal_cdf, x), logarithm, ("log cdf", x)
-    p = h.array(h.units(h.size(5)))
-    return partial(stats.normal_quantile, p), number, ("quantile", p)
+    v, log, x = h.count(n), h.one_in(2), h.array(h.reals(h.size(5)))
+    sound = logarithm if log else probability
+    calls: list[Call] = [
+        (partial(stats.binomial_tail, v, n, h.unit(), log=log), sound),
+        (partial(stats.clopper_pearson, v, n, beta=h.option(h.level())), probability),
+        (partial(stats.normal_cdf, x), probability),
+        (partial(stats.log_normal_cdf, x), logarithm),
+        (partial(stats.normal_quantile, h.array(h.units(h.size(5)))), number),
+    ]
+    call: Call = h.pick(calls)
+    return call
 
 
 def paths(h: Hostile) -> Call:
     m = h.size()
     successes, beta = h.flags(m), h.option(h.level())
-    least = h.option(h.pick([1, 1, 2, m, m + 1]))
-    kappa = h.option(h.pick([None, None, abs(h.real())]))
-    kind = h.rng.integers(3)
-    if kind == 0:
-        delta, sided = h.option(h.pick([0.0, 1e-5, 5e-324, 1 - 2**-53])), h.one_in(2)
-
-        def scan() -> Any:
-            return stats.kl_scan(
-                successes,
-                beta=beta,
-                kappa=kappa,
-                min_guesses=least,
-                delta=delta,
-                one_sided=sided,
-                grid=h.option("all"),
-            )
-
-        return scan, bound, ("kl", successes, beta, kappa, least, delta)
-    if kind == 1:
-        offsets = h.array(h.reals(m))
-
-        def unlike() -> Any:
-            return stats.kl_scan_offsets(
-                successes, offsets, beta=beta, kappa=kappa, min_guesses=least
-            )
-
-        return unlike, lambda b: number(b.epsilon), ("kl offsets", successes, offsets, beta, kappa)
-    grid = h.option(h.pick(["all", "geometric", [1], [m], [1, m], [0], [2**40]]))
-    ratio = h.option(h.pick([1.5, 1 + 2**-52, abs(h.real())]))
-    call = partial(stats.union_bound, successes, beta=beta, grid=grid, ratio=ratio)
-    return call, bound, ("union", successes, beta, grid, ratio)
+    how = {
+        "beta": beta,
+        "kappa": h.option(h.pick([None, None, abs(h.real())])),
+        "min_guesses": h.option(h.pick([1, 1, 2, m, m + 1])),
+    }
+    failures = {
+        "delta": h.option(h.pick([0.0, 1e-5, 5e-324, 1 - 2**-53])),
+        "one_sided": h.one_in(2),
+        "grid": h.option("all"),
+    }
+    grids = {
+        "grid": h.option(h.pick(["all", "geometric", [1], [m], [1, m], [0], [2**40]])),
+        "ratio": h.option(h.pick([1.5, 1 + 2**-52, abs(h.real())])),
+    }
+    unlike = partial(stats.kl_scan_offsets, successes, h.array(h.reals(m)), **how)
+    calls: list[Call] = [
+        (partial(stats.kl_scan, successes, **how, **failures), bound),
+        (unlike, lambda found: number(found.epsilon)),
+        (partial(stats.union_bound, successes, beta=beta, **grids), bound),
+    ]
+    call: Call = h.pick(calls)
+    return call
 
 
 def single(h: Hostile) -> dict[str, Any]:
@@ -145,95 +124,72 @@ def approx(h: Hostile) -> Call:
         "bound": h.pick(["exact", "exact", "steinke", "coupling", "zero_run", "panoramia"]),
         "one_sided": h.one_in(4),
     }
-    if h.one_in(2):
-        epsilon = h.option(abs(h.real()))
-        call = partial(stats.one_run_p_value, **counts, epsilon=epsilon, **options)
-        return call, probability, ("p", counts, epsilon, options)
-    beta = h.option(h.level())
-    call = partial(stats.one_run_epsilon, **counts, beta=beta, **options)
-    return call, least_zero, ("epsilon", counts, beta, options)
+    calls: list[Call] = [
+        (partial(stats.one_run_p_value, **counts, epsilon=h.option(abs(h.real()))), probability),
+        (partial(stats.one_run_epsilon, **counts, beta=h.option(h.level())), least_zero),
+    ]
+    call, sound = h.pick(calls)
+    return partial(call, **options), sound
 
 
-def curve(h: Hostile) -> TradeOff:
+def curve(h: Hostile) -> Callable[[], TradeOff]:
     size = abs(h.pick([0.0, 0.5, 3.0, h.real()]))
     delta = h.pick([0.0, 1e-5, 5e-324, 0.5, 1 - 2**-53])
-    kind = h.rng.integers(3)
-    if kind == 0:
-        return TradeOff.gaussian(size, delta=delta)
-    return TradeOff.laplace(size) if kind == 1 else TradeOff.approx(size, delta)
+    curves = [
+        partial(TradeOff.gaussian, size, delta=delta),
+        partial(TradeOff.laplace, size),
+        partial(TradeOff.approx, size, delta),
+    ]
+    chosen: Callable[[], TradeOff] = h.pick(curves)
+    return chosen
+
+
+def against(judge: Callable[..., Any], made: Callable[[], TradeOff], **options: Any) -> Any:
+    """Test a curve, which may be none."""
+    return judge(tradeoff=made(), **options)
 
 
 def fdp(h: Hostile) -> Call:
-    counts = single(h) | {"k": h.option(h.pick([2, 2, 3, 2**32 - 1])), "one_sided": h.one_in(4)}
-    test, tau, kind = h.pick(["tight", "recursion"]), h.option(h.level()), h.rng.integers(4)
-    if kind == 0:
-        family = h.pick([GaussianDP(), GaussianDP(delta=1e-5), LaplaceDP()])
-
-        def lower() -> Any:
-            return stats.fdp_lower_bound(**counts, claim=family, tau=tau, test=test)
-
-        return lower, least_zero, ("fdp bound", counts, family, tau, test)
-    if kind == 1:
-        claim = h.pick([PureDP(), ApproxDP(delta=1e-5), GaussianDP()])
-        counts = {name: counts[name] for name in ("correct", "guesses", "m")}
-        size = h.option(abs(h.real()))
-
-        def composed() -> Any:
-            return stats.composition_bound(
-                **counts, claim=claim, epsilon_ds=size, tau=tau, test="recursion"
-            )
-
-        return composed, least_zero, ("composition", counts, claim, size, tau)
-    state = h.rng.bit_generator.state
-
-    def made() -> TradeOff:
-        h.rng.bit_generator.state = state
-        return curve(h)
-
-    if kind == 2:
-
-        def p_value() -> Any:
-            return stats.fdp_p_value(**counts, tradeoff=made(), test=test)
-
-        return p_value, probability, ("fdp p", counts, test, state)
-
-    def rejects() -> Any:
-        return stats.fdp_rejects(**counts, tradeoff=made(), tau=tau, test=test)
-
-    return rejects, lambda value: value in {True, False}, ("fdp rejects", counts, tau, test, state)
+    single_run = single(h)
+    counts = single_run | {"k": h.option(h.pick([2, 2, 3, 2**32 - 1])), "one_sided": h.one_in(4)}
+    test, tau, made = h.pick(["tight", "recursion"]), h.option(h.level()), curve(h)
+    family = h.pick([GaussianDP(), GaussianDP(delta=1e-5), LaplaceDP()])
+    shifted = {
+        "claim": h.pick([PureDP(), ApproxDP(delta=1e-5), GaussianDP()]),
+        "epsilon_ds": h.option(abs(h.real())),
+        "test": "recursion",
+    }
+    how = counts | {"test": test}
+    calls: list[Call] = [
+        (partial(stats.fdp_lower_bound, **how, claim=family, tau=tau), least_zero),
+        (partial(stats.composition_bound, **single_run, tau=tau, **shifted), least_zero),
+        (partial(against, stats.fdp_p_value, made, **how), probability),
+        (partial(against, stats.fdp_rejects, made, **how, tau=tau), lambda v: v in {True, False}),
+    ]
+    call: Call = h.pick(calls)
+    return call
 
 
 def shift(h: Hostile) -> Call:
     m = h.size()
     odds, uniforms = h.array(h.reals(m)), h.array(h.rng.random(m))
     guesses = h.array(h.rng.integers(-1, 2, size=m).astype(float))
-    scores, member = h.array(h.reals(m)), h.flags(m)
-    epsilon = h.option(h.pick([None, 0.0, abs(h.real())]))
-    variant = h.option(h.pick(["directional", "paper"]))
-    kind = h.rng.integers(6)
-    call: Callable[[], Any]
-    if kind == 0:
-        return partial(stats.match, member, odds, uniforms), number, ("match", member, odds)
-    options = {"variant": variant, "epsilon": epsilon}
-    if kind == 1:
-        call = partial(stats.tamper_probability, guesses, odds, **options)
-        return call, probability, ("b", guesses, odds, options)
-    if kind == 2:
-        prior = h.option(h.pick([None, h.level()]))
-        call = partial(stats.residual_scores, scores, odds, prior=prior)
-        return call, number, ("residual", scores, odds, prior)
-    if kind == 3:
-        p = h.option(h.level())
-        return partial(stats.bootstrap_quantile, scores, p=p), number, ("quantile", scores, p)
-    if kind == 4:
-        size = h.option(abs(h.real()))
-        return partial(stats.shift_mu, size), least_zero, ("shift_mu", size)
-    size = h.option(abs(h.real()))
-    return (
-        partial(stats.shift_delta, odds, member, size),
-        probability,
-        ("delta", odds, member, size),
-    )
+    scores, member, size = h.array(h.reals(m)), h.flags(m), h.option(abs(h.real()))
+    tampered = {
+        "variant": h.option(h.pick(["directional", "paper"])),
+        "epsilon": h.option(h.pick([None, 0.0, abs(h.real())])),
+    }
+    prior, p = h.option(h.pick([None, h.level()])), h.option(h.level())
+    calls: list[Call] = [
+        (partial(stats.match, member, odds, uniforms), number),
+        (partial(stats.tamper_probability, guesses, odds, **tampered), probability),
+        (partial(stats.residual_scores, scores, odds, prior=prior), number),
+        (partial(stats.bootstrap_quantile, scores, p=p), number),
+        (partial(stats.shift_mu, size), least_zero),
+        (partial(stats.shift_delta, odds, member, size), probability),
+    ]
+    call: Call = h.pick(calls)
+    return call
 
 
 def test_numbers_that_used_to_panic_or_to_be_nan() -> None:
@@ -285,7 +241,8 @@ def run(kind: Callable[[Hostile], Call], cases: int, first: int = 0) -> Tally:
     tally = Tally()
     for case in range(first, first + cases):
         with np.errstate(all="ignore"):
-            tally.check(*kind(Hostile(case)))
+            call, sound = kind(Hostile(case))
+            tally.check(call, sound, (case, call))
     return tally
 
 
