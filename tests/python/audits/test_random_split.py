@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import flat
 import leakbound as lb
+from flat import split as audit
 from leakbound import errors, stats
 from leakbound.audits.challenge import challenge
 from leakbound.audits.pairs import Pairs, Units, stretched
@@ -22,32 +22,26 @@ def split(examples: int, members: int, seed: int, mu: float = 0.0) -> tuple[np.n
     return rng.normal(size=examples) + mu * member, member
 
 
-def audit(scores: Any, member: Any, **options: Any) -> lb.AuditResult:
-    result: lb.AuditResult = flat.split(scores, member, **options)
-    return result
-
-
 def units(member: np.ndarray, strata: np.ndarray | None = None) -> Units:
     return Units.of(member, strata, None, "mean")
 
 
-@pytest.mark.parametrize(("examples", "members"), [(100, 50), (100, 80), (99, 7), (2, 1)])
-def test_as_many_as_can_be_are_paired_and_each_once(examples: int, members: int) -> None:
-    member = split(examples, members, 0)[1]
-    pairs = Pairs.drawn(units(member), seed=3)
-    assert pairs.count == min(members, examples - members)
+@pytest.mark.parametrize(
+    ("examples", "members", "parts"),
+    [(100, 50, 1), (100, 80, 1), (99, 7, 1), (2, 1, 1), (300, 220, 4)],
+)
+def test_as_many_as_can_be_are_paired_within_strata_and_each_once(
+    examples: int, members: int, parts: int
+) -> None:
+    member, strata = split(examples, members, 1)[1], np.arange(examples) % parts
+    pairs = Pairs.drawn(units(member, strata), seed=3)
+    sizes = [min((strata[member] == s).sum(), (strata[~member] == s).sum()) for s in range(parts)]
+    assert pairs.count == sum(sizes)
+    assert (strata[pairs.members] == strata[pairs.others]).all()
     assert member[pairs.members].all()
     assert not member[pairs.others].any()
     both = np.concatenate([pairs.members, pairs.others])
     assert np.unique(both).size == both.size
-
-
-def test_pairs_lie_within_strata() -> None:
-    member, strata = split(300, 220, 1)[1], np.arange(300) % 4
-    pairs = Pairs.drawn(units(member, strata), seed=0)
-    assert (strata[pairs.members] == strata[pairs.others]).all()
-    sizes = [min((strata[member] == s).sum(), (strata[~member] == s).sum()) for s in range(4)]
-    assert pairs.count == sum(sizes)
 
 
 def test_every_matching_is_as_likely_in_any_order_of_storage() -> None:
@@ -204,9 +198,8 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("options", "error", "words"), REFUSED, ids=lambda x: str(x)[:40])
 def test_what_is_refused(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    given = {"scores": SCORES, "member": HALF, **options}
     with pytest.raises(error, match=words):
-        audit(**given)
+        audit(**{"scores": SCORES, "member": HALF, **options})
 
 
 def test_storage_order_has_no_part_in_ties() -> None:

@@ -50,30 +50,14 @@ def one_run(seed: int | None, **options: Any) -> Recorded:
     return told(flat.coins(SCORES, MEMBER, seed=seed, **options))
 
 
-def fit(seed: int | None) -> Recorded:
-    found = LogisticPropensity().fit(FEATURES, MEMBER, seed=seed)
-    return found.log_odds(FEATURES).tolist(), found.seed
+def own(found: Any, value: Callable[[Any], Any]) -> Recorded:
+    return value(found), found.seed
 
 
 def crossed(seed: int | None) -> Recorded:
     found = cross_fit(LogisticPropensity(), FEATURES, MEMBER, seed=seed)
     (recorded,) = {one.seed for one in found.fits}
     return found.log_odds().tolist(), recorded
-
-
-def confidence_set(seed: int | None) -> Recorded:
-    found = ConfidenceSet.fit(FEATURES, MEMBER, seed=seed)
-    return found.squared_radius, found.seed
-
-
-def refuted(seed: int | None) -> Recorded:
-    found = falsify(np.zeros(300), FEATURES, MEMBER, seed=seed)
-    return found, found.seed
-
-
-def tables(seed: int | None) -> Recorded:
-    found = Tables.of({"x": ["a", "b"] * 20}, {"x": ["a"]}, seed=seed)
-    return found.points.tolist(), found.seed
 
 
 def bootstrap(seed: int | None) -> Recorded:
@@ -93,11 +77,19 @@ CALLS: dict[str, Callable[[int | None], Recorded]] = {
     "zero run": lambda seed: zero_run(np.full(300, 0.5), seed, features=FEATURES),
     "over a set": lambda seed: zero_run(LogisticPropensity(), seed, features=FEATURES),
     "synthetic": synthetic,
-    "fit": fit,
+    "fit": lambda seed: own(
+        LogisticPropensity().fit(FEATURES, MEMBER, seed=seed),
+        lambda found: found.log_odds(FEATURES).tolist(),
+    ),
     "cross-fit": crossed,
-    "confidence set": confidence_set,
-    "falsify": refuted,
-    "tables": tables,
+    "confidence set": lambda seed: own(
+        ConfidenceSet.fit(FEATURES, MEMBER, seed=seed), lambda found: found.squared_radius
+    ),
+    "falsify": lambda seed: own(falsify(np.zeros(300), FEATURES, MEMBER, seed=seed), repr),
+    "tables": lambda seed: own(
+        Tables.of({"x": ["a", "b"] * 20}, {"x": ["a"]}, seed=seed),
+        lambda found: found.points.tolist(),
+    ),
     "bets": lambda seed: (bet_against_set(SET, seed=seed), None),
     "hold-out": lambda seed: (hold_out(np.arange(300), size=150, seed=seed)[0].tolist(), None),
     "bootstrap": bootstrap,

@@ -9,7 +9,7 @@ probability of an error by about 1/M of itself.
 
 import contextlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -101,77 +101,53 @@ Audit = Callable[[Floats, Bools, int], bool]
 """From scores, members and seed to whether more than nothing is claimed."""
 
 
-def one_run(**options: Any) -> Audit:
-    """Memberships of fixed size are said to be coins, or a random split where options say so."""
-
-    def claims(scores: Floats, member: Bools, seed: int) -> bool:
-        found = flat.coins(scores, member, seed=seed, **options)
-        return bool(found.bound > 0)
-
-    return claims
+def claims(audit: Callable[..., Any], **options: Any) -> Audit:
+    return lambda scores, member, seed: bool(audit(scores, member, seed=seed, **options).bound > 0)
 
 
-def zero_run(**options: Any) -> Audit:
+one_run = partial(claims, flat.coins)
+"""Memberships of fixed size are said to be coins, or a random split where options say so."""
+
+
+def known(scores: Floats, member: Bools, **options: Any) -> Any:
     """Propensities of 1/2; memberships of fixed size are said to be coins."""
-    known = np.full(M, 0.5)
-
-    def claims(scores: Floats, member: Bools, seed: int) -> bool:
-        return bool(flat.zero_run(scores, member, known, seed=seed, **options).bound > 0)
-
-    return claims
+    return flat.zero_run(scores, member, np.full(M, 0.5), **options)
 
 
-def learnt(**options: Any) -> Audit:
+def learnt(scores: Floats, member: Bools, **options: Any) -> Any:
     """Propensities over a confidence set, of a feature that tells nothing."""
-    feature = rng([2**131]).normal(size=(M, 1))
-    given: dict[str, Any] = {"features": feature, "falsify": False, **options}
+    how: dict[str, Any] = {"features": FEATURE, "falsify": False, **options}
+    return flat.zero_run(scores, member, LogisticPropensity(), **how)
 
-    def claims(scores: Floats, member: Bools, seed: int) -> bool:
-        found = flat.zero_run(scores, member, LogisticPropensity(), seed=seed, **given)
-        return bool(found.bound > 0)
 
-    return claims
+def counted(scores: Floats, member: Bools, **options: Any) -> Any:
+    """A tally, whose ties the core orders from a seed of its own."""
+    return flat.coins(lb.Tally.of(scores, member), **options)
+
+
+def by_groups(scores: Floats, member: Bools, **options: Any) -> Any:
+    """Two rows of each example, which the split moved as one."""
+    rows: dict[str, Any] = {"design": "random_split", "groups": np.repeat(np.arange(M), 2)}
+    return flat.coins(np.repeat(scores, 2), np.repeat(member, 2), **rows, **options)
+
+
+def synthetic(scores: Floats, member: Bools, **options: Any) -> Any:
+    """Records that the scores are all there is of: those of a value are the same record."""
+    members, others = scores[member], scores[~member]
+    own = {"own": np.concatenate([members, others])}
+    how: dict[str, Any] = {"attacks": own, "challenge": False, **options}
+    made = np.linspace(-1, 1, 9)[:, None]
+    return lb.audit_synthetic(members[:, None], others[:, None], made, **how)
 
 
 def panoramia(**options: Any) -> Audit:
     """Either of the bounds on c and on c + ε, of two rankings by the same noise, one reversed."""
 
-    def claims(scores: Floats, member: Bools, seed: int) -> bool:
+    def claim(scores: Floats, member: Bools, seed: int) -> bool:
         found = flat.panoramia(scores, -scores, member, seed=seed, **options)
         return max(found.c_lb, found.c_plus_epsilon_lb) > 0
 
-    return claims
-
-
-def counted(**options: Any) -> Audit:
-    """The same of a tally, whose ties the core orders from a seed of its own."""
-
-    def claims(scores: Floats, member: Bools, seed: int) -> bool:
-        tally = lb.Tally.of(scores, member)
-        return bool(flat.coins(tally, seed=seed, **options).bound > 0)
-
-    return claims
-
-
-def by_groups(scores: Floats, member: Bools, seed: int) -> bool:
-    """Two rows of each example, which the split moved as one."""
-    named = np.repeat(np.arange(M), 2)
-    rows: dict[str, Any] = {"design": "random_split", "groups": named, "seed": seed}
-    return bool(flat.coins(np.repeat(scores, 2), np.repeat(member, 2), **rows).bound > 0)
-
-
-def synthetic(scores: Floats, member: Bools, seed: int) -> bool:
-    """Records that the scores are all there is of: those of a value are the same record."""
-    records, made = scores[:, None], np.linspace(-1, 1, 9)[:, None]
-    found = lb.audit_synthetic(
-        records[member],
-        records[~member],
-        made,
-        attacks={"own": np.concatenate([scores[member], scores[~member]])},
-        challenge=False,
-        seed=seed,
-    )
-    return found.bound > 0
+    return claim
 
 
 def stream(scores: Floats, member: Bools, seed: int) -> bool:
@@ -182,6 +158,7 @@ def stream(scores: Floats, member: Bools, seed: int) -> bool:
     return any(audit.update(*part).bound > 0 for part in parts)
 
 
+FEATURE = rng([2**131]).normal(size=(M, 1))
 GAUSSIAN, PURE, APPROX = lb.GaussianDP(), lb.PureDP(), lb.ApproxDP(delta=1e-5)
 
 AUDITS: dict[str, Audit] = {
@@ -193,15 +170,15 @@ AUDITS: dict[str, Audit] = {
     "one run, μ, fixed": one_run(claim=GAUSSIAN, cuts=Fixed(50)),
     "split, ε": one_run(design="random_split"),
     "split, μ": one_run(design="random_split", claim=GAUSSIAN),
-    "split, groups": by_groups,
-    "tally, ε": counted(),
-    "tally, μ": counted(claim=GAUSSIAN),
-    "synthetic": synthetic,
+    "split, groups": claims(by_groups),
+    "tally, ε": claims(counted),
+    "tally, μ": claims(counted, claim=GAUSSIAN),
+    "synthetic": claims(synthetic),
     "stream": stream,
     "panoramia": panoramia(),
     "panoramia, γ and δ": panoramia(gamma=1e-4, delta=1e-5),
     **{
-        f"zero run, {named}, {correction}": zero_run(claim=claim, correction=correction)
+        f"zero run, {named}, {correction}": claims(known, claim=claim, correction=correction)
         for named, claim, corrections in (
             ("μ", GAUSSIAN, ("match", "tamper", "composition")),
             ("ε", PURE, ("match", "tamper", "composition", "poisson_binomial")),
@@ -209,8 +186,8 @@ AUDITS: dict[str, Audit] = {
         )
         for correction in corrections
     },
-    "zero run, μ, learnt": learnt(claim=GAUSSIAN),
-    "zero run, ε, learnt": learnt(claim=PURE),
+    "zero run, μ, learnt": claims(learnt, claim=GAUSSIAN),
+    "zero run, ε, learnt": claims(learnt, claim=PURE),
 }
 
 
