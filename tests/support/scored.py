@@ -36,32 +36,6 @@ class Stream(IterableDataset[tuple[Tensor, int]]):
         return (self.pairs[index] for index in range(len(self.pairs)))
 
 
-class WholeBatches(Dataset[tuple[Tensor, Tensor]]):
-    """Items that are batches already, of different sizes."""
-
-    def __init__(self, inputs: Tensor, targets: Tensor) -> None:
-        self.parts = [(inputs[:30], targets[:30]), (inputs[30:], targets[30:])]
-
-    def __len__(self) -> int:
-        return len(self.parts)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        return self.parts[index]
-
-
-class Unbatched(Dataset[tuple[Any, int]]):
-    """A single item of which a batch is made by mistake."""
-
-    def __init__(self, item: Any) -> None:
-        self.item = item
-
-    def __len__(self) -> int:
-        return 1
-
-    def __getitem__(self, index: int) -> tuple[Any, int]:
-        return self.item, index
-
-
 def network() -> nn.Module:
     """Return a small network with layers that behave differently in training."""
     torch.manual_seed(0)

@@ -10,34 +10,24 @@ import leakbound as lb
 from leakbound import errors
 from leakbound._base.scores import Scores
 
+RNG = np.random.default_rng(8)
+MEMBER = RNG.random(500) < 0.5
 SHIFTS = {"": 0.5, "strong": 2.0, "noise": 0.0}
-
-
-@pytest.fixture
-def member() -> np.ndarray:
-    return np.random.default_rng(8).random(500) < 0.5
-
-
-@pytest.fixture
-def scores(member: np.ndarray) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(9)
-    return {name: rng.normal(size=500) + shift * member for name, shift in SHIFTS.items()}
+SCORES = {name: RNG.normal(size=500) + shift * MEMBER for name, shift in SHIFTS.items()}
 
 
 @pytest.mark.parametrize("claim", [lb.PureDP(), lb.ApproxDP(delta=1e-5)], ids=repr)
-def test_the_best_attack_wins_at_its_share(
-    scores: dict[str, np.ndarray], member: np.ndarray, claim: Any
-) -> None:
-    result = lb.audit(scores, lb.Coins(member), claim=claim)
+def test_the_best_attack_wins_at_its_share(claim: Any) -> None:
+    result = lb.audit(SCORES, lb.Coins(MEMBER), claim=claim)
     share = 1 - 0.05 / 3
     alone = {
-        name: lb.audit(values, lb.Coins(member), claim=claim, confidence=share).bound
-        for name, values in scores.items()
+        name: lb.audit(values, lb.Coins(MEMBER), claim=claim, confidence=share).bound
+        for name, values in SCORES.items()
     }
     assert result.options["attack"] == "strong"
     assert result.options["attacks"] == pytest.approx(alone, abs=1e-9)
     assert result.bound == pytest.approx(alone["strong"], abs=1e-9)
-    only = lb.audit(scores["strong"], lb.Coins(member), claim=claim).bound
+    only = lb.audit(SCORES["strong"], lb.Coins(MEMBER), claim=claim).bound
     assert result.options["attacks_cost"] == pytest.approx(only - result.bound, abs=1e-9)
     assert result.options["attacks_level"] == pytest.approx(0.05 / 3)
     assert 0 < result.bound < only
@@ -45,20 +35,18 @@ def test_the_best_attack_wins_at_its_share(
     assert lb.AuditResult.from_json(result.to_json()) == result
 
 
-def test_rows_are_attacks(scores: dict[str, np.ndarray], member: np.ndarray) -> None:
-    table = np.stack(list(scores.values()))
-    result = lb.audit(table, lb.Coins(member))
+def test_rows_are_attacks() -> None:
+    table = np.stack(list(SCORES.values()))
+    result = lb.audit(table, lb.Coins(MEMBER))
     assert result.options["attack"] == "attack 1"
-    assert result.bound == lb.audit(scores, lb.Coins(member)).bound
-    assert lb.audit(list(table), lb.Coins(member)) == result
-    assert lb.audit(table.tolist(), lb.Coins(member)) == result
+    assert result.bound == lb.audit(SCORES, lb.Coins(MEMBER)).bound
+    assert lb.audit(list(table), lb.Coins(MEMBER)) == result
+    assert lb.audit(table.tolist(), lb.Coins(MEMBER)) == result
 
 
-def test_one_attack_by_name_costs_nothing(
-    scores: dict[str, np.ndarray], member: np.ndarray
-) -> None:
-    result = lb.audit({"strong": scores["strong"]}, lb.Coins(member))
-    assert result.bound == lb.audit(scores["strong"], lb.Coins(member)).bound
+def test_one_attack_by_name_costs_nothing() -> None:
+    result = lb.audit({"strong": SCORES["strong"]}, lb.Coins(MEMBER))
+    assert result.bound == lb.audit(SCORES["strong"], lb.Coins(MEMBER)).bound
     assert (result.options["attack"], result.options["attacks_cost"]) == ("strong", 0.0)
 
 
@@ -97,12 +85,9 @@ def test_bad_scores_are_refused(
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_frames_are_attacks_by_the_names_of_their_columns(library: str) -> None:
     module = pytest.importorskip(library)
-    rng = np.random.default_rng(2)
-    member = rng.random(200) < 0.5
-    columns = {"loss": rng.normal(size=200) + member, "margin": rng.normal(size=200) + 2 * member}
-    frame = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
-    expected = lb.audit(columns, lb.Coins(member))
-    assert lb.audit(frame, lb.Coins(member)).to_dict() == expected.to_dict()
+    frame = module.table(SCORES) if library == "pyarrow" else module.DataFrame(SCORES)
+    expected = lb.audit(SCORES, lb.Coins(MEMBER))
+    assert lb.audit(frame, lb.Coins(MEMBER)).to_dict() == expected.to_dict()
 
 
 def test_names_of_columns_differ() -> None:
@@ -114,8 +99,5 @@ def test_names_of_columns_differ() -> None:
 
 
 def test_a_column_is_one_attack() -> None:
-    rng = np.random.default_rng(2)
-    member = rng.random(200) < 0.5
-    scores = rng.normal(size=200) + 2 * member
-    column = lb.audit(scores[:, None], lb.Coins(member[:, None]))
-    assert column == lb.audit(scores, lb.Coins(member))
+    column = lb.audit(SCORES["strong"][:, None], lb.Coins(MEMBER[:, None]))
+    assert column == lb.audit(SCORES["strong"], lb.Coins(MEMBER))

@@ -25,9 +25,8 @@ def audit(claim: Any, **options: Any) -> lb.AuditResult:
 
 
 def gaussian(m: int, seed: int, shift: float = 1.0) -> Game:
-    rng = np.random.default_rng(seed)
-    member = rng.random(m) < 0.5
-    return rng.normal(size=m) + np.where(member, shift, -shift) / 2, member
+    game = simulate.gaussian(m, shift, seed=seed)
+    return game.scores, game.member
 
 
 def guesses_of(game: Game, sides: Sides) -> np.ndarray:

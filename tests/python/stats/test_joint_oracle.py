@@ -5,7 +5,6 @@ every rule that stops by the labels outside of the sets not yet looked into.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
@@ -15,21 +14,6 @@ import leakbound._core as _core
 from leakbound._base.types import Sides
 from leakbound.claims.tradeoff import TradeOff
 from programmes import best_mechanism
-
-
-@dataclass(frozen=True)
-class Output:
-    """Nested sets, the guess about each example, and where each labelling leads."""
-
-    nested: tuple[frozenset[int], ...]
-    guess: tuple[int, ...]
-    stops: tuple[int, ...]
-
-    def wins(self, index: int, labels: Sequence[int], least: Sequence[int]) -> bool:
-        """Return whether the count at the level reached is at least the least one."""
-        level = self.stops[index]
-        right = sum(self.guess[i] == labels[i] for i in self.nested[level])
-        return right >= least[level]
 
 
 def nested_sets(m: int, levels: Sequence[int]) -> Iterator[tuple[frozenset[int], ...]]:
@@ -88,9 +72,14 @@ def most_probable(
                 [(1,) * len(inside)] if one_sided else product(range(values), repeat=len(inside))
             ):
                 known = dict(zip(inside, guessed, strict=True))
-                output = Output(nested, tuple(known.get(i, 0) for i in range(m)), stops)
+                right = [{i for i in inside if known[i] == x[i]} for x in labellings]
                 # all that matters of an output is where it wins
-                outputs.add(tuple(output.wins(i, x, least) for i, x in enumerate(labellings)))
+                outputs.add(
+                    tuple(
+                        len(nested[level] & of) >= least[level]
+                        for level, of in zip(stops, right, strict=True)
+                    )
+                )
     wins = np.array(sorted(outputs), dtype=float)
     beaten = [any((o >= row).all() and (o > row).any() for o in wins) for row in wins]
     wins = wins[np.logical_not(beaten)]

@@ -22,7 +22,6 @@ from scored import (
     EXAMPLES,
     Pairs,
     Stream,
-    WholeBatches,
     examples,
     logits_of,
     network,
@@ -53,6 +52,7 @@ def forms() -> dict[str, Any]:
     """Return the same examples in every form that `score` reads."""
     inputs, targets = examples()
     pairs = Pairs(inputs, targets)
+    whole: Any = [(inputs[:30], targets[:30]), (inputs[30:], targets[30:])]
     return {
         "tensors": (inputs, targets),
         "arrays": (inputs.numpy(), targets.numpy()),
@@ -65,7 +65,7 @@ def forms() -> dict[str, Any]:
         "DataLoader": DataLoader(pairs, batch_size=8),
         "loader with workers": DataLoader(pairs, batch_size=8, num_workers=2),
         "loader of a stream": DataLoader(Stream(pairs), batch_size=8),
-        "loader of whole batches": DataLoader(WholeBatches(inputs, targets), batch_size=None),
+        "loader of whole batches": DataLoader(whole, batch_size=None),
     }
 
 

@@ -23,7 +23,6 @@ from scored import (
     Pairs,
     SimpleModel,
     Stream,
-    Unbatched,
     examples,
     logits_of,
     network,
@@ -31,6 +30,8 @@ from scored import (
 )
 
 torch.set_num_threads(1)
+SCALAR: Any = [(torch.tensor(1.0), 0)]
+"""An example of which a batch is made by mistake."""
 
 
 def loaders_out_of_order() -> dict[str, tuple[Any, str]]:
@@ -119,7 +120,7 @@ def test_one_tenth_of_the_examples_may_be_tied(tied: int, refused: bool) -> None
         ([({"x": 1.0}, 0)] * 3, InputTypeError, "inputs of a batch must be a tensor, got dict"),
         ([(1, "cat"), (2, "dog")], InputTypeError, "targets of a batch must be a tensor, got"),
         ([(1.0, 2.0, 3)] * 3, InputTypeError, "must yield pairs.*got 3 parts"),
-        (DataLoader(Unbatched(torch.tensor(1.0)), batch_size=None), InputError, "got a scalar"),
+        (DataLoader(SCALAR, batch_size=None), InputError, "got a scalar"),
         (iter([]), InputTypeError, "got list_iterator"),
         ((torch.zeros(3, 6), torch.zeros(3)), InputError, "one integer class label for each"),
     ],
