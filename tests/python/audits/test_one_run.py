@@ -1,7 +1,6 @@
 """One-run audits: what the bound is made of, and what it does not depend on."""
 
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 import flat
 import leakbound as lb
-from leakbound import stats
 from leakbound._base.odds import logit
 
 Game = tuple[np.ndarray, np.ndarray]
@@ -24,37 +22,6 @@ every_side = pytest.mark.parametrize("sides", ["both", "member"])
 def perfect(m: int) -> Game:
     """Every member above every non-member, half of each, no ties."""
     return np.arange(m, dtype=float), np.arange(m) >= m - m // 2
-
-
-BY_HAND: list[tuple[Any, Callable[[np.ndarray, float], float]]] = [
-    (
-        lb.KLScan(kappa=3.0, min_guesses=50),
-        lambda path, beta: stats.kl_scan(path, beta=beta, kappa=3.0, min_guesses=50).logit,
-    ),
-    (
-        lb.UnionBound(grid=[20, 200]),
-        lambda path, beta: max(
-            logit(stats.clopper_pearson(int(path[:r].sum()), r, beta=beta / 2)) for r in (20, 200)
-        ),
-    ),
-]
-"""Options that the oracle of `stats` does not have."""
-
-
-@pytest.mark.parametrize(("cuts", "bound"), BY_HAND, ids=lambda value: repr(value)[:9])
-@every_side
-def test_the_bound_is_the_best_over_the_paths(
-    game: Game, cuts: Any, bound: Callable[[np.ndarray, float], float], sides: Any
-) -> None:
-    scores, member = game
-    order = np.argsort(-scores)
-    top, bottom = member[order[:300]], ~member[order[:299:-1]]
-    both = np.ravel(np.column_stack([top, bottom]))
-    paths = {"both": [top, bottom, both], "member": [member[order]]}[sides]
-    result = lb.audit(scores, lb.Coins(member), cuts=cuts, sides=sides)
-    assert result.bound > 0.5
-    best = max(bound(path, BETA / len(paths)) for path in paths)
-    assert result.bound == pytest.approx(best, rel=1e-12)
 
 
 @pytest.mark.parametrize("m", [10, 200, 1000])

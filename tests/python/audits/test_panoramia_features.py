@@ -108,13 +108,12 @@ def test_coins_that_features_separate_prove_nothing() -> None:
 
 def test_bad_features() -> None:
     baseline, attack, member, x = game(1, m=50, leak=0.0)
-    with pytest.raises(InputError, match="features has 49 values and there are 50 scores"):
-        lb.audit(attack, lb.Panoramia(member, baseline=baseline, features=x[1:]))
-    with pytest.raises(InputError, match="features"):
-        lb.audit(attack, lb.Panoramia(member, baseline=baseline, features=x[:, 0]))
-    x[3, 1] = np.nan
-    with pytest.raises(InputError, match="features"):
-        lb.audit(attack, lb.Panoramia(member, baseline=baseline, features=x))
+    unknown = x.copy()
+    unknown[3, 1] = np.nan
+    short = "features has 49 values and there are 50 scores"
+    for features, words in ((x[1:], short), (x[:, 0], "features"), (unknown, "features")):
+        with pytest.raises(InputError, match=words):
+            lb.audit(attack, lb.Panoramia(member, baseline=baseline, features=features))
 
 
 def check(games: int, *, leak: float, m: int, known: float) -> None:

@@ -29,16 +29,6 @@ def boundary(
     return np.where(member == truthful, 1.0, -1.0) * (1 + rng.random(prior.size)), member
 
 
-@pytest.mark.parametrize("prior", [0.1, 0.5001, 0.9])
-def test_member_guesses_with_one_prior_are_the_scan_shifted(prior: float) -> None:
-    rng = np.random.default_rng(1)
-    scores, member = boundary(np.full(600, prior), 2.0, rng)
-    result = lb.audit(scores, lb.Coins(member, prior=prior), sides="member")
-    path = stats.kl_scan(member[np.argsort(-scores)], beta=0.05)
-    assert result.bound == pytest.approx(max(0.0, path.logit - logit(prior)), abs=1e-9)
-    assert result.options["prior"] == prior
-
-
 @pytest.mark.parametrize("sides", ["both", "member"])
 def test_a_fixed_number_of_guesses_is_a_poisson_binomial_limit(sides: Sides) -> None:
     rng = np.random.default_rng(2)

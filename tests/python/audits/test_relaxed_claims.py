@@ -103,19 +103,6 @@ def test_a_union_is_the_best_of_its_cuts(sides: Sides) -> None:
     assert best > 0
 
 
-@pytest.mark.parametrize(
-    "cuts", [lb.Fixed(100), lb.KLScan(min_guesses=50), lb.UnionBound(grid="geometric")], ids=str
-)
-def test_the_bound_falls_as_delta_grows_and_starts_at_pure_dp(cuts: Any) -> None:
-    game = gaussian(2000, 7)
-    bounds = [
-        flat.coins(*game, claim=lb.ApproxDP(delta=delta), cuts=cuts).bound
-        for delta in (1e-14, 1e-7, 1e-5, 1e-3)
-    ]
-    assert bounds == sorted(bounds, reverse=True)
-    assert bounds[0] == pytest.approx(flat.coins(*game, cuts=cuts).bound, abs=1e-6)
-
-
 def test_a_bound_speaks_of_smaller_deltas_too() -> None:
     result = flat.coins(*gaussian(3000, 8), claim=CLAIM)
     assert result.epsilon() == result.epsilon(delta=1e-6) == result.epsilon(delta=1e-5)
@@ -157,15 +144,6 @@ def test_ties_are_broken_by_the_seed_alone(claim: Any) -> None:
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(errors.OptionError, match="delta"):
         flat.coins(*gaussian(100, 13), claim=CLAIM, cuts=lb.UnionBound(tail="hoeffding"))
-
-
-def test_the_bound_is_that_of_the_counts() -> None:
-    for sides, one_sided in (("both", False), ("member", True)):
-        result = audit(GAUSSIAN, sides=sides, cuts=lb.Fixed(150))
-        assert result.guesses == 150
-        assert result.bound == stats.fdp_lower_bound(
-            result.correct, 150, 1000, claim=GAUSSIAN, one_sided=one_sided
-        )
 
 
 def test_a_union_pays_for_its_grid() -> None:

@@ -1,7 +1,8 @@
 """Each claim turns correct guesses into a bound on its own parameter."""
 
 import math
-from typing import get_args
+from itertools import product
+from typing import Any, get_args
 
 import pytest
 
@@ -19,11 +20,7 @@ from leakbound.claims import (
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 
-NOISE = TradeOffFamily(
-    parameter="scale",
-    tradeoff=TradeOff.laplace,
-    bracket=(0.01, 100.0),
-)
+NOISE = TradeOffFamily(parameter="scale", tradeoff=TradeOff.laplace, bracket=(0.01, 100.0))
 FAMILIES: tuple[AnyFamily, ...] = (GaussianDP(), GaussianDP(delta=1e-3), LaplaceDP(), NOISE)
 CLAIMS: tuple[Claim, ...] = (PureDP(), ApproxDP(delta=1e-4), *FAMILIES)
 LEVELS = (1e-6, 0.05, 0.5, 0.9)
@@ -54,28 +51,16 @@ def test_pure_dp_is_bounded_by_the_log_odds_of_the_clopper_pearson_limit(level: 
 
 
 @pytest.mark.parametrize("one_sided", [False, True])
-@pytest.mark.parametrize("form", get_args(TailBound))
-def test_approximate_dp_is_bounded_by_the_tail_bound_named(
-    form: TailBound, *, one_sided: bool
-) -> None:
-    for level in LEVELS:
-        assert ApproxDP(delta=1e-4).lower_bound(
-            75, 80, 1000, level, form=form, one_sided=one_sided
-        ) == stats.one_run_epsilon(
-            75, 80, 1000, delta=1e-4, beta=level, bound=form, one_sided=one_sided
-        )
-
-
-@pytest.mark.parametrize("one_sided", [False, True])
-@pytest.mark.parametrize("test", ["tight", "recursion"])
-@pytest.mark.parametrize("claim", FAMILIES, ids=lambda claim: claim.name)
-def test_a_family_is_bounded_by_the_test_named(
-    claim: AnyFamily, test: FdpTest, *, one_sided: bool
-) -> None:
-    found = claim.lower_bound(75, 80, 250.5, 0.05, test=test, one_sided=one_sided)
-    assert found == stats.fdp_lower_bound(
-        75, 80, 250.5, claim=claim, tau=0.05, test=test, one_sided=one_sided
-    )
+def test_a_claim_is_bounded_by_the_form_and_the_test_named(*, one_sided: bool) -> None:
+    how: dict[str, Any] = {"one_sided": one_sided}
+    for form, level in product(get_args(TailBound), LEVELS):
+        found = ApproxDP(delta=1e-4).lower_bound(75, 80, 1000, level, form=form, **how)
+        expected = stats.one_run_epsilon(75, 80, 1000, delta=1e-4, beta=level, bound=form, **how)
+        assert found == expected
+    for family, test in product(FAMILIES, get_args(FdpTest)):
+        found = family.lower_bound(75, 80, 250.5, 0.05, test=test, **how)
+        expected = stats.fdp_lower_bound(75, 80, 250.5, claim=family, tau=0.05, test=test, **how)
+        assert found == expected
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)

@@ -112,10 +112,6 @@ def test_bad_parameters() -> None:
     ],
 )
 def test_bad_families(change: dict[str, object], error: type[Exception]) -> None:
-    fields = {
-        "parameter": "mu",
-        "tradeoff": TradeOff.gaussian,
-        "bracket": (0.0, 10.0),
-    }
+    fields = {"parameter": "mu", "tradeoff": TradeOff.gaussian, "bracket": (0.0, 10.0)}
     with pytest.raises(error):
         TradeOffFamily(**(fields | change))  # type: ignore[arg-type]

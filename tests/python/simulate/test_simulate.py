@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,11 +36,13 @@ def test_a_seed_plays_one_game(name: str) -> None:
 def tradeoff_gap(game: simulate.Game, epsilon: float) -> float:
     """Return P(log odds > ε | in) - e^ε P(… | out) for N(±μ/2, 1), by integration."""
     mu = game.truth
-    gap = lambda x: max(  # noqa: E731
-        0.0,
-        scipy_stats.norm.pdf(x - mu / 2) - math.exp(epsilon) * scipy_stats.norm.pdf(x + mu / 2),
+    law, odds = scipy_stats.norm.pdf, math.exp(epsilon)
+    value, _ = integrate.quad(
+        lambda x: max(0.0, law(x - mu / 2) - odds * law(x + mu / 2)),
+        epsilon / mu,
+        epsilon / mu + 12,
+        epsabs=1e-14,
     )
-    value, _ = integrate.quad(gap, epsilon / mu, epsilon / mu + 12, epsabs=1e-14)
     return float(value)
 
 
@@ -169,27 +172,23 @@ def test_members_and_others_have_one_law_but_for_membership(
     assert test.pvalue > 1e-4
 
 
-@pytest.mark.parametrize(
-    ("play", "error", "text"),
-    [
-        (lambda: simulate.null(0, seed=0), OptionError, "m must be at least 1"),
-        (lambda: simulate.null(5, seed=-1), OptionError, "seed must be at least 0"),
-        (lambda: simulate.gaussian(5, -1.0, seed=0), OptionError, "mu must be at least 0"),
-        (lambda: simulate.gaussian(5, "1", seed=0), InputTypeError, "mu must be a real"),  # type: ignore[arg-type]
-        (lambda: simulate.mixture(5, dependence=1.5, seed=0), OptionError, "dependence must"),
-        (
-            lambda: simulate.randomized_response(5, 1.0, fraction=0.0, seed=0),
-            OptionError,
-            "fraction must be above 0",
-        ),
-        (
-            lambda: simulate.noisy_sum(5, dimension=3, features=2, seed=0),
-            OptionError,
-            "dimension=3 is too small",
-        ),
-        (lambda: simulate.null(5, seed=0).epsilon(1.0), OptionError, "delta must be at least 0"),
-    ],
-)
-def test_bad_options(play: Callable[[], object], error: type[Exception], text: str) -> None:
-    with pytest.raises(error, match=text):
-        play()
+REFUSED: list[tuple[Any, Any, dict[str, Any], str]] = [
+    (simulate.null, 0, {}, "m must be at least 1"),
+    (simulate.null, 5, {"seed": -1}, "seed must be at least 0"),
+    (simulate.gaussian, 5, {"mu": -1.0}, "mu must be at least 0"),
+    (simulate.gaussian, 5, {"mu": "1"}, "mu must be a real"),
+    (simulate.mixture, 5, {"dependence": 1.5}, "dependence must"),
+    (simulate.randomized_response, 5, {"epsilon": 1.0, "fraction": 0.0}, "fraction must be above"),
+    (simulate.noisy_sum, 5, {"dimension": 3, "features": 2}, "dimension=3 is too small"),
+]
+
+
+@pytest.mark.parametrize(("play", "m", "options", "text"), REFUSED)
+def test_bad_options(play: Any, m: int, options: dict[str, Any], text: str) -> None:
+    with pytest.raises((OptionError, InputTypeError), match=text):
+        play(m, **{"seed": 0, **options})
+
+
+def test_no_delta_is_1() -> None:
+    with pytest.raises(OptionError, match="delta must be at least 0"):
+        simulate.null(5, seed=0).epsilon(1.0)

@@ -14,8 +14,7 @@ from programmes import best_count_law, best_mechanism
 Bound = Literal["exact", "steinke", "coupling"]
 BOUNDS: tuple[Bound, ...] = ("exact", "steinke", "coupling")
 SIDES: tuple[Literal["both", "member"], ...] = ("both", "member")
-Row = tuple[int, int, int, float, float, float, float]
-PRINTED: list[Row] = [
+PRINTED: list[tuple[int, int, int, float, float, float, float]] = [
     (50, 20, 17, 1.0, 1e-3, 0.176583, 0.191056),
     (100, 60, 45, 0.5, 1e-4, 0.026410, 0.027482),
     (1000, 80, 75, 1.5, 1e-5, 0.0020230, 0.003175),
@@ -23,18 +22,12 @@ PRINTED: list[Row] = [
 ]
 
 
-@pytest.mark.parametrize("row", PRINTED, ids=str)
-def test_printed_values(row: Row) -> None:
-    m, guesses, correct, epsilon, delta, exact, published = row
-    bounds: dict[Bound, float] = {"exact": exact, "steinke": published}
-    for bound, printed in bounds.items():
-        value = stats.one_run_p_value(
-            correct, guesses, m, epsilon=epsilon, delta=delta, bound=bound
-        )
-        assert value == pytest.approx(printed, abs=6e-7)
-
-
-def test_the_printed_value_for_three_arms() -> None:
+def test_printed_values() -> None:
+    for m, guesses, correct, epsilon, delta, exact, published in PRINTED:
+        for bound, printed in (("exact", exact), ("steinke", published)):
+            how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "bound": bound}
+            value = stats.one_run_p_value(correct, guesses, m, **how)
+            assert value == pytest.approx(printed, abs=6e-7)
     value = stats.one_run_p_value(12, 20, 60, epsilon=1, delta=1e-3, k=3)
     assert value == pytest.approx(0.515814, abs=6e-7)
 
