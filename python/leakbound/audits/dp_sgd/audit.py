@@ -34,10 +34,10 @@ from leakbound.results.steps import (
 from leakbound.results.words import DELTA
 from leakbound.stats import fdp_rejects
 
+# Audits that may refute: each has this share of the probability of error.
 PARTS_TESTED = 3
-"""Audits that may refute: each has this share of the probability of error."""
+# Share of the steps' probability of error that the lower limit of the sampling rate has.
 RATE_SHARE = 0.1
-"""Share of the steps' probability of error that the lower limit of the sampling rate has."""
 # Relative difference of stated numbers that is put down to rounding.
 _CLOSE = 1e-3
 

@@ -24,8 +24,8 @@ from leakbound.claims import ApproxDP, PureDP
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, PanoramiaResult, ZeroRunResult
 
+# Share of its ceiling above which c_lb leaves little room for ε̃.
 _CROWDED = 2 / 3
-"""Share of its ceiling above which c_lb leaves little room for ε̃."""
 
 
 @dataclass(frozen=True, eq=False)

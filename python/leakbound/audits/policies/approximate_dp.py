@@ -38,12 +38,12 @@ from leakbound.cuts.policies import GridPolicy
 from leakbound.cuts.policy import Best, DerivedPolicy
 from leakbound.errors import OptionError
 
+# The smallest number of guesses of a scan, where there are so many examples.
 _FEWEST = 100
-"""The smallest number of guesses of a scan, where there are so many examples."""
+# Shares of the level that planning tries for failures.
 _SHARES = (0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5)
-"""Shares of the level that planning tries for failures."""
+# Numbers of guesses at which it does.
 _SHARED = 32
-"""Numbers of guesses at which it does."""
 _FORMS: dict[TailBound, str] = {
     "exact": (
         "The largest probability of so many correct guesses that Theorem 3.1 of Mahloujifar et al. "
@@ -208,13 +208,13 @@ def failure_share(examples: int, level: float, delta: float, sides: Sides) -> fl
     return max(_SHARES, key=proved)
 
 
+# The policies that have a form under δ > 0, and which.
 _BY_CUTS: dict[type[PathPolicy], type[ApproxPolicy[Any]]] = {
     Fixed: _ApproxFixed,
     KLScan: _ApproxScan,
     OutsideIn: _ApproxOutsideIn,
     UnionBound: _ApproxGrid,
 }
-"""The policies that have a form under δ > 0, and which."""
 
 
 def approx_policy(
