@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _NORMAL = 1.4826
 # How much more a score counts for each standard deviation that it is away from the median.
 _STRETCH = 0.25
+# Standard scores beyond are as good: their squares stay finite.
 _FARTHEST = 1e100
 
 

@@ -48,6 +48,7 @@ from leakbound.cuts.policy import PATH_NAMES, chance_explains
 from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult
 
+# Shares of a batch that are guessed by default: weak and broad signals, and few sure guesses.
 _SHARES = (1.0, 0.25, 0.0625)
 # Shares at most: each is a sequence of its own on each side, looked at after every block.
 _MOST_SHARES = 100

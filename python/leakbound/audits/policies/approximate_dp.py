@@ -11,13 +11,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import (
-    JsonValue,
-    PathOrder,
-    Sides,
-    TailBound,
-    TailOptions,
-)
+from leakbound._base.types import JsonValue, PathOrder, Sides, TailBound, TailOptions
 from leakbound.audits.policies.reference import REFERENCE
 from leakbound.claims.base import counts_of
 from leakbound.cuts import (
@@ -55,7 +49,6 @@ _FORMS: dict[TailBound, str] = {
     ),
     "panoramia": "As published: Kazmi et al. (2024), Propositions 3 and 4.",
 }
-
 
 B = TypeVar("B", bound=PathPolicy)
 
@@ -196,10 +189,7 @@ def failure_share(examples: int, level: float, delta: float, sides: Sides) -> fl
     def proved(share: float) -> float:
         limits = (
             _core.approx_joint_epsilon(
-                counts_of(c, r, examples, one_sided=sides == "member"),
-                delta,
-                level,
-                share,
+                counts_of(c, r, examples, one_sided=sides == "member"), delta, level, share
             )
             for r, c in zip(made.tolist(), np.minimum(correct, made).tolist(), strict=True)
         )

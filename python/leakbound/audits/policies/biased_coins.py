@@ -23,8 +23,6 @@ from leakbound.errors import OptionError
 
 # The largest log-odds of a prior, either way, that the scan takes.
 _FARTHEST = 300.0
-
-
 # One path, and the log-odds of each of its guesses at ε = 0.
 _Visit: TypeAlias = tuple[_core.Path, FloatArray]
 B = TypeVar("B", bound=PathPolicy)
