@@ -16,15 +16,15 @@ from leakbound.stats import poisson_binomial_tail
 if TYPE_CHECKING:
     from leakbound._base.types import BoolArray, FloatArray, Status
 
+# The probability of a fair coin.
 _HALF = 0.5
-"""The probability of a fair coin."""
+# p-value below which no bound is computed: a false alarm costs an honest audit its result.
 IMPOSSIBLE = 1e-6
-"""p-value below which no bound is computed: a false alarm costs an honest audit its result."""
+# p-value below which the design counts as contradicted: a false alarm costs a word.
 DOUBTFUL = 1e-3
-"""p-value below which the design counts as contradicted: a false alarm costs a word."""
 _FAIR = "fair coins"
+# Chance of an exact half below which one is a sign of a split: from 256 coins on.
 _HALVED = 0.05
-"""Chance of an exact half below which one is a sign of a split: from 256 coins on."""
 
 _COINS = (
     "If the members are a random part of the examples, as of a split into training and test set, "

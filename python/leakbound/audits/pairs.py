@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import Aggregate, ArrayInput, BoolArray, FloatArray, IntArray
 
+# The standard deviation of a normal law over the median distance from its median.
 _NORMAL = 1.4826
-"""The standard deviation of a normal law over the median distance from its median."""
+# How much more a score counts for each standard deviation that it is away from the median.
 _STRETCH = 0.25
-"""How much more a score counts for each standard deviation that it is away from the median."""
+# Standard scores beyond are as good: their squares stay finite.
 _FARTHEST = 1e100
 
 

@@ -11,10 +11,10 @@ from leakbound._base.types import FloatArray, IntArray, PathOrder
 from leakbound.audits.figures import POINTS
 from leakbound.results import Curve
 
+# Guesses and correct guesses at some cuts.
 Cuts: TypeAlias = tuple[IntArray, IntArray]
-"""Guesses and correct guesses at some cuts."""
+# Blocks visited of the first and of the second half of a ranking, after each block.
 Walk: TypeAlias = tuple[IntArray, IntArray]
-"""Blocks visited of the first and of the second half of a ranking, after each block."""
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,14 @@ from leakbound.cuts.policy import PATH_NAMES, chance_explains
 from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult
 
+# Shares of a batch that are guessed by default: weak and broad signals, and few sure guesses.
 _SHARES = (1.0, 0.25, 0.0625)
+# Shares at most: each is a sequence of its own on each side, looked at after every block.
 _MOST_SHARES = 100
-"""Shares at most: each is a sequence of its own on each side, looked at after every block."""
+# Counts held at a time: those of all sequences after some blocks.
 _MOMENTS = 2**22
-"""Counts held at a time: those of all sequences after some blocks."""
+# Number of the file layout, raised whenever an array or the bound of a stream changes meaning.
 _SCHEMA = 2
-"""Number of the file layout, raised whenever an array or the bound of a stream changes meaning."""
 
 _THEOREM = (
     "Given the trained model, the labels of earlier batches and the coins of the guesses before, "

@@ -30,11 +30,11 @@ from leakbound.results import Assumption
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.stats import poisson_binomial_tail
 
+# What a column is besides its values: how records were split, or how numbers are read.
 ColumnRole: TypeAlias = Literal["stratum", "group", "codes", "stratum of codes"]
-"""What a column is besides its values: how records were split, or how numbers are read."""
 _PURE_DP = PureDP()
+# Up to so many records, bets on membership from records alone are made unless told otherwise.
 _CHALLENGED = 20_000
-"""Up to so many records, bets on membership from records alone are made unless told otherwise."""
 
 _WORDS = SplitWords(unit="record", output="synthetic table")
 _LABEL_FREE = Assumption(

@@ -26,6 +26,7 @@ PARAMETERS = 4
 _FAR = 1e3
 # The last bit of a canary's number that is read, which is never set.
 _BITS = 62
+# Attribute of an optimizer that is being watched: it cannot be watched twice at a time.
 _MARK = "_leakbound_watched"
 # Share of the free memory that rows of canaries may take: training needs some, too.
 _SPARE = 0.8

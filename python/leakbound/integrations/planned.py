@@ -26,8 +26,8 @@ from leakbound.torch import Signal, score
 from leakbound.torch.data import IGNORED
 from leakbound.torch.signals import signal_name
 
+# What an accountant says, or what asks it once training is over.
 Accountant: TypeAlias = Accounted | Callable[[], Accounted]
-"""What an accountant says, or what asks it once training is over."""
 
 
 class PlannedCallback:

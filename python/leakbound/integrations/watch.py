@@ -146,6 +146,7 @@ class DPSGDWatch:
         """
         observed = self.observed
         assert self._watched is not None
+        # Every process of distributed training has its part of the examples, and one has canaries.
         population = self._watched.examples
         if self._examples is not None:
             population = (-(-self._examples // self._watched.ranks),) * 2
@@ -206,6 +207,7 @@ def accounted_by(engine: Any, *, delta: float) -> Accounted:
     if not accountant.history:
         message = "the engine has counted no step: ask after training"
         raise AbstentionError(message)
+    # The history counts steps in runs of one noise multiplier and one rate each.
     noise, rates, steps = zip(*accountant.history, strict=True)
 
     def constant(values: tuple[float, ...]) -> float | None:

@@ -17,13 +17,7 @@ from leakbound._base.types import ArrayInput, IntArray
 from leakbound.errors import InputError
 from leakbound.planning.inclusion import InclusionPlan
 
-__all__ = [
-    "Canaries",
-    "mislabelled",
-    "new_tokens",
-    "random_pixels",
-    "random_tokens",
-]
+__all__ = ["Canaries", "mislabelled", "new_tokens", "random_pixels", "random_tokens"]
 
 # The largest finite input: differences of two of them are finite, too.
 _LARGEST = 1e300
@@ -112,6 +106,7 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
     rng = Purpose.CANARY_EXAMPLES.rng(start)
     chosen = rng.permutation(len(inputs))[:size]
     place = np.searchsorted(classes, labels[chosen])
+    # A step of at least one class around the circle of classes: never the right one.
     wrong = classes[(place + rng.integers(1, classes.size, size)) % classes.size]
     return _tossed("mislabelled", inputs[chosen], wrong, start, taken=chosen[:, None])
 

@@ -249,6 +249,7 @@ def randomized_response(
     plain = answered & (rng.random(m) < failure)
     honest, noise = rng.random(m) * (1 + math.exp(-epsilon)) < 1, rng.random(m) < 0.5
     said = np.where(plain, member, np.where(answered, member == honest, noise))
+    # Sizes are in (0, 1] for noise, (1, 2] for reports and (2, 3] for the plain truth.
     size = 1 - rng.random(m) + answered + plain
 
     def profile(claimed: float) -> float:
@@ -272,6 +273,7 @@ def gaussian_profile(mu: float) -> Profile:
     def delta(epsilon: float) -> float:
         if mu == 0:
             return 0.0
+        # As logarithms: far tails are 0 in doubles.
         with_it = float(log_normal_cdf(mu / 2 - epsilon / mu))
         without = epsilon + float(log_normal_cdf(-mu / 2 - epsilon / mu))
         return max(_LEAST, -math.exp(with_it) * math.expm1(min(0.0, without - with_it)))

@@ -13,7 +13,6 @@ True
 """
 
 from leakbound.validity.defaults import attack_cases, cases
-from leakbound.validity.rates import Rate, ValidityReport
-from leakbound.validity.suite import Case, most_errors, run
+from leakbound.validity.suite import Case, Rate, ValidityReport, most_errors, run
 
 __all__ = ["Case", "Rate", "ValidityReport", "attack_cases", "cases", "most_errors", "run"]

@@ -18,12 +18,7 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
 from leakbound.errors import AbstentionError, InputTypeError, OptionError
 from leakbound.results import AuditResult
-from leakbound.results.dp_sgd import (
-    PARTS,
-    Accounted,
-    DPSGDAudit,
-    Part,
-)
+from leakbound.results.dp_sgd import PARTS, Accounted, DPSGDAudit, Part
 from leakbound.results.steps import (
     BettingResult,
     CoinRanking,
@@ -34,14 +29,12 @@ from leakbound.results.steps import (
 from leakbound.results.words import DELTA
 from leakbound.stats import fdp_rejects
 
+# Audits that may refute: each has this share of the probability of error.
 PARTS_TESTED = 3
-"""Audits that may refute: each has this share of the probability of error."""
+# Share of the steps' probability of error that the lower limit of the sampling rate has.
 RATE_SHARE = 0.1
-"""Share of the steps' probability of error that the lower limit of the sampling rate has."""
 # Relative difference of stated numbers that is put down to rounding.
 _CLOSE = 1e-3
-
-
 # Share of the level of what is planned to prove more of the steps: bets, or one game.
 _FAVOURED = 0.9
 # Ranking, weight, and by what factor the noise that is planned for is less than what is stated.
@@ -68,6 +61,7 @@ def audit_dp_sgd(
     examples: tuple[int, int] | None = None,
 ) -> DPSGDAudit:
     """Audit what a watched run showed; `examples` are the least and the most there can be."""
+    # 1. What was seen, and what is claimed of it.
     level = complement(confidence)
     stated = _accounted(accounted)
     if not observed.steps:
@@ -84,12 +78,15 @@ def audit_dp_sgd(
             f"δ = {stated.delta:g}: audit ApproxDP(delta={stated.delta:g})"
         )
         raise OptionError(message)
+    # 2. Batches: are they Poisson samples, and at what rate at least?
     rate = level * RATE_SHARE
     sampling = audit_batch_sizes(observed, examples, confidence)
     limit = None
     if sampling.lower_rate is not None:
         limit = rate_limits(observed.batch_sizes, sampling.most_examples, 1 - 2 * rate)[0]
+    # 3. The coins of steps, by bets and as one game; the rate has its part of the error already.
     betting, game = run.steps_games(level - rate)
+    # 4. Who was in training, and whether any audit contradicts what was stated.
     return DPSGDAudit(
         membership=run.membership(audited, confidence),
         steps=StepsResult(
@@ -234,7 +231,7 @@ class _Run:
     def refuted_by(self, sampling: SamplingResult, share: float) -> tuple[Part, ...]:
         """Return what contradicts the mechanism as stated, each audit at its share."""
         attainable = self.attainable()
-        found: dict[Part, bool] = {
+        refuting: dict[Part, bool] = {
             "membership": self._membership_refutes(share),
             "steps": self._steps_refute(share),
             "sampling": sampling.p_value <= share,
@@ -242,7 +239,7 @@ class _Run:
             and attainable is not None
             and self.accounted.epsilon < attainable * (1 - _CLOSE),
         }
-        return tuple(part for part in PARTS if found[part])
+        return tuple(part for part in PARTS if refuting[part])
 
     def _steps_refute(self, share: float) -> bool:
         betting, game = self.steps_games(share)
@@ -365,6 +362,7 @@ def _noise(mu: float) -> float:
     return 1 / mu if mu else math.inf
 
 
+# Levels of a test, dense near 0, and shares of the examples at which its curve is read off.
 _LEVELS = np.concatenate([[0.0], np.geomspace(1e-9, 1.0, 4000)])
 _SHARES = np.geomspace(1e-8, 0.5, 4000)
 

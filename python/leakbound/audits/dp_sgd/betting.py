@@ -29,10 +29,13 @@ from leakbound.stats import normal_quantile
 
 # Shares of a step's coins that planning considers guessing.
 _SHARES = np.array([1, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.01])
+# Stakes that planning considers: from all down to half a percent of what there is.
 _STAKES = 0.5 ** np.arange(0, 8, 0.5)
 # Of the μ planned for: how much of it planning asks whether a bet proves.
 _FRACTIONS = np.linspace(0.0, 1.0, 201)[:-1]
+# Standard scores of the counts over which planning averages.
 _SCORES = normal_quantile((np.arange(9) + 0.5) / 9)
+# Halvings of a bracket: after so many its ends hardly differ as doubles.
 _HALVINGS = 55
 # Released values beyond are as good: sums of them stay finite.
 _LARGEST = 1e30
@@ -105,13 +108,13 @@ def plan_bet(mu: float, coins: int, steps: int, level: float) -> Plan:
 def correct_guesses(observed: Observed, bets: Sequence[Bet]) -> list[IntArray]:
     """Return how many guesses of each bet were right, in each step."""
     coins = observed.design.step_coins()[: observed.steps]
-    found: list[list[IntArray]] = [[] for _ in bets]
+    correct: list[list[IntArray]] = [[] for _ in bets]
     for rows, rankings in _scores(observed, coins):
-        for bet, counts in zip(bets, found, strict=True):
+        for bet, counts in zip(bets, correct, strict=True):
             scores = rankings[bet.ranking]
             named = _furthest(np.abs(scores), bet.guesses)
             counts.append(np.count_nonzero(named & ((scores > 0) == coins[rows]), axis=1))
-    return [np.concatenate(counts) for counts in found]
+    return [np.concatenate(counts) for counts in correct]
 
 
 def _scores(

@@ -106,8 +106,8 @@ def _variance_test(sizes: IntArray, least: int, most: int, seed: int) -> float:
         drawn = rng.multivariate_hypergeometric(
             np.full(batches, examples), int(kept.sum()), size=_GAMES, method="marginals"
         )
-        found: IntArray = np.einsum("ij,ij->i", drawn, drawn)
-        return found
+        sums: IntArray = np.einsum("ij,ij->i", drawn, drawn)
+        return sums
 
     fewest = squares(least)
     low = 1 + np.count_nonzero(fewest <= seen)

@@ -6,14 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import (
-    check_features,
-    check_ids,
-    check_length,
-    check_scores,
-    flag,
-    real,
-)
+from leakbound._base.checks import check_features, check_ids, check_length, check_scores, flag, real
 from leakbound._base.formatting import down
 from leakbound._base.types import ArrayInput, HasMember, Relaxation
 from leakbound.audits.member_count import MemberCount
@@ -24,8 +17,8 @@ from leakbound.claims import ApproxDP, PureDP
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, PanoramiaResult, ZeroRunResult
 
+# Share of its ceiling above which c_lb leaves little room for ε̃.
 _CROWDED = 2 / 3
-"""Share of its ceiling above which c_lb leaves little room for ε̃."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,11 +191,9 @@ class Panoramia(Design[PanoramiaResult]):
     def _limit(self, *, exchangeable: bool) -> float | None:
         """Return what c is known not to exceed, if anything."""
         if not exchangeable:
-            return (
-                None
-                if self.c_upper is None
-                else real(self.c_upper, "c_upper", least=0, below=math.inf)
-            )
+            if self.c_upper is None:
+                return None
+            return real(self.c_upper, "c_upper", least=0, below=math.inf)
         for name, value in (("gamma", self.gamma), ("c_upper", self.c_upper)):
             if value:
                 message = (

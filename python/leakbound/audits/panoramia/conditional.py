@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from leakbound.claims import ApproxDP, PureDP
     from leakbound.results.zero_run import ZeroRunResult
 
+# How what examples give away by themselves is taken out.
 PairCorrection: TypeAlias = Literal["poisson_binomial", "match"]
-"""How what examples give away by themselves is taken out."""
 
+# Standard deviations beyond which a column goes on as a logarithm: no propensity is 0 or 1.
 WIDE = 3.0
-"""Standard deviations beyond which a column goes on as a logarithm: no propensity is 0 or 1."""
+# What flipping a coin of PANORAMIA does.
 REPLACED = Assumption(
     "replace one example",
     "The hidden member of a pair stays in the training set, so ε is that of replacing one example; "
     "training that is ε-DP under adding or removing one may reach 2ε here.",
     "declared",
 )
-"""What flipping a coin of PANORAMIA does."""
 _MODEL = "logistic regression on the baseline's score and the features"
 _LEARNT = "the coins of the audited examples themselves"
 

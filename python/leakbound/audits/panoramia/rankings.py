@@ -49,11 +49,11 @@ _RELAXED_JOINTLY = (
     "plus gamma, and with the model e^(c+ε) times, plus gamma + δ - gamma δ (appendix E). These "
     "stand for e^ε and δ below. "
 )
+# How failures are allowed for, by the name of the relaxation: what is first is preferred.
 _FORMS: dict[Relaxation, tuple[TailBound, ...]] = {
     "knapsack": ("coupling", "exact"),
     "published": ("panoramia",),
 }
-"""How failures are allowed for, by the name of the relaxation: what is first is preferred."""
 _REAL = (
     "Members and non-members are exchangeable but for training, so c = 0; and given which of them "
     "are shown, and how many members these are, the members are a random part of them. "

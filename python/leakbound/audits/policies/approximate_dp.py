@@ -11,13 +11,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import (
-    JsonValue,
-    PathOrder,
-    Sides,
-    TailBound,
-    TailOptions,
-)
+from leakbound._base.types import JsonValue, PathOrder, Sides, TailBound, TailOptions
 from leakbound.audits.policies.reference import REFERENCE
 from leakbound.claims.base import counts_of
 from leakbound.cuts import (
@@ -38,12 +32,12 @@ from leakbound.cuts.policies import GridPolicy
 from leakbound.cuts.policy import Best, DerivedPolicy
 from leakbound.errors import OptionError
 
+# The smallest number of guesses of a scan, where there are so many examples.
 _FEWEST = 100
-"""The smallest number of guesses of a scan, where there are so many examples."""
+# Shares of the level that planning tries for failures.
 _SHARES = (0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5)
-"""Shares of the level that planning tries for failures."""
+# Numbers of guesses at which it does.
 _SHARED = 32
-"""Numbers of guesses at which it does."""
 _FORMS: dict[TailBound, str] = {
     "exact": (
         "The largest probability of so many correct guesses that Theorem 3.1 of Mahloujifar et al. "
@@ -55,7 +49,6 @@ _FORMS: dict[TailBound, str] = {
     ),
     "panoramia": "As published: Kazmi et al. (2024), Propositions 3 and 4.",
 }
-
 
 B = TypeVar("B", bound=PathPolicy)
 
@@ -196,10 +189,7 @@ def failure_share(examples: int, level: float, delta: float, sides: Sides) -> fl
     def proved(share: float) -> float:
         limits = (
             _core.approx_joint_epsilon(
-                counts_of(c, r, examples, one_sided=sides == "member"),
-                delta,
-                level,
-                share,
+                counts_of(c, r, examples, one_sided=sides == "member"), delta, level, share
             )
             for r, c in zip(made.tolist(), np.minimum(correct, made).tolist(), strict=True)
         )
@@ -208,13 +198,13 @@ def failure_share(examples: int, level: float, delta: float, sides: Sides) -> fl
     return max(_SHARES, key=proved)
 
 
+# The policies that have a form under δ > 0, and which.
 _BY_CUTS: dict[type[PathPolicy], type[ApproxPolicy[Any]]] = {
     Fixed: _ApproxFixed,
     KLScan: _ApproxScan,
     OutsideIn: _ApproxOutsideIn,
     UnionBound: _ApproxGrid,
 }
-"""The policies that have a form under δ > 0, and which."""
 
 
 def approx_policy(

@@ -21,12 +21,10 @@ from leakbound.cuts.policies import untested
 from leakbound.cuts.policy import Best, DerivedPolicy
 from leakbound.errors import OptionError
 
+# The largest log-odds of a prior, either way, that the scan takes.
 _FARTHEST = 300.0
-"""The largest log-odds of a prior, either way, that the scan takes."""
-
-
+# One path, and the log-odds of each of its guesses at ε = 0.
 _Visit: TypeAlias = tuple[_core.Path, FloatArray]
-"""One path, and the log-odds of each of its guesses at ε = 0."""
 B = TypeVar("B", bound=PathPolicy)
 
 

@@ -47,10 +47,10 @@ _TEST = (
     "with a proof that none is worse; or by Algorithm 3 of Mahloujifar et al. (2025), where that "
     "rejects more."
 )
+# Critical values are rounded down to so many steps between powers of two: see `_bound`.
 _FINENESS = 2.0**20
-"""Critical values are rounded down to so many steps between powers of two: see `_bound`."""
+# A proof made at a parameter within this share of what it proves is as good as any.
 _CLOSE = 0.02
-"""A proof made at a parameter within this share of what it proves is as good as any."""
 
 B = TypeVar("B", bound=PathPolicy)
 

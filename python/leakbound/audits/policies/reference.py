@@ -13,13 +13,13 @@ from leakbound.claims.base import Guarantee
 from leakbound.cuts import Fixed
 from leakbound.stats import normal_cdf, normal_quantile
 
+# Numbers of guesses that planning compares.
 _CANDIDATES = 60
-"""Numbers of guesses that planning compares."""
+# Standard scores of the counts of correct guesses over which planning averages.
 _COUNTS = normal_quantile((np.arange(9) + 0.5) / 9)
-"""Standard scores of the counts of correct guesses over which planning averages."""
 
+# Shares of all examples guessed, increasing, and guessed right.
 Curve: TypeAlias = tuple[FloatArray, FloatArray]
-"""Shares of all examples guessed, increasing, and guessed right."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Reference:
         return right + wrong, right
 
 
+# The truth that audits plan for where nothing else is said.
 REFERENCE = Reference()
-"""The truth that audits plan for where nothing else is said."""
 
 
 def best_fixed(
