@@ -39,12 +39,12 @@ PATH_NAMES: dict[PathOrder, PathName] = {
 }
 """How results call the paths."""
 
+# Share of the ceiling from which more examples may show more
 _NEAR = 0.9
-"""Share of the ceiling from which more examples may show more."""
+# The ε that a perfect attack should at least be able to refute
 _REFERENCE = 1.0
-"""The ε that a perfect attack should at least be able to refute."""
+# With more examples than this a perfect attack refutes the reference
 _FEW = 1000
-"""With more examples than this a perfect attack refutes the reference."""
 
 
 @dataclass(frozen=True)

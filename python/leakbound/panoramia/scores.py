@@ -1,15 +1,12 @@
 """Coins and scores of every game, and all audits of them: the rows of the table."""
 
-import csv
-import io
-import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from leakbound._base.files import Arrays, write_text
+from leakbound._base.files import Arrays
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.designs import audit_of
 from leakbound.audits.panoramia.conditional import PairAudit, PairCorrection, Shown, columns
@@ -132,18 +129,6 @@ class GameScores:
             attacks={name: values[rows] for name, values in self.attacks.items()},
             losses={name: values[rows] for name, values in self.losses.items()},
         )
-
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write coins and scores as a table that ``leakbound panoramia`` reads.
-
-        Its columns are ``member``, ``baseline_pred`` and ``mia_TARGET_pred`` for each target.
-        """
-        text = io.StringIO()
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(["member", "baseline_pred", *(f"mia_{name}_pred" for name in self.attacks)])
-        columns = (self.member.astype(np.int64), self.baseline, *self.attacks.values())
-        table.writerows(zip(*(column.tolist() for column in columns), strict=True))
-        write_text(path, text.getvalue())
 
 
 def _of(scores: dict[str, FloatArray], target: str) -> FloatArray:
