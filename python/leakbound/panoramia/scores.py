@@ -152,12 +152,13 @@ def audit_all(
         rows.append(PanoramiaRow(target=target, audit=audit, results=tuple(results)))
 
     for target in generated[0].attacks:
+        # 1. Members against generated non-members, by the policy and by the paper's union bound.
         scan = level | {"cuts": options.cuts}
         add(target, "PANORAMIA", (game.audit(target, **scan) for game in generated))
         if options.union:
             union = level | {"cuts": UnionBound()}
             add(target, "PANORAMIA, union", (game.audit(target, **union) for game in generated))
-        # Zero-Run, twice on the same confidence set.
+        # 2. Zero-Run, twice on the same confidence set.
         if shown:
             pairs = [
                 PairAudit.prepare(game.attacks[target], game.member, known, seed=game.seed, **level)
@@ -166,6 +167,7 @@ def audit_all(
             for audit, correction in CORRECTIONS.items():
                 results = tuple(one.bound(PureDP(), correction) for one in pairs)
                 add(target, audit, withheld_together(results))
+        # 3. Members against real non-members: with the attack, and with the losses alone.
         if real:
             add(target, "RM;RN", (game.audit(target, **scan) for game in real))
             add(target, "O(1)", (game.audit_losses(target, **level) for game in real))

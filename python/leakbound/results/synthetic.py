@@ -29,15 +29,7 @@ class SyntheticResult(AuditResult):
 
     @classmethod
     def of(cls, result: AuditResult, similarity: Similarity) -> Self:
-        """Put similarity metrics beside the result of an audit of the scores of records.
-
-        Parameters
-        ----------
-        result : AuditResult
-            The audit.
-        similarity : Similarity
-            The metrics.
-        """
+        """Put similarity metrics beside the result of an audit of the scores of records."""
         held = {one.name: getattr(result, one.name) for one in fields(AuditResult)}
         return cls(**held, similarity=similarity)
 

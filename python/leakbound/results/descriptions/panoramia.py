@@ -88,8 +88,8 @@ def describe(result: PanoramiaResult) -> Description:
     )
 
 
+# The headline of an estimate of 0
 NOTHING = "No leakage estimated: the attack with the model finds no more than the baseline."
-"""The headline of an estimate of 0."""
 
 
 def _evidence(result: PanoramiaResult) -> str:
