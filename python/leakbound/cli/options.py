@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, get_type_hi
 
 import typer
 
+from leakbound._base.types import Relation as ClaimRelation
 from leakbound.claims import (
     ApproxDP,
     GaussianDP,
@@ -131,7 +132,7 @@ Attacks = Annotated[
     ),
 ]
 Relation = Annotated[
-    Literal["replace", "add_remove"] | None,
+    ClaimRelation | None,
     option(
         "",
         "What the claim compares: one example replaced by another, or with and without one. The "
