@@ -72,25 +72,35 @@ class KLScan(PathPolicy):
 
     def described(self, level: float, /) -> JsonValue:
         """See `PathPolicy.described`: `kappa` and `min_guesses` are filled in."""
-        return {"type": "KLScan", **self._settings(level)}
-
-    def _settings(self, level: float) -> dict[str, Any]:
-        # filled in at one place, so that bound, curve and options agree
-        kappa = self.kappa or math.log(1 / level) + 1
-        return {"kappa": kappa, "min_guesses": self.min_guesses or 1, "grid": self.grid}
+        kappa, least = self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
+        return {"type": "KLScan", "kappa": kappa, "min_guesses": least, "grid": self.grid}
 
     def bound(
         self, path: _core.Path, _order: PathOrder, level: float, /, failures: float = 0.0
     ) -> _core.Bound:
         """See `PathPolicy.bound`; a guarantee may fail for so many guesses on average."""
-        return _core.kl_scan(path, beta=level, failures=failures, **self._settings(level))
+        return _core.kl_scan(
+            path,
+            beta=level,
+            kappa=self.kappa or math.log(1 / level) + 1,
+            min_guesses=self.min_guesses or 1,
+            grid=self.grid,
+            failures=failures,
+        )
 
     def curve(
         self, path: _core.Path, _order: PathOrder, level: float, points: int, /, failures: float = 0
     ) -> CurvePoints:
         """See `PathPolicy.curve`; failures as for `bound`."""
-        settings = self._settings(level)
-        return _core.kl_curve(path, beta=level, points=points, failures=failures, **settings)
+        return _core.kl_curve(
+            path,
+            beta=level,
+            kappa=self.kappa or math.log(1 / level) + 1,
+            min_guesses=self.min_guesses or 1,
+            grid=self.grid,
+            points=points,
+            failures=failures,
+        )
 
 
 # The default of guesses about examples, checked once

@@ -29,7 +29,15 @@ class SyntheticResult(AuditResult):
 
     @classmethod
     def of(cls, result: AuditResult, similarity: Similarity) -> Self:
-        """Put similarity metrics beside the result of an audit of the scores of records."""
+        """Put similarity metrics beside the result of an audit of the scores of records.
+
+        Parameters
+        ----------
+        result : AuditResult
+            The audit.
+        similarity : Similarity
+            The metrics.
+        """
         held = {one.name: getattr(result, one.name) for one in fields(AuditResult)}
         return cls(**held, similarity=similarity)
 
