@@ -14,14 +14,14 @@ from leakbound.errors import AbstentionError, OptionError
 
 Ties: TypeAlias = Literal["together", "broken"]
 """Whether cuts fall between blocks of ties only, or ties are broken at random, from the seed."""
+# Share of tied examples from which fewer ties may show more
 _TIED = 0.1
-"""Share of tied examples from which fewer ties may show more."""
+# Share of all examples that have one key, from which a finer key may show more
 _CROWDED = 0.01
-"""Share of all examples that have one key, from which a finer key may show more."""
+# Standard deviations below 1/2 from which an AUC looks inverted rather than random
 _INVERTED = 3
-"""Standard deviations below 1/2 from which an AUC looks inverted rather than random."""
+# Most examples that are told from each other where a policy asks for it
 _MOST_LABELS = 10_000_000
-"""Most examples that are told from each other where a policy asks for it."""
 
 
 @dataclass(frozen=True, eq=False)

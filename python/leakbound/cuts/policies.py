@@ -15,8 +15,8 @@ from leakbound.cuts.policy import ORDERS, Best, BestCut, CurvePoints, PathPolicy
 from leakbound.errors import InputTypeError, OptionError
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
+# A deviation that no number of guesses reaches
 _FARTHEST = 1e12
-"""A deviation that no number of guesses reaches."""
 UnionGrid: TypeAlias = Literal["all", "geometric"]
 
 
@@ -103,8 +103,8 @@ class KLScan(PathPolicy):
         )
 
 
+# The default of guesses about examples, checked once
 _SCAN = KLScan()
-"""The default of guesses about examples, checked once."""
 
 
 def default_scan(sides: Sides, level: float) -> KLScan:

@@ -24,12 +24,13 @@ from leakbound.cuts.games import Game, Ties, inverted_warnings, order_warnings
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 """Guesses, correct guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""
 
+# The paths of a ranking that serve a choice of sides, the longest last
 ORDERS: dict[Sides, tuple[PathOrder, ...]] = {
     "member": ("member",),
     "both": ("member_half", "nonmember_half", "interleaved"),
     "pairs": ("pairs",),
 }
-"""The paths of a ranking that serve a choice of sides, the longest last."""
+# How results call the paths
 PATH_NAMES: dict[PathOrder, PathName] = {
     "member": "member",
     "member_half": "members",
@@ -37,14 +38,13 @@ PATH_NAMES: dict[PathOrder, PathName] = {
     "interleaved": "interleaved",
     "pairs": "pairs",
 }
-"""How results call the paths."""
 
+# Share of the ceiling from which more examples may show more
 _NEAR = 0.9
-"""Share of the ceiling from which more examples may show more."""
+# The ε that a perfect attack should at least be able to refute
 _REFERENCE = 1.0
-"""The ε that a perfect attack should at least be able to refute."""
+# With more examples than this a perfect attack refutes the reference
 _FEW = 1000
-"""With more examples than this a perfect attack refutes the reference."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class PathPolicy(Policy):
                 "paths": [PATH_NAMES[one] for one in orders],
                 "level": share,
             },
-            notes=order_warnings(tied) if tied else (),
+            notes=order_warnings(tied),
             perfect=lambda: self.perfect(examples, orders[-1], share, recall),
             points=lambda most: self.curve(path, order, share, most),
         )

@@ -14,8 +14,8 @@ from leakbound.cuts.policies import untested
 from leakbound.cuts.policy import Best, Policy, Proof
 from leakbound.errors import AbstentionError, OptionError
 
+# Weights are rounded to multiples of one over this, which keeps the tail exact and quick
 _STEPS = 64
-"""Weights are rounded to multiples of one over this, which keeps the tail exact and quick."""
 
 
 @dataclass(frozen=True)

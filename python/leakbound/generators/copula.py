@@ -86,11 +86,9 @@ class GaussianCopula:
 
 @dataclass(frozen=True, eq=False)
 class FittedGaussianCopula(SeededSampler):
-    """What `GaussianCopula.fit` returns.
+    """What `GaussianCopula.fit` returns."""
 
-    For each label the columns, a square root of their correlations, and its share of the members.
-    """
-
+    # for each label the columns, a square root of their correlations, and its share of the members
     strata: Mapping[Any, tuple[tuple[Marginal, ...], FloatArray, float]]
     dtype: np.dtype[Any]
 

@@ -131,15 +131,12 @@ class ChowLiuTree:
 
 @dataclass(frozen=True, eq=False)
 class FittedChowLiuTree(SeededSampler):
-    """What `ChowLiuTree.fit` returns.
-
-    Each step has the distribution of a column's interval given the parent's, and members by
-    interval.
-    """
+    """What `ChowLiuTree.fit` returns."""
 
     columns: Columns
     order: list[int]
     parents: list[int]
+    # of a column's interval the distribution given the parent's, and members by interval
     steps: list[tuple[FloatArray, Donors]]
 
     def _draw(self, n: int, seed: int) -> Samples:

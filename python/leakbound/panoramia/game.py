@@ -87,10 +87,7 @@ def play(
     seed: int,
     tick: Callable[[str], None],
 ) -> Arrays:
-    """Train baseline and attacks, then toss the coins and score what they show.
-
-    Further baselines learn from fewer pairs, as many as `sizes` says.
-    """
+    """Train baseline and attacks, then toss the coins and score what they show."""
     # 1. Pairs that train, choose and are audited.
     rows = parts.drawn(len(members), Purpose.GAME_MEMBERS, seed)
     other_rows = parts.drawn(len(others), Purpose.GAME_OTHERS, seed)
@@ -116,6 +113,7 @@ def play(
 
     # 2. Baselines, which know no target, and an attack on each.
     fitted = dict[str, tuple[FittedAttack, str | None]]()
+    # further baselines learn from fewer pairs
     for size in sizes:
         tick(f"seed {seed}: a baseline from {2 * size:,} examples")
         fitted[f"baseline-{size}"] = fit(None, size), None

@@ -1,15 +1,12 @@
 """Coins and scores of every game, and all audits of them: the rows of the table."""
 
-import csv
-import io
-import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from leakbound._base.files import Arrays, write_text
+from leakbound._base.files import Arrays
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.designs import audit_of
 from leakbound.audits.panoramia.conditional import PairAudit, PairCorrection, Shown, columns
@@ -133,18 +130,6 @@ class GameScores:
             losses={name: values[rows] for name, values in self.losses.items()},
         )
 
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write coins and scores as a table that ``leakbound panoramia`` reads.
-
-        Its columns are ``member``, ``baseline_pred`` and ``mia_TARGET_pred`` for each target.
-        """
-        text = io.StringIO()
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(["member", "baseline_pred", *(f"mia_{name}_pred" for name in self.attacks)])
-        columns = (self.member.astype(np.int64), self.baseline, *self.attacks.values())
-        table.writerows(zip(*(column.tolist() for column in columns), strict=True))
-        write_text(path, text.getvalue())
-
 
 def _of(scores: dict[str, FloatArray], target: str) -> FloatArray:
     if target not in scores:
@@ -167,12 +152,13 @@ def audit_all(
         rows.append(PanoramiaRow(target=target, audit=audit, results=tuple(results)))
 
     for target in generated[0].attacks:
+        # 1. Members against generated non-members, by the policy and by the paper's union bound.
         scan = level | {"cuts": options.cuts}
         add(target, "PANORAMIA", (game.audit(target, **scan) for game in generated))
         if options.union:
             union = level | {"cuts": UnionBound()}
             add(target, "PANORAMIA, union", (game.audit(target, **union) for game in generated))
-        # Zero-Run, twice on the same confidence set.
+        # 2. Zero-Run, twice on the same confidence set.
         if shown:
             pairs = [
                 PairAudit.prepare(game.attacks[target], game.member, known, seed=game.seed, **level)
@@ -181,6 +167,7 @@ def audit_all(
             for audit, correction in CORRECTIONS.items():
                 results = tuple(one.bound(PureDP(), correction) for one in pairs)
                 add(target, audit, withheld_together(results))
+        # 3. Members against real non-members: with the attack, and with the losses alone.
         if real:
             add(target, "RM;RN", (game.audit(target, **scan) for game in real))
             add(target, "O(1)", (game.audit_losses(target, **level) for game in real))

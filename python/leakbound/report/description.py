@@ -224,8 +224,8 @@ class Reportable(Protocol):
         """Return what is said of the result."""
 
 
+# A bound below this proves leakage, but little: it is stated as a number, and no more is said
 SMALL = 0.1
-"""A bound below this proves leakage, but little: it is stated as a number, and no more is said."""
 
 
 @dataclass(frozen=True)

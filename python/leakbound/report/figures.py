@@ -110,11 +110,7 @@ def _plot_profile(drawing: Drawing, ax: Axes | None) -> Axes:
 
 
 def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
-    """Draw precision against recall, with the precision that every recall needs for the same bound.
-
-    The dashed line joins all pairs of recall and precision whose bound equals the final one. Where
-    the curve touches it lies the chosen cut; nothing lies above it.
-    """
+    """Draw precision against recall, and the precision that gives every recall the same bound."""
     with house_style():
         ax = new_axes(ax)
         series, low = drawing.series, 0.5
@@ -124,6 +120,7 @@ def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
             ax.plot(curve.recall, curve.precision, color=one.colour, label=one.name)
             low = min(low, float(curve.precision[curve.guesses >= 10].min(initial=0.5)))
             if drawing.profile is None and one.ranking.bound > 0:
+                # the curve touches this line at the chosen cut, and nothing lies above it
                 level = iso_bound_precision(curve, one.ranking.bound)
                 known = np.isfinite(level)
                 label = f"{one.symbol} {_relation(drawing.kind)} {one.bound}"

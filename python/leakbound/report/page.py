@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from leakbound.report.description import Description, Figure, Overview, Reportable, Terms
+    from leakbound.report.description import Description, Figure, Reportable, Terms
     from leakbound.report.parts import Assumption
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FIGURE_SIZE = (4.3, 2.9)
+# What each colour of the figures is called in the page's style sheet, which has a dark one too
 _COLOURS = {
     style.INK: "ink",
     style.MUTED: "muted",
@@ -39,6 +40,7 @@ _COLOURS = {
     style.OTHER: "other",
     style.ALERT: "alert",
 }
+# Nothing that changes from run to run: the same figure has the same bytes
 _METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
 
 
@@ -94,6 +96,10 @@ def render(
     # 4. The template lays out, and says nothing of its own.
     own = {} if several else lead["said"].about
     overview = said[worst].overview
+    opening: Drawn | None = None
+    if overview is not None:  # as high as its rows take
+        size = (8.6, 1.1 + 0.17 * len(overview.table))
+        (opening,) = draw([overview.figure], "open", size=size)
     template = environment().get_template("report.html.j2")
     return template.render(
         title=title or said[worst].title,
@@ -116,16 +122,9 @@ def render(
         accounted=any(one.interval for one in said.values()),
         columns=columns or {},
         overview=overview,
-        opening=_opening(overview),
+        opening=opening,
         papers={paper for one in said.values() for paper in one.papers} | _cited(said.values()),
     )
-
-
-def _opening(overview: Overview | None) -> Drawn | None:
-    """Return the figure of an overview drawn, as high as its rows take."""
-    if overview is None:
-        return None
-    return draw([overview.figure], "open", size=(8.6, 1.1 + 0.17 * len(overview.table)))[0]
 
 
 def _range(said: Description, top: float) -> dict[str, Any]:

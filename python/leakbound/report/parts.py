@@ -10,8 +10,8 @@ from leakbound._base.formatting import down, number
 from leakbound._base.records import IF_ANY, Lazy, Record
 from leakbound._base.types import FloatArray, IntArray, PathName, Relation, Status, Verdict
 
+# Share of the ceiling by which rounding may put a bound above it
 ROUNDING = 1e-9
-"""Share of the ceiling by which rounding may put a bound above it."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import FloatArray, IntArray, Kind
 
+# Members are blue and others orange, which colour-blind readers tell apart
 INK = "#1b1f24"
 MUTED = "#59626d"
 RULE = "#d3d8df"

@@ -165,5 +165,5 @@ class DPSGDAudit(Composed):
         )
 
 
+# In the order in which `DPSGDAudit.refuted_by` names them
 PARTS: tuple[Part, ...] = get_args(Part)
-"""The parts in the order in which `DPSGDAudit.refuted_by` names them."""

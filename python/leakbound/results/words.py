@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from leakbound.claims import Claim
     from leakbound.report.description import Terms
 
+# The δ at which bounds on families of trade-off functions are put in words
 DELTA = 1e-5
-"""The δ at which bounds on families of trade-off functions are put in words."""
-
+# What a guarantee compares, as a verb
 COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
-"""What a guarantee compares, as a verb."""
-
+# Which guesses were made
 PATHS: dict[PathName, str] = {
     "member": "of membership, highest scores first",
     "members": "of membership, upper half",
@@ -28,8 +27,7 @@ PATHS: dict[PathName, str] = {
     "interleaved": "both ways, in turn",
     "pairs": "of which of two is the member, largest difference first",
 }
-"""Which guesses were made."""
-
+# What a number that is no bound says
 MEANINGS: dict[Kind, Meaning] = {
     "estimate": Meaning(
         (
@@ -56,7 +54,6 @@ MEANINGS: dict[Kind, Meaning] = {
         ),
     ),
 }
-"""What a number that is no bound says."""
 _WITHHELD = Meaning(
     (
         "Nothing about this model: the data contradict an assumption of the bound, which is "

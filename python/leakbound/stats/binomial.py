@@ -117,8 +117,8 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
     )
 
 
+# The largest count: beyond it a double misses whole numbers
 LARGEST = 2**53
-"""The largest count: beyond it a double misses whole numbers."""
 
 
 def vectorised(function: Callable[..., FloatArray], *arguments: NDArray[Any]) -> Number:

@@ -1,14 +1,4 @@
-"""Membership scores from PyTorch models: one number per example, higher for likelier members.
-
-Examples
---------
->>> import torch
->>> from leakbound.torch import score
->>> model = torch.nn.Linear(4, 3)
->>> inputs, targets = torch.randn(10, 4), torch.randint(3, (10,))
->>> score(model, (inputs, targets)).values.shape
-(10,)
-"""
+"""Membership scores from PyTorch models: one number per example, higher for likelier members."""
 
 from leakbound.errors import MissingExtraError
 

@@ -12,11 +12,8 @@ from leakbound.errors import OptionError
 
 @contextmanager
 def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.device]:
-    """Put `model` on a device and into evaluation mode, without gradients; undo all of it after.
-
-    Every submodule gets its own mode back, parameters and buffers their device, and torch's
-    generator on the CPU its state: a training run goes on as if nothing had happened.
-    """
+    """Put `model` on a device and into evaluation mode, without gradients; undo all of it after."""
+    # A training run goes on after it as if nothing had happened: modes, devices, random state.
     homes = list({tensor.device: None for tensor in chain(model.parameters(), model.buffers())})
     target = _choose(device, homes)
     moved = len(homes) == 1 and homes != [target]
@@ -37,10 +34,8 @@ def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.d
 
 @contextmanager
 def reproducible() -> Iterator[None]:
-    """Run on one thread, with random streams of our own: same seed, same bits.
-
-    One thread is also fastest for networks this small.
-    """
+    """Run on one thread, with random streams of our own: same seed, same bits."""
+    # one thread is also fastest for networks this small
     threads = torch.get_num_threads()
     with torch.random.fork_rng(devices=[]):
         torch.set_num_threads(1)

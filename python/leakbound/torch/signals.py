@@ -314,10 +314,7 @@ def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
 
 
 def check_ties(values: FloatArray, name: str) -> None:
-    """Check that rounding has not made too many scores equal.
-
-    Tied examples cannot be told apart by an audit, which then reports less than there is.
-    """
+    """Check that rounding has not made too many scores equal: an audit cannot tell these apart."""
     # One copy of the scores, sorted; who equals a neighbour is tied.
     ordered = np.sort(values)
     same = ordered[1:] == ordered[:-1]

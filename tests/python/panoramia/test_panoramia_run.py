@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -165,7 +166,10 @@ def test_scores_stay_with_the_report_but_not_in_json(
     with pytest.raises(OptionError, match="prove nothing against generated"):
         report.games()[0].audit_losses("by heart")
     file = tmp_path / "scores.csv"
-    report.games()[1].to_csv(file)
+    game = report.games()[1]
+    columns = {"member": game.member.astype(int), "baseline_pred": game.baseline}
+    columns |= {f"mia_{name}_pred": scores for name, scores in game.attacks.items()}
+    pd.DataFrame(columns).to_csv(file, index=False)
     command = ["panoramia", str(file), "--model", "by heart", "--json", "--seed", "1"]
     answer = CliRunner().invoke(app, command)
     read = lb.PanoramiaResult.from_json(answer.stdout)

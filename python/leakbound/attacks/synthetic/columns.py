@@ -137,14 +137,13 @@ def _chosen(size: int, count: int) -> float:
 
 
 def joined(columns: list[RawColumn]) -> RawColumn:
-    """Put the same column of several tables under each other, as the kind that all have in common.
-
-    Where kinds differ, all are words; dates with a time zone are those of UTC.
-    """
+    """Put one column of several tables under each other, as the kind that all have in common."""
     kinds = {column.kind for column in columns} - {"empty"}
+    # dates with a time zone are those of UTC
     if kinds == {"date", "zoned"}:
         kinds = {"date"}
     missing = np.concatenate([column.missing for column in columns])
+    # words are the kind that any two others share
     if len(kinds) > 1:
         words = np.concatenate([column.as_words() for column in columns])
         return RawColumn(words, missing, "word")

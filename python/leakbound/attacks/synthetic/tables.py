@@ -250,10 +250,8 @@ def nearest(
 def _encode(
     column: RawColumn, records: int, end: int, rng: np.random.Generator
 ) -> tuple[FloatArray, str]:
-    """Return the coordinates of a column, or why it is ignored.
-
-    Rows before `records` are audited, rows before `end` synthetic.
-    """
+    """Return the coordinates of a column, or why it is ignored."""
+    # Rows before `records` are audited, rows before `end` synthetic.
     # What varies among the audited records alone can tell them apart.
     known = ~column.missing
     there = np.unique(column.values[:records][known[:records]])

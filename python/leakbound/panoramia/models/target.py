@@ -55,10 +55,8 @@ def train(
     seed: int,
     progress: Progress,
 ) -> Target:
-    """Train a model for the target's task, as far as it gets better on examples held out.
-
-    An estimator is fitted as it is.
-    """
+    """Train a model for the target's task, as far as it gets better on examples held out."""
+    # an estimator is fitted as it is
     if helper.network is None and not isinstance(target, nn.Module):
         progress("fitting the helper")
         fitted: Target = taught(target, examples, inputs, seed)
@@ -155,14 +153,12 @@ def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 
 def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatArray:
-    """Return the log-odds of each label; those of probabilities 0 and 1 are ±37.
-
-    They are inputs of baseline and attack, which are models themselves: no bound is cut off.
-    """
+    """Return the log-odds of each label; those of probabilities 0 and 1 are ±37."""
     if examples.y is None:
         message = "a target that is no torch module must be a classifier: members must have labels"
         raise OptionError(message)
     x = examples.x if inputs is None else inputs(examples.x)
+    # inputs of models, baseline and attack: no bound is cut off
     margins: FloatArray = np.clip(score(model, x, examples.y).values, -SURE, SURE)
     return margins[:, None]
 

@@ -151,10 +151,7 @@ class _Transformer(nn.Module):
 
 
 class _Both(nn.Module):
-    """The transformer's vector and what the losses give side by side, and one layer on both.
-
-    It begins as the sum of both networks' log-odds.
-    """
+    """The transformer's vector and what the losses give side by side, and one layer on both."""
 
     def __init__(self, reader: _Transformer, signals: Signals) -> None:
         super().__init__()

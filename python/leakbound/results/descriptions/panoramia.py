@@ -88,8 +88,8 @@ def describe(result: PanoramiaResult) -> Description:
     )
 
 
+# The headline of an estimate of 0
 NOTHING = "No leakage estimated: the attack with the model finds no more than the baseline."
-"""The headline of an estimate of 0."""
 
 
 def _evidence(result: PanoramiaResult) -> str:
@@ -213,12 +213,7 @@ def _figures(result: PanoramiaResult) -> tuple[Figure, ...]:
 
 
 def _plot_true_positives(result: PanoramiaResult, ax: Axes | None) -> Axes:
-    """Draw how many members attack and baseline find among their first guesses.
-
-    References
-    ----------
-    Kazmi et al. 2024 (arXiv 2402.09477), Figure 10.
-    """
+    """Draw Figure 10 of Kazmi et al. 2024 (arXiv 2402.09477): members among the first guesses."""
     with house_style():
         ax = new_axes(ax)
         for name, audit, colour in (

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from leakbound._base.types import Correction
     from leakbound.results.zero_run import Bootstrap, ZeroRunResult
 
+# How each correction comes to its bound, in a few words
 HOW: dict[Correction, str] = {
     "match": "after matching",
     "poisson_binomial": "by each example's own odds",
     "tamper": "after tampering",
     "composition": "by composition",
 }
-"""How each correction comes to its bound, in a few words."""
+# The same in a sentence, with the examples that were kept and audited
 _TAKEN_OUT: dict[Correction, str] = {
     "match": "{kept:,} of {m:,} examples were kept so that membership is a fair coin for each",
     "poisson_binomial": "the odds that features alone give to each of {m:,} examples count against",
