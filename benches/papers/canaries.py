@@ -53,10 +53,19 @@ class Task:
     signals: tuple[Any, Any]
 
 
+def canaries_of(
+    kind: str, x: NDArray[Any], y: NDArray[Any], taken: NDArray[Any] | None, *, seed: int
+) -> Canaries:
+    """Return examples as canaries, with a coin for each."""
+    taken = np.empty((len(x), 0), dtype=np.int64) if taken is None else taken
+    plan = lb.InclusionPlan.create(len(x), seed=seed)
+    return Canaries(kind=kind, x=x, y=y.astype(np.int64), taken=taken, plan=plan)
+
+
 def ordinary(pool: Pool, seed: int) -> Canaries:
     """Examples as they are."""
     x, y = pool
-    return Canaries.create(
+    return canaries_of(
         "ordinary", x[:CANARIES], y[:CANARIES], np.arange(CANARIES)[:, None], seed=seed
     )
 
@@ -70,7 +79,7 @@ def near_duplicates(pool: Pool, seed: int) -> Canaries:
     noise = np.random.default_rng([seed, 1]).normal(size=x[alone].shape)
     scale = 0.1 * distance.min() / np.sqrt(flat.shape[1])
     made = (x[alone] + scale * noise).astype(x.dtype)
-    return Canaries.create("near-duplicates", made, y[alone], alone[:, None], seed=seed)
+    return canaries_of("near-duplicates", made, y[alone], alone[:, None], seed=seed)
 
 
 def blends(pool: Pool, seed: int) -> Canaries:
@@ -79,7 +88,7 @@ def blends(pool: Pool, seed: int) -> Canaries:
     rng = np.random.default_rng([seed, 2])
     pairs = rng.permutation(len(x))[: 2 * CANARIES].reshape(CANARIES, 2)
     labels = rng.choice(np.unique(y), CANARIES)
-    return Canaries.create("blends", x[pairs].mean(axis=1), labels, pairs, seed=seed)
+    return canaries_of("blends", x[pairs].mean(axis=1), labels, pairs, seed=seed)
 
 
 def reference(recipe: Recipe, pool: Pool, epochs: int, seed: int) -> nn.Module:
@@ -102,7 +111,7 @@ def crafted(pool: Pool, seed: int) -> Canaries:
             nn.functional.cross_entropy(network(moved), labels, reduction="sum"), moved
         )
         moved = (moved + (high - low) / CRAFTED_STEPS * slope.sign()).clamp(low, high)
-    return Canaries.create("crafted", moved.detach().numpy(), start.y, None, seed=seed)
+    return canaries_of("crafted", moved.detach().numpy(), start.y, None, seed=seed)
 
 
 def high_temperature(pool: Pool, seed: int) -> Canaries:
@@ -116,7 +125,7 @@ def high_temperature(pool: Pool, seed: int) -> Canaries:
             logits = network(made[:, :place])[:, -1, :WORDS] / TEMPERATURE
             made[:, place] = torch.multinomial(logits.softmax(1), 1, generator=rng)[:, 0]
     written = made.numpy()
-    return Canaries.create("high temperature", written, written, None, seed=seed)
+    return canaries_of("high temperature", written, written, None, seed=seed)
 
 
 IMAGES: dict[str, Kind] = {

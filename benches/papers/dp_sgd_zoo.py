@@ -151,7 +151,7 @@ def _epoch(
 @lru_cache(maxsize=64)
 def _attained(rate: float, steps: int, noise_multiplier: float) -> float:
     family = SubsampledGaussianDP(sampling_rate=rate, steps=steps)
-    return float(family.attained(noise_multiplier, "both").epsilon(DELTA))
+    return float(family.attained(1 / noise_multiplier, "both").epsilon(DELTA))
 
 
 def _digits(examples: int, seed: int) -> TensorDataset:

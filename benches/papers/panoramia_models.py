@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from leakbound.generators import Generator
-    from leakbound.panoramia.models.helper import Inputs
+    from leakbound.panoramia.options import Inputs
 
 __all__ = ["MODELS"]
 

@@ -8,6 +8,7 @@ a person, nobody: their claim stands.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -43,8 +44,8 @@ def audits(people: int, seed: int = 0) -> Iterator[tuple[str, SyntheticResult]]:
     members, others = table[order[: people // 2]], table[order[people // 2 :]]
     for name, made in _tables(members, seed):
         tables = (dict(zip(NAMES, part.T, strict=True)) for part in (members, others, made))
-        codes = [NAMES[code] for code in CODES]
-        yield name, audit_synthetic(*tables, categorical=codes, seed=seed, progress=False)
+        codes: dict[str, Any] = {NAMES[code]: "codes" for code in CODES}
+        yield name, audit_synthetic(*tables, columns=codes, seed=seed)
 
 
 def _tables(members: FloatArray, seed: int) -> Iterator[tuple[str, FloatArray]]:

@@ -14,7 +14,7 @@ from torch.utils.data import TensorDataset
 from leakbound.demo.training import Recipe, Ticks, accuracy
 from leakbound.generators import Generator, Samples
 from leakbound.panoramia import Options, PanoramiaReport, run
-from leakbound.panoramia.models.helper import Inputs
+from leakbound.panoramia.options import Inputs
 from leakbound.torch.placement import reproducible
 from streams import derived
 

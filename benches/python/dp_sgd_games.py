@@ -29,7 +29,7 @@ def noise_for(family: lb.SubsampledGaussianDP, epsilon: float) -> float:
     low, high = 0.5, 20.0
     while high / low > 1 + 1e-5:
         middle = (low * high) ** 0.5
-        more = family.attained(middle, "both").epsilon(DELTA) > epsilon
+        more = family.attained(1 / middle, "both").epsilon(DELTA) > epsilon
         low, high = (middle, high) if more else (low, middle)
     return high
 

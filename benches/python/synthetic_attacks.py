@@ -100,9 +100,7 @@ def bound(table: FloatArray, make: Made, split: int, attacks: str) -> float:
     """Return the bound of an audit of one split."""
     members, others = halves(table, split)
     made = make(members, split)
-    result = lb.audit_synthetic(
-        members, others, made, attacks=attacks, challenge=False, progress=False
-    )
+    result = lb.audit_synthetic(members, others, made, attacks=attacks, challenge=False)
     return result.bound
 
 

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use leakbound_benches::Uniforms;
-use leakbound_math::clopper_pearson::{lower_limit, lower_limit_from};
+use leakbound_math::clopper_pearson::lower_limit;
 use leakbound_math::{Binomial, Probability};
 use statrs::distribution::DiscreteCDF;
 
@@ -61,18 +61,7 @@ fn path(trials: u64) -> Vec<(u64, u64)> {
         })
         .collect()
 }
-
-fn best_warm(path: &[(u64, u64)]) -> Probability {
-    let mut guess = Probability::HALF;
-    let mut best = Probability::ZERO;
-    for &(successes, trials) in path {
-        guess = lower_limit_from(successes, trials, BETA, guess).unwrap();
-        best = if guess > best { guess } else { best };
-    }
-    best
-}
-
-fn best_cold(path: &[(u64, u64)]) -> Probability {
+fn best_limit(path: &[(u64, u64)]) -> Probability {
     let limits = path.iter().map(|&(v, n)| lower_limit(v, n, BETA).unwrap());
     limits.fold(
         Probability::ZERO,
@@ -102,17 +91,13 @@ fn limits(criterion: &mut Criterion) {
     group.sample_size(10);
     for trials in [1_000_u64, 10_000, 100_000] {
         let path = path(trials);
-        let (warm, cold) = (best_warm(&path), best_cold(&path));
-        assert!((warm.p() / cold.p() - 1.0).abs() < 1e-12);
+        let best = best_limit(&path);
         group.throughput(Throughput::Elements(trials));
-        group.bench_function(BenchmarkId::new("warm", trials), |bencher| {
-            bencher.iter(|| best_warm(black_box(&path)));
-        });
-        group.bench_function(BenchmarkId::new("cold", trials), |bencher| {
-            bencher.iter(|| best_cold(black_box(&path)));
+        group.bench_function(BenchmarkId::new("limits", trials), |bencher| {
+            bencher.iter(|| best_limit(black_box(&path)));
         });
         if trials <= 10_000 {
-            assert!((best_by_bisection(&path) / cold.p() - 1.0).abs() < 1e-9);
+            assert!((best_by_bisection(&path) / best.p() - 1.0).abs() < 1e-9);
             group.bench_function(BenchmarkId::new("bisection", trials), |bencher| {
                 bencher.iter(|| best_by_bisection(black_box(&path)));
             });

@@ -20,7 +20,7 @@ fn argsort(scores: &[f64]) -> Vec<u32> {
 }
 
 fn audit_by_scan(scores: &[f64], member: &[bool]) -> CutBound {
-    let path = Ranking::new(scores, member)
+    let path = Ranking::new(scores, member, &Interrupt::default())
         .unwrap()
         .path(Order::Member)
         .unwrap();
@@ -31,13 +31,14 @@ fn audit_by_scan(scores: &[f64], member: &[bool]) -> CutBound {
         BETA,
         &Grid::Auto,
         1,
+        0.0,
         &Interrupt::default(),
     )
     .unwrap()
 }
 
 fn audit_by_union(scores: &[f64], member: &[bool]) -> CutBound {
-    let path = Ranking::new(scores, member)
+    let path = Ranking::new(scores, member, &Interrupt::default())
         .unwrap()
         .path(Order::Member)
         .unwrap();

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from leakbound._base.tally import Tally
     from leakbound._core import __version__
     from leakbound.audits import Coins, Panoramia, RandomSplit, Stream, ZeroRun, audit_synthetic
-    from leakbound.audits.design import audit
     from leakbound.audits.model import audit_model
+    from leakbound.audits.road import audit
     from leakbound.claims import (
         ApproxDP,
         GaussianDP,
@@ -73,7 +73,7 @@ else:
             "leakbound._base.tally": "Tally",
             "leakbound._core": "__version__",
             "leakbound.audits": "Coins Panoramia RandomSplit Stream ZeroRun audit_synthetic",
-            "leakbound.audits.design": "audit",
+            "leakbound.audits.road": "audit",
             "leakbound.audits.model": "audit_model",
             "leakbound.claims": (
                 "ApproxDP GaussianDP LaplaceDP PureDP SubsampledGaussianDP TradeOffFamily"

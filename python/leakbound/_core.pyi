@@ -22,15 +22,9 @@ __all__ = [
     "approx_epsilon",
     "approx_joint_epsilon",
     "approx_p_value",
-    "approx_union_bound",
-    "approx_union_curve",
     "balanced_scores",
     "binomial_tail",
     "clopper_pearson",
-    "crossing_probability",
-    "draw_part",
-    "equal_level_curve",
-    "equal_level_scan",
     "fdp_critical_laplace",
     "fdp_critical_mu",
     "fdp_least_rejected",
@@ -45,17 +39,9 @@ __all__ = [
     "matched_counts",
     "normal_cdf",
     "normal_quantile",
-    "platt_calibration",
     "play",
-    "pointwise_bound",
-    "pointwise_curve",
     "poisson_binomial_epsilon",
-    "poisson_binomial_pmf",
-    "poisson_binomial_prefix_tails",
     "poisson_binomial_tail",
-    "poisson_binomial_tail_bound",
-    "real_weighted_epsilon",
-    "real_weighted_tail",
     "replicated_epsilon",
     "set_threads",
     "simd",
@@ -64,13 +50,12 @@ __all__ = [
     "union_curve",
     "ville_bound_of_moments",
     "weighted_epsilon",
-    "weighted_tail",
 ]
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Counts: TypeAlias = NDArray[np.int64]
 _Grid: TypeAlias = Literal["all", "auto", "geometric"] | Sequence[int]
-_Statistic: TypeAlias = Literal["clopper-pearson", "ville"]
+_Test: TypeAlias = Literal["exact", "hoeffding"] | TailOptions
 _Order: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
 
 __version__: str
@@ -119,11 +104,6 @@ class Path:
         """Return the path to its last allowed cut of at most so many guesses, or to its first."""
     def sample(self, points: int) -> tuple[_Counts, _Counts]:
         """Guesses and right ones at no more than `points` allowed cuts."""
-
-def draw_part(
-    examples: _Counts, members: _Counts, *, size: int, seed: int
-) -> tuple[_Counts, _Counts]:
-    """Examples and members at each score of a random part of so many examples."""
 
 @final
 class Bound:
@@ -262,15 +242,7 @@ def matched_counts(
 ) -> tuple[_Counts, _Counts, _Counts]:
     """Return kept, guesses and correct for each row of log-odds and, within, of uniforms."""
 
-def equal_level_scan(
-    path: Path, *, beta: float, alpha0: float, min_guesses: int, grid: _Grid
-) -> Bound: ...
-def union_bound(
-    path: Path, *, beta: float, grid: _Grid, ratio: float, tail: Literal["exact", "hoeffding"]
-) -> Bound: ...
-def pointwise_bound(path: Path, *, beta: float, statistic: _Statistic) -> Bound:
-    """Return the best of all cuts, each at the level `beta`."""
-
+def union_bound(path: Path, *, beta: float, grid: _Grid, ratio: float, tail: _Test) -> Bound: ...
 def kl_curve(
     path: Path,
     *,
@@ -283,22 +255,13 @@ def kl_curve(
 ) -> tuple[_Counts, _Counts, _Floats]:
     """Guesses, correct guesses and logit of the bound, cut by cut."""
 
-def equal_level_curve(
-    path: Path,
-    *,
-    beta: float,
-    alpha0: float,
-    min_guesses: int,
-    grid: _Grid,
-    points: int,
-) -> tuple[_Counts, _Counts, _Floats]: ...
 def union_curve(
     path: Path,
     *,
     beta: float,
     grid: _Grid,
     ratio: float,
-    tail: Literal["exact", "hoeffding"],
+    tail: _Test,
     points: int,
 ) -> tuple[_Counts, _Counts, _Floats]: ...
 def ville_bound_of_moments(
@@ -310,20 +273,8 @@ def ville_bound_of_moments(
     stands out.
     """
 
-def pointwise_curve(
-    path: Path, *, beta: float, statistic: _Statistic, points: int
-) -> tuple[_Counts, _Counts, _Floats]: ...
 def approx_p_value(correct: int, guesses: int, epsilon: float, options: TailOptions) -> float: ...
 def approx_epsilon(correct: int, guesses: int, beta: float, options: TailOptions) -> float: ...
-def approx_union_bound(
-    path: Path, *, beta: float, grid: _Grid, ratio: float, options: TailOptions
-) -> Bound: ...
-def approx_union_curve(
-    path: Path, *, beta: float, grid: _Grid, ratio: float, options: TailOptions, points: int
-) -> tuple[_Counts, _Counts, _Floats]: ...
-def crossing_probability(boundary: NDArray[np.uint32], p: _Floats) -> float:
-    """P(some count reaches the boundary); `p` holds one probability, or one per step."""
-
 def normal_cdf(x: _Floats) -> _Floats: ...
 def normal_quantile(p: _Floats) -> _Floats: ...
 def log_normal_cdf(x: _Floats) -> _Floats: ...
@@ -341,17 +292,6 @@ def poisson_binomial_tail(
 ) -> tuple[_Floats, _Floats, _Floats]:
     """Tails, their logarithms and relative errors; `values` are probabilities or offsets."""
 
-def weighted_tail(
-    values: _Floats,
-    v: _Counts,
-    epsilon: _Floats,
-    *,
-    weights: NDArray[np.uint64],
-    offsets: bool,
-) -> tuple[_Floats, _Floats, _Floats]: ...
-def real_weighted_tail(
-    values: _Floats, v: _Floats, epsilon: _Floats, *, weights: _Floats, offsets: bool
-) -> tuple[_Floats, _Floats, _Floats]: ...
 def poisson_binomial_epsilon(
     offsets: _Floats, v: _Counts, *, beta: float, counts: NDArray[np.uint64] | None
 ) -> _Floats: ...
@@ -368,18 +308,6 @@ def replicated_epsilon(
 def weighted_epsilon(
     offsets: _Floats, v: _Counts, *, beta: float, weights: NDArray[np.uint64]
 ) -> _Floats: ...
-def real_weighted_epsilon(
-    offsets: _Floats, v: _Floats, *, beta: float, weights: _Floats
-) -> _Floats: ...
-def poisson_binomial_pmf(p: _Floats) -> _Floats: ...
-def poisson_binomial_tail_bound(
-    p: _Floats, v: _Counts, *, counts: NDArray[np.uint64] | None
-) -> _Floats:
-    """Upper bounds of the logarithms of tails."""
-
-def poisson_binomial_prefix_tails(v: _Counts, offsets: _Floats, epsilon: float) -> _Floats:
-    """Logarithms of tails, one for each prefix."""
-
 def threads() -> int: ...
 def set_threads(count: int) -> None: ...
 def simd() -> Literal["avx512", "avx2", "portable"]:
@@ -400,9 +328,7 @@ class PropensityRows:
         folds: NDArray[np.uint8] | None,
         l2: float,
     ) -> PropensityRows: ...
-    def fit(self, counts: NDArray[np.uint32] | None = None) -> LogisticModel:
-        """Fit all rows, each as often as `counts` says, or once."""
-
+    def fit(self) -> LogisticModel: ...
     def coefficients(self, model: LogisticModel) -> _Floats:
         """Return intercept and slopes of a fit of these rows, calibrated."""
 
@@ -416,18 +342,8 @@ class PropensityRows:
 class LogisticModel:
     """A fitted propensity model."""
 
-    @property
-    def slope(self) -> float: ...
-    @property
-    def intercept(self) -> float: ...
-
 def linear_log_odds(coefficients: _Floats, features: _Floats) -> _Floats:
     """Return log-odds of rows of features, one row for each row of coefficients."""
-
-def platt_calibration(
-    scores: _Floats, member: NDArray[np.bool_], counts: NDArray[np.uint32]
-) -> tuple[float, float]:
-    """Return slope and intercept of Platt's calibration of log-odds."""
 
 @final
 class LogOddsSet:
@@ -449,7 +365,6 @@ class LogOddsSet:
     def estimate(self) -> _Floats:
         """Return intercept, slopes, and the difference of intercepts where there is one."""
 
-    def deviance(self, coefficients: _Floats) -> float: ...
     def contains(self, coefficients: _Floats) -> bool: ...
     def leaves(self, direction: _Floats) -> _Floats:
         """Return where the ray from the estimate in a direction leaves the set."""
@@ -477,9 +392,6 @@ class LogOddsSet:
         self, rows: _Counts, guesses: _Counts, *, epsilon: float
     ) -> tuple[float, _Floats, _Floats]:
         """Return the least mean number of surviving guesses, with coefficients and log-odds."""
-
-    def largest_log_odds(self, rows: _Counts, guesses: _Counts) -> _Floats:
-        """Return the largest log-odds of each guess over the set."""
 
     def largest_shift(self) -> float: ...
 

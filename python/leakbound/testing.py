@@ -58,15 +58,8 @@ def assert_not_refuted(
         Whether warnings and assumptions that the data contradict make it inconclusive.
     inconclusive : {"fail", "skip"}
         What becomes of a claim that is inconclusive, because even a perfect attack could not have
-        refuted it with these examples, or by `strict`: it fails, or the test is skipped. A claim
-        that is refuted always fails.
-
-    Raises
-    ------
-    RefutedError
-        If the claim is refuted.
-    InconclusiveError
-        If it could not be tested, or not strictly, unless that skips the test.
+        refuted it with these examples, or by `strict`: `InconclusiveError`, or the test is skipped.
+        A claim that is refuted always raises `RefutedError`.
 
     Examples
     --------
@@ -79,10 +72,14 @@ def assert_not_refuted(
     flag(strict, "strict")
     choice(inconclusive, "inconclusive", Literal["fail", "skip"])
     instance(result, "result", Result)
-    given = {"delta": delta, "parameter": parameter, "relation": relation, "c": c}
-    claimed: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
-    if epsilon is not None:
-        claimed["epsilon"] = epsilon
+    named = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "parameter": parameter,
+        "relation": relation,
+        "c": c,
+    }
+    claimed: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
     known = signature(result.check).parameters
     for name in claimed:
         if name not in known:

@@ -1,5 +1,6 @@
 """What all tests share: reproducible property tests and inputs with a known shape."""
 
+import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from command_line import BASELINE, MEMBER, SCORE, csv_text
 
+os.environ.setdefault("MPLBACKEND", "Agg")  # before matplotlib is imported: there is no screen
 settings.register_profile("leakbound", deadline=None, derandomize=True, max_examples=100)
 settings.load_profile("leakbound")
 

@@ -11,9 +11,10 @@ from commitments import PROTOCOL, scored
 from leakbound.evidence import verify_bundle
 from leakbound.planning import Opening
 
-__all__ = ["MODEL", "resealed", "summed", "tampered", "why", "write"]
+__all__ = ["MODEL", "NOTES", "change", "resealed", "summed", "tampered", "why", "write"]
 
 MODEL = "ab" * 32
+NOTES = "predicate/configuration/0/annotations"
 
 
 def write(folder: Path, m: int = 300) -> tuple[Any, Opening]:
@@ -26,14 +27,13 @@ def write(folder: Path, m: int = 300) -> tuple[Any, Opening]:
         scores={"loss": scores},
         opening=opening,
         model=MODEL,
-        accountant={"noise_multiplier": 1.1, "sampling_rate": 0.01, "steps": 1000},
         vouchers={"independent fair coins": "A. Auditor"},
     )
     return result, opening
 
 
 def resealed(folder: Path) -> None:
-    """Put right sizes and digests over changed files, as a forger would."""
+    """Put right digests over changed files, as a forger would."""
     path = folder / "manifest.json"
     statement = json.loads(path.read_bytes())
     described = [*statement["subject"], *statement["predicate"]["configuration"]]
@@ -41,7 +41,6 @@ def resealed(folder: Path) -> None:
         file = folder / one["name"]
         if file.exists():
             one["digest"]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
-            one["annotations"]["size"] = file.stat().st_size
     path.write_bytes((json.dumps(statement, indent=1, ensure_ascii=False) + "\n").encode())
     summed(folder)
 
@@ -68,3 +67,17 @@ def why(folder: Path, **options: Any) -> str:
     found = verify_bundle(folder, **options)
     assert found.valid == (str(found) == "VALID")
     return found.why
+
+
+def change(place: str, value: Any) -> Callable[[Any], Any]:
+    """Return what sets one value, by its path."""
+
+    def changed(content: Any) -> Any:
+        *steps, last = [int(one) if one.isdigit() else one for one in place.split("/")]
+        inner = content
+        for step in steps:
+            inner = inner[step]
+        inner[last] = value
+        return content
+
+    return changed

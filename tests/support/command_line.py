@@ -8,7 +8,7 @@ from threading import Event
 import numpy as np
 from typer.testing import CliRunner
 
-from leakbound.cli import app
+from leakbound.cli.commands import app
 
 __all__ = [
     "BASELINE",

@@ -1,12 +1,24 @@
-"""A target that leaks all it can."""
+"""People of the census, and targets: one that leaks all it can, and one of any size."""
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from census import features
+from census import Census, features
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "mlp", "people"]
+
+
+def people(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw people and their labels."""
+    drawn = Census().sample(n, seed=seed)
+    assert drawn.labels is not None
+    return drawn.values, drawn.labels
+
+
+def mlp() -> nn.Module:
+    """Return a small classifier of people."""
+    return nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 2))
 
 
 class Memory(nn.Module):

@@ -60,9 +60,7 @@ def one_way(theta: float) -> lb.TradeOff:
 
 
 def family(tradeoff: Callable[[float], lb.TradeOff]) -> lb.TradeOffFamily:
-    return lb.TradeOffFamily(
-        parameter="theta", tradeoff=tradeoff, bracket=(0.0, 8.0), increasing=True
-    )
+    return lb.TradeOffFamily(parameter="theta", tradeoff=tradeoff, bracket=(0.0, 8.0))
 
 
 CLAIMS: dict[str, Any] = {
@@ -151,7 +149,7 @@ def learnt(name: str) -> Any:
 
 
 def values(found: Any) -> Values:
-    """Return the numbers of a result; the bound of DP-SGD's claim is a noise multiplier."""
+    """Return the numbers of a result; of DP-SGD's claim the noise multipliers."""
     if isinstance(found, dict):
         return found
     if isinstance(found, planning.Power):
@@ -174,6 +172,8 @@ def values(found: Any) -> Values:
         "correct": int(found.correct),
         "kind": str(found.kind),
     }
+    if isinstance(found.claim, lb.SubsampledGaussianDP):
+        every |= {name: 1 / max(getattr(found, name), 1e-300) for name in ("bound", "ceiling")}
     if isinstance(found, lb.ZeroRunResult):
         every["naive"] = float(found.naive)
     if isinstance(found, lb.PanoramiaResult):
@@ -282,7 +282,7 @@ def synthetic(made: str, claim: str, **options: Any) -> Any:
     rng = np.random.default_rng(71)
     table, noise = fine(rng.normal(size=(160, 4))), fine(rng.normal(size=(80, 4)))
     released = fine(table[:80] + 0.02 * noise) if made == "copies" else noise
-    how: dict[str, Any] = {"claim": CLAIMS[claim], "seed": SEED, "progress": False} | options
+    how: dict[str, Any] = {"claim": CLAIMS[claim], "seed": SEED} | options
     return lb.audit_synthetic(table[:80], table[80:], released, **how)
 
 

@@ -29,5 +29,5 @@ def _power(small: re.Match[str]) -> str:
 def undrawn() -> Iterator[None]:
     """Draw one figure for all, where it is imported: each takes a fifth of a second."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("leakbound.report.svg.svg", lambda *_, **__: _FIGURE)
+        patch.setattr("leakbound.report.page.svg", lambda *_, **__: _FIGURE)
         yield

@@ -13,10 +13,10 @@ import numpy as np
 from leakbound._base.odds import expit
 from leakbound._base.types import CorrectionChoice, FloatArray, SidesChoice
 from leakbound.audits.zero_run.audit import CORRECTIONS, correction_of
+from leakbound.audits.zero_run.learning import usable
 from leakbound.audits.zero_run.log_odds import OddsSet
 from leakbound.audits.zero_run.matching import Matching, middle
 from leakbound.audits.zero_run.request import ZeroRunRequest
-from leakbound.audits.zero_run.residuals import usable
 from leakbound.audits.zero_run.study import ShiftProof, Study
 from leakbound.claims import Claim
 from leakbound.propensity.confidence import ConfidenceSet
@@ -252,14 +252,14 @@ def missed_by_matching(matching: Matching, result: ShiftProof, rng: np.random.Ge
     def value(log_odds: FloatArray) -> FloatArray:
         # what the recursion makes of the draws; what they do on average tells equal ones apart
         table = matching.counts(log_odds)
-        proved = (middle(one[0], one[1], one[2], claim, roughly)[0] for one in table)
+        proved = (middle(one[0], one[1], one[2], roughly)[0] for one in table)
         nearly: FloatArray = (table[:, 2] - 0.1 * table[:, 0]).mean(axis=1)
-        return np.array([claim.strength(bound) for bound in proved]) + 1e-6 * nearly
+        return np.array(list(proved)) + 1e-6 * nearly
 
     @cache
     def roughly(correct: int, guesses: int, kept: int) -> float:
         if matching.level is not None and kept > 0:
-            return claim.at_strength(matching.level.roughly(correct, kept))
+            return matching.level.roughly(correct, kept)
         level, one_sided = matching.study.draw_level, matching.study.one_sided
         return claim.lower_bound(
             correct, guesses, kept, level, test="recursion", one_sided=one_sided
@@ -273,5 +273,5 @@ def missed_by_matching(matching: Matching, result: ShiftProof, rng: np.random.Ge
         return slopes
 
     lowest = np.array(least_found(found, result.coefficients, value, slope, rng))
-    proved = [claim.strength(matching.middle(one)[0]) for one in matching.counts(lowest)]
-    return claim.strength(result.bound) - min(proved)
+    proved = [matching.middle(one)[0] for one in matching.counts(lowest)]
+    return result.bound - min(proved)

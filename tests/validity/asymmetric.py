@@ -49,9 +49,7 @@ _CURVES = {"members": _members_told, "non-members": _others_told}
 
 def share_family(told: Told, least: float) -> TradeOffFamily:
     """Return the claim that at most a share of one kind is given away, from a least one on."""
-    return TradeOffFamily(
-        parameter="share", tradeoff=_CURVES[told], bracket=(least, 0.99), increasing=True
-    )
+    return TradeOffFamily(parameter="share", tradeoff=_CURVES[told], bracket=(least, 0.99))
 
 
 def _scores(told: Told, member: BoolArray, rng: np.random.Generator) -> FloatArray:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from leakbound import simulate
-from leakbound._base.odds import logit
 from leakbound._base.types import SidesChoice
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound
@@ -28,7 +27,7 @@ from validity.lengths import CHEAP, COSTLY, DEAR, FUTILE, MODERATE
 from validity.nuisance import nuisance_cases
 from validity.random_splits import split_cases
 from validity.same_seed import same_seed_cases
-from validity.streams import stream
+from validity.streams import logit, stream
 from validity.synthetic import synthetic_cases
 from validity.ties import coarse_cases
 from validity.trials import ERROR, OneRun, Panoramia, Stream

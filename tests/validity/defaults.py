@@ -11,7 +11,6 @@ from typing import Any
 
 import leakbound as lb
 from leakbound import simulate
-from leakbound._base.odds import logit
 from leakbound._base.types import SidesChoice
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn, Weighted
@@ -23,7 +22,7 @@ from validity.implied import CLOSED, Implies
 from validity.lengths import COSTLY, MODERATE
 from validity.random_splits import Split, SplitGame
 from validity.shifted import Shifted, ShiftedPlay
-from validity.streams import stream
+from validity.streams import logit, stream
 from validity.synthetic import Innocent, Responses
 from validity.ties import Coarse
 from validity.trials import Cautious, OneRun, Panoramia, Stream, ZeroRun

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.odds import expit, logit
+from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits import Coins, Panoramia, Stream, ZeroRun, audit
 from leakbound.claims import PureDP
@@ -16,7 +16,7 @@ from leakbound.results import AuditResult, PanoramiaResult
 from leakbound.validity import Case
 from validity.games import two_rankings
 from validity.lengths import COSTLY, DEAREST, FUTILE
-from validity.streams import stream
+from validity.streams import logit, stream
 from validity.trials import ERROR
 
 __all__ = ["Missed", "design_cases"]

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leakbound._base.odds import logit
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.validity.defaults import Audited, Play, Played
-from validity.streams import stream
+from validity.streams import logit, stream
 
 __all__ = [
     "Attacks",

@@ -60,11 +60,10 @@ class Responses:
                 _with_pair(values[~inside], pair[~inside]),
                 _with_pair(made, pair[shown]),
                 attacks=_ATTACKS,
-                strata="pair",
+                columns={"pair": "stratum"},
                 confidence=1 - self.error,
                 seed=seed,
                 challenge=False,
-                progress=False,
             )
         except AbstentionError:
             return False
@@ -96,7 +95,6 @@ class Innocent:
                 confidence=1 - self.error,
                 seed=seed,
                 challenge=False,
-                progress=False,
             )
         except AbstentionError:
             return False
@@ -135,7 +133,6 @@ def _holdout_declared(seed: int) -> AuditResult:
         reference=records[~member],
         attacks="density_ratio",
         seed=seed,
-        progress=False,
     )
 
 

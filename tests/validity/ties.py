@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.odds import logit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import Stream
 from leakbound.audits.designs import audit_of
@@ -16,7 +15,7 @@ from leakbound.cuts import CutPolicy, Fixed, KLScan, UnionBound
 from leakbound.validity import Case
 from leakbound.validity.defaults import Played
 from validity.lengths import COSTLY, DEAR, MODERATE
-from validity.streams import stream
+from validity.streams import logit, stream
 from validity.trials import ERROR, Cautious, OneRun
 
 __all__ = ["Coarse", "CoarsePairs", "CoarseStream", "coarse_cases"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import leakbound as lb
-from leakbound._base.odds import expit, logit
+from leakbound._base.odds import expit
 from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.audits.designs import audit_of
 from leakbound.claims import ApproxDP, Claim
@@ -15,6 +15,7 @@ from leakbound.results import PanoramiaResult, ZeroRunResult
 from leakbound.validity.defaults import ERROR, OneRun, Play
 from validity.games import Rankings, two_rankings
 from validity.shifted import ShiftedGame, ShiftedPlay
+from validity.streams import logit
 
 __all__ = ["ERROR", "Cautious", "OneRun", "Panoramia", "Stream", "ZeroRun"]
 

@@ -41,7 +41,7 @@ holdout.to_csv(folder / "holdout.csv", index=False)
 train, held_out, synthetic = (
     pd.read_csv(folder / name) for name in ("train.csv", "holdout.csv", "synthetic.csv")
 )
-result = lb.audit_synthetic(train, held_out, synthetic, seed=0, progress=False)
+result = lb.audit_synthetic(train, held_out, synthetic, seed=0)
 print(result.summary().headline)
 print("by the attack", result.attack)
 
@@ -70,7 +70,7 @@ from leakbound.generators import GaussianCopula
 
 sampler = GaussianCopula().fit(train.to_numpy())
 made = pd.DataFrame(sampler.sample(len(train), seed=0).values, columns=train.columns)
-better = lb.audit_synthetic(train, held_out, made, seed=0, progress=False)
+better = lb.audit_synthetic(train, held_out, made, seed=0)
 print(better.summary().headline)
 
 # %%

@@ -13,8 +13,8 @@ from leakbound.errors import InputError, InputTypeError
 
 _Kind: TypeAlias = Literal["ids", "index"]
 _KINDS = "biufSUOTMm"
+# How many ids a message names.
 _LISTED = 3
-"""How many ids a message names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +46,7 @@ class ExampleOrder:
         self._known: list[_Ids] = []
         if ids is not None:
             named = _Ids(_typed(vector(ids, "ids", kinds=_KINDS)), "ids", "ids=")
-            numbered = _own(ids, "ids")
-            self._known = [named] if numbered is None else [named, numbered]
+            self._known = [one for one in (named, _own(ids, "ids")) if one is not None]
 
     @classmethod
     def of_tables(cls, tables: Sequence[object], name: str) -> Self:
@@ -67,11 +66,13 @@ class ExampleOrder:
     def scores(self, values: Any, name: str) -> Any:
         """Return scores in the order of the examples; the first ones set it."""
         own = _own(values, name)
-        if not self._named or own is None:
+        if own is None:
+            return values
+        if not self._named:
             return self.placed(values, name)
         if own.kind == "ids" and _is_range(own.values):
             return values
-        if own.kind == "index" and not self._of("index"):
+        if own.kind == "index" and all(known.kind == "ids" for known in self._known):
             self._known.append(own)
             return values
         return self.placed(values, name)
@@ -119,13 +120,9 @@ class ExampleOrder:
 
         An index repeats where tables were put together that each count their rows: it names none.
         """
-        found = self.ids
-        if self._named or found is None or np.unique(found).size == found.size:
-            return found
-        return None
-
-    def _of(self, kind: _Kind) -> list[_Ids]:
-        return [known for known in self._known if known.kind == kind]
+        ids = self.ids
+        distinct = self._named or ids is None or np.unique(ids).size == ids.size
+        return ids if distinct else None
 
     def _rows(self, values: object, name: str, *, across: bool = False) -> IntArray | None:
         """Return which rows of `values` to take, in order; None for all as they are."""
@@ -144,17 +141,17 @@ class ExampleOrder:
 
     def _joined(self, own: _Ids) -> IntArray | None:
         """Return the rows that put `own` in order, from the ids of its own kind if it can be."""
-        listed = self._of(own.kind) + self._of("ids" if own.kind == "index" else "index")
+        listed = sorted(self._known, key=lambda known: known.kind != own.kind)
         if any(np.array_equal(known.values, own.values) for known in listed):
             return None
         for known in listed:
             rows = _order(known, own)
             if rows is not None:
                 return rows
-        told = [known for known in listed if not known.plain]
-        if own.plain or not told:
-            return None
-        raise InputError(_unmatched(told[0], own))
+        others = [] if own.plain else [known for known in listed if not known.plain]
+        if others:
+            raise InputError(_unmatched(others[0], own))
+        return None
 
 
 def row_names(values: object) -> NDArray[Any] | None:
@@ -195,7 +192,11 @@ def _order(known: _Ids, own: _Ids) -> IntArray | None:
     """Return the rows of `own` in the order of `known`; None if they are not the same set."""
     if known.values.size != own.values.size or _are_text(known) != _are_text(own):
         return None
-    there, here = _sorted(known), _sorted(own)
+    try:
+        there, here = (np.argsort(ids.values, kind="stable") for ids in (known, own))
+    except TypeError:
+        message = f"ids of {known.of} and of {own.of} must be all numbers or all text"
+        raise InputTypeError(message) from None
     listed = own.values[here]
     if not np.array_equal(listed, known.values[there]):
         return None
@@ -212,31 +213,23 @@ def _order(known: _Ids, own: _Ids) -> IntArray | None:
     return rows
 
 
-def _sorted(ids: _Ids) -> IntArray:
-    try:
-        return np.argsort(ids.values, kind="stable")
-    except TypeError:
-        message = f"{ids.of} must be all numbers or all text, to be compared with other ids"
-        raise InputTypeError(message) from None
-
-
 def _unmatched(known: _Ids, own: _Ids) -> str:
     """Say which ids are on one side only, and what to do."""
+    way = "give both the same ids"
     if _are_text(known) != _are_text(own):
         return (
             f"ids are numbers on one side and text on the other: {_first(known.values)} of "
-            f"{known.of}, {_first(own.values)} of {own.of}; give both the same ids"
+            f"{known.of}, {_first(own.values)} of {own.of}; {way}"
         )
     missing = known.values[~np.isin(known.values, own.values)]
     extra = own.values[~np.isin(own.values, known.values)]
-    found = [
+    differing = [
         f"{left.size} of {one.of} are not in {other.of} ({_first(left)})"
         for one, other, left in ((known, own, missing), (own, known, extra))
         if left.size
     ]
-    if not found:
+    if not differing:
         return f"ids of {known.of} and of {own.of} repeat: give each example an id of its own"
-    way = "give both the same ids"
     if own.kind == "ids" and not missing.size:
         way = (
             "score all examples, or, if these were chosen without a look at membership, leave the "
@@ -245,7 +238,7 @@ def _unmatched(known: _Ids, own: _Ids) -> str:
         )
     if own.kind == "index" and own.values.size == known.values.size:
         way += ", or pass .to_numpy() of what is in the same order"
-    return f"ids do not match: {' and '.join(found)}; {way}"
+    return f"ids do not match: {' and '.join(differing)}; {way}"
 
 
 def _first(values: NDArray[Any]) -> str:

@@ -13,12 +13,12 @@ from typing import IO, Any, cast
 from leakbound._base.types import JsonValue
 from leakbound.errors import InputTypeError, OptionError
 
+# Of the longest integer, which is a seed from the system's entropy.
 _BITS = 128
-"""Of the longest integer, which is a seed from the system's entropy."""
+# Levels of nesting: a protocol has two or three.
 _DEEPEST = 30
-"""Levels of nesting: a protocol has two or three."""
+# Bytes that are held at once of a file that is digested.
 _BLOCK = 1 << 20
-"""Bytes that are held at once of a file that is digested."""
 
 
 def canonical_json(value: JsonValue) -> bytes:
@@ -39,13 +39,12 @@ def is_digest(text: object) -> bool:
     return isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
-def digest(file: IO[bytes]) -> tuple[int, str]:
-    """Return the size and the SHA-256 of a file from here to its end, read block by block."""
-    size, total = 0, hashlib.sha256()
+def digest(file: IO[bytes]) -> str:
+    """Return the SHA-256 of a file from here to its end, read block by block."""
+    total = hashlib.sha256()
     while block := file.read(_BLOCK):
-        size += len(block)
         total.update(block)
-    return size, total.hexdigest()
+    return total.hexdigest()
 
 
 def plain(value: Any, name: str, depth: int = 0) -> JsonValue:

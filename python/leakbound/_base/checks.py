@@ -1,6 +1,7 @@
 """The only checks of input and options: everything behind them may trust what it is given."""
 
 import math
+import operator
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
@@ -19,10 +20,10 @@ MOST_EXAMPLES = 10**8
 """Examples that are drawn at most: games and plans are held in memory, at tens of bytes each."""
 MOST_REPLICATES = 10**6
 """Bootstrap replicates at most: each is a row of as many numbers as there are examples."""
+# Of the longest integers: seeds from the system's entropy have so many.
 _BITS = 128
-"""Of the longest integers: seeds from the system's entropy have so many."""
+# Characters of a wrong value that a message shows.
 _WORDS = 80
-"""Characters of a wrong value that a message shows."""
 
 
 def real(
@@ -43,17 +44,16 @@ def real(
     except OverflowError:
         message = f"{name} is too large for a float: give a number below 1.8e308 either way"
         raise OptionError(message) from None
-    within = (
-        not math.isnan(number)
-        and (above is None or number > above)
-        and (least is None or number >= least)
-        and (most is None or number <= most)
-        and (below is None or number < below)
+    limits = (
+        ("above", above, operator.gt),
+        ("at least", least, operator.ge),
+        ("at most", most, operator.le),
+        ("below", below, operator.lt),
     )
-    if not within:
-        limits = {"above": above, "at least": least, "at most": most, "below": below}
-        stated = " and ".join(f"{word} {x:g}" for word, x in limits.items() if x is not None)
-        message = f"{name} must be {stated or 'a number'}, got {number:g}"
+    stated = [(word, x, holds) for word, x, holds in limits if x is not None]
+    if math.isnan(number) or not all(holds(number, x) for _, x, holds in stated):
+        allowed = " and ".join(f"{word} {x:g}" for word, x, _ in stated)
+        message = f"{name} must be {allowed or 'a number'}, got {number:g}"
         raise OptionError(message)
     return number
 
@@ -115,12 +115,12 @@ def shown(value: object) -> str:
     return shown if len(shown) <= _WORDS else shown[: _WORDS - 1] + "…"
 
 
+# Codes of the dtypes of real numbers: booleans, integers, floats.
 _REAL = "biuf"
-"""Codes of the dtypes of real numbers: booleans, integers, floats."""
+# How many offending rows a message names.
 _LISTED = 5
-"""How many offending rows a message names."""
+# Up to here float64 holds every integer.
 _WHOLE = 2.0**53
-"""Up to here float64 holds every integer."""
 
 
 def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.generic]:
@@ -154,24 +154,22 @@ def numbers(
     valid = (array >= np.float64(least)) & (array <= np.float64(most))
     if whole:
         valid &= array == np.floor(array)
-    if not valid.all():
-        index = tuple(np.argwhere(~valid)[0].tolist())
-        raise OptionError(
-            f"{name} must be {'a whole number' if whole else 'a number'} in "
-            f"[{least:g}, {most:g}], got {array[index]:g}"
-            + (f" at index {', '.join(map(str, index))}" if index else "")
-        )
+    for index in map(tuple, np.argwhere(~valid)[:1].tolist()):
+        kind = "a whole number" if whole else "a number"
+        place = f" at index {', '.join(map(str, index))}" if index else ""
+        message = f"{name} must be {kind} in [{least:g}, {most:g}], got {array[index]:g}{place}"
+        raise OptionError(message)
     return array
 
 
 def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
     """Read scores as float64: a copy that nobody else can write to."""
-    given = vector(scores, name)
+    stored = vector(scores, name)
     with np.errstate(over="ignore"):
-        values = np.array(given, dtype=np.float64)
+        values = np.array(stored, dtype=np.float64)
     values.flags.writeable = False
-    if given.dtype != np.float64 or isinstance(scores, list | tuple):
-        _check_distinct(given, scores, values, name)
+    if stored.dtype != np.float64 or isinstance(scores, list | tuple):
+        _check_distinct(stored, scores, values, name)
     if np.isnan(values.min()):
         rows = np.flatnonzero(np.isnan(values))
         message = (
@@ -182,16 +180,42 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
     return values
 
 
+def check_features(
+    features: ArrayInput, name: str = "features", columns: int | None = None
+) -> FloatArray:
+    """Read features as float64, one row for each example."""
+    table = _read(features, name, _REAL)
+    if table.ndim != 2 or table.size == 0:
+        message = (
+            f"{name} must be two-dimensional, one row for each example and one column for each "
+            f"feature, got shape {table.shape}"
+            + ("; for a single feature pass x[:, None]" if table.ndim == 1 else "")
+        )
+        raise InputError(message)
+    if columns is not None and table.shape[1] != columns:
+        message = (
+            f"{name} has {table.shape[1]} columns and D' has {columns}; both must hold the same "
+            "features in the same order"
+        )
+        raise InputError(message)
+    values: FloatArray = np.ascontiguousarray(table, dtype=np.float64)
+    # The sum of finite values may overflow, and then costs a second look; it hides no other.
+    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0].tolist()
+        strange = int((~np.isfinite(values)).any(axis=1).sum())
+        message = (
+            f"{name} must be finite, got {values[row, column]} at row {row}, column {column} "
+            f"({strange} such rows); drop the rows or fill them in"
+        )
+        raise InputError(message)
+    return values
+
+
 def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray:
     """Read booleans, {0, 1}, {-1, +1} or a plan as booleans that nobody else can write to."""
     values = vector(member.member if isinstance(member, HasMember) else member, "member")
     check_length(values, examples, "member")
-    return _booleans(values, "member")
-
-
-def check_successes(successes: ArrayInput) -> BoolArray:
-    """Read which guesses were right as booleans."""
-    return _booleans(vector(successes, "successes"), "successes")
+    return booleans(values, "member")
 
 
 def check_ids(ids: ArrayInput, member: BoolArray) -> None:
@@ -206,19 +230,13 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     if count.size == values.size:
         return
     included = np.bincount(group, weights=member)
-    mixed = np.flatnonzero((included > 0) & (included < count))
-    if mixed.size:
-        message = (
-            f"{mixed.size} ids are both members and non-members, the first being "
-            f"{_occurrences(values, group, mixed[0])}; an example is either in the training set "
-            "or not"
-        )
-        raise InputError(message)
-    repeated = np.flatnonzero(count > 1)
+    mixed, repeated = (included > 0) & (included < count), count > 1
+    which = np.flatnonzero(mixed if mixed.any() else repeated)
+    rows = np.flatnonzero(group == which[0])
+    said = "are both members and non-members" if mixed.any() else "occur more than once"
     message = (
-        f"{repeated.size} ids occur more than once, the first being "
-        f"{_occurrences(values, group, repeated[0])}; guesses about the same example are not "
-        "independent: keep one row of each"
+        f"{which.size} ids {said}, the first being {values[rows[0]]!s} at {_rows(rows)}: keep one "
+        "row of each example, which is either in the training set or not"
     )
     raise InputError(message)
 
@@ -226,14 +244,9 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
 def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
     """Check that there is one value for each example."""
     if values.size != examples:
-        hint = (
-            ": scores of members and of others go into one array, with true and false beside them"
-            if name == "member"
-            else ""
-        )
         message = (
-            f"{name} has {values.size} values and there are {examples} scores; both must "
-            f"describe the same examples in the same order{hint}"
+            f"{name} has {values.size} values and there are {examples} scores; both must describe "
+            "the same examples, members and others, in the same order"
         )
         raise InputError(message)
 
@@ -250,8 +263,8 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
         raise InputTypeError(message) from error
     if array.dtype.kind not in kinds:
         message = (
-            f"{name} must hold real numbers, got dtype {array.dtype}; convert it first, for "
-            f"example with numpy.asarray({name}, dtype=float)"
+            f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "
+            f"numbers, or convert it, for example with numpy.asarray({name}, dtype=float)"
         )
         raise InputTypeError(message)
     if array.dtype == np.bool_:
@@ -260,12 +273,10 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
     return array
 
 
-def _booleans(values: NDArray[np.generic], name: str) -> BoolArray:
-    """Read {0, 1} or {-1, +1} as booleans."""
-    if values.dtype == np.bool_:  # read anew by `_read`
-        return _read_only(cast("BoolArray", values))
-    ones = values == 1
-    zero = -1 if (values == -1).any() else 0
+def booleans(values: NDArray[np.generic], name: str) -> BoolArray:
+    """Read a vector of {0, 1} or {-1, +1} as booleans that nobody else can write to."""
+    ones: BoolArray = values == 1
+    zero = -1 if values.dtype != np.bool_ and (values == -1).any() else 0
     strange = np.flatnonzero(~(ones | (values == zero)))
     if strange.size:
         row = int(strange[0])
@@ -275,24 +286,20 @@ def _booleans(values: NDArray[np.generic], name: str) -> BoolArray:
             f"{values[row].item()!r} at row {row}{seen} ({strange.size} such rows)"
         )
         raise InputError(message)
-    return _read_only(ones)
-
-
-def _read_only(values: BoolArray) -> BoolArray:
-    values.flags.writeable = False
-    return values
+    ones.flags.writeable = False
+    return ones
 
 
 def _check_distinct(
-    given: NDArray[np.generic], scores: object, values: FloatArray, name: str
+    stored: NDArray[np.generic], scores: object, values: FloatArray, name: str
 ) -> None:
     """Check that no scores were merged by the conversion to float64."""
-    exact: NDArray[Any] = given
-    if given.dtype.kind == "f" and given.dtype.itemsize <= values.dtype.itemsize:
+    exact: NDArray[Any] = stored
+    if stored.dtype.kind == "f" and stored.dtype.itemsize <= values.dtype.itemsize:
         if not isinstance(scores, list | tuple) or np.abs(values).max() < _WHOLE:
             return
         exact = np.array(scores, dtype=object)  # NumPy reads integers of both signs as floats
-    elif given.dtype.kind != "f" and np.abs(values).max() < _WHOLE:
+    elif stored.dtype.kind != "f" and np.abs(values).max() < _WHOLE:
         return
     distinct = np.unique(exact[~np.isnan(values)])
     with np.errstate(over="ignore"):
@@ -312,8 +319,3 @@ def _check_distinct(
 def _rows(rows: NDArray[np.intp]) -> str:
     listed = ", ".join(map(str, rows[:_LISTED]))
     return ("row " if rows.size == 1 else "rows ") + listed + (", …" if rows.size > _LISTED else "")
-
-
-def _occurrences(values: NDArray[np.generic], group: NDArray[np.intp], which: np.intp) -> str:
-    rows = np.flatnonzero(group == which)
-    return f"{values[rows[0]]!s} at {_rows(rows)}"

@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 REFUTED, BAD_INPUT, INCONCLUSIVE, CRASH, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 70, 130, 141
 
+# Environment variable that asks for the traceback of a crash.
 _TRACEBACK = "LEAKBOUND_TRACEBACK"
-"""Environment variable that asks for the traceback of a crash."""
+# Characters of what a crash says of itself.
 _LONGEST = 400
-"""Characters of what a crash says of itself."""
 
 
 def ended(program: Callable[[], int]) -> int:
@@ -34,14 +34,8 @@ def ended(program: Callable[[], int]) -> int:
     _open_streams()
     try:
         code = program()
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except BrokenPipeError:
-        code = BROKEN_PIPE
     except BaseException as error:
-        # Nobody reads on: rich turns that into an exit with 1.
-        broken = isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
-        code = BROKEN_PIPE if broken else _failure(error)
+        code = failure(error)
     return _flushed(code)
 
 
@@ -84,39 +78,37 @@ def _open_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _failure(error: BaseException) -> int:
-    """Say what went wrong and return the code for it."""
+def failure(error: BaseException, worded: Callable[[str], str] = str) -> int:
+    """Say what went wrong and return the code for it; `worded` puts our messages otherwise."""
+    if isinstance(error, KeyboardInterrupt):
+        tell("leakbound: interrupted")
+        return INTERRUPTED
+    # Where nobody reads on, rich turns a broken pipe into an exit with 1.
+    if isinstance(error.__context__ if isinstance(error, SystemExit) else error, BrokenPipeError):
+        return BROKEN_PIPE
     if is_refusal(error):
-        tell(f"leakbound: {one_line(error)}")
+        said = one_line(error)
+        tell(f"leakbound: {worded(said) if isinstance(error, LeakboundError) else said}")
         return BAD_INPUT
-    if os.environ.get(_TRACEBACK):
+    hint = "" if os.environ.get(_TRACEBACK) else f" ({_TRACEBACK}=1 shows the traceback)"
+    if not hint:
         with suppress(Exception):
             tell("".join(traceback.format_exception(error)).rstrip())
-    hint = "" if os.environ.get(_TRACEBACK) else f" ({_TRACEBACK}=1 shows the traceback)"
-    tell(f"leakbound: internal error: {_described(error)}; please report it{hint}")
-    return CRASH
-
-
-def _described(error: BaseException) -> str:
-    try:
+    words = type(error).__name__
+    with suppress(Exception):  # the text of an exception is anybody's code
         text = one_line(error)[:_LONGEST]
-    except Exception:
-        text = ""
-    name = "" if text and isinstance(error, InternalError) else type(error).__name__
-    return ": ".join(filter(None, [name, text]))
+        words = text if text and isinstance(error, InternalError) else f"{words}: {text}"
+    tell(f"leakbound: internal error: {words.removesuffix(': ')}; please report it{hint}")
+    return CRASH
 
 
 def _flushed(code: int) -> int:
     """Return the code once everything is written, or the one for what could not be."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        silence(sys.stdout)
-        code = code if code in {BAD_INPUT, CRASH} else BROKEN_PIPE
     except (OSError, ValueError) as error:
         silence(sys.stdout)
-        if code not in {BAD_INPUT, CRASH}:
-            code = _failure(error)
+        code = code if code in {BAD_INPUT, CRASH} else failure(error)
     try:
         sys.stderr.flush()
     except (OSError, ValueError):
@@ -124,8 +116,8 @@ def _flushed(code: int) -> int:
     return code
 
 
+# Seconds before a bar appears.
 _PATIENCE = 1.0
-"""Seconds before a bar appears."""
 
 
 @contextmanager

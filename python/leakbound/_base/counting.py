@@ -23,18 +23,18 @@ Counts: TypeAlias = "tuple[IntArray, IntArray, IntArray]"
 COLUMNS = ("key", "examples", "members")
 TALLY_BITS = 20
 """Bits of a key where nothing else is said."""
+# Bits of a float32, and so of the finest key.
 _MOST = 32
-"""Bits of a float32, and so of the finest key."""
+# With fewer bits, large numbers would share a key with the infinities.
 _FEWEST = 8
-"""With fewer bits, large numbers would share a key with the infinities."""
 _SIGN = np.uint32(1 << 31)
 _INFINITY = np.array([-np.inf, np.inf], dtype=np.float32)
+# Most bits for a table with a place for each key: 2^23 counts are 64 MiB.
 _DENSE = 22
-"""Most bits for a table with a place for each key: 2^23 counts are 64 MiB."""
+# Rows that are counted at once: large pieces, as each costs a pass over the table.
 _ROWS = 1 << 22
-"""Rows that are counted at once: large pieces, as each costs a pass over the table."""
+# Most examples: their sum is exact in 64 bits, however it is rounded in a double.
 _LARGEST = 2.0**62
-"""Most examples: their sum is exact in 64 bits, however it is rounded in a double."""
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 
 
@@ -192,17 +192,15 @@ def _piece(keys: NDArray[np.uint32], member: BoolArray, bits: int) -> Counts:
 
 def _merged(parts: Sequence[Counts]) -> Counts:
     if len(parts) == 1 and (np.diff(parts[0][0]) > 0).all() and parts[0][1].all():
-        return parts[0]
+        return parts[0]  # as every piece is, but not what others counted
     keys, examples, members = (np.concatenate(part) for part in zip(*parts, strict=True))
     _check_total(examples)
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    if not starts.size:
-        return _NONE, _NONE, _NONE
-    totals = [np.add.reduceat(column[order], starts) for column in (examples, members)]
+    keys, place = np.unique(keys, return_inverse=True)
+    totals = np.zeros((2, keys.size), dtype=np.int64)
+    for total, column in zip(totals, (examples, members), strict=True):
+        np.add.at(total, place, column)
     present = totals[0] > 0
-    return keys[starts][present], totals[0][present], totals[1][present]
+    return keys[present], totals[0][present], totals[1][present]
 
 
 def _check_total(examples: IntArray) -> None:

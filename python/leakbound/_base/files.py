@@ -1,4 +1,4 @@
-"""Files and folders that are either the old ones or the new ones, never half of each.
+"""Files and folders that are either the old ones or the new ones, never half of each; and arrays.
 
 Arrays are read without unpickling objects, and whatever is wrong with their file is one error.
 """
@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeAlias
 
@@ -87,21 +87,20 @@ def _take_place(new: Path, target: Path) -> None:
 
 def _sync_folder(folder: Path) -> None:
     """Make the new name last through a power cut, where folders can be synced."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
+# Bytes that arrays may unpack to whatever they were packed from, and how often their packed size
+# more of them may be: scores and memberships pack less well.
 _PLAIN, _RATIO = 1 << 28, 100
-"""Bytes that arrays may unpack to whatever they were packed from, and how often their packed size
-more of them may be: scores and memberships pack less well."""
+# Bytes for which there is memory: where there is none, the header is to blame.
 _SMALL = 1 << 30
-"""Bytes for which there is memory: where there is none, the header is to blame."""
-_LISTED = 5
-"""How many names a message lists."""
 
 
 class Archive:
@@ -122,10 +121,6 @@ class Archive:
             raise FormatError(message)
         self._content = content
         self.names = list(content.files)
-
-    def get(self, name: str) -> NDArray[Any] | None:
-        """Read one array; None if there is none of this name."""
-        return self[name] if name in self.names else None
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Read one array."""
@@ -153,9 +148,7 @@ def open_archive(
     source: str | os.PathLike[str] | IO[bytes], *, most: int | None = None
 ) -> Iterator[Archive]:
     """Open an .npz file; `most` is how many bytes its arrays may have in all, unpacked."""
-    with _opened(source) as file:
-        with _explained():
-            content = np.load(file, allow_pickle=False)
+    with _loaded(source) as content:
         if not isinstance(content, NpzFile):
             message = "it is no archive of arrays"
             raise FormatError(message)
@@ -165,21 +158,22 @@ def open_archive(
 
 def read_array_file(source: str | os.PathLike[str] | IO[bytes]) -> NDArray[Any]:
     """Read an .npy file."""
-    with _opened(source) as file, _explained():
-        array = np.load(file, allow_pickle=False)
-    if isinstance(array, np.ndarray):
-        return array
+    with _loaded(source) as array:
+        if isinstance(array, np.ndarray):
+            return array
     message = "it holds several arrays, and one is read"
     raise FormatError(message)
 
 
 @contextmanager
-def _opened(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[IO[bytes]]:
-    if isinstance(source, str | os.PathLike):
-        with Path(source).open("rb") as file:
-            yield file
-    else:
-        yield source
+def _loaded(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[Any]:
+    """Lend what NumPy makes of a file, of which an archive reads on."""
+    place: Any = source
+    named = isinstance(source, str | os.PathLike)
+    with Path(place).open("rb") if named else nullcontext(place) as file:
+        with _explained():
+            content = np.load(file, allow_pickle=False)
+        yield content
 
 
 @contextmanager
@@ -201,18 +195,18 @@ def _explained(size: int = 0) -> Iterator[None]:
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
+# Of the files; raised with every change that makes older ones unreadable.
 _SCHEME = "leakbound checkpoints, scheme 3"
-"""Of the files; raised with every change that makes older ones unreadable."""
 _RECORD = "made-of.json"
+# Name of the digest among the arrays of an outcome.
 _SEAL = "sha256"
-"""Name of the digest among the arrays of an outcome."""
 
 
 class Checkpoints:
     """Outcomes of one run by name, so that an interrupted run goes on; None keeps nothing.
 
-    A folder, made if need be, has a record of what its outcomes were made of, and a file of arrays
-    for each, sealed with its name and that record. What is damaged or of another run is refused.
+    A folder has a record of what its outcomes were made of, and a file of arrays for each, sealed
+    with its name and that record. What is damaged or of another run is refused.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None, made_of: Mapping[str, str]) -> None:
@@ -226,11 +220,9 @@ class Checkpoints:
         if record.exists():
             _check_record(record, content)
             return
-        files = sorted(file.name for file in self._folder.glob("*.npz"))
-        if files:
-            named = ", ".join(files[:_LISTED]) + (", …" if len(files) > _LISTED else "")
+        for file in sorted(self._folder.glob("*.npz")):
             message = (
-                f"{self._folder} holds {named} without the record of what they were made of: name "
+                f"{self._folder} holds {file.name} without the record of what it was made of: name "
                 "an empty or new folder"
             )
             raise FormatError(message)
@@ -244,15 +236,13 @@ class Checkpoints:
         try:
             with open_archive(file) as content:
                 outcome = {array: content[array] for array in content.names}
+            if str(outcome.pop(_SEAL, None)) == self._seal(name, outcome):
+                return outcome
+            flaw = f"is not as {name!r} was stored"
         except (FormatError, OSError) as error:
-            message = f"the checkpoint {file} cannot be read: {error}; remove it to redo its work"
-            raise FormatError(message) from error
-        if str(outcome.pop(_SEAL, None)) != self._seal(name, outcome):
-            message = (
-                f"the checkpoint {file} is not as {name!r} was stored: remove it to redo its work"
-            )
-            raise FormatError(message)
-        return outcome
+            flaw = f"cannot be read: {error}"
+        message = f"the checkpoint {file} {flaw}: remove it to redo its work"
+        raise FormatError(message)
 
     def save(self, name: str, outcome: Arrays) -> None:
         """Keep an outcome, in place of one of the same name."""

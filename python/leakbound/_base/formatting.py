@@ -22,45 +22,29 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a share as a percentage, with no more digits than it has.
-
-    Examples
-    --------
-    >>> percent(0.95), percent(1 - 0.95)
-    ('95 %', '5 %')
-    """
+    """Format a share as a percentage, with no more digits than it has: 1 - 0.95 is 5 %."""
     return f"{100 * share:.10g} %"
 
 
 def share(part: float) -> str:
-    """Format a share that was counted as a percentage with one decimal, rounded down.
-
-    Examples
-    --------
-    >>> share(88 / 89), share(0.57)
-    ('98.8 %', '57 %')
-    """
+    """Format a share that was counted as a percentage with one decimal, rounded down."""
     return percent(math.floor(round(1_000 * part, 6)) / 1_000)
 
 
-def down(value: float) -> str:
+def down(value: float, direction: str = ROUND_FLOOR) -> str:
     """Return two decimals, rounded down: what is printed is never more than what was proved."""
-    return _rounded(value, ROUND_FLOOR)
-
-
-def up(value: float) -> str:
-    """Return two decimals, rounded up, for a bound from above."""
-    return _rounded(value, ROUND_CEILING)
-
-
-def _rounded(value: float, direction: str) -> str:
     if math.isinf(value):
         return "no limit"
     return str(Decimal(repr(float(value))).quantize(Decimal("0.01"), rounding=direction))
 
 
+def up(value: float) -> str:
+    """Return two decimals, rounded up, for a bound from above."""
+    return down(value, ROUND_CEILING)
+
+
+# Characters of one line.
 _LONGEST = 2000
-"""Characters of one line."""
 
 
 def printable(text: str, *, lines: bool = False) -> str:

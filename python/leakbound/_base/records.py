@@ -1,20 +1,16 @@
 """Results to JSON and back: frozen dataclasses of numbers, words, arrays and lazy values.
 
 Every object carries its type; infinities are "inf" and "-inf"; NaN (a value that does not exist)
-is null. A value that is computed when first asked for is stored under its public name. A field that
-`unstored` makes is not part of the stored form: it is empty in what is read back. A field with the
-metadata `IF_ANY` is not stored where it has its default.
-
-The text is read and written by `json`, its content checked by pydantic, which is imported when
-something is read: its parser keeps the last of two values of one name and reads 1e999 as infinite,
-and its writer spells floats with other digits than Python does.
+is null. The text is read and written by `json`, its content checked by pydantic, which is imported
+when something is read: its parser keeps the last of two values of one name and reads 1e999 as
+infinite, and its writer spells floats with other digits than Python does.
 """
 
 import json
 import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import Field, field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
 from types import GenericAlias, NoneType, UnionType
@@ -43,28 +39,26 @@ T = TypeVar("T")
 
 SCHEMA: Literal[1] = 1
 """Number of the JSON layout, raised whenever a field changes its name or meaning."""
+# Levels of nesting: those of a result are about ten.
 _DEEPEST = 40
-"""Levels of nesting: those of a result are about ten."""
+# Of integers with their sign: seeds, the longest that there are, have 128.
 _BITS = 129
-"""Of integers with their sign: seeds, the longest that there are, have 128."""
+# Bytes of the largest file that is read: results of a million examples have a third of one.
 _LARGEST = 1 << 24
-"""Bytes of the largest file that is read: results of a million examples have a third of one."""
-
-
 IF_ANY = {"if_any": True}
 """Metadata of a dataclass field, None or a word, whose default is left out of the stored form."""
 
 
+@dataclass(frozen=True, eq=False)
 class Lazy(Generic[T]):
     """A value that is computed when first asked for, and kept."""
 
-    def __init__(self, compute: Callable[[], T]) -> None:
-        self._compute = compute
+    compute: Callable[[], T]
 
     @cached_property
     def value(self) -> T:
         """The value."""
-        return self._compute()
+        return self.compute()
 
 
 def unstored() -> Any:
@@ -81,13 +75,7 @@ class Record:
     """Something that can be written as JSON, read back, compared and pickled by value."""
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return everything as numbers, strings, lists and dicts.
-
-        Returns
-        -------
-        dict
-            With the layout's number under "schema"; inf is "inf", NaN is None.
-        """
+        """Return everything as numbers, strings, lists and dicts; inf is "inf", NaN is None."""
         return {"schema": SCHEMA, **cast("dict[str, JsonValue]", encode(self))}
 
     @classmethod
@@ -99,11 +87,6 @@ class Record:
         data : dict
             The stored form; FormatError says which field is missing, unknown, of another
             type, or contradicts another one.
-
-        Returns
-        -------
-        Self
-            A result equal to the one stored.
         """
         table: object = data
         schema = table.get("schema") if isinstance(table, dict) else None
@@ -121,11 +104,6 @@ class Record:
         ----------
         path : str or os.PathLike, optional
             File to write, all of it or nothing.
-
-        Returns
-        -------
-        str
-            The JSON text.
         """
         text = json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
         if path is not None:
@@ -140,11 +118,6 @@ class Record:
         ----------
         source : str or os.PathLike
             The text itself (it starts with a brace) or the path of a file.
-
-        Returns
-        -------
-        Self
-            A result equal to the one written.
         """
         return cls.from_dict(parsed(_text(source)))
 
@@ -168,9 +141,10 @@ def encode(value: object) -> JsonValue:
     """Return the JSON form of a dataclass, array, number or word, or of what is made of them."""
     if isinstance(value, Lazy):
         return encode(value.value)
-    if isinstance(value, np.ndarray | tuple | list):
-        items = value.tolist() if isinstance(value, np.ndarray) else value
-        return [encode(item) for item in items]
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, tuple | list):
+        return [encode(item) for item in value]
     if isinstance(value, dict):
         return {key: encode(item) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
@@ -179,6 +153,7 @@ def encode(value: object) -> JsonValue:
             part = getattr(value, one.name)
             default = part is one.default or (isinstance(part, str) and part == one.default)
             if not (default and "if_any" in one.metadata):
+                # A lazy value is in a private field, and is stored under its public name.
                 content[one.name.lstrip("_")] = encode(part)
         return content
     if isinstance(value, float):
@@ -231,22 +206,21 @@ def _finite(digits: str) -> float:
 
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        twice = repeated(name for name, _ in pairs)
+    twice = repeated(name for name, _ in pairs)
+    if twice is not None:
         message = f"{twice!r:.60} occurs twice in one object"
         raise ValueError(message)
-    return content
+    return dict(pairs)
 
 
-def repeated(names: Iterable[str]) -> str:
-    """Return the first of some names that one before it has, in one walk; "" if none has."""
+def repeated(names: Iterable[str]) -> str | None:
+    """Return the first of some names that one before it has, if any."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
             return name
         seen.add(name)
-    return ""
+    return None
 
 
 def _depth(data: Any) -> int:
@@ -303,10 +277,8 @@ def _form(hint: Any) -> Any:
     origin, inner = get_origin(hint), get_args(hint)
     if is_dataclass(hint):
         return _object(cast("Any", hint))
-    if hint is float:
-        return _number()
-    if hint is int:
-        return _integer(_BITS)
+    if hint is float or hint is int:
+        return _number() if hint is float else _integer(_BITS)
     if origin is Lazy:
         return Annotated[_form(inner[0]), AfterValidator(lambda value: Lazy(lambda: value))]
     if origin is np.ndarray:
@@ -318,7 +290,7 @@ def _form(hint: Any) -> Any:
     if origin is dict:
         return GenericAlias(dict, (str, _form(inner[1])))
     if origin is Callable:
-        return Annotated[str, AfterValidator(_NamedFunction)]
+        return Annotated[str, AfterValidator(_named)]
     if origin in {Union, UnionType}:
         forms = [_form(one) for one in inner if one is not NoneType]
         form = forms[0] if len(forms) == 1 else Annotated[Union[*forms], Discriminator("type")]
@@ -359,12 +331,12 @@ def _built(kind: type[Any], content: dict[str, Any]) -> Any:
     return record
 
 
-class _NamedFunction:
-    """Stands for a function that was stored by its name."""
+def _named(name: str) -> Callable[..., Any]:
+    """Return what stands for a function that was stored by its name."""
 
-    def __init__(self, name: str) -> None:
-        self.__qualname__ = name
-
-    def __call__(self, *_: object, **__: object) -> Any:
-        message = f"the function {self.__qualname__} was not stored, only its name: make it again"
+    def function(*_: object, **__: object) -> Any:
+        message = f"the function {name} was not stored, only its name: make it again"
         raise FormatError(message)
+
+    function.__qualname__ = name
+    return function

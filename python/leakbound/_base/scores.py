@@ -32,9 +32,9 @@ class Scores:
     signal: str
 
     def __post_init__(self) -> None:
-        for name, given in (("values", self.values), ("ids", self.ids)):
-            mapped = isinstance(given, np.memmap) and not given.flags.writeable
-            own = given if mapped else given.copy()
+        for name, array in (("values", self.values), ("ids", self.ids)):
+            mapped = isinstance(array, np.memmap) and not array.flags.writeable
+            own = array if mapped else array.copy()
             own.flags.writeable = False
             object.__setattr__(self, name, own)
 

@@ -8,25 +8,17 @@ share one.
 """
 
 import secrets
-from collections.abc import Callable
-from concurrent.futures import Future
 from enum import Enum
 from hashlib import sha256
-from threading import Thread
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import integer
-from leakbound._base.types import BoolArray, IntArray
+from leakbound._base.types import BoolArray
 
 SCHEME = "leakbound/1"
 """What keeps these streams from those of other libraries; its number is raised with any change."""
-
-_Kind = TypeVar("_Kind", bound=np.generic)
-_AT_ONCE = 1 << 20
-"""Numbers that are drawn between two looks for Ctrl-C."""
 
 
 class Purpose(Enum):
@@ -165,33 +157,3 @@ def seed_of(seed: int | None, *, bits: int = 53) -> int:
     JSON readers that know no integers but doubles hold 53 bits.
     """
     return secrets.randbits(bits) if seed is None else integer(seed, "seed", least=0)
-
-
-def in_pieces(
-    size: int, piece: Callable[[slice, int], NDArray[_Kind]], kind: type[_Kind]
-) -> NDArray[_Kind]:
-    """Return an array made piece by piece, so that Ctrl-C need not wait for the whole.
-
-    NumPy's uniform and normal numbers are the same whether drawn at once or in pieces.
-    """
-    whole = np.empty(size, kind)
-    for start in range(0, size, _AT_ONCE):
-        rows = slice(start, min(start + _AT_ONCE, size))
-        whole[rows] = piece(rows, rows.stop - start)
-    return whole
-
-
-def permutation(rng: np.random.Generator, size: int) -> IntArray:
-    """Return NumPy's permutation; a long one is drawn on a thread that Ctrl-C leaves behind."""
-    if size <= _AT_ONCE:
-        return rng.permutation(size)
-    drawn: Future[IntArray] = Future()
-
-    def draw() -> None:
-        try:
-            drawn.set_result(rng.permutation(size))
-        except BaseException as error:  # raised below
-            drawn.set_exception(error)
-
-    Thread(target=draw, daemon=True).start()
-    return drawn.result()

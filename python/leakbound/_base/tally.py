@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_length, flag, vector
+from leakbound._base.checks import check_length, flag, instance, vector
 from leakbound._base.counting import (
     COLUMNS,
     TALLY_BITS,
@@ -112,17 +112,10 @@ class Tally:
 
         Parameters
         ----------
-        scores : array-like of shape (m,)
-            Real numbers, higher for likelier members; ±inf allowed.
-        member : array-like of shape (m,), or InclusionPlan
-            Booleans, {0, 1} or {-1, +1}; joined with scores by ids as in `audit`.
+        scores, member : array-like of shape (m,); or InclusionPlan, for membership
+            As for `audit`.
         bits : int
             Bits of a key, from 8 to 32.
-
-        Returns
-        -------
-        Tally
-            Counts at the keys that occur.
         """
         bits, order = check_bits(bits), ExampleOrder()
         values = vector(order.scores(scores, "scores"), "scores")
@@ -139,11 +132,6 @@ class Tally:
         allow_repeats : bool
             Add a tally again that was added before: two shards may have the same counts where they
             are tiny. Otherwise it is taken for a shard that was counted twice, and refused.
-
-        Returns
-        -------
-        Tally
-            Counts of all, and the digests of the shards.
         """
         flag(allow_repeats, "allow_repeats")
         bits: set[int] = set()
@@ -151,8 +139,22 @@ class Tally:
 
         def counts() -> Iterator[Counts]:
             for tally in tallies:
-                _check_addable(tally, bits, set() if allow_repeats else shards)
+                instance(tally, "each of the tallies", cls)
                 bits.add(tally.bits)
+                if len(bits) > 1:
+                    message = (
+                        f"keys of {max(bits)} and of {min(bits)} bits do not add up: count all "
+                        "shards with the same number of bits"
+                    )
+                    raise InputError(message)
+                again = sorted(shards & tally.shards)
+                if again and not allow_repeats:
+                    message = (
+                        f"{len(again)} of these shards were added before, the first with the "
+                        f"digest {again[0][:12]}…: no example may be counted twice; where two "
+                        "shards do have the same counts, a tally with allow_repeats=True adds them"
+                    )
+                    raise InputError(message)
                 shards.update(tally.shards)
                 yield tally.keys, tally.examples_at, tally.members_at
 
@@ -199,14 +201,12 @@ class Tally:
         return f"Tally({counts})"
 
     def __array__(self, dtype: object = None, copy: object = None) -> NDArray[Any]:
-        message = (
-            "a Tally counts examples and is no array of scores: audit(tally, Coins()) takes it"
-        )
+        message = "a Tally is no array of scores: audit(tally, Coins()) takes it"
         raise TypeError(message)
 
     @staticmethod
     def batch(
-        record_batch: Any, *, score: str = "score", member: str = "member", bits: int = TALLY_BITS
+        records: Any, *, score: str = "score", member: str = "member", bits: int = TALLY_BITS
     ) -> Any:
         """Count one batch of Arrow records: what engines run on every partition.
 
@@ -215,7 +215,7 @@ class Tally:
 
         Parameters
         ----------
-        record_batch : pyarrow.RecordBatch or pyarrow.Table
+        records : pyarrow.RecordBatch or pyarrow.Table
             Some rows.
         score, member : str
             Columns of numbers, without NaN and nulls, and of booleans, {0, 1} or {-1, +1}.
@@ -227,7 +227,7 @@ class Tally:
         pyarrow.RecordBatch
             Columns key, examples and members, int64, keys increasing; no rows of none.
         """
-        return _record_batch(counted_records(record_batch, score, member, check_bits(bits)))
+        return record_batch(counted_records(records, score, member, check_bits(bits)))
 
     def to_arrow(self) -> Any:
         """Return a pyarrow.RecordBatch: key, examples, members; bits and shards as metadata."""
@@ -246,11 +246,6 @@ class Tally:
             ``__arrow_c_stream__`` will do: a data frame of Polars, a relation of DuckDB.
         bits : int, optional
             Bits of a key. If None those of the metadata, or 20 where there is none.
-
-        Returns
-        -------
-        Tally
-            Counts at the keys that occur.
         """
         with needs("io", "reading a tally"):
             import pyarrow as pa
@@ -296,9 +291,6 @@ class Tally:
         return cls.from_arrow(table)
 
 
-_record_batch = record_batch  # which an argument hides in `Tally.batch`
-
-
 def is_tally(path: os.PathLike[str]) -> bool:
     """Return whether a file is what `Tally.to_parquet` writes."""
     if not os.fspath(path).lower().endswith(".parquet") or not Path(path).is_file():
@@ -310,35 +302,6 @@ def is_tally(path: os.PathLike[str]) -> bool:
         return _METADATA in (parquet.read_schema(path).metadata or {})
     except (pa.ArrowException, OSError):
         return False  # as the reader of tables says
-
-
-def counted_batches(
-    batches: Iterable[tuple[int, Any]], *, score: str, member: str, bits: int
-) -> Tally | None:
-    """Count record batches, each with the number of its first row; return None for no rows."""
-    counts = added(counted_records(batch, score, member, bits, first) for first, batch in batches)
-    return Tally(*counts, bits) if counts[0].size else None
-
-
-def _check_addable(tally: object, bits: set[int], shards: set[str]) -> None:
-    """Check that a tally has the bits of those before it, and none of their shards."""
-    if not isinstance(tally, Tally):
-        message = f"only tallies are added, got {type(tally).__name__}"
-        raise InputTypeError(message)
-    if bits - {tally.bits}:
-        message = (
-            f"keys of {min(bits)} and of {tally.bits} bits do not add up: count all shards with "
-            "the same number of bits"
-        )
-        raise InputError(message)
-    again = sorted(shards & tally.shards)
-    if again:
-        message = (
-            f"{len(again)} of these shards were added before, the first with the digest "
-            f"{again[0][:12]}…: no example may be counted twice; where two shards do have the "
-            "same counts, a tally with allow_repeats=True adds them"
-        )
-        raise InputError(message)
 
 
 def _described(metadata: dict[bytes, bytes] | None, bits: int | None) -> tuple[int, frozenset[str]]:

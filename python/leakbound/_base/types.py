@@ -42,7 +42,6 @@ TailBound: TypeAlias = Literal[
 ]
 Relaxation: TypeAlias = Literal["knapsack", "published"]
 FdpTest: TypeAlias = Literal["tight", "recursion"]
-Order: TypeAlias = Literal["increasing", "decreasing"]
 TamperVariant: TypeAlias = Literal["directional", "paper"]
 ZeroRunVariant: TypeAlias = Literal["directional", "paper", "untampered"]
 Correction: TypeAlias = Literal["match", "poisson_binomial", "tamper", "composition"]

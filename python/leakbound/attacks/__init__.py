@@ -1,7 +1,7 @@
 """Membership attacks: from what models say about examples to one score for each of them.
 
-They need no torch: losses, margins and gradients come from anywhere, such as `leakbound.torch`. In
-all results a higher score means a likelier member. What an audit proves with them holds whichever
+They need no torch: losses and margins come from anywhere, such as `leakbound.torch`. In all results
+a higher score means a likelier member. What an audit proves with them holds whichever
 attack is chosen, as long as it is chosen before membership is looked at.
 
 Examples
@@ -15,12 +15,10 @@ Scores(offline_lira, m=3, from 0 to 4.472)
 """
 
 from leakbound._base.scores import Scores
-from leakbound.attacks.references import gradient_dot, offline_lira, rmia
-from leakbound.attacks.scores import margin_threshold, score
+from leakbound.attacks.scores import margin_threshold, offline_lira, rmia, score
 
 __all__ = [
     "Scores",
-    "gradient_dot",
     "margin_threshold",
     "offline_lira",
     "rmia",

@@ -1,4 +1,4 @@
-"""Scores from what one model answers, of whatever it is made."""
+"""Scores from what one model answers, or from what references answer beside it."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
@@ -11,14 +11,16 @@ from leakbound._base.checks import (
     check_scores,
     choice,
     numbers,
+    real,
     vector,
 )
 from leakbound._base.scores import Scores
-from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound.errors import InputError, InputTypeError
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray
+from leakbound.errors import InputError, InputTypeError, OptionError
 
+# What is measured on the answers of a classifier.
 Answers: TypeAlias = Literal["logit_margin", "cross_entropy"]
-"""What is measured on the answers of a classifier."""
+Variance: TypeAlias = Literal["shared", "example"]
 
 _ROUNDING = 1e-3  # of sums of probabilities, in half precision
 
@@ -84,8 +86,7 @@ def score(
     with np.errstate(divide="ignore"):
         logs: FloatArray = np.log(chances)
     if signal == "cross_entropy":
-        mine = np.take_along_axis(logs, own[:, np.newaxis], axis=1)[:, 0]
-        return as_scores(mine, ids, signal)
+        return as_scores(logs[np.arange(own.size), own], ids, signal)
     return as_scores(margin_threshold(logs, own).values, ids, signal)
 
 
@@ -108,18 +109,146 @@ def margin_threshold(
     >>> margin_threshold([[2.0, 0.0], [0.0, 1.0]], [0, 0]).values.tolist()
     [2.0, -1.0]
     """
-    z = table(logits, "logits")
+    z = _table(logits, "logits")
     if z.shape[1] < 2:
         message = f"logits must have at least two columns, got {z.shape[1]}"
         raise InputError(message)
     own = numbers(labels, "labels", least=0, most=z.shape[1] - 1, whole=True).ravel()
     check_length(own, len(z), "labels")
-    mine = own.astype(np.intp)[:, np.newaxis]
+    rows, own = np.arange(len(z)), own.astype(np.intp)
     others = z.copy()
-    np.put_along_axis(others, mine, -np.inf, axis=1)
+    others[rows, own] = -np.inf
     with np.errstate(invalid="ignore"):  # two infinite logits have no margin: refused as NaN
-        margins = np.take_along_axis(z, mine, axis=1)[:, 0] - np.logaddexp.reduce(others, axis=1)
+        margins = z[rows, own] - np.logaddexp.reduce(others, axis=1)
     return as_scores(margins, ids, "margin_threshold")
+
+
+def offline_lira(
+    margins: ArrayInput,
+    reference_margins: ArrayInput,
+    *,
+    trained_on: ArrayInput | None = None,
+    variance: Variance = "shared",
+    ids: ArrayInput | None = None,
+) -> Scores:
+    r"""Score examples by how far their log-odds stand out from those under models without them.
+
+    The score is :math:`(\phi_i-\mu_i)/\sigma_i`, with mean and standard deviation of the log-odds
+    of example i over the reference models that were not trained on it. The paper's
+    :math:`1-\Pr[Z>\phi_i]=\Phi((\phi_i-\mu_i)/\sigma_i)` orders examples alike, but rounds to 1
+    from 8.3 standard deviations on, where the scores here stay apart.
+
+    Parameters
+    ----------
+    margins : array-like, shape (m,)
+        Log-odds of each example under the audited model, such as ``score(...)`` of
+        `leakbound.torch`; not NaN, may be ±inf.
+    reference_margins : array-like, shape (models, m)
+        The same under each reference model, finite.
+    trained_on : array-like of bool, shape (models, m), optional
+        Which reference was trained on which example: it is left out there. By default none was.
+    variance : {"shared", "example"}
+        One standard deviation for all examples, pooled from the spread of each about its own mean,
+        or one for each. The paper advises the former with fewer than 64 models.
+    ids : array-like of shape (m,), optional
+        A different number or string for each example; by default 0, 1, …, m - 1.
+
+    References
+    ----------
+    N. Carlini et al., "Membership Inference Attacks From First Principles", 2022, arXiv:2112.03570:
+    the offline attack, and the variance shared by all examples.
+
+    Examples
+    --------
+    >>> offline_lira([3.0, 1.0], [[0.0, 0.0], [2.0, 2.0]]).values.round(3).tolist()
+    [1.414, 0.0]
+    """
+    choice(variance, "variance", Variance)
+    own = check_scores(margins, "margins")
+    references = _finite_table(reference_margins, "reference_margins", own.size)
+    without = _outside(trained_on, references.shape)
+    # Mean and spread of each example over the models without it.
+    counts = without.sum(0)
+    means = np.where(without, references, 0).sum(0) / counts
+    squares = np.where(without, (references - means) ** 2, 0).sum(0)
+    freedom = counts - 1
+    if variance == "shared":
+        freedom, squares = freedom.sum(), squares.sum()
+        if not freedom or not squares:
+            message = "reference_margins have no spread about their means: give different models"
+            raise OptionError(message)
+    flat = np.flatnonzero((freedom < 1) | (squares == 0))
+    if flat.size:
+        message = (
+            f"{flat.size} examples, the first in column {flat[0]}, have no two different values in "
+            "reference_margins of models without them"
+        )
+        raise OptionError(message)
+    return as_scores((own - means) / np.sqrt(squares / freedom), ids, "offline_lira")
+
+
+def rmia(
+    log_probabilities: ArrayInput,
+    reference_log_probabilities: ArrayInput,
+    *,
+    population: tuple[ArrayInput, ArrayInput] | None = None,
+    gamma: float = 2.0,
+    offline_scale: float = 0.3,
+    trained_on: ArrayInput | None = None,
+    ids: ArrayInput | None = None,
+) -> Scores:
+    r"""Score examples by how often they gain more from training than examples of the population.
+
+    With :math:`\Lambda(x)=p(x\mid\theta)/p(x)` the score is the share of population examples z with
+    :math:`\Lambda(x)\ge\gamma\Lambda(z)`. Here :math:`p(x)=\frac12((1+a)\,\bar p(x)+1-a)` stands
+    for the average over models with and without x, from the mean :math:`\bar p` over reference
+    models without it. All in logarithms, by one sort of the population.
+
+    For any population and any γ the score grows with :math:`\Lambda(x)`, in as many steps as there
+    are population examples. Without a population the score is :math:`\log\Lambda(x)` itself: the
+    same order without ties, which is what an audit gets most from.
+
+    Parameters
+    ----------
+    log_probabilities : array-like, shape (m,)
+        Log-probability that the audited model gives the label of each example, at most 0. For
+        sequences, minus the mean loss per token.
+    reference_log_probabilities : array-like, shape (models, m)
+        The same under each reference model.
+    population : pair of array-likes, of shapes (n,) and (models, n), optional
+        The same two for examples that no model was trained on.
+    gamma : float
+        Factor that an example must win by, above 0.
+    offline_scale : float
+        The a above, in [0, 1): 1 means that training on x does not change p(x), 0 that it makes it
+        certain.
+    trained_on, ids : optional
+        As for `offline_lira`.
+
+    References
+    ----------
+    S. Zarifzadeh, P. Liu, R. Shokri, "Low-Cost High-Power Membership Inference Attacks", 2024,
+    arXiv:2312.03262: the relative attack in its offline form.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> seen, unseen = np.log([0.9, 0.5]), np.log([[0.2, 0.5]])
+    >>> others = np.log([0.5, 0.6, 0.4]), np.log([[0.5, 0.6, 0.5]])
+    >>> rmia(seen, unseen, population=others, gamma=1.0).values.round(3).tolist()
+    [1.0, 0.667]
+    """
+    above = real(gamma, "gamma", above=0)
+    scale = real(offline_scale, "offline_scale", least=0, below=1)
+    # 1. How much each example gains from training.
+    own = _log_ratios(log_probabilities, reference_log_probabilities, trained_on, scale)
+    if population is None:
+        return as_scores(own, ids, "rmia")
+    others, of_references = population
+    # 2. The share of the population that it beats, by one sort.
+    against = np.sort(_log_ratios(others, of_references, None, scale))
+    won = np.searchsorted(against, own - np.log(above), side="right")
+    return as_scores(won / against.size, ids, "rmia")
 
 
 def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:
@@ -130,8 +259,8 @@ def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores
     return Scores(scores, labels, attack)
 
 
-def table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
-    """Read a table with one row for each model and one column for each example."""
+def _table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
+    """Read a table with a row for each model and a column for each example."""
     array = np.atleast_2d(numbers(values, name).astype(np.float64, copy=False))
     if array.ndim != 2 or not array.size:
         message = f"{name} must have a row for each model, got shape {array.shape}"
@@ -168,6 +297,7 @@ def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
     if names.ndim != 1 or names.size != columns:
         message = f"the model has {names.size} classes_ and answers {columns} probabilities"
         raise InputError(message)
+    # Classes may come in any order.
     order = np.argsort(names)
     place = np.minimum(np.searchsorted(names, labels, sorter=order), columns - 1)
     positions: IntArray = order[place].astype(np.int64)
@@ -177,3 +307,53 @@ def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
         message = f"y has the class {name!r} at index {wrong[0]}, which the model does not know"
         raise InputError(message)
     return positions
+
+
+def _finite_table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
+    """Read a table, and check that all of it is finite."""
+    array = _table(values, name, columns)
+    infinite = np.argwhere(np.isinf(array))
+    if infinite.size:
+        row, column = infinite[0]
+        message = f"{name} must be finite, got {array[row, column]} in row {row}, column {column}"
+        raise OptionError(message)
+    return array
+
+
+def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray:
+    """Read which models were not trained on which examples."""
+    if trained_on is None:
+        return np.ones(shape, dtype=np.bool_)
+    known = np.atleast_2d(numbers(trained_on, "trained_on", least=0, most=1, whole=True))
+    if known.shape != shape:
+        message = f"trained_on has shape {known.shape} and the references {shape}"
+        raise InputError(message)
+    covered = np.flatnonzero((known != 0).all(0))
+    if covered.size:
+        message = (
+            f"every reference was trained on {covered.size} of the examples, the first in column "
+            f"{covered[0]}; train each reference on a random half"
+        )
+        raise OptionError(message)
+    return np.asarray(known == 0)
+
+
+def _log_ratios(
+    log_probabilities: ArrayInput,
+    reference_log_probabilities: ArrayInput,
+    trained_on: ArrayInput | None,
+    scale: float,
+) -> FloatArray:
+    r"""Return :math:`\log\Lambda` of each example; references near 0 are never divided by."""
+    own = check_scores(log_probabilities, "log_probabilities")
+    references = _table(reference_log_probabilities, "reference_log_probabilities", own.size)
+    for values, name in ((own, "log_probabilities"), (references, "reference_log_probabilities")):
+        if values.max() > 0:
+            message = f"{name} must be at most 0, got {values.max():g}: logarithms, or minus losses"
+            raise OptionError(message)
+    without = _outside(trained_on, references.shape)
+    # The mean of probabilities, from their logarithms.
+    mean = np.logaddexp.reduce(np.where(without, references, -np.inf), axis=0)
+    mean -= np.log(without.sum(0))
+    marginal = np.logaddexp(np.log1p(scale) + mean, np.log1p(-scale)) - np.log(2)
+    return np.asarray(own - marginal)

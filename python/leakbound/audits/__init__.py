@@ -4,25 +4,25 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from leakbound.audits.coins import Coins
-    from leakbound.audits.design import audit
     from leakbound.audits.panoramia.audit import Panoramia
     from leakbound.audits.random_split import RandomSplit
+    from leakbound.audits.road import audit
     from leakbound.audits.stream import Stream
     from leakbound.audits.synthetic import audit_synthetic
-    from leakbound.audits.zero_run.design import ZeroRun
+    from leakbound.audits.zero_run.audit import ZeroRun
 else:
     from leakbound._base.imports import lazy_attributes
 
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "leakbound.audits.design": "audit",
+            "leakbound.audits.road": "audit",
             "leakbound.audits.coins": "Coins",
             "leakbound.audits.panoramia.audit": "Panoramia",
             "leakbound.audits.random_split": "RandomSplit",
             "leakbound.audits.stream": "Stream",
             "leakbound.audits.synthetic": "audit_synthetic",
-            "leakbound.audits.zero_run.design": "ZeroRun",
+            "leakbound.audits.zero_run.audit": "ZeroRun",
         },
     )
 

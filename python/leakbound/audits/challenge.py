@@ -34,7 +34,7 @@ class Challenge:
         return self.p_value < CONTRADICTED_BELOW
 
     @property
-    def found(self) -> str:
+    def words(self) -> str:
         """The numbers, in words."""
         return (
             f"features alone tell the member of a pair from the non-member: {self.model} is right "
@@ -54,36 +54,36 @@ def challenge(
     the logarithms of the four tails is at most a Gamma(4) variable in distribution (Fisher).
     Columns of `features` go by `names`, or by their number.
     """
+    # 1. Members first, then the others in the same order; parts of pairs in a random order.
     count = pairs.count
     table = np.concatenate([features[pairs.members], features[pairs.others]])
     labels = np.arange(2 * count) < count
     parts = np.array_split(Purpose.SPLIT_PARTS.rng(seed).permutation(count), _PARTS)
-    tried = {}
+    # 2. Each classifier bets on a part by what it learnt of the parts before.
+    results = {}
     for name, model in default_sceptics().items():
         tails, correct, guesses = list[float](), 0, 0
         for k in range(1, _PARTS):
             past, tested = np.concatenate(parts[:k]), parts[k]
             learnt_from = np.concatenate([past, past + count])
             rows = np.concatenate([tested, tested + count])
-            believed = beliefs(model, table, labels, learnt_from, rows, seed, k)
-            if believed is None:
+            belief = beliefs(model, table, labels, learnt_from, rows, seed, k)
+            if belief is None:
                 continue
-            apart = believed[: tested.size] - believed[tested.size :]
+            apart = belief[: tested.size] - belief[tested.size :]
             first = pairs.first[tested]
-            chosen, guess = bets(np.zeros(tested.size), np.where(first, apart, -apart))
-            right = int(((guess > 0) == first[chosen]).sum())
-            if chosen.size:
-                tails.append(
-                    float(
-                        poisson_binomial_tail_offsets(right, np.zeros(chosen.size), 0.0, log=True)
-                    )
-                )
-            correct, guesses = correct + right, guesses + chosen.size
-        tried[name] = (fisher(tails) if tails else 1.0, correct, guesses)
-    best = min(tried, key=lambda name: tried[name][0])
-    p_value, correct, guesses = tried[best]
+            surest, guess = bets(np.zeros(tested.size), np.where(first, apart, -apart))
+            right = int(((guess > 0) == first[surest]).sum())
+            if surest.size:
+                fair = np.zeros(surest.size)
+                tails.append(float(poisson_binomial_tail_offsets(right, fair, 0.0, log=True)))
+            correct, guesses = correct + right, guesses + surest.size
+        results[name] = (fisher(tails) if tails else 1.0, correct, guesses)
+    # 3. The best counts, at a price for having had two (Bonferroni).
+    best = min(results, key=lambda name: results[name][0])
+    p_value, correct, guesses = results[best]
     telling = _telling(table, labels, names)
-    return Challenge(min(1.0, len(tried) * p_value), correct, guesses, best, telling)
+    return Challenge(min(1.0, len(results) * p_value), correct, guesses, best, telling)
 
 
 def _telling(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> str:
@@ -99,38 +99,30 @@ def _telling(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> str:
     return f"column {name} tells most (advantage {advantages[best]:.2f})"
 
 
-def challenged(result: AuditResult, made: Challenge) -> AuditResult:
-    """Return a result that says what the bets came to, its bound withheld where they won.
+def challenged(result: AuditResult, bets: Challenge) -> AuditResult:
+    """Return a result that says what bets came to, its bound withheld where they won.
 
     What is withheld has no other warnings: they are about the size of the bound.
     """
-    tested = {
-        "p_value": made.p_value,
-        "correct": made.correct,
-        "guesses": made.guesses,
-        "model": made.model,
-    }
+    tested = {name: getattr(bets, name) for name in ("p_value", "correct", "guesses", "model")}
     result = replace(result, options=result.options | {"challenge": tested})
-    split, *others = result.assumptions
-    if not made.contradicted:
-        said = f"{split.statement} Features alone do not contradict it (p = {made.p_value:.2g})."
-        return replace(result, assumptions=(replace(split, statement=said), *others))
-    curve, best = result._curve, result.claim.nothing  # noqa: SLF001 (drawn when asked for)
+    split, *rest = result.assumptions
+    if not bets.contradicted:
+        text = f"{split.statement} Features alone do not contradict it (p = {bets.p_value:.2g})."
+        return replace(result, assumptions=(replace(split, statement=text), *rest))
+    curve = result._curve  # noqa: SLF001 (drawn when asked for)
+    split = replace(split, statement=f"{split.statement} But {bets.words}.", status="contradicted")
+    warning = (
+        f"{bets.words}: the split was not random, and the bound is withheld; if that column was "
+        "written after the split, such as an index or a place in a file, drop it and audit again; "
+        "where members differ from the others, use ZeroRun"
+    )
     return replace(
         result,
-        bound=best,
-        reason=f"it is withheld: {made.found}, so that this split was not random",
+        bound=0.0,
+        reason=f"it is withheld: {bets.words}, so that this split was not random",
         rejected=None,
-        warnings=(
-            (
-                f"{made.found}: the split was not random, and the bound is withheld; if that "
-                "column was written after the split, such as an index or a place in a file, drop "
-                "it and audit again; where members differ from the others, use ZeroRun"
-            ),
-        ),
-        assumptions=(
-            replace(split, statement=f"{split.statement} But {made.found}.", status="contradicted"),
-            *others,
-        ),
-        _curve=Lazy(lambda: replace(curve.value, bound=np.full(curve.value.bound.size, best))),
+        warnings=(warning,),
+        assumptions=(split, *rest),
+        _curve=Lazy(lambda: replace(curve.value, bound=np.zeros(curve.value.bound.size))),
     )

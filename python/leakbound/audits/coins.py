@@ -7,52 +7,44 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_ids, check_length, numbers, real, vector
+from leakbound._base.checks import check_length, numbers, real, vector
 from leakbound._base.tally import Tally
-from leakbound.audits.design import Design, Request, Scores
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import (
     Attacks,
+    Design,
     Examples,
+    Request,
+    Scores,
+    aligned,
+    assumed,
     delta_warnings,
-    family_assumption,
-    options_before,
-    scores_from,
 )
 from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
-from leakbound.cuts import Game, ScoreGame, TallyGame
+from leakbound.cuts import ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
 
 if TYPE_CHECKING:
-    from leakbound._base.types import (
-        ArrayInput,
-        FloatArray,
-        HasMember,
-        JsonValue,
-    )
+    from leakbound._base.alignment import ExampleOrder
+    from leakbound._base.types import ArrayInput, FloatArray, HasMember, JsonValue
 
+_HALF = 0.5
+"""The probability of a fair coin."""
 _THEOREM = (
     "Given the trained model and the coins of the guesses before, each guess is right with "
     "probability at most e^ε / (1 + e^ε) if training is ε-DP (Steinke, Nasr and Jagielski 2023, "
     "Proposition 5.1). "
 )
-
-_HALF = 0.5
-"""The probability of a fair coin."""
-
 _APPROX_THEOREM = (
     "Given the coins of the other examples, each guess is right with probability at most "
     "e^ε / (1 + e^ε), but for failures that (ε, δ)-DP makes rare. "
 )
-
 _PRIOR_THEOREM = (
     "Given the trained model and the coins of the guesses before, each guess is right with odds of "
     "at most e^ε times those of its example's own coin if training is ε-DP (as Steinke, Nasr and "
     "Jagielski 2023, Proposition 5.1, for a coin that is not fair). "
 )
-
 _FAMILY_THEOREM = (
     "Given the coins of the other examples, each correct guess obeys the trade-off function, and "
     "so do the probabilities of all counts of correct guesses together (Mahloujifar, Melis and "
@@ -108,11 +100,9 @@ class Coins(Design[AuditResult]):
             )
             raise OptionError(message)
         read = self._counted if isinstance(scores, Tally) else self.listed
-        examples, count = read(scores, request)
-        count.refuse()
-        return examples.audit(request, self.name)
+        return read(scores, request).audit(request, self.name)
 
-    def listed(self, scores: Any, request: Request) -> tuple[Examples, MemberCount]:
+    def listed(self, scores: Any, request: Request) -> Examples:
         """Read scores and membership in one order."""
         if self.member is None:
             message = (
@@ -120,27 +110,23 @@ class Coins(Design[AuditResult]):
                 "Tally, which counts members"
             )
             raise OptionError(message)
-        order = ExampleOrder(request.ids)
-        attacks = Attacks.read(scores, order)
-        member = order.member(self.member, attacks.examples)
-        if request.ids is not None:
-            check_ids(request.ids, member)
-        prior = _prior_of(order.placed(self.prior, "prior"), attacks.examples, request.claim)
+        order, attacks, member = aligned(scores, self.member, request.ids)
+        prior = None if self._fair else self._prior_of(member.size, request.claim, order)
         count = MemberCount.of_coins(int(member.sum()), member.size, prior)
         # A plan knows its coins, so that half of them may be members by chance.
         halved = () if getattr(self.member, "seed", None) is not None else count.halved()
-
-        def game(values: FloatArray) -> Game:
-            return ScoreGame(scores=values, member=member, sides=request.sides, seed=request.seed)
-
         return Examples(
             attacks=attacks,
-            game=game,
+            game=lambda values: ScoreGame(
+                scores=values, member=member, sides=request.sides, seed=request.seed
+            ),
             **_grounds(request, prior, count, attacks, halved),
-            inputs={**attacks.digested, "member": member, **_digested(prior)},
-        ), count
+            inputs=attacks.digested
+            | {"member": member}
+            | ({} if prior is None else {"prior": prior}),
+        )
 
-    def _counted(self, tally: Any, request: Request) -> tuple[Examples, MemberCount]:
+    def _counted(self, tally: Any, request: Request) -> Examples:
         """Read examples that are counted."""
         _check_countable(self, request)
         game = TallyGame(
@@ -151,26 +137,59 @@ class Coins(Design[AuditResult]):
             seed=request.seed,
             name="keys of the tally",
         )
-        if self.prior != _HALF:
+        prior = None
+        if not self._fair:
             game.check_labels()
-        prior = _prior_of(self.prior, tally.m, request.claim)
+            prior = self._prior_of(tally.m, request.claim)
         count = MemberCount.of_coins(tally.members, tally.m, prior)
         attacks = Attacks({"": tally.values})
         grounds = _grounds(request, prior, count, attacks, count.halved())
         size = {"bits": tally.bits, "keys": len(tally), "shards": len(tally.shards)}
         grounds["options"] |= {"tally": size}
         grounds["assumptions"] += (_COUNTED,)
+        inputs = {
+            "tally keys": tally.keys,
+            "tally examples": tally.examples_at,
+            "tally members": tally.members_at,
+        }
         return Examples(
             attacks=attacks,
             game=lambda _: game,
             **grounds,
-            inputs={
-                "tally keys": tally.keys,
-                "tally examples": tally.examples_at,
-                "tally members": tally.members_at,
-                **_digested(prior),
-            },
-        ), count
+            inputs=inputs | ({} if prior is None else {"prior": prior}),
+        )
+
+    @property
+    def _fair(self) -> bool:
+        """Whether nothing was said of the coins, or that they are fair."""
+        return isinstance(self.prior, float) and self.prior == _HALF
+
+    def _prior_of(
+        self, examples: int, claim: Claim, order: ExampleOrder | None = None
+    ) -> FloatArray | None:
+        """Read probabilities of membership, one for all or one each; None if all are ½."""
+        if isinstance(self.prior, float | int | np.floating | np.integer):
+            values = np.full(examples, real(self.prior, "prior", above=0, below=1))
+        else:
+            placed = self.prior if order is None else order.placed(self.prior, "prior")
+            check_length(vector(placed, "prior"), examples, "prior")
+            values = numbers(vector(placed, "prior"), "prior", least=0, most=1).astype(np.float64)
+        certain = np.flatnonzero((values <= 0) | (values >= 1))
+        if certain.size:
+            message = (
+                f"prior must be strictly between 0 and 1, got {values[certain[0]]:g} at row "
+                f"{certain[0]}: drop examples whose membership was certain"
+            )
+            raise OptionError(message)
+        if (values == _HALF).all():
+            return None
+        if not isinstance(claim, PureDP):
+            message = (
+                f"prior other than 1/2 is for PureDP(): under {claim.name} which guesses a failure "
+                "can make right depends on the scores, and the bounds here need coins that are fair"
+            )
+            raise OptionError(message)
+        return values
 
 
 def _grounds(
@@ -181,81 +200,19 @@ def _grounds(
     halved: tuple[str, ...],
 ) -> dict[str, Any]:
     """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
-    claim = request.claim
-    return {
-        "prior": prior,
-        "theorem": _theorem(claim, prior),
-        "assumptions": _assumptions(claim, prior, count, attacks.others),
-        "options": {"sides": request.sides, "prior": _described(prior)},
-        "warnings": (*count.warnings(), *halved, *delta_warnings(claim.delta, count.examples)),
-    }
-
-
-def _prior_of(prior: float | ArrayInput, examples: int, claim: Claim) -> FloatArray | None:
-    """Read probabilities of membership, one for all or one each; None if all are ½."""
-    if isinstance(prior, float | int | np.floating | np.integer):
-        chance = real(prior, "prior", above=0, below=1)
-        values = np.full(1 if chance == _HALF else examples, chance)
-    else:
-        given = vector(prior, "prior")
-        check_length(given, examples, "prior")
-        values = numbers(given, "prior", least=0, most=1).astype(np.float64)
-    certain = np.flatnonzero((values <= 0) | (values >= 1))
-    if certain.size:
-        message = (
-            f"prior must be strictly between 0 and 1, got {values[certain[0]]:g} at row "
-            f"{certain[0]}: drop examples whose membership was certain"
-        )
-        raise OptionError(message)
-    if (values == _HALF).all():
-        return None
-    if not isinstance(claim, PureDP):
-        message = (
-            f"prior other than 1/2 is for PureDP(): under {claim.name} which guesses a failure can "
-            "make right depends on the scores, and the bounds here need coins that are fair"
-        )
-        raise OptionError(message)
-    return values
-
-
-def _described(prior: FloatArray | None) -> JsonValue:
-    """Return prior probabilities as options show them: the one value, or the range and the mean."""
-    if prior is None:
-        return _HALF
-    low, high = float(prior.min()), float(prior.max())
-    return low if low == high else {"least": low, "most": high, "mean": float(prior.mean())}
-
-
-def as_if_fair(scores: Scores, member: ArrayInput, request: Request) -> AuditResult:
-    """Audit examples as if fair coins had decided, whatever their number says: for other audits."""
-    examples, _ = Coins(member).listed(scores, request)
-    warnings = delta_warnings(request.claim.delta, examples.attacks.examples)
-    return replace(examples, warnings=warnings).audit(request, Coins.name)
-
-
-def _digested(prior: FloatArray | None) -> dict[str, FloatArray]:
-    return {} if prior is None else {"prior": prior}
-
-
-def _theorem(claim: Claim, prior: FloatArray | None) -> str:
-    """Return why a bound from coins holds."""
+    claim, family = request.claim, isinstance(request.claim, FAMILIES)
+    theorem = _FAMILY_THEOREM if family else _APPROX_THEOREM if claim.delta else _THEOREM
+    coins, odds = ("fair coin", "fair coins")
     if prior is not None:
-        return _PRIOR_THEOREM
-    if isinstance(claim, FAMILIES):
-        return _FAMILY_THEOREM
-    return _APPROX_THEOREM if claim.delta else _THEOREM
-
-
-def _assumptions(
-    claim: Claim, prior: FloatArray | None, count: MemberCount, attempts: str
-) -> tuple[Assumption, ...]:
-    """Return what a bound from coins rests on."""
-    coins = "fair coin" if prior is None else "coin, of the probability given,"
-    apart = not isinstance(claim, PureDP) or prior is not None
-    subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
-    return (
+        theorem, coins, odds = (
+            _PRIOR_THEOREM,
+            "coin, of the probability given,",
+            "coins of known odds",
+        )
+    parted = prior is not None or not isinstance(claim, PureDP)
+    assumptions = (
         Assumption(
-            "independent fair coins" if prior is None else "independent coins of known odds",
+            f"independent {odds}",
             count.statement(
                 f"Each example was in the training set if its own {coins} said so; the bound is "
                 "over these coins and whatever training and audit draw, given everything else."
@@ -264,20 +221,41 @@ def _assumptions(
         ),
         Assumption(
             "add or remove one example",
-            f"{subject} is that of training with and without one example, also an audited one."
+            f"{'The trade-off function' if family else 'ε'} is that of training with and without "
+            "one example, also an audited one."
             + (f" δ is {claim.delta:g}." if claim.delta else ""),
             "declared",
         ),
-        scores_from("trained model", "examples"),
-        options_before(attempts),
-        Assumption(
-            "order from scores alone",
+        *assumed(
+            claim,
+            attacks,
+            "trained model",
+            "examples",
             "Cuts, sides and order of the guesses depend on scores only; "
-            + ("ties are broken by the seed." if apart else "ties stay together."),
-            "checked",
+            + ("ties are broken by the seed." if parted else "ties stay together."),
         ),
-        *family_assumption(claim),
     )
+    return {
+        "prior": prior,
+        "count": count,
+        "theorem": theorem,
+        "assumptions": assumptions,
+        "options": {"sides": request.sides, "prior": _HALF if prior is None else _described(prior)},
+        "warnings": (*count.warnings(), *halved, *delta_warnings(claim.delta, count.examples)),
+    }
+
+
+def _described(prior: FloatArray) -> JsonValue:
+    """Return prior probabilities as options show them: the one value, or the range and the mean."""
+    low, high = float(prior.min()), float(prior.max())
+    return low if low == high else {"least": low, "most": high, "mean": float(prior.mean())}
+
+
+def as_if_fair(scores: Scores, member: ArrayInput, request: Request) -> AuditResult:
+    """Audit examples as if fair coins had decided, whatever their number says: for other audits."""
+    examples = Coins(member).listed(scores, request)
+    warnings = delta_warnings(request.claim.delta, examples.attacks.examples)
+    return replace(examples, count=None, warnings=warnings).audit(request, Coins.name)
 
 
 _COUNTED = Assumption(

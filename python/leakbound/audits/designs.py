@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from leakbound import audits
-from leakbound.audits.design import audit
+from leakbound.audits.road import audit
 
 if TYPE_CHECKING:
-    from leakbound.audits.design import Design, Scores
+    from leakbound.audits.road import Design, Scores
 
 DESIGNS = {
     "coins": "Coins",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound.cuts.games import Shown
+from leakbound.cuts.games import ScoreCounts
 from leakbound.results import Curve, Histogram, Roc
 
 if TYPE_CHECKING:
@@ -24,22 +24,20 @@ _DRAWN = (0.001, 0.999)
 
 def curve(proof: Proof) -> Curve:
     """Return the winning path with its bound at each cut; the chosen cut is always among them."""
-    guesses, correct, logit = with_cut(proof.points(POINTS - 1), proof.best)
-    ranking = proof.ranking
-    bounds = np.clip(logit, 0.0, proof.strength)
-    parameter = [x if math.isnan(x) else proof.policy.parameter(x) for x in bounds.tolist()]
-    others = ranking.examples - ranking.members
-    available = {
+    # Bounds in the units of the claim; none is above what is reported for the chosen cut.
+    guesses, correct, logit = _with_cut(proof.points(POINTS - 1), proof.best)
+    ranking, game = proof.ranking, proof.game
+    all_right = {
         "interleaved": ranking.examples,
-        "nonmember_half": others,
-        "pairs": proof.game.examples,
+        "nonmember_half": ranking.examples - ranking.members,
+        "pairs": game.examples,
     }
     return Curve(
         guesses=guesses,
         correct=correct,
         precision=correct / guesses,
-        recall=correct / max(1, available.get(proof.order, ranking.members)),
-        bound=np.array(parameter),
+        recall=correct / max(1, all_right.get(proof.order, ranking.members)),
+        bound=np.clip(logit, 0.0, proof.bound),
     )
 
 
@@ -56,10 +54,10 @@ def roc(ranking: _core.Ranking) -> Roc:
 
 def histogram(scores: FloatArray, member: BoolArray) -> Histogram:
     """Count members and non-members in 60 bins of score; those beyond count in the end bins."""
-    return histogram_of(Shown(scores, member, ~member))
+    return histogram_of(ScoreCounts(scores, member, ~member))
 
 
-def histogram_of(shown: Shown) -> Histogram:
+def histogram_of(shown: ScoreCounts) -> Histogram:
     """Draw the histogram of scores that may be counted."""
     finite = np.isfinite(shown.values)
     low, high = _range(shown, finite) if finite.any() else (0.0, 0.0)
@@ -74,7 +72,7 @@ def histogram_of(shown: Shown) -> Histogram:
     )
 
 
-def _range(shown: Shown, finite: BoolArray) -> tuple[float, float]:
+def _range(shown: ScoreCounts, finite: BoolArray) -> tuple[float, float]:
     """Return the quantiles between which finite scores are drawn."""
     values = shown.values[finite]
     if shown.members.dtype == np.bool_:
@@ -103,7 +101,7 @@ def _in_bins(bins: IntArray, counts: BoolArray | IntArray) -> IntArray:
     return total
 
 
-def with_cut(points: CurvePoints, best: BestCut) -> CurvePoints:
+def _with_cut(points: CurvePoints, best: BestCut) -> CurvePoints:
     """Put the chosen cut among the points, in place of any other value at that cut."""
     guesses, correct, logit = points
     if best.cut == 0:

@@ -9,8 +9,8 @@ import numpy as np
 from leakbound import attacks
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput
-from leakbound.audits.design import audit
 from leakbound.audits.random_split import RandomSplit
+from leakbound.audits.road import audit
 from leakbound.claims import Claim
 from leakbound.errors import InputTypeError
 from leakbound.results import AuditResult

@@ -130,24 +130,21 @@ def _check_whole(
 
 def check_codes(values: ArrayInput, examples: int, name: str) -> NDArray[np.generic]:
     """Read strata or groups: numbers or text, one for each example, none missing."""
-    given = vector(values, name, kinds="biufSUO")
-    check_length(given, examples, name)
-    missing = np.flatnonzero(given != given)
-    empty = (
-        [row for row, one in enumerate(given.tolist()) if one is None]
-        if given.dtype == object
-        else []
-    )
-    if missing.size or empty:
-        row = min([*missing[:1].tolist(), *empty[:1]])
+    codes = vector(values, name, kinds="biufSUO")
+    check_length(codes, examples, name)
+    missing = codes != codes
+    if codes.dtype == object:
+        missing = missing | np.array([code is None for code in codes.tolist()])
+    if missing.any():
+        row = int(missing.argmax())
         message = f"{name} is missing at row {row}: every example needs one, of its own if need be"
         raise InputTypeError(message)
     try:
-        np.unique(given)
+        np.unique(codes)
     except TypeError:
         message = f"{name} must be all numbers or all text, got a mixture that cannot be compared"
         raise InputTypeError(message) from None
-    return given
+    return codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +167,7 @@ class Pairs:
         examples are stored in, and whatever their scores.
         """
         rng = Purpose.PAIRS.rng(seed)
+        # 1. Within each stratum the smaller side is matched with a random part of the other.
         members, others = list[np.ndarray](), list[np.ndarray]()
         order = np.argsort(units.stratum, kind="stable")
         edges = np.flatnonzero(np.diff(units.stratum[order])) + 1
@@ -181,6 +179,7 @@ class Pairs:
         paired = np.concatenate(members), np.concatenate(others)
         if not paired[0].size:
             raise DesignError(_no_pairs(units))
+        # 2. A coin puts one of the two first.
         return cls(*paired, rng.random(paired[0].size) < 0.5)
 
     @property

@@ -1,37 +1,27 @@
 """A model that was trained on a random part of the examples."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_ids, check_length, choice
+from leakbound._base.checks import check_features, check_length, choice
 from leakbound._base.tally import Tally
-from leakbound._base.types import (
-    Aggregate,
-    ArrayInput,
-    FloatArray,
-    HasMember,
-    IntArray,
-    JsonValue,
-)
+from leakbound._base.types import Aggregate, ArrayInput, HasMember, JsonValue
 from leakbound.audits.challenge import challenge, challenged
-from leakbound.audits.design import Design, Request, Scores
 from leakbound.audits.pairs import Pairs, Units, check_codes
 from leakbound.audits.road import (
     Attacks,
+    Design,
     Examples,
+    Request,
+    Scores,
+    aligned,
+    assumed,
     delta_warnings,
-    family_assumption,
-    options_before,
-    scores_from,
 )
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
-from leakbound.cuts import Game
 from leakbound.errors import OptionError
-from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, AuditResult
 
 _COINS = (
@@ -96,14 +86,12 @@ class RandomSplit(Design[AuditResult]):
 
     Notes
     -----
-    As many members and non-members as can be are matched at random, within strata, by the seed.
-    Given the unordered pairs, which of the two is the member is decided by fair coins, whatever the
-    sizes of the parts. A guess is the sign of the difference of the two scores, its size the
-    confidence. A difference of 0 is no guess for pure DP; for other claims, where the number of
-    guesses must not depend on scores, it is the toss of a coin. Sizes are compared on a scale that
-    membership has no part in: z (1 + |z| / 4), z being scores less their median over 1.4826 times
-    their median distance from it. One path, from the largest difference on, has the whole
-    probability of error. `docs/random-splits.md` has theorem and proof.
+    As many members and non-members as can be are matched at random, within strata, by the seed:
+    which of each pair is the member is then a fair coin, whatever the sizes of the parts. A guess
+    is the sign of the difference of the two scores, its size the confidence, on a scale that
+    membership has no part in (z (1 + |z| / 4) of robust standard scores z). A difference of 0 is no
+    guess for pure DP, and the toss of a coin for other claims. One path, from the largest
+    difference on, has the whole probability of error. `docs/random-splits.md` has the proof.
 
     Examples
     --------
@@ -139,46 +127,33 @@ class RandomSplit(Design[AuditResult]):
         if self.groups is not None:
             words = replace(words, unit="user")
         # 1. Scores, membership and what was split as one, in one order.
-        order = ExampleOrder(request.ids)
-        attacks = Attacks.read(scores, order)
-        member = order.member(self.member, attacks.examples)
-        if request.ids is not None:
-            check_ids(request.ids, member)
-        strata = self._codes("strata", order, attacks.examples)
-        groups = self._codes("groups", order, attacks.examples)
-        numbered = {
-            name: np.unique(codes, return_inverse=True)[1]
-            for name, codes in (("strata", strata), ("groups", groups))
-            if codes is not None
+        order, attacks, member = aligned(scores, self.member, request.ids)
+        codes = {
+            name: check_codes(order.placed(values, name), member.size, name)
+            for name, values in (("strata", self.strata), ("groups", self.groups))
+            if values is not None
         }
-        units = Units.of(member, numbered.get("strata"), groups, self.aggregate)
+        numbered = {name: np.unique(one, return_inverse=True)[1] for name, one in codes.items()}
+        units = Units.of(member, numbered.get("strata"), codes.get("groups"), self.aggregate)
         # 2. Pairs of a member and a non-member: which is which was a fair coin.
         pairs = Pairs.drawn(units, request.seed)
         bets = None
         if self.features is not None:
             table = check_features(order.placed(self.features, "features"), "features")
-            check_length(table[:, 0], attacks.examples, "features")
+            check_length(table[:, 0], member.size, "features")
             bets = challenge(pairs, units.features(table), request.seed, words.columns)
-
-        def game(values: FloatArray) -> Game:
-            return pairs.game(units.scores(values), request.seed)
-
         # 3. What the pairs prove, withheld where features alone tell the member.
+        digested = {name: one.astype(np.int64) for name, one in numbered.items()}
         result = Examples(
             attacks=attacks,
-            game=game,
+            game=lambda values: pairs.game(units.scores(values), request.seed),
             theorem=split_theorem(request.claim, words),
-            assumptions=self._assumptions(request.claim, words, attacks.others),
+            assumptions=self._assumptions(request.claim, attacks, words),
             options=self._options(units, pairs, words.unit),
             warnings=delta_warnings(request.claim.delta, pairs.count),
-            inputs={**attacks.digested, "member": member, **_digested(numbered)},
+            inputs={**attacks.digested, "member": member, **digested},
         ).audit(request, self.name)
         return result if bets is None else challenged(result, bets)
-
-    def _codes(self, name: str, order: ExampleOrder, examples: int) -> Any:
-        """Return strata or groups, if there are any."""
-        codes = getattr(self, name)
-        return None if codes is None else check_codes(order.placed(codes, name), examples, name)
 
     def _options(self, units: Units, pairs: Pairs, unit: str) -> dict[str, JsonValue]:
         more: dict[str, JsonValue] = {
@@ -191,12 +166,11 @@ class RandomSplit(Design[AuditResult]):
         if self.strata is not None:
             more["strata"] = int(np.unique(units.stratum).size)
         if self.groups is not None:
-            more["groups"] = units.count
-            more["aggregate"] = self.aggregate
+            more |= {"groups": units.count, "aggregate": self.aggregate}
         return more
 
     def _assumptions(
-        self, claim: Claim, words: SplitWords, attempts: str
+        self, claim: Claim, attacks: Attacks, words: SplitWords
     ) -> tuple[Assumption, ...]:
         unit = words.unit
         subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
@@ -224,20 +198,15 @@ class RandomSplit(Design[AuditResult]):
                 "may reach 2ε here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
                 "declared",
             ),
-            scores_from(words.output, f"{unit}s"),
-            options_before(attempts),
-            Assumption(
-                "order from scores alone",
+            *assumed(
+                claim,
+                attacks,
+                words.output,
+                f"{unit}s",
                 "Given the split and the scores, pairs were matched at random, from the seed; cuts "
                 "and order of the guesses depend on the sizes of differences only.",
-                "checked",
             ),
-            *family_assumption(claim),
         )
-
-
-def _digested(codes: Mapping[str, IntArray]) -> dict[str, IntArray]:
-    return {name: values.astype(np.int64) for name, values in codes.items()}
 
 
 def split_theorem(claim: Claim, words: SplitWords = _MODEL) -> str:

@@ -1,37 +1,182 @@
-"""From examples that a design has read to a result: all attacks are tested, the best reported."""
+"""The one road: scores and a design in, a lower bound out.
+
+`audit` checks the options; the design puts its data in one order and makes games of them
+(`Examples`); each attack's game is tested against the claim by a cut policy (`prove`), and the best
+proof is recorded.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import platform
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
-from numpy import generic
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_length, check_scores
+from leakbound._base.checks import (
+    check_ids,
+    check_length,
+    check_scores,
+    choice,
+    complement,
+    instance,
+)
 from leakbound._base.records import Lazy
+from leakbound._base.streams import seed_of
+from leakbound._base.tally import Tally
+from leakbound._base.types import ArrayInput, HasMember, SidesChoice
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
-from leakbound.audits.policies.joint import joint_policy
-from leakbound.claims import FAMILIES, AnyFamily, ApproxDP, Claim, PureDP
-from leakbound.cuts import CutPolicy, Game, OutsideIn, Policy, Proof
+from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, Policy, Proof
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import PATH_NAMES
-from leakbound.errors import InputError
-from leakbound.results import Assumption, AuditResult, Provenance, ScoreAudit
+from leakbound.errors import InputError, OptionError
+from leakbound.results import Assumption, AuditResult, Provenance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from leakbound._base.types import ArrayInput, FloatArray, JsonValue
-    from leakbound.audits.design import Request
+    from leakbound._base.types import BoolArray, FloatArray, JsonValue
+    from leakbound.audits.member_count import MemberCount
+    from leakbound.results.base import Result
+
+Scores: TypeAlias = ArrayInput | Mapping[str, ArrayInput] | Tally
+"""Scores of one attack or of several, or counts of them."""
+R_co = TypeVar("R_co", bound="Result", covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Request:
+    """What is tested, and how surely: the options of `leakbound.audit`, checked once."""
+
+    claim: Claim = PureDP()  # noqa: RUF009 (frozen)
+    confidence: float = 0.95
+    cuts: CutPolicy | None = None
+    sides: SidesChoice = "both"
+    ids: ArrayInput | None = None
+    seed: int
+    level: float = field(init=False)
+    """The probability of error."""
+
+    def __post_init__(self) -> None:
+        instance(self.claim, "claim", CLAIMS)
+        if self.cuts is not None:
+            instance(self.cuts, "cuts", CUT_POLICIES)
+        choice(self.sides, "sides", SidesChoice)
+        object.__setattr__(self, "level", complement(self.confidence))
+        object.__setattr__(self, "confidence", float(self.confidence))
+
+
+class Design(ABC, Generic[R_co]):
+    """What was random, and so what a right guess proves: where an audit's own options live."""
+
+    name: ClassVar[str]
+    """How results and the command line call it."""
+    claim: ClassVar[Claim] = PureDP()
+    """What is tested if nothing else is claimed."""
+    has_sides: ClassVar[bool] = True
+    """Whether guesses of "member" alone can be asked for."""
+
+    @abstractmethod
+    def audit(self, scores: Scores, request: Request, /) -> R_co:
+        """Bound the claim's parameter from below."""
+
+
+def audit(
+    scores: Scores,
+    design: Design[R_co],
+    *,
+    claim: Claim | None = None,
+    confidence: float = 0.95,
+    cuts: CutPolicy | None = None,
+    sides: SidesChoice = "both",
+    ids: ArrayInput | None = None,
+    seed: int | None = None,
+) -> R_co:
+    """Bound the privacy loss of a trained model from below.
+
+    The examples of highest score are guessed members, those of lowest score non-members. The design
+    says how membership came about, and so how many right guesses a private model explains; the
+    largest guarantee too strong to explain them is refuted.
+
+    Parameters
+    ----------
+    scores : array-like of shape (m,), (m, 1) or (A, m), mapping of str to array-like, or Tally
+        Real numbers, higher for likelier members; ±inf allowed. Rows, a mapping from names, or the
+        columns of a pandas, polars or Arrow frame, are attacks to audit together: each has its
+        share of the probability of error, the best wins, and `options` tells which it is and what
+        the others cost. A `Tally` has counts of scores and members, for `Coins()`.
+    design : Coins, RandomSplit, Panoramia or ZeroRun
+        What was random, with membership and whatever else only this design has.
+    claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
+        The guarantees, whose parameter is bounded. If None, `PureDP()`, and for `ZeroRun`
+        `GaussianDP()`. For three claims, audit three times at a third of the error.
+    confidence : float
+        Probability that the bound is not above the truth, in (0, 1).
+    cuts : CutPolicy, optional
+        Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `KLScan()` for pure
+        DP, and `OutsideIn()` for other claims; `ZeroRun` says what it takes.
+    sides : {"both", "member"}
+        Guess members and non-members, or members only: for `Coins` and `ZeroRun`.
+    ids : array-like, shape (m,), optional
+        One id for each score, in their order; checked for repetition, and joined with what carries
+        ids: a plan, the scores of `leakbound.torch.score`, a pandas index.
+    seed : int, optional
+        Seed of whatever the audit draws: matching, the order of ties. By default a new one, which
+        `options` records; one that is passed is chosen before the look.
+
+    Returns
+    -------
+    AuditResult, PanoramiaResult or ZeroRunResult
+        The bound, in units of the claim's parameter, with what it rests on.
+
+    Raises
+    ------
+    LeakboundError
+        If an input cannot be read, membership cannot have come about as declared, or options do not
+        go together.
+
+    Notes
+    -----
+    For pure DP tied scores are never split; for other claims a random permutation from `seed`
+    orders ties. Except for random splits, the result is the same for any increasing transformation
+    of the scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakbound as lb
+    >>> rng = np.random.default_rng(0)
+    >>> member = rng.random(1000) < 0.5
+    >>> scores = rng.normal(size=1000) + 2 * member
+    >>> result = lb.audit(scores, lb.Coins(member))
+    >>> result.kind, 1 < result.bound < result.ceiling
+    ('lower_bound', True)
+    >>> result.check(epsilon=0.5)
+    'refuted'
+    """
+    # 1. Options; what the design decides is filled in.
+    request = Request(
+        claim=design.claim if claim is None else claim,
+        confidence=confidence,
+        cuts=cuts,
+        sides=sides,
+        ids=ids,
+        seed=seed_of(seed),
+    )
+    if not design.has_sides and sides != "both":
+        message = f'sides="{sides}" has no meaning for {type(design).__name__}: leave it out'
+        raise OptionError(message)
+    # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.
+    return design.audit(scores, request)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,26 +184,30 @@ class Examples:
     """What a design makes of scores: games, and why a bound from them holds.
 
     `game` makes the game of one attack's scores; `prior` has the probabilities of the coins,
-    None where all are fair.
+    None where all are fair. `count` has the members that coins gave, if they decided.
     """
 
     attacks: Attacks
     game: Callable[[FloatArray], Game]
     prior: FloatArray | None = None
+    count: MemberCount | None = None
     theorem: str
     assumptions: tuple[Assumption, ...]
     options: Mapping[str, JsonValue]
     warnings: tuple[str, ...]
-    inputs: Mapping[str, NDArray[generic]]
+    inputs: Mapping[str, NDArray[np.generic]]
 
     def audit(self, request: Request, design: str) -> AuditResult:
         """Return what the best attack proves."""
-
-        def proof_of(scores: FloatArray, level: float) -> Proof:
-            return prove(request.claim, request.cuts, self.game(scores), self.prior, level)
-
-        # Each attack has its share of the level; the best is reported.
-        proof = self.attacks.prove(request.level, proof_of)
+        # 3. A number of members that the design cannot give is refused.
+        if self.count is not None:
+            self.count.refuse()
+        # 4. Each attack is tested at its share of the level; the best proof counts.
+        proof = self.attacks.prove(
+            request.level,
+            lambda scores, level: prove(request, self.game(scores), level, self.prior),
+        )
+        # 5. Numbers in a record; words are made of it when somebody asks.
         policy = proof.policy
         family = policy if isinstance(policy, FamilyPolicy) else None
         return AuditResult(
@@ -70,69 +219,45 @@ class Examples:
             confidence=request.confidence,
             theorem=self.theorem + policy.method,
             assumptions=self.assumptions,
-            rejected=None if family is None else family.rejected(proof.strength),
-            _rejectable=Lazy(
-                lambda: None if family is None else family.rejected(proof.limit.value)
-            ),
+            rejected=None if family is None else family.rejected(proof.bound),
+            _rejectable=Lazy(lambda: None if family is None else family.rejected(proof.ceiling)),
             _provenance=provenance(request.seed, **self.inputs),
         )
 
 
-def prove(
-    claim: Claim, cuts: CutPolicy | None, game: Game, prior: FloatArray | None, level: float
-) -> Proof:
-    """Audit one attack by the form that the claim has of the cut policy.
+def aligned(
+    scores: Any, member: ArrayInput | HasMember, ids: ArrayInput | None
+) -> tuple[ExampleOrder, Attacks, BoolArray]:
+    """Put scores and membership into one order, in which whatever else there is can be placed."""
+    order = ExampleOrder(ids)
+    attacks = Attacks.read(scores, order)
+    included = order.member(member, attacks.examples)
+    if ids is not None:
+        check_ids(ids, included)
+    return order, attacks, included
+
+
+def prove(request: Request, game: Game, level: float, prior: FloatArray | None = None) -> Proof:
+    """Test one attack at a level, by the form that the claim has of the cut policy.
 
     `prior` has the chances of the coins, None if all are fair.
     """
+    claim, cuts = request.claim, request.cuts
+    policy: Policy
     if prior is not None:
-        ranks, member = game.labelled()
-        policy: Policy = prior_policy(cuts, ranks, member, prior, sides=game.sides)
-        return policy.audit(replace(game, break_ties=True), level)
-    if isinstance(claim, PureDP):
-        return (cuts or default_scan(game.sides, level)).audit(game, level)
-    # Where a guarantee may fail, cuts must not depend on scores: ties are broken at random.
-    game = replace(game, break_ties=True)
-    if isinstance(claim, ApproxDP):
-        approx, options = approx_policy(cuts, claim.delta, examples=game.examples, sides=game.sides)
-        options["bound_at_delta_0"] = approx.base.audit(game, level).bound
-        return approx.audit(game, level).with_options(options)
-    return _family_policy(cuts, claim, game, level).audit(game, level)
-
-
-def _family_policy(
-    cuts: CutPolicy | None, claim: AnyFamily, game: Game, level: float
-) -> FamilyPolicy:
-    """Return the policy of an audit of a family: by default the number of guesses is chosen."""
-    if cuts is None or isinstance(cuts, OutsideIn):
-        chosen = cuts or OutsideIn()
-        return joint_policy(chosen, claim, examples=game.examples, sides=game.sides, beta=level)
-    return family_policy(cuts, claim, examples=game.examples, sides=game.sides)
-
-
-def scores_from(output: str, units: str) -> Assumption:
-    """Return what every audit assumes of scores, made from such an output and such units."""
-    return Assumption(
-        "scores without membership",
-        f"The scores come from the {output} and the {units}; no score was computed or chosen with "
-        f"a look at which of these {units} were members.",
-        "declared",
-    )
-
-
-def options_before(attempts: str) -> Assumption:
-    """Return what every audit assumes of its options; `attempts` says what else was tried."""
-    return Assumption(
-        "options before the look",
-        "Policy, sides and confidence were chosen before membership was looked at, and "
-        f"{attempts} tried on it.",
-        "declared",
-    )
+        policy = prior_policy(cuts, game, prior)
+    elif isinstance(claim, PureDP):
+        policy = cuts or default_scan(game.sides, level)
+    elif isinstance(claim, ApproxDP):
+        policy = approx_policy(cuts, claim.delta, examples=game.examples, sides=game.sides)
+    else:
+        policy = family_policy(cuts, claim, examples=game.examples, sides=game.sides)
+    return policy.audit(game, level)
 
 
 def parts(proof: Proof) -> dict[str, Any]:
     """Return the fields that every record of a ranking has, on the claim's parameter."""
-    ranking, best = proof.game.rated(proof.ranking), proof.best
+    ranking, best = proof.examples, proof.best
     return {
         "bound": proof.bound,
         "reason": proof.reason,
@@ -149,9 +274,26 @@ def parts(proof: Proof) -> dict[str, Any]:
     }
 
 
-def score_audit(proof: Proof) -> ScoreAudit:
-    """Return what one ranking proves as a record of its own."""
-    return ScoreAudit(**parts(proof), options=proof.options, warnings=proof.warnings)
+def assumed(
+    claim: Claim, attacks: Attacks, output: str, units: str, order: str
+) -> tuple[Assumption, ...]:
+    """Return what is assumed of scores of such an output, of options, and of the order."""
+    return (
+        Assumption(
+            "scores without membership",
+            f"The scores come from the {output} and the {units}; no score was computed or chosen "
+            f"with a look at which of these {units} were members.",
+            "declared",
+        ),
+        Assumption(
+            "options before the look",
+            "Policy, sides and confidence were chosen before membership was looked at, and "
+            f"{attacks.others} tried on it.",
+            "declared",
+        ),
+        Assumption("order from scores alone", order, "checked"),
+        *family_assumption(claim),
+    )
 
 
 class Proved(Protocol):
@@ -159,11 +301,7 @@ class Proved(Protocol):
 
     @property
     def bound(self) -> float:
-        """The bound on the claim's parameter."""
-
-    @property
-    def strength(self) -> float:
-        """What proofs are compared by: larger is more, 0 is nothing."""
+        """The bound on the claim's parameter; 0 is nothing."""
 
     def with_options(self, more: dict[str, JsonValue]) -> Self:
         """Return the same with more options to report."""
@@ -179,34 +317,22 @@ class Attacks:
     scores: dict[str, FloatArray]
 
     @classmethod
-    def read(
-        cls, scores: ArrayInput | Mapping[str, ArrayInput], order: ExampleOrder | None = None
-    ) -> Attacks:
+    def read(cls, scores: Any, order: ExampleOrder) -> Attacks:
         """Read one vector of scores, rows of them, or a mapping from names; ids are joined."""
-        known = ExampleOrder() if order is None else order
-        if isinstance(scores, Mapping):
-            return cls._of(dict(scores), known)
-        names = _columns(scores)
-        if names:
-            return cls._of({name: cast("Any", scores)[name] for name in names}, known)
-        if _has_rows(scores):
-            rows = {f"attack {row}": values for row, values in enumerate(cast("Any", scores))}
-            return cls._of(rows, known)
-        return cls({"": check_scores(known.scores(scores, "scores"))})
-
-    @classmethod
-    def _of(cls, given: dict[str, ArrayInput], order: ExampleOrder) -> Attacks:
-        if not given:
+        named = _by_name(scores)
+        if named is None:
+            return cls({"": check_scores(order.scores(scores, "scores"))})
+        if not named:
             message = "scores is empty: at least one attack is needed"
             raise InputError(message)
-        named = {name: (f"scores of {name!r}", raw) for name, raw in given.items()}
+        words = {name: f"scores of {name!r}" for name in named}
         read = {
-            name: check_scores(order.scores(raw, words), words)
-            for name, (words, raw) in named.items()
+            name: check_scores(order.scores(raw, words[name]), words[name])
+            for name, raw in named.items()
         }
         examples = next(iter(read.values())).size
         for name, values in read.items():
-            check_length(values, examples, f"scores of {name!r}")
+            check_length(values, examples, words[name])
         return cls(read)
 
     @property
@@ -235,14 +361,15 @@ class Attacks:
 
         The options of the winner name it, and what the others cost.
         """
+        if list(self.scores) == [""]:
+            return prove(self.scores[""], beta)
         share = beta / len(self.scores)
         proofs = {name: prove(values, share) for name, values in self.scores.items()}
-        best = max(proofs, key=lambda name: proofs[name].strength)
+        best = max(proofs, key=lambda name: proofs[name].bound)
         winner = proofs[best]
-        if len(proofs) == 1 and not best:
-            return winner
+        # What the others cost is what the best one proves alone, at the whole level.
         alone = prove(self.scores[best], beta) if len(proofs) > 1 else winner
-        cost = abs(alone.bound - winner.bound) if alone.strength > winner.strength else 0.0
+        cost = max(0.0, alone.bound - winner.bound)
         return winner.with_options(
             {
                 "attack": best,
@@ -253,26 +380,24 @@ class Attacks:
         )
 
 
-def _columns(scores: object) -> list[str]:
-    """Return the names of the columns of a frame: one of pandas or polars, or a table of Arrow."""
+def _by_name(scores: Any) -> dict[str, Any] | None:
+    """Return scores by name if they are a mapping, columns of a frame or rows; else None."""
+    if isinstance(scores, Mapping):
+        return dict(scores)
     names = getattr(scores, "column_names", None)  # Arrow's columns are arrays
-    names = getattr(scores, "columns", None) if names is None else names
-    if names is None or not hasattr(scores, "__getitem__"):
-        return []
-    listed = list(names)
-    strange = [name for name in listed if not isinstance(name, str) or listed.count(name) > 1]
-    if strange:
-        message = f"columns of scores must have different names in text, got {strange[0]!r}"
-        raise InputError(message)
-    return listed
-
-
-def _has_rows(scores: Any) -> bool:
-    """Return whether scores are rows; a single column is no such thing."""
+    names = list(getattr(scores, "columns", ()) if names is None else names)
+    if names and hasattr(scores, "__getitem__"):
+        for name in names:
+            if not isinstance(name, str) or names.count(name) > 1:
+                message = f"columns of scores must have different names in text, got {name!r}"
+                raise InputError(message)
+        return {name: scores[name] for name in names}
     if isinstance(scores, list | tuple):
-        return len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
-    shape: tuple[int, ...] = getattr(scores, "shape", ())
-    return len(shape) == 2 and shape[1] != 1
+        in_rows = len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
+    else:
+        shape: tuple[int, ...] = getattr(scores, "shape", ())
+        in_rows = len(shape) == 2 and shape[1] != 1
+    return {f"attack {row}": values for row, values in enumerate(scores)} if in_rows else None
 
 
 def provenance(seed: int, **inputs: NDArray[np.generic]) -> Lazy[Provenance]:
@@ -283,14 +408,14 @@ def provenance(seed: int, **inputs: NDArray[np.generic]) -> Lazy[Provenance]:
             python=platform.python_version(),
             numpy=np.__version__,
             seed=seed,
-            sha256={name: _sha256(values) for name, values in inputs.items()},
+            sha256={
+                name: hashlib.sha256(
+                    np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).data
+                ).hexdigest()
+                for name, values in inputs.items()
+            },
         )
     )
-
-
-def _sha256(values: NDArray[np.generic]) -> str:
-    little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
-    return hashlib.sha256(little.data).hexdigest()
 
 
 def family_assumption(claim: Claim) -> tuple[Assumption, ...]:

@@ -3,8 +3,7 @@
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,6 @@ from leakbound._base.checks import (
     check_scores,
     choice,
     complement,
-    instance,
     real,
     shown,
 )
@@ -29,25 +27,27 @@ from leakbound._base.types import (
     BoolArray,
     FloatArray,
     HasMember,
-    IntArray,
     PathOrder,
     SidesChoice,
 )
-from leakbound.audits.figures import POINTS, histogram, roc
+from leakbound.audits.figures import histogram, roc
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import provenance
-from leakbound.claims import CLAIMS, Claim, PureDP
+from leakbound.audits.sequences import (
+    Cuts,
+    GuessSequence,
+    best_moment,
+    curve_of,
+    ranks_within,
+    strongest,
+    walk_through,
+)
+from leakbound.claims import PureDP
 from leakbound.cuts import ORDERS
-from leakbound.cuts.policy import PATH_NAMES, chance_explains, path_of
+from leakbound.cuts.policy import PATH_NAMES, chance_explains
 from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError, OptionError
-from leakbound.results import Assumption, AuditResult, Curve
+from leakbound.results import Assumption, AuditResult
 
-Cuts: TypeAlias = tuple[IntArray, IntArray]
-"""Guesses and correct guesses at some cuts."""
-Walk: TypeAlias = tuple[IntArray, IntArray]
-"""Blocks visited of the first and of the second half of a ranking, after each block."""
-
-_PURE_DP = PureDP()
 _SHARES = (1.0, 0.25, 0.0625)
 _MOST_SHARES = 100
 """Shares at most: each is a sequence of its own on each side, looked at after every block."""
@@ -67,65 +67,6 @@ _THEOREM = (
 )
 
 
-@dataclass(frozen=True)
-class _Sequence:
-    """A sequence of guesses through all batches: a role, and a share of each batch."""
-
-    order: PathOrder
-    share: float
-
-    def within(self, paths: dict[PathOrder, Cuts], walk: Walk) -> Cuts:
-        """Return guesses and correct guesses after each block of a batch, visited in one order."""
-        guesses, correct = paths[self.order]
-        least = math.ceil(self.share * int(guesses[-1]))
-        stop = int(np.searchsorted(guesses, least)) + 1
-        made = np.append(0, guesses[:stop])
-        right = np.append(0, correct[:stop])
-        blocks = {"member_half": walk[0], "nonmember_half": walk[1]}
-        visited = np.minimum(blocks.get(self.order, walk[0] + walk[1]), stop)
-        return made[visited], right[visited]
-
-
-def _walk(paths: dict[PathOrder, Cuts]) -> Walk:
-    """Return the one order of visiting that serves all paths: block by block, as "interleaved"."""
-    if "member" in paths:
-        blocks = np.arange(1, paths["member"][0].size + 1)
-        return blocks, np.zeros_like(blocks)
-    first, second = paths["member_half"][0], paths["nonmember_half"][0]
-    # the half with fewer guesses so far goes on, the first on equality
-    begins = np.concatenate([[0], first[:-1], [0], second[:-1]])[: first.size + second.size]
-    half = np.repeat([0, 1], [first.size, second.size])
-    turn = half[np.lexsort((half, begins))]
-    return np.cumsum(turn == 0), np.cumsum(turn == 1)
-
-
-@dataclass(frozen=True)
-class _Moment:
-    """A moment of a stream: the bound there, and guesses and correct guesses of all sequences."""
-
-    logit: float
-    counts: IntArray
-
-    def strongest(self, bound: float) -> int:
-        """Return the sequence with the largest likelihood ratio against a bound: it says most."""
-        guesses, correct = self.counts
-        p = 1 / (1 + math.exp(-bound))
-        share = correct / np.maximum(guesses, 1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = correct * np.log(share / p) + (guesses - correct) * np.log(
-                (1 - share) / (1 - p)
-            )
-        exact = np.where(correct == guesses, -correct * math.log(p), ratio)
-        return int(np.argmax(np.where(share > p, exact, -1.0)))
-
-
-def _bound(moments: IntArray, level: float) -> tuple[int, float] | None:
-    """Return the index and the logit of the best moment, by the mean over sequences."""
-    guesses, correct = (np.ascontiguousarray(moments[:, i]).ravel() for i in (0, 1))
-    sequences = moments.shape[2]
-    return _core.ville_bound_of_moments(guesses, correct, sequences=sequences, beta=level)
-
-
 class Stream:
     """Bound the privacy loss of one training run from below, batch by batch, at any time.
 
@@ -135,8 +76,6 @@ class Stream:
 
     Parameters
     ----------
-    claim : PureDP
-        The family of guarantees; others have no bound that holds at any time here.
     confidence : float
         Probability that the bound is never above the truth, in (0, 1).
     sides : {"both", "member"}
@@ -146,22 +85,12 @@ class Stream:
         share, with each side, is a sequence of guesses of its own, and the mean over all of them
         counts. A large share is for weak and broad signals, a small one for few sure guesses.
 
-    Raises
-    ------
-    OptionError
-        If the claim is another one.
-    OptionError, InputTypeError
-        If an option is outside its range or of the wrong type.
-
     Notes
     -----
     Order and guesses within a batch come from its scores alone, before its labels are looked at.
     Scores may be made with the labels of *earlier* batches, an attack be trained on them or be
-    exchanged: given the model and all other coins, an ε-DP training leaves each coin odds of at
-    most e^ε. ``docs/streaming.md`` has the proof.
-
-    A batch should be large enough to rank, fifty examples or so; where all its scores are equal,
-    its examples abstain.
+    exchanged. A batch should be large enough to rank, fifty examples or so; where all its scores
+    are equal, its examples abstain. ``docs/streaming.md`` has the proof.
 
     Examples
     --------
@@ -177,33 +106,24 @@ class Stream:
 
     def __init__(
         self,
-        claim: Claim = _PURE_DP,
-        confidence: float = 0.95,
         *,
+        confidence: float = 0.95,
         sides: SidesChoice = "both",
         shares: Sequence[float] = _SHARES,
     ) -> None:
-        instance(claim, "claim", CLAIMS)
-        if not isinstance(claim, PureDP):
-            message = (
-                f"Stream is for PureDP(): under {claim.name} single guesses are not bounded "
-                "one after the other; collect the batches and audit them together"
-            )
-            raise OptionError(message)
         choice(sides, "sides", SidesChoice)
         self._level = complement(confidence)
-        self._claim, self._confidence, self._sides = claim, float(confidence), sides
+        self._confidence, self._sides = float(confidence), sides
         self._shares = _checked(shares)
         self._sequences = [
-            _Sequence(order, share) for order in ORDERS[sides] for share in self._shares
+            GuessSequence(order, share) for order in ORDERS[sides] for share in self._shares
         ]
-        nothing = np.zeros((2, len(self._sequences)), dtype=np.int64)
-        self._best = _Moment(-math.inf, nothing)
-        self._ends = [nothing]
+        # Guesses and correct guesses of all sequences: where the bound is, and after each batch.
+        self._counts = np.zeros((2, len(self._sequences)), dtype=np.int64)
+        self._logit, self._ends = -math.inf, [self._counts]
         self._scores: list[FloatArray] = []
         self._member: list[BoolArray] = []
-        self._ids: list[Any] = []
-        self._seen: set[Any] = set()
+        self._ids: dict[Any, None] = {}  # in their order
         self._abstained = 0
         self._members = 0
         self._refused: MemberCount | None = None
@@ -236,22 +156,21 @@ class Stream:
 
         Raises
         ------
-        InputTypeError, InputError, InputError
-            If scores cannot be read, or ids are text where those of earlier batches are numbers.
-        InputError, InputError
-            If membership is not one allowed value for each score.
-        InputError, InputError, InputError
-            If an id is repeated, or scores and membership have ids that are not the same.
+        InputTypeError, InputError
+            If a batch cannot be read, or repeats an id.
         DesignError
             If with this batch the number of members is one that fair coins give with a probability
             below 1e-6. The batch counts all the same: from then on there is no bound.
         """
+        # 1. The batch is read, and its examples are new.
         order = ExampleOrder(ids)
         values = check_scores(order.scores(scores, "scores"))
         included = order.member(member, values.size)
         self._check_ids(order.ids, included)
+        # 2. Its guesses go on where those of earlier batches ended.
         self._take(values, included)
-        self._refuse()
+        # 3. Too many or too few members so far contradict the coins for good.
+        self._check_count()
         return self
 
     def _take(self, values: FloatArray, included: BoolArray) -> None:
@@ -263,29 +182,23 @@ class Stream:
         self._scores.append(values)
         self._member.append(included)
         self._members += int(included.sum())
-        if self._count.impossible and self._refused is None:
-            self._refused = self._count
+        count = MemberCount.of_coins(self._members, self.m)
+        if count.impossible and self._refused is None:
+            self._refused = count
 
-    def _refuse(self) -> None:
+    def _check_count(self) -> None:
         """Raise if the number of members was impossible after any of the batches."""
         if self._refused is not None:
             self._refused.refuse()
 
     @property
-    def _count(self) -> MemberCount:
-        return MemberCount.of_coins(self._members, self.m)
-
-    @property
     def bound(self) -> float:
         """The lower bound on ε, at least 0; it never falls, and all its values hold together.
 
-        Raises
-        ------
-        DesignError
-            If `update` raised it: fair coins did not give these members.
+        DesignError is raised if `update` raised it: fair coins did not give these members.
         """
-        self._refuse()
-        return max(0.0, self._best.logit)
+        self._check_count()
+        return max(0.0, self._logit)
 
     @property
     def m(self) -> int:
@@ -305,24 +218,22 @@ class Stream:
         AuditResult
             As of `audit`. AUC, ROC and histogram are of ranks within batches, from 0 to 1,
             since scores of different batches need not be on one scale.
-
-        Raises
-        ------
-        OptionError
-            If there was no batch yet.
-        DesignError
-            If `update` raised it: fair coins did not give these members.
         """
         if not self._scores:
             message = "there is no result before the first batch: call update(scores, member)"
             raise OptionError(message)
-        best, bound = self._best, self.bound
+        bound, counts, level = self.bound, self._counts, self._level
+        count = MemberCount.of_coins(self._members, self.m)
         member = np.concatenate(self._member)
-        ranks = np.concatenate([_ranks(values) for values in self._scores])
+        ranks = np.concatenate([ranks_within(values) for values in self._scores])
         ranking = _core.Ranking(ranks, member)
-        index = best.strongest(bound)
-        guesses, correct = (int(count) for count in best.counts[:, index])
-        ends, sequence = list(self._ends[1:]), self._sequences[index]
+        # The sequence that says most has the guesses; the bound is that of all together.
+        index = strongest(counts, bound)
+        guesses, correct = counts[:, index].tolist()
+        moments, sequence = [*self._ends[1:], counts], self._sequences[index]
+        notes = list(count.warnings())
+        if self._abstained:
+            notes.append(f"{self._abstained} examples abstained: all scores of a batch are equal")
         return AuditResult(
             bound=bound,
             reason="" if bound else chance_explains(guesses, correct),
@@ -337,18 +248,21 @@ class Stream:
                 "paths": [PATH_NAMES[order] for order in ORDERS[self._sides]],
                 "shares": list(self._shares),
                 "share": sequence.share,
-                "level": self._level,
+                "level": level,
                 "sides": self._sides,
                 "batches": self.batches,
             },
-            warnings=self._count.warnings() + self._notes(),
+            warnings=tuple(notes),
             kind="lower_bound",
-            claim=self._claim,
+            claim=PureDP(),
             confidence=self._confidence,
             theorem=_THEOREM,
-            assumptions=_assumptions(self._count),
+            assumptions=(
+                Assumption(_FAIR, count.statement(_COINS), count.status("declared")),
+                *_DECLARED,
+            ),
             _ceiling=Lazy(lambda: max(bound, self._perfect(member.size))),
-            _curve=Lazy(lambda: _curve([*ends, best.counts], index, bound, self._level, ranking)),
+            _curve=Lazy(lambda: curve_of(moments, index, bound, level, ranking)),
             _roc=Lazy(lambda: roc(ranking)),
             _histogram=Lazy(lambda: histogram(ranks, member)),
             _provenance=provenance(0, scores=np.concatenate(self._scores), member=member),
@@ -361,11 +275,6 @@ class Stream:
         ----------
         path : str or os.PathLike
             The file to write or to replace, by custom with the suffix ``.npz``.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
         """
         with replacing(path) as file:
             np.savez_compressed(
@@ -377,7 +286,7 @@ class Stream:
                 sizes=np.array([values.size for values in self._scores], dtype=np.int64),
                 scores=np.concatenate([np.empty(0), *self._scores]),
                 member=np.concatenate([np.empty(0, dtype=np.bool_), *self._member]),
-                ids=np.array(self._ids),
+                ids=np.array(list(self._ids)),
             )
 
     @classmethod
@@ -387,19 +296,7 @@ class Stream:
         Parameters
         ----------
         path : str or os.PathLike
-            The file.
-
-        Returns
-        -------
-        Stream
-            The stream as it was saved.
-
-        Raises
-        ------
-        FormatError
-            If the file is something else, is damaged, or comes from another version.
-        OSError
-            If the file cannot be read.
+            The file; FormatError is raised if it is something else, damaged, or of another version.
         """
         try:
             with open_archive(path) as archive:
@@ -412,9 +309,10 @@ class Stream:
     def _from_archive(cls, archive: Archive) -> Self:
         version = int(archive.typed("one_run_stream", np.int64, axes=0))
         if version != _SCHEMA:
-            message = f"its layout is number {version}, and this is {_SCHEMA}"
-            if version < _SCHEMA:
-                message += ": its bound was another one; feed its batches to a new stream"
+            message = (
+                f"its layout is number {version}, and this is {_SCHEMA}: feed its batches to a new "
+                "stream"
+            )
             raise FormatError(message)
         stream = cls(
             confidence=float(archive.typed("confidence", np.float64, axes=0)),
@@ -436,85 +334,70 @@ class Stream:
         for size, stop in zip(sizes, np.cumsum(sizes), strict=True):
             part = slice(stop - size, stop)
             stream._take(check_scores(scores[part]), check_membership(member[part], size))
-        stream._ids, stream._seen = listed, set(listed)
+        stream._ids = dict.fromkeys(listed)
         return stream
 
     def __repr__(self) -> str:
         bound = "no bound" if self._refused else f"epsilon >= {down(self.bound)}"
         return (
             f"Stream({bound} @ {100 * self._confidence:.10g}%, "
-            f"{self._claim.name}, m={self.m}, batches={self.batches})"
+            f"pure DP, m={self.m}, batches={self.batches})"
         )
 
     def _extend(self, ranking: _core.Ranking) -> None:
         """Visit a batch, and look at every block on the way."""
         paths: dict[PathOrder, Cuts] = {}
         for order in ORDERS[self._sides]:
-            path = path_of(ranking, order)
-            guesses, correct = path.sample(path.guesses)
-            paths[order] = guesses, correct
-        walk = _walk(paths)
+            path = ranking.path("member" if order == "pairs" else order)
+            paths[order] = path.sample(path.guesses)
+        walk = walk_through(paths)
         before, step = self._ends[-1], max(1, _MOMENTS // len(self._sequences))
         for start in range(0, walk[0].size, step):
             part = walk[0][start : start + step], walk[1][start : start + step]
             stood = [sequence.within(paths, part) for sequence in self._sequences]
             # moments, guesses or correct guesses, sequences
             moments = before + np.stack(stood).transpose(2, 1, 0)
-            found = _bound(moments, self._level)
-            if found is not None and found[1] > self._best.logit:
-                self._best = _Moment(found[1], moments[found[0]])
+            best, logit = best_moment(moments, self._level)
+            if logit > self._logit:
+                self._logit, self._counts = logit, moments[best]
         self._ends.append(moments[-1])
 
     def _perfect(self, examples: int) -> float:
         half = max(1, examples // 2)
         longest = [half if one.order != "interleaved" else examples for one in self._sequences]
-        made = [math.ceil(one.share * n) for one, n in zip(self._sequences, longest, strict=True)]
-        found = _bound(np.array([[made, made]], dtype=np.int64), self._level)
-        return -math.inf if found is None else found[1]
+        guesses = [
+            math.ceil(one.share * n) for one, n in zip(self._sequences, longest, strict=True)
+        ]
+        return best_moment(np.array([[guesses, guesses]], dtype=np.int64), self._level)[1]
 
     def _check_ids(self, ids: NDArray[Any] | None, included: BoolArray) -> None:
         """Check the ids of a batch and remember them."""
         if ids is None:
             return
         check_ids(ids, included)
-        new = ids.tolist()
-        kinds = {type(one) for one in (*self._ids[:1], new[0])}
-        if len(kinds) > 1 and kinds & {str, bytes}:
+        new, first = ids.tolist(), next(iter(self._ids), None)
+        kinds = {type(first), type(new[0])}
+        if first is not None and len(kinds) > 1 and kinds & {str, bytes}:
             message = (
-                f"ids are like {shown(new[0])} in this batch and like {shown(self._ids[0])} in an "
-                "earlier one, so that repetition cannot be seen: give both ids of one type"
+                f"ids are like {shown(new[0])} in this batch and like {shown(first)} in an earlier "
+                "one, so that repetition cannot be seen: give both ids of one type"
             )
             raise InputTypeError(message)
-        again = self._seen.intersection(new)
+        again = self._ids.keys() & set(new)
         if again:
             message = (
                 f"{len(again)} ids of this batch were in an earlier one, such as "
                 f"{min(again, key=str)!s}: its membership is known, so it proves nothing more"
             )
             raise InputError(message)
-        self._seen.update(new)
-        self._ids.extend(new)
-
-    def _notes(self) -> tuple[str, ...]:
-        if not self._abstained:
-            return ()
-        return (f"{self._abstained} examples abstained, in batches whose scores are all equal",)
+        self._ids |= dict.fromkeys(new)
 
 
-def _assumptions(count: MemberCount) -> tuple[Assumption, ...]:
-    return (
-        Assumption(
-            "independent fair coins",
-            count.statement(
-                "Each example was in the training set if its own fair coin said so; the bound is "
-                "over these coins and whatever training draws, given everything else."
-            ),
-            count.status("declared"),
-        ),
-        *_DECLARED,
-    )
-
-
+_FAIR = "independent fair coins"
+_COINS = (
+    "Each example was in the training set if its own fair coin said so; the bound is over these "
+    "coins and whatever training draws, given everything else."
+)
 _DECLARED = (
     Assumption(
         "add or remove one example",
@@ -542,48 +425,16 @@ _DECLARED = (
 
 def _checked(shares: Sequence[float]) -> tuple[float, ...]:
     try:
-        listed = tuple(shares)
-    except TypeError:
+        values = tuple(real(one, "shares", above=0, below=math.inf) for one in tuple(shares))
+    except TypeError as error:
+        if isinstance(error, LeakboundError):
+            raise
         message = f"shares must be a sequence of numbers in (0, 1], got {shown(shares)}"
         raise InputTypeError(message) from None
-    values = tuple(real(share, "shares", above=0, below=math.inf) for share in listed)
-    if not values or max(values) > 1 or len(set(values)) < len(values):
-        message = f"shares must be different numbers in (0, 1], at least one; got {shown(shares)}"
-        raise OptionError(message)
-    if len(values) > _MOST_SHARES:
+    if not 0 < len(values) <= _MOST_SHARES or max(values) > 1 or len(set(values)) < len(values):
         message = (
-            f"shares must be at most {_MOST_SHARES}, got {len(values)}: the bound is that of their "
-            "mean, so that a few far apart say as much"
+            f"shares must be different numbers in (0, 1], at least one and at most {_MOST_SHARES}; "
+            f"got {shown(shares)}"
         )
         raise OptionError(message)
     return values
-
-
-def _ranks(values: FloatArray) -> FloatArray:
-    """Return the ranks of a batch from 0 to 1, ties in the middle of their block."""
-    _, block, count = np.unique(values, return_inverse=True, return_counts=True)
-    middle = np.cumsum(count) - count / 2
-    ranks: FloatArray = middle[block] / values.size
-    return ranks
-
-
-def _curve(
-    moments: list[IntArray], index: int, bound: float, level: float, ranking: _core.Ranking
-) -> Curve:
-    """Return the sequence that says most at the ends of batches, and last where the bound is."""
-    step = max(1, math.ceil(len(moments) / (POINTS - 2)))
-    kept = [*moments[:-1][::step], *moments[-2:]]
-    found = [_bound(moment[None], level) for moment in kept]
-    limits = [-math.inf if one is None else one[1] for one in found]
-    counts = np.array([moment[:, index] for moment in kept])
-    _, rows = np.unique(counts[::-1, 0], return_index=True)
-    rows = len(kept) - 1 - rows
-    rows = rows[counts[rows, 0] > 0]
-    guesses, correct = counts[rows].T
-    return Curve(
-        guesses=guesses,
-        correct=correct,
-        precision=correct / guesses,
-        recall=correct / max(1, ranking.examples),
-        bound=np.clip(np.array(limits)[rows], 0.0, bound),
-    )

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_length, check_scores, flag, shown
+from leakbound._base.checks import check_length, check_scores, choice, flag, shown
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound.attacks.synthetic import ATTACKS, Tables, similarity
@@ -20,9 +20,9 @@ from leakbound.attacks.synthetic.columns import (
     same_columns,
 )
 from leakbound.attacks.synthetic.scores import DEFAULT
-from leakbound.audits.design import Request
 from leakbound.audits.member_count import IMPOSSIBLE
 from leakbound.audits.random_split import RandomSplit, SplitWords
+from leakbound.audits.road import Request
 from leakbound.claims import Claim, PureDP
 from leakbound.cuts import CutPolicy
 from leakbound.errors import DesignError, InputError, InputTypeError, OptionError
@@ -30,6 +30,8 @@ from leakbound.results import Assumption
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.stats import poisson_binomial_tail
 
+ColumnRole: TypeAlias = Literal["stratum", "group", "codes", "stratum of codes"]
+"""What a column is besides its values: how records were split, or how numbers are read."""
 _PURE_DP = PureDP()
 _CHALLENGED = 20_000
 """Up to so many records, bets on membership from records alone are made unless told otherwise."""
@@ -66,20 +68,16 @@ def audit_synthetic(
     attacks: str | Sequence[str] | Mapping[str, ArrayInput] = "default",
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
-    strata: str | None = None,
-    groups: str | None = None,
-    categorical: Sequence[str] = (),
+    columns: Mapping[str, ColumnRole] | None = None,
     challenge: bool | None = None,
     seed: int | None = None,
-    progress: bool = True,
 ) -> SyntheticResult:
     """Bound the privacy loss of a generator from below, from the synthetic table that it made.
 
     The records were split at random: the generator learnt from the members, and the non-members
-    were held out. Members are matched with non-members at random; which of each pair looks more
-    like a member, given the synthetic table, is guessed by attacks that do not know who is one. The
-    bound is on replacing one training record by another, and holds for the generator, not for one
-    table.
+    were held out. Attacks that do not know who is a member guess which of a random pair looks more
+    like one, given the synthetic table. The bound is on replacing one training record by another,
+    and holds for the generator, not for one table.
 
     Parameters
     ----------
@@ -103,13 +101,11 @@ def audit_synthetic(
         Probability that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
         As for `audit`.
-    strata : str, optional
-        The column that the split was stratified by.
-    groups : str, optional
-        A column whose values were split as one, such as an id of the person: all rows of a group
-        are on one side. It is not compared, and the synthetic table need not have it.
-    categorical : sequence of str
-        Columns of numbers that are codes; those of an array are named "0", "1", ….
+    columns : mapping of str to {"stratum", "group", "codes", "stratum of codes"}, optional
+        What columns are, besides values; those of an array are named "0", "1", …. The split was
+        stratified by a "stratum". Values of a "group" were split as one, such as an id of the
+        person: all rows of a group are on one side. It is not compared, and the synthetic table
+        need not have it. "codes" are numbers that stand for words.
     challenge : bool, optional
         Whether two classifiers bet on membership from the records alone, without the synthetic
         table. If a random split would hardly let them win so often (p < 0.001), the split was not
@@ -117,8 +113,6 @@ def audit_synthetic(
     seed : int, optional
         Seed of the matching, and of whatever attacks draw. By default a new one, which `options`
         records; one that is passed is chosen before the look.
-    progress : bool
-        Whether to show a bar on standard error, where somebody is looking.
 
     Returns
     -------
@@ -128,22 +122,9 @@ def audit_synthetic(
 
     Raises
     ------
-    InputError, InputError
-        If a table is empty, or has columns of different lengths. If scores of your own have an
-        index, and it is not that of the tables.
-    InputError
-        If tables differ in columns, members and non-members hold a column as different kinds of
-        values, a value is infinite, or no column tells records apart.
-    DesignError
-        If the reference holds more of the non-members, or of the members, than chance explains.
-    DesignError, InputError
-        If there is no pair to compare, or a group is on both sides of the split.
-    AbstentionError
-        If no attack tells the two records of any pair apart.
-    OptionError, InputTypeError
-        If an option is outside its range or of the wrong type.
-    MissingExtraError
-        If scikit-learn is not installed.
+    LeakboundError
+        If tables cannot be read or differ in columns, the reference was chosen by membership, a
+        group is on both sides, there is no pair to compare, or options do not go together.
 
     Notes
     -----
@@ -167,56 +148,87 @@ def audit_synthetic(
     (True, 'refuted')
     """
     seed = seed_of(seed)
-    flag(progress, "progress")
     if challenge is not None:
         flag(challenge, "challenge")
-    if not isinstance(attacks, Mapping):
-        _names(attacks)
-    audited = _Records.read(members, nonmembers, strata=strata, groups=groups)
-    read = {
+    named = () if isinstance(attacks, Mapping) else _names(attacks)
+    roles = _roles(columns)
+    # 1. All tables, read alike; members and non-members as one, in the order of their content, in
+    #    which their places in files cannot matter.
+    audited = _Records.read(members, nonmembers, roles)
+    parts = {
         "the records": audited.columns,
-        "the synthetic table": _read(synthetic, "the synthetic table", groups),
+        "the synthetic table": _read(synthetic, "the synthetic table", roles.group),
     }
     if reference is not None:
-        read["the reference"] = _read(reference, "the reference", groups)
-    tables = Tables.of_columns(read, categorical=tuple(categorical), seed=seed, progress=progress)
+        parts["the reference"] = _read(reference, "the reference", roles.group)
+    tables = Tables.of_columns(parts, categorical=roles.codes, seed=seed, progress=True)
     if reference is not None:
         _check_reference(tables, audited)
+    order = np.argsort(tables.place, kind="stable")
+    # 2. Scores that no membership has a part in.
     if isinstance(attacks, Mapping):
         rows = ExampleOrder.of_tables([members, nonmembers], "the index of members and non-members")
         scores = {
-            name: _given(name, rows.placed(values, f"scores of {name!r}"), audited.size)
+            name: _own(name, rows.placed(values, f"scores of {name!r}"), audited.member.size)
             for name, values in attacks.items()
         }
     else:
-        scores = {name: _telling(ATTACKS[name](tables).values, tables) for name in _names(attacks)}
-    challenged = audited.size <= _CHALLENGED if challenge is None else challenge
-    # In the order of their content, the place of records in a file cannot matter either.
-    order = np.argsort(tables.place, kind="stable")
+        scores = {name: _telling(ATTACKS[name](tables).values, tables) for name in named}
+    # 3. The audit of the random split.
+    bets = audited.member.size <= _CHALLENGED if challenge is None else challenge
     design = RandomSplit(
         audited.member[order],
         strata=None if audited.strata is None else audited.strata[order],
         groups=None if audited.groups is None else audited.groups[order],
-        features=tables.points[tables.place][order] if challenged else None,
+        features=tables.points[tables.place][order] if bets else None,
     )
     result = design.audit(
         {name: values[order] for name, values in scores.items()},
         Request(claim=claim, confidence=confidence, cuts=cuts, seed=seed),
         replace(_WORDS, columns=tables.sources),
     )
+    # 4. In the words of a generator, with the usual metrics beside it.
+    words = {"audited examples did not choose the model": _ONE_TABLE}
+    if named:
+        words["scores without membership"] = _LABEL_FREE
+    stated = [words.get(one.name, one) for one in result.assumptions]
     metrics = similarity(tables, audited.member)
     result = replace(
         result,
-        assumptions=_assumptions(
-            result.assumptions,
-            own=not isinstance(attacks, Mapping),
-            reference=reference is not None,
-        ),
+        assumptions=(*stated, *([] if reference is None else [_REFERENCE])),
         options=result.options
         | {"reference": reference is not None, "synthetic": len(tables.synthetic)},
         warnings=(*result.warnings, *_warnings(tables, audited, metrics.copies_of_members)),
     )
     return SyntheticResult.of(result, metrics)
+
+
+class _Roles(NamedTuple):
+    """The columns that say how records were split, if there are any, and those of codes."""
+
+    stratum: str | None = None
+    group: str | None = None
+    codes: tuple[str, ...] = ()
+
+
+def _roles(columns: Any) -> _Roles:
+    """Read what columns are; at most one is a stratum, and one a group."""
+    if columns is None:
+        return _Roles()
+    if not isinstance(columns, Mapping):
+        message = f"columns must be a mapping from names to what they are, got {shown(columns)}"
+        raise InputTypeError(message)
+    names: dict[str, list[str]] = {"stratum": [], "group": [], "codes": []}
+    for name, role in columns.items():
+        choice(role, f"columns[{name!r}]", ColumnRole)
+        for part in role.split(" of "):
+            names[part].append(name)
+    several = [role for role in ("stratum", "group") if len(names[role]) > 1]
+    if several:
+        message = f"one column at most is the {several[0]}, got {', '.join(names[several[0]])}"
+        raise OptionError(message)
+    stratum, group = (next(iter(names[role]), None) for role in ("stratum", "group"))
+    return _Roles(stratum, group, tuple(names["codes"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,14 +241,7 @@ class _Records:
     groups: NDArray[np.str_] | None
 
     @classmethod
-    def read(
-        cls,
-        members: TableInput,
-        nonmembers: TableInput,
-        *,
-        strata: str | None,
-        groups: str | None,
-    ) -> Self:
+    def read(cls, members: TableInput, nonmembers: TableInput, roles: _Roles) -> Self:
         """Read both tables and put them together."""
         tables = {
             "the members": read_columns(members, "the members"),
@@ -245,20 +250,15 @@ class _Records:
         inside, outside = tables.values()
         columns = {name: pooled(inside[name], outside[name], name) for name in same_columns(tables)}
         sizes = [next(iter(table.values())).missing.size for table in tables.values()]
-        moved = _codes(columns, groups, "groups")
+        moved = _codes(columns, roles.group, "group")
         if moved is not None:
             _check_whole(moved[: sizes[0]], moved[sizes[0] :])
         return cls(
-            columns={name: column for name, column in columns.items() if name != groups},
+            columns={name: column for name, column in columns.items() if name != roles.group},
             member=np.arange(sum(sizes)) < sizes[0],
-            strata=_codes(columns, strata, "strata"),
+            strata=_codes(columns, roles.stratum, "stratum"),
             groups=moved,
         )
-
-    @property
-    def size(self) -> int:
-        """How many records there are."""
-        return self.member.size
 
 
 def _check_whole(inside: NDArray[np.str_], outside: NDArray[np.str_]) -> None:
@@ -276,19 +276,19 @@ def _check_whole(inside: NDArray[np.str_], outside: NDArray[np.str_]) -> None:
 
 
 def _codes(
-    columns: Mapping[str, RawColumn], name: str | None, option: str
+    columns: Mapping[str, RawColumn], name: str | None, role: ColumnRole
 ) -> NDArray[np.str_] | None:
     """Return the words of a column that says how records were split."""
     if name is None:
         return None
     if name not in columns:
-        message = f"{option} names {shown(name)}, and the columns are {', '.join(columns)}"
+        message = f"the {role} is {shown(name)}, and the columns are {', '.join(columns)}"
         raise OptionError(message)
     column = columns[name]
     if column.missing.any():
         message = (
-            f"column {name!r}, which {option} names, is missing in {int(column.missing.sum()):,} "
-            "records: give each a value, one of its own if need be"
+            f"column {name!r}, the {role}, is missing in {int(column.missing.sum()):,} records: "
+            "give each a value, one of its own if need be"
         )
         raise InputError(message)
     return column.as_words()
@@ -303,24 +303,23 @@ def _names(attacks: object) -> tuple[str, ...]:
     """Return the names of attacks that were asked for."""
     if attacks == "default":
         return DEFAULT
-    given = (attacks,) if isinstance(attacks, str) else attacks
-    if not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
+    names = (attacks,) if isinstance(attacks, str) else attacks
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         message = (
             "attacks must be names, or a mapping from names to scores, got "
             f"{type(attacks).__name__}"
         )
         raise InputTypeError(message)
-    wrong = [one for one in given if one not in ATTACKS]
-    if wrong or not given or len(set(given)) < len(given):
+    if not names or not set(names) <= set(ATTACKS) or len(set(names)) < len(names):
         message = (
             f"attacks must be different names among {', '.join(ATTACKS)}, or default; got "
             f"{shown(attacks)}"
         )
         raise OptionError(message)
-    return tuple(given)
+    return tuple(names)
 
 
-def _given(name: str, values: ArrayInput, size: int) -> FloatArray:
+def _own(name: str, values: ArrayInput, size: int) -> FloatArray:
     """Read scores of the caller's own."""
     scores = check_scores(values, f"scores of {name!r}")
     check_length(scores, size, f"scores of {name!r}, members first, then non-members,")
@@ -338,18 +337,19 @@ def _telling(values: FloatArray, tables: Tables) -> FloatArray:
 def _check_reference(tables: Tables, records: _Records) -> None:
     """Check that the reference holds members and non-members alike, if it holds any.
 
-    Counted is what the split moved as one, each with the share of members of its stratum: records
-    of a group are on one side together, and strata may have shares of their own.
+    What the split moved as one is counted, each with the share of members of its stratum.
     """
+    # 1. What the split moved as one, and which of it the reference holds.
     audited = np.bincount(tables.place, minlength=len(tables.points))
-    rows = np.arange(records.size) if records.groups is None else records.groups
+    rows = np.arange(records.member.size) if records.groups is None else records.groups
     _, first, unit = np.unique(rows, return_index=True, return_inverse=True)
     held = np.zeros(first.size, dtype=np.bool_)
     held[unit[(tables.counts > audited)[tables.place]]] = True
     if not held.any():
         return
+    # 2. Are both sides held as often as the share of members of each stratum says?
     member = records.member[first]
-    strata = np.zeros(records.size) if records.strata is None else records.strata
+    strata = np.zeros(records.member.size) if records.strata is None else records.strata
     within = np.unique(strata[first], return_inverse=True)[1]
     share = (np.bincount(within, member) / np.bincount(within))[within[held]]
     inside, outside = int(member[held].sum()), int((~member[held]).sum())
@@ -369,30 +369,16 @@ def _check_reference(tables: Tables, records: _Records) -> None:
         raise DesignError(message)
 
 
-def _assumptions(
-    found: tuple[Assumption, ...], *, own: bool, reference: bool
-) -> tuple[Assumption, ...]:
-    """Return the assumptions of a random split, in the words of a generator."""
-    changed = {
-        "audited examples did not choose the model": _ONE_TABLE,
-        **({"scores without membership": _LABEL_FREE} if own else {}),
-    }
-    return (
-        *(changed.get(one.name, one) for one in found),
-        *((_REFERENCE,) if reference else ()),
-    )
-
-
 def _warnings(tables: Tables, records: _Records, copies: float) -> tuple[str, ...]:
     """Return what a reader should know of the tables."""
-    said = list(tables.notes)
+    notes = list(tables.notes)
     if copies == 1:
-        said.append("every synthetic record equals a member: the table is a copy of training data")
+        notes.append("every synthetic record equals a member: the table is a copy of training data")
     member = records.member
     both = np.isin(tables.place, tables.place[member]) & ~member
     if both.any():
-        said.append(
+        notes.append(
             f"{int(both.sum()):,} of {int((~member).sum()):,} non-members equal a member in every "
             "column that is compared: pairs of equal records are no guess"
         )
-    return tuple(said)
+    return tuple(notes)

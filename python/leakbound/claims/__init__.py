@@ -14,8 +14,7 @@ from leakbound.claims.families import (
     SubsampledGaussianDP,
     TradeOffFamily,
 )
-from leakbound.claims.pure_and_approximate import ApproxDP, PureDP
-from leakbound.claims.relations import replacing
+from leakbound.claims.pure_and_approximate import ApproxDP, PureDP, replacing
 
 __all__ = [
     "CLAIMS",

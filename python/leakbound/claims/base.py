@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import ClassVar
 
 from leakbound._base.checks import choice, flag, integer, real
-from leakbound._base.types import CountOptions, FdpTest, Order, TailBound, TailOptions
+from leakbound._base.types import CountOptions, FdpTest, TailBound, TailOptions
 
+# The smallest level of a Clopper-Pearson limit
 _SMALLEST = 1e-300
-"""The smallest level of a Clopper-Pearson limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Observation:
 
 
 class Guarantee(ABC):
-    """A privacy guarantee with one parameter, which audits bound."""
+    """A privacy guarantee with one parameter, which audits bound from below: more is leakier."""
 
     most_guesses: ClassVar[int] = 2**53
     """The most guesses of a count: the core counts in doubles."""
@@ -50,31 +50,6 @@ class Guarantee(ABC):
     @abstractmethod
     def name(self) -> str:
         """How results and reports call the claim."""
-
-    @property
-    @abstractmethod
-    def order(self) -> Order:
-        """Whether more is allowed as the parameter increases, or as it decreases."""
-
-    @property
-    def nothing(self) -> float:
-        """The bound of an audit that rejects nothing."""
-        return 0.0 if self.order == "increasing" else math.inf
-
-    @property
-    def proxy(self) -> "Guarantee":
-        """The claim that stands for this one in planning, where its own bounds cost too much."""
-        return self
-
-    def strength(self, bound: float) -> float:
-        """Return a bound as a number that is larger the more is proved."""
-        return bound if self.order == "increasing" else 1 / bound
-
-    def at_strength(self, strength: float) -> float:
-        """Return the value of the parameter that has a strength."""
-        if not strength:
-            return self.nothing
-        return strength if self.order == "increasing" else 1 / strength
 
     def lower_bound(
         self,
@@ -110,12 +85,7 @@ class Guarantee(ABC):
         Returns
         -------
         float
-            The bound on the claim's parameter; `nothing` if nothing is refuted.
-
-        Raises
-        ------
-        OptionError, InputTypeError
-            If an argument is outside its range or of the wrong type.
+            The bound on the claim's parameter; 0 if nothing is refuted.
 
         Examples
         --------
@@ -146,7 +116,7 @@ def _lower_bound(
 ) -> float:
     made = integer(guesses, "guesses", least=0, most=claim.most_guesses)
     if not made:
-        return claim.nothing
+        return 0.0
     choice(form, "form", TailBound)
     choice(test, "test", FdpTest)
     observed = Observation(

@@ -12,29 +12,30 @@ from leakbound._base.types import FloatArray, Relation, Sides
 from leakbound.claims.tradeoff import TradeOff, convex_hull
 from leakbound.errors import MissingExtraError
 
+# Losses are rounded up to multiples of this, so that their mean is kept: connect the dots
 _STEP = 1e-3
-"""Losses are rounded up to multiples of this, so that their mean is kept: connect the dots."""
+# Least distance of ε on the grid is a hundredth, and there are no more points on each side
 _POINTS = 1000
-"""Least distance of ε on the grid is a hundredth, and there are no more points on each side."""
+# What the Fourier transform of dp-accounting, and sums, may take from a δ
 _NOISE = 1e-13
-"""What the Fourier transform of dp-accounting, and sums, may take from a δ."""
+# Within the ±700 that a profile takes
 _FARTHEST = 600.0
+# Points of the lattice in a standard deviation of one step's loss
 _FINENESS = 64
-"""Points of the lattice in a standard deviation of one step's loss."""
+# The most points of the lattice for one step's loss
 _MOST = 2**18
-"""The most points of the lattice for one step's loss."""
+# The most points of the lattice in a standard deviation of the sum
 _LONGEST = 2**17
-"""The most points of the lattice in a standard deviation of the sum."""
+# Noise of one step so far out, at 1e-23, counts as what is nearer
 _DEVIATIONS = 10.0
-"""Noise of one step so far out, at 1e-23, counts as what is nearer."""
+# ln of the probability that a sum lies outside of the window, by Chernoff's inequality
 _LN_OUTSIDE = -37.0
-"""ln of the probability that a sum lies outside of the window, by Chernoff's inequality."""
+# Thresholds for the sum at which power and level are taken
 _THRESHOLDS = 4000
-"""Thresholds for the sum at which power and level are taken."""
+# ln dQ/dP of sums beyond which a level is near 1, and taken from the law under Q alone
 _STEEP = 30.0
-"""ln dQ/dP of sums beyond which a level is near 1, and taken from the law under Q alone."""
+# What a power of a Fourier transform loses in one step, in sums of probabilities
 _PER_STEP = 16 * 2.0**-52
-"""What a power of a Fourier transform loses in one step, in sums of probabilities."""
 
 
 @lru_cache(maxsize=512)
@@ -60,6 +61,7 @@ def subsampled_gaussian(
             "pip install 'leakbound[dp]'"
         )
         raise MissingExtraError(message) from error
+    # 1. The law of the privacy loss of all steps, rounded so that more is allowed.
     replaced = relation == "replace"
     loss = pld.from_gaussian_mechanism(
         noise_multiplier,
@@ -67,6 +69,7 @@ def subsampled_gaussian(
         sampling_prob=sampling_rate,
         neighboring_relation=Neighbours.REPLACE_ONE if replaced else Neighbours.ADD_OR_REMOVE_ONE,
     ).self_compose(steps)
+    # 2. δ on a grid of ε, finer where losses are small; between points lines allow more.
     far = min(_FARTHEST, max(_STEP, float(loss.get_epsilon_for_delta(_NOISE))))
     half = np.linspace(0, far, min(_POINTS, max(2, round(100 * far))) + 1)
     grid = np.concatenate([-half[:0:-1], half])
@@ -113,11 +116,13 @@ def attained(
     Under Q it is that of Q e^loss, nearly P, times e^-loss, so that small levels are as exact as
     large ones.
     """
+    # 1. The loss of one step on a lattice, under P, under Q, and under Q tilted towards P.
     step_of = _Replaced if relation == "replace" else _AddedOrRemoved
     losses, member, other = _lattice(step_of(noise_multiplier, sampling_rate), steps)
     step = float(losses[1] - losses[0]) if losses.size > 1 else 1.0
     tilted = other * np.exp(losses)
     scale = float(tilted.sum())
+    # 2. A window that holds the sum of all steps but for a chance of e^-37.
     start, size = _window(losses, steps, member, other, tilted / scale)
     first = round(losses[0] / step)
     sums = step * (start + np.arange(size))
@@ -130,13 +135,16 @@ def attained(
     def tail(mass: FloatArray) -> FloatArray:
         return np.cumsum(mass[::-1])[::-1]
 
+    # 3. Power and level beyond each threshold, roundings taken off the one and put on the other.
     noise = _NOISE + steps * _PER_STEP
     power = tail(beyond(member)) - noise
     level = tail(beyond(other)) + noise
+    # Small levels come from the tilted law, weighted back: there the other one is noise.
     exponent = steps * math.log(scale) - sums
     weights = np.exp(np.minimum(exponent, _STEEP))
     small = tail(beyond(tilted / scale) * weights) + 2 * noise * weights
     level = np.where(exponent < _STEEP, np.minimum(level, small), level)
+    # 4. The curve through these points: lines between them are tests that choose at random.
     keep = np.flatnonzero((power > level) & (level > 0) & (power < 1))
     keep = keep[:: max(1, keep.size // _THRESHOLDS)]
     x = np.concatenate([[0.0], level[keep], [1.0]])

@@ -7,18 +7,20 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 import leakbound._core as _core
-from leakbound._base.checks import choice, flag, instance, integer, real
+from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.records import IF_ANY
-from leakbound._base.types import CountOptions, FdpTest, Order, Relation, Sides
+from leakbound._base.types import CountOptions, FdpTest, Relation, Sides
 from leakbound.claims.base import Guarantee, Observation, unexplained
 from leakbound.claims.pure_and_approximate import ApproxDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import InputTypeError, OptionError
 
+# The walk through a bracket begins with steps of its length halved so often
 _DOUBLINGS = 10
-"""The walk through a bracket begins with steps of its length halved so often."""
+# The law of a sum of more losses takes too much memory, and time
 _MOST_STEPS = 10**6
-"""The law of a sum of more losses takes too much memory, and time."""
+# Noise multipliers of DP-SGD between which audits search: beyond, ε says nothing or is 0
+_LEAST_NOISE, _MOST_NOISE = 0.1, 50.0
 
 
 def checked_rate(value: object) -> float:
@@ -36,21 +38,25 @@ def checked_rate(value: object) -> float:
 class FamilyClaim(Guarantee):
     """A family of trade-off functions, ordered by one parameter: the mechanism obeys one of them.
 
-    An audit rejects members of the family that are too private. What it says of (ε, δ) is the
-    conversion of the rejected curve, and holds within the family.
+    Curves with a larger parameter allow more. An audit rejects members of the family that are too
+    private. What it says of (ε, δ) is the conversion of the rejected curve, and holds within the
+    family.
     """
 
     most_guesses: ClassVar[int] = 10**8
     """The recursion takes steps as the square root of the guesses: seconds at so many."""
+    width: ClassVar[float] = 1e-9
+    """Relative width at which a search for the parameter ends, on the rejected side."""
+    tradeoff: Callable[[float], TradeOff]
+    """The curve at a value of the parameter."""
 
     @property
     @abstractmethod
     def search(self) -> tuple[float, float]:
         """The values of the parameter between which audits search."""
 
-    @abstractmethod
     def curve(self, theta: float, sides: Sides) -> TradeOff:
-        """Return the curve that bounds some guesses.
+        """Return the curve that bounds some guesses; where it is rounded, it allows more.
 
         Parameters
         ----------
@@ -58,36 +64,26 @@ class FamilyClaim(Guarantee):
             The parameter.
         sides : {"both", "member"}
             Which guesses are made. For "member" the power is on training with the example. For
-            "both" the curve is its own mirror image.
-
-        Returns
-        -------
-        TradeOff
-            The curve; where it is rounded, it allows more than the claim does.
+            "both" the curve is its own mirror image: guesses may do what f or f⁻¹ allows.
         """
+        curve = self.tradeoff(theta)
+        instance(curve, f"tradeoff({theta:g})", TradeOff)
+        return curve if sides == "member" else curve.symmetrized()
 
     def attained(self, theta: float, sides: Sides) -> TradeOff:
         """Return the curve that ε is converted from, once a value of the parameter is rejected.
 
         Parameters
         ----------
-        theta : float
-            The parameter.
-        sides : {"both", "member"}
-            Which guesses are made.
-
-        Returns
-        -------
-        TradeOff
-            `curve`, or a curve that allows less where that one is rounded.
+        theta, sides : the same
+            As for `curve`, which this is, unless that is rounded: then this one allows less.
         """
         return self.curve(theta, sides)
 
-    width: ClassVar[float] = 1e-9
-    """Relative width at which a search for the parameter ends, on the rejected side."""
-
     def critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
         """Return the least private value of the parameter that is rejected.
+
+        None if none is rejected, or if no mechanism at all explains the count.
 
         Parameters
         ----------
@@ -97,11 +93,6 @@ class FamilyClaim(Guarantee):
             Probability of error, in (0, 1).
         test : {"tight", "recursion"}
             Which test of the count.
-
-        Returns
-        -------
-        float or None
-            The value; None if none is rejected, or if no mechanism at all explains the count.
         """
         return None if unexplained(counts, level) else self._critical(counts, level, test)
 
@@ -114,41 +105,46 @@ class FamilyClaim(Guarantee):
     def least_private(self, rejected: Callable[[float], bool]) -> float | None:
         """Walk from the most private end in doubling steps, then halve.
 
+        Returns the last value rejected, None if the most private one is not.
+
         Parameters
         ----------
         rejected : callable
             Whether a value of the parameter is rejected. Where it is asked depends on its answers
-            only; once halving begins, always between the last value rejected and the last one kept.
-
-        Returns
-        -------
-        float or None
-            The last value rejected, None if the most private one is not.
+            only; once halving begins, always between the last value rejected and the first that
+            was not.
         """
-        low, high = self.search
-        increasing = self.order == "increasing"
-        found, last = (low, high) if increasing else (high, low)
-        if not rejected(found):
+        low, last = self.search
+        if not rejected(low):
             return None
-        step = (high - low if math.isfinite(high) else 1.0) / 2**_DOUBLINGS
+        # 1. Steps that double, until a value is not rejected.
+        step = self._first_step
         while True:
-            kept = min(found + step, last) if increasing else max(found / 2, last)
-            if not rejected(kept):
+            high = min(low + step, last)
+            if not rejected(high):
                 break
-            if kept == last:
+            if high == last:
                 return last
-            found, step = kept, 2 * step
-        while abs(kept - found) > self.width * max(kept, found):
-            middle = 0.5 * (found + kept)
+            low, step = high, 2 * step
+        # 2. Halves between the last rejected and the first that was not.
+        while high - low > self.width * high:
+            middle = self._middle(low, high)
             if rejected(middle):
-                found = middle
+                low = middle
             else:
-                kept = middle
-        return found
+                high = middle
+        return low
+
+    @property
+    def _first_step(self) -> float:
+        low, high = self.search
+        return (high - low if math.isfinite(high) else 1.0) / 2.0**_DOUBLINGS
+
+    def _middle(self, low: float, high: float) -> float:
+        return 0.5 * (low + high)
 
     def _least_refuted(self, observed: Observation, level: float) -> float:
-        found = self.critical(observed.counts, level, observed.test)
-        return self.nothing if found is None else found
+        return self.critical(observed.counts, level, observed.test) or 0.0
 
 
 @dataclass(frozen=True)
@@ -160,11 +156,6 @@ class GaussianDP(FamilyClaim):
     delta : float
         Probability of a failure that tells all, in [0, 1).
 
-    Raises
-    ------
-    OptionError, InputTypeError
-        If `delta` is outside its range.
-
     Examples
     --------
     >>> GaussianDP().tradeoff(1.0)
@@ -173,8 +164,6 @@ class GaussianDP(FamilyClaim):
 
     parameter: ClassVar[str] = "mu"
     """The parameter that audits bound from below."""
-    order: ClassVar[Order] = "increasing"
-    """Curves with a larger μ allow more."""
     search: ClassVar[tuple[float, float]] = (0.0, math.inf)
     """Every μ is looked at."""
     delta: float = 0.0
@@ -194,17 +183,8 @@ class GaussianDP(FamilyClaim):
         ----------
         theta : float
             μ, at least 0; 0 is no leakage at all.
-
-        Returns
-        -------
-        TradeOff
-            The curve.
         """
         return TradeOff.gaussian(theta, self.delta)
-
-    def curve(self, theta: float, sides: Sides) -> TradeOff:
-        """See `FamilyClaim.curve`: the curve is its own mirror image."""
-        return _of_sides(self.tradeoff(theta), sides)
 
     def _critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
         return _core.fdp_critical_mu(counts, self.delta, level, test)
@@ -224,8 +204,6 @@ class LaplaceDP(FamilyClaim):
     """How results and reports call the claim."""
     parameter: ClassVar[str] = "epsilon"
     """The parameter that audits bound from below."""
-    order: ClassVar[Order] = "increasing"
-    """Curves with a larger ε allow more."""
     search: ClassVar[tuple[float, float]] = (0.0, math.inf)
     """Every ε is looked at."""
     delta: ClassVar[float] = 0.0
@@ -238,17 +216,8 @@ class LaplaceDP(FamilyClaim):
         ----------
         theta : float
             ε, at least 0, in nats.
-
-        Returns
-        -------
-        TradeOff
-            The curve.
         """
         return TradeOff.laplace(theta)
-
-    def curve(self, theta: float, sides: Sides) -> TradeOff:
-        """See `FamilyClaim.curve`: the curve is its own mirror image."""
-        return _of_sides(self.tradeoff(theta), sides)
 
     def _critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
         return _core.fdp_critical_laplace(counts, level, test)
@@ -258,8 +227,8 @@ class LaplaceDP(FamilyClaim):
 class SubsampledGaussianDP(FamilyClaim):
     """DP-SGD: the Gaussian mechanism on Poisson samples, composed; needs the extra `dp`.
 
-    Less noise is less private, so audits bound the noise multiplier from above: the bound is the
-    smallest one that is rejected.
+    The parameter is the inverse 1/σ of the noise multiplier, so that more is leakier, as in every
+    family. Results say in words what that means: σ is at most the inverse of the bound.
 
     Parameters
     ----------
@@ -271,11 +240,6 @@ class SubsampledGaussianDP(FamilyClaim):
         What the curves compare: training with and without an example, or with one in the place of
         another. An audit of a random split takes the latter.
 
-    Raises
-    ------
-    OptionError, InputTypeError
-        If an option is outside its range or of the wrong type.
-
     Notes
     -----
     Curves that are tested allow more than the mechanism: pessimistic estimates of δ by
@@ -286,15 +250,13 @@ class SubsampledGaussianDP(FamilyClaim):
     Examples
     --------
     >>> SubsampledGaussianDP(sampling_rate=0.01, steps=1000).parameter
-    'noise_multiplier'
+    'inverse_noise'
     """
 
-    parameter: ClassVar[str] = "noise_multiplier"
-    """The parameter that audits bound from above."""
-    order: ClassVar[Order] = "decreasing"
-    """Curves with a smaller noise multiplier allow more."""
-    search: ClassVar[tuple[float, float]] = (0.1, 50.0)
-    """The noise multipliers that are looked at."""
+    parameter: ClassVar[str] = "inverse_noise"
+    """The parameter that audits bound from below, 1 over the noise."""
+    search: ClassVar[tuple[float, float]] = (1 / _MOST_NOISE, 1 / _LEAST_NOISE)
+    """The values that are looked at."""
     width: ClassVar[float] = 1e-4
     """Every curve takes a good part of a second."""
     delta: ClassVar[float] = 0.0
@@ -313,28 +275,13 @@ class SubsampledGaussianDP(FamilyClaim):
         """How results and reports call the claim."""
         return f"DP-SGD with sampling rate {self.sampling_rate:g} and {self.steps} steps"
 
-    @property
-    def proxy(self) -> GaussianDP:
-        """See `Guarantee.proxy`: Gaussian DP, whose bounds are quick to compute."""
-        return GaussianDP()
-
     def tradeoff(self, theta: float) -> TradeOff:
         """Return the curve at a value of the parameter, for guesses of both sides.
 
         Parameters
         ----------
         theta : float
-            Noise multiplier, above 0.
-
-        Returns
-        -------
-        TradeOff
-            The curve.
-
-        Raises
-        ------
-        MissingExtraError
-            If dp-accounting is not installed.
+            1/σ, above 0.
         """
         return self.curve(theta, "both")
 
@@ -352,9 +299,17 @@ class SubsampledGaussianDP(FamilyClaim):
 
         return attained(_noise(theta), self.sampling_rate, self.steps, sides, self.relation)
 
+    @property
+    def _first_step(self) -> float:
+        return self.search[0]  # so that the noise is halved
+
+    def _middle(self, low: float, high: float) -> float:
+        return 2 / (1 / low + 1 / high)  # the middle of the noise
+
 
 def _noise(theta: float) -> float:
-    return real(theta, "noise_multiplier", above=0, below=math.inf)
+    """Return the noise multiplier that a value of the parameter stands for."""
+    return 1 / real(theta, "inverse_noise", above=0, below=math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -367,17 +322,10 @@ class TradeOffFamily(FamilyClaim):
         What to call the parameter.
     tradeoff : callable
         Takes a value of the parameter and returns a `TradeOff`: f(α) is the smallest probability
-        of missing a member, of all tests that take a non-member for one with probability α.
+        of missing a member, of all tests that take a non-member for one with probability α. Curves
+        must allow more as the parameter increases: of a scale of noise take the inverse.
     bracket : tuple of float
-        The smallest and the largest value of the parameter that audits look at: finite, and above
-        0 if `increasing` is false.
-    increasing : bool
-        Whether the curves allow more as the parameter increases; otherwise as it decreases.
-
-    Raises
-    ------
-    OptionError, InputTypeError
-        If `bracket` is not two increasing numbers, or another option is of the wrong type.
+        The smallest and the largest value of the parameter that audits look at: finite, at least 0.
 
     Notes
     -----
@@ -391,12 +339,11 @@ class TradeOffFamily(FamilyClaim):
     Examples
     --------
     >>> family = TradeOffFamily(
-    ...     parameter="scale",
-    ...     tradeoff=lambda scale: TradeOff.laplace(1 / scale),
+    ...     parameter="inverse scale",
+    ...     tradeoff=lambda inverse: TradeOff.laplace(inverse),
     ...     bracket=(0.01, 100),
-    ...     increasing=False,
     ... )
-    >>> family.tradeoff(2.0)
+    >>> family.tradeoff(0.5)
     TradeOff.laplace(epsilon=0.5)
     """
 
@@ -405,11 +352,9 @@ class TradeOffFamily(FamilyClaim):
     parameter: str
     tradeoff: Callable[[float], TradeOff]
     bracket: tuple[float, ...]
-    increasing: bool
 
     def __post_init__(self) -> None:
         instance(self.parameter, "parameter", str)
-        flag(self.increasing, "increasing")
         function: object = self.tradeoff
         if not callable(function):
             message = f"tradeoff must be a function of a number, got {function!r}"
@@ -418,8 +363,7 @@ class TradeOffFamily(FamilyClaim):
         if len(self.bracket) != 2:
             message = f"bracket must be two numbers, got {self.bracket!r}"
             raise OptionError(message)
-        limit = {"least": 0.0} if self.increasing else {"above": 0.0}
-        low = real(self.bracket[0], "bracket[0]", **limit, below=math.inf)
+        low = real(self.bracket[0], "bracket[0]", least=0, below=math.inf)
         high = real(self.bracket[1], "bracket[1]", above=low, below=math.inf)
         object.__setattr__(self, "bracket", (low, high))
 
@@ -429,29 +373,9 @@ class TradeOffFamily(FamilyClaim):
         return f"trade-off family in {self.parameter}"
 
     @property
-    def proxy(self) -> GaussianDP:
-        """See `Guarantee.proxy`: Gaussian DP, whose bounds are quick to compute."""
-        return GaussianDP()
-
-    @property
-    def order(self) -> Order:
-        """Whether the curves allow more as the parameter increases, or as it decreases."""
-        return "increasing" if self.increasing else "decreasing"
-
-    @property
     def search(self) -> tuple[float, float]:
         """The bracket."""
         return self.bracket[0], self.bracket[1]
-
-    def curve(self, theta: float, sides: Sides) -> TradeOff:
-        """See `FamilyClaim.curve`: guesses of both sides may do what f or f⁻¹ allows."""
-        curve = self.tradeoff(theta)
-        instance(curve, f"tradeoff({theta:g})", TradeOff)
-        return _of_sides(curve, sides)
-
-
-def _of_sides(curve: TradeOff, sides: Sides) -> TradeOff:
-    return curve if sides == "member" else curve.symmetrized()
 
 
 AnyFamily: TypeAlias = GaussianDP | LaplaceDP | SubsampledGaussianDP | TradeOffFamily
@@ -460,3 +384,4 @@ FAMILIES = (GaussianDP, LaplaceDP, SubsampledGaussianDP, TradeOffFamily)
 Claim: TypeAlias = PureDP | ApproxDP | AnyFamily
 """Any claim that an audit of one run takes."""
 CLAIMS = (PureDP, ApproxDP, *FAMILIES)
+"""Every claim that an audit of one run takes."""

@@ -30,8 +30,8 @@ _PARAMETERS: dict[Family, set[str]] = {
     "table": {"alpha", "f"},
     "profile": {"epsilon", "delta"},
 }
+# 64 roundings of numbers near 1
 _CLOSE = 2.0**-46
-"""64 roundings of numbers near 1."""
 
 
 def convex_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -41,22 +41,18 @@ def convex_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     ----------
     x, y : ndarray of float64, shape (n,)
         The points, in any order; of those at one x the lowest counts.
-
-    Returns
-    -------
-    tuple of ndarray of float64
-        x, strictly increasing, and y.
     """
     order = np.lexsort((y, x))
     corners: list[tuple[float, float]] = []
     for here in zip(x[order].tolist(), y[order].tolist(), strict=True):
         if corners and corners[-1][0] == here[0]:
             continue
+        # corners above the line between their neighbours go
         while len(corners) > 1 and _above(corners[-2], corners[-1], here):
             corners.pop()
         corners.append(here)
-    found = np.array(corners)
-    return found[:, 0], found[:, 1]
+    hull = np.array(corners)
+    return hull[:, 0], hull[:, 1]
 
 
 def _above(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
@@ -74,11 +70,6 @@ class TradeOff(Record):
         Which constructor made it.
     parameters : dict of str to ndarray
         The constructor's arguments.
-
-    Raises
-    ------
-    InputError, OptionError
-        If the parameters are not those of a trade-off function.
 
     Examples
     --------
@@ -108,16 +99,6 @@ class TradeOff(Record):
             Probability of a failure that tells all, in [0, 1). With G the curve without failures,
             f(α) is then (1 - δ) G(α/(1 - δ)) for α ≤ 1 - δ, and 0 above.
 
-        Returns
-        -------
-        TradeOff
-            The curve.
-
-        Raises
-        ------
-        OptionError, InputTypeError
-            If a parameter is outside its range or no number.
-
         Examples
         --------
         >>> TradeOff.gaussian(1.0)
@@ -134,16 +115,6 @@ class TradeOff(Record):
         ----------
         epsilon : float
             ε, at least 0, in nats.
-
-        Returns
-        -------
-        TradeOff
-            The curve.
-
-        Raises
-        ------
-        OptionError, InputTypeError
-            If `epsilon` is outside its range or no number.
 
         Examples
         --------
@@ -162,16 +133,6 @@ class TradeOff(Record):
             ε, at least 0, in nats.
         delta : float
             δ, in [0, 1).
-
-        Returns
-        -------
-        TradeOff
-            The curve.
-
-        Raises
-        ------
-        OptionError, InputTypeError
-            If a parameter is outside its range or no number.
 
         Examples
         --------
@@ -193,20 +154,6 @@ class TradeOff(Record):
             Values of f there: decreasing, convex, at most 1 - `alpha`. Where rounding bends them
             the wrong way by less than 1e-9, the largest convex curve below them is taken.
 
-        Returns
-        -------
-        TradeOff
-            The curve.
-
-        Raises
-        ------
-        InputTypeError, InputError, InputError
-            If the arrays are not two vectors of one length.
-        InputError
-            If they do not describe a trade-off function.
-        OptionError
-            If a value is outside [0, 1].
-
         Examples
         --------
         >>> TradeOff.table([0, 0.25, 1], [1, 0.25, 0]).f(0.5)
@@ -216,7 +163,9 @@ class TradeOff(Record):
 
     @classmethod
     def profile(cls, epsilon: ArrayLike, delta: ArrayLike) -> "TradeOff":
-        """Return the curve that pairs (ε, δ) allow together.
+        """Return the curve that pairs (ε, δ) allow together: whatever the grid, they imply it.
+
+        Its f̄⁻¹(y) is the largest of (y - δ) e^{-ε} and 0.
 
         Parameters
         ----------
@@ -224,19 +173,6 @@ class TradeOff(Record):
             Any real numbers within ±700, in nats. Negative ones sharpen the curve at high power.
         delta : array-like, shape (n,)
             δ(ε) at each, or more: upper bounds, in [0, 1].
-
-        Returns
-        -------
-        TradeOff
-            The curve with f̄⁻¹(y) the largest of (y - δ) e^{-ε} and 0. Whatever the grid, what obeys
-            the pairs obeys the curve.
-
-        Raises
-        ------
-        InputTypeError, InputError, InputError
-            If the arrays are not two vectors of one length.
-        OptionError
-            If a value is outside its range.
 
         Examples
         --------
@@ -277,13 +213,9 @@ class TradeOff(Record):
 
         f bounds tests whose power is on training *with* the example; its inverse f⁻¹ bounds those
         whose power is on training without. Where both kinds of tests are mixed, as in guesses of
-        members and of non-members, the average of the two needs one convex function below both.
-
-        Returns
-        -------
-        TradeOff
-            The largest convex function below f and f⁻¹: a table, or this curve itself where it is
-            its own mirror image, to 64 roundings.
+        members and of non-members, the average of the two needs one convex function below both: the
+        largest such one. It is a table, or this curve where that is its own mirror image, to 64
+        roundings.
 
         Examples
         --------
@@ -296,6 +228,7 @@ class TradeOff(Record):
         if self.family not in {"table", "profile"}:
             return self
         alpha, f = convex_hull(*self._corners())
+        # its own mirror image: points of the inverse lie on the curve, roundings allowed
         within = np.interp(np.minimum(f + _CLOSE, 1.0), alpha, f)
         if np.all(within <= alpha + _CLOSE):
             return self
@@ -309,6 +242,7 @@ class TradeOff(Record):
             return values["alpha"], np.minimum(values["f"], 1.0 - values["alpha"])
         # f is the highest of the lines of all pairs, which cross at the slopes of a hull
         order = np.argsort(values["epsilon"], kind="stable")
+        # δ never rises with ε: of pairs that say otherwise the smaller δ holds
         steepness = np.append(0.0, np.exp(values["epsilon"][order]))
         delta = np.append(1.0, np.minimum.accumulate(values["delta"][order]))
         steepness, delta = convex_hull(steepness, delta)
@@ -340,16 +274,6 @@ class TradeOff(Record):
         alpha : array-like
             Levels in [0, 1].
 
-        Returns
-        -------
-        float or ndarray of float64
-            Errors in [0, 1].
-
-        Raises
-        ------
-        InputTypeError, OptionError
-            If `alpha` is not made of numbers in [0, 1].
-
         Examples
         --------
         >>> round(TradeOff.gaussian(1.0).f(0.05), 4)
@@ -358,22 +282,12 @@ class TradeOff(Record):
         return _map(self.core.f, _unit(alpha, "alpha"))
 
     def inverse(self, x: ArrayLike) -> Number:
-        """Return f̄⁻¹(x), the lowest level at which a test can have power x; f̄ is 1 - f.
+        """Return f̄⁻¹(x), the lowest level at which a test can have power x, rounded down.
 
         Parameters
         ----------
         x : array-like
             Powers in [0, 1].
-
-        Returns
-        -------
-        float or ndarray of float64
-            Levels in [0, 1], rounded down.
-
-        Raises
-        ------
-        InputTypeError, OptionError
-            If `x` is not made of numbers in [0, 1].
 
         Examples
         --------
@@ -383,22 +297,12 @@ class TradeOff(Record):
         return _map(self.core.inverse, _unit(x, "x"))
 
     def delta(self, epsilon: ArrayLike) -> Number:
-        """Return δ(ε): what obeys f is (ε, δ(ε))-differentially private, for every real ε.
+        """Return δ(ε), the largest f̄(x) - e^ε x, rounded up: what obeys f is (ε, δ(ε))-DP.
 
         Parameters
         ----------
         epsilon : array-like
             Real numbers, in nats.
-
-        Returns
-        -------
-        float or ndarray of float64
-            The largest f̄(x) - e^ε x, in [0, 1], rounded up.
-
-        Raises
-        ------
-        InputTypeError, OptionError
-            If `epsilon` is not made of numbers.
 
         Examples
         --------
@@ -408,22 +312,12 @@ class TradeOff(Record):
         return _map(self.core.delta, numbers(epsilon, "epsilon").astype(np.float64))
 
     def epsilon(self, delta: ArrayLike) -> Number:
-        """Return ε(δ), the least ε ≥ 0 with δ(ε) ≤ δ.
+        """Return ε(δ), the least ε ≥ 0 with δ(ε) ≤ δ, rounded down; inf where no ε will do.
 
         Parameters
         ----------
         delta : array-like
             Numbers in [0, 1].
-
-        Returns
-        -------
-        float or ndarray of float64
-            ε in nats, rounded down; inf where no ε will do.
-
-        Raises
-        ------
-        InputTypeError, OptionError
-            If `delta` is not made of numbers in [0, 1].
 
         Examples
         --------

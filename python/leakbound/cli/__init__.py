@@ -4,17 +4,12 @@ Commands parse, read, call, print and write; no statistics here. They are import
 runs, so that an installation they cannot be imported from ends with the exit code of a crash.
 """
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leakbound._base.console import BAD_INPUT, ended
 
-if TYPE_CHECKING:
-    from leakbound.cli.commands import app
-
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
 
 def main() -> None:
@@ -39,12 +34,3 @@ def _program() -> int:
 
         rich_utils.rich_format_error(error)
         return BAD_INPUT
-
-
-def __getattr__(name: str) -> Any:
-    if name == "app":
-        from leakbound.cli.commands import app
-
-        return app
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message)

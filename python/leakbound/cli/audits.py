@@ -54,7 +54,7 @@ def coins(
         argument(
             "FILE…",
             f"Table with one row per example: {options.KINDS}. Several files, a folder, a glob, "
-            "tallies or - (csv or Arrow on standard input) are counted batch by batch.",
+            "tallies or - (csv on standard input) are counted batch by batch.",
         ),
     ],
     *,
@@ -77,9 +77,11 @@ def coins(
     delivery: BundledDelivery,
 ) -> None:
     """Audit scores of examples that coins decided on."""
+    # 1. Options, before anything is read.
     names = options.parse_columns(attacks, "--score-col")
     common = {**question.options(), "sides": sides}
     chance = _prior(prior)
+    # 2. Shards are counted, and counts audited.
     if are_shards(files):
         if len(names) > 1 or isinstance(chance, str) or plan or opening or delivery.bundle:
             refuse(
@@ -90,6 +92,7 @@ def coins(
         with output.waiting(f"Auditing {counted.m:,} examples"):
             result = audit(counted, Coins(prior=chance), **common)
         delivery.conclude(result, files[0], question.goal)
+    # 3. One file is read whole, and joined with the plan or with what a protocol fixed.
     (file,) = files
     if plan and opening:
         refuse("--opening holds a plan: give --plan or --opening, not both")
@@ -112,6 +115,7 @@ def coins(
             ids = whole(ids) if ids is not None and planned.ids.dtype.kind in "iu" else ids
             member = _member_of(planned, ids, member, len(table))
         result = audit(scores, Coins(member, prior=priors), ids=ids, **common)
+    # 4. What a bundle needs besides the result.
     inputs = {"scores": scores, "plan": member if planned is None else planned, "ids": ids}
     inputs |= {"prior": priors} if isinstance(chance, str) else {}
     inputs |= {"plan": None, "opening": opened} if opened else {}
@@ -147,6 +151,7 @@ def split(
     """Audit scores of a training set and a test set."""
     from leakbound import RandomSplit
 
+    # What was tuned on is no random part any more, and no number says so.
     if not untouched:
         refuse(
             "the examples held out must have chosen nothing about the model, by early stopping or "
@@ -267,6 +272,7 @@ def _member_of(plan: PlannedCoins, ids: Any, member: Any, examples: int) -> Any:
 
 def _rankings(file: Path, model: str, layout: Layout) -> tuple[str, str]:
     """Return the columns that hold the scores of baseline and attack."""
+    # `leakbound.panoramia` writes the scores of a run as baseline_pred and mia_NAME_pred.
     names = names_of(file, layout)
     models = [name for name in names if name.startswith("mia_") and name.endswith("_pred")]
     if len(models) > 1 and not model:

@@ -29,22 +29,15 @@ class _Commands(TyperGroup):
     """Commands that are loaded when they are called, and listed as plain text, which is fast."""
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
-        """Write the first line of each command's help, whole."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that the arguments begin with."""
-        if args[0] in COMMANDS:
-            self.commands[args[0]] = _load(args[0])
+        name = args[0]
+        if name in COMMANDS:
+            group = typer.main.get_group(import_module(f"leakbound.cli.{COMMANDS[name][0]}").app)
+            self.commands[name] = group if group.name == name else group.commands[name]
         return super().resolve_command(ctx, args)
-
-
-def _load(name: str) -> Any:
-    """Import a command, or the group of commands of that name."""
-    module, _ = COMMANDS[name]
-    group = typer.main.get_group(import_module(f"leakbound.cli.{module}").app)
-    return group if group.name == name else group.commands[name]
 
 
 app = typer.Typer(
@@ -61,6 +54,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+# Stand-ins: the list of commands and typing errors need their names, not their modules.
 for _name, (_, _line) in COMMANDS.items():
     app.command(_name, help=_line)(lambda: None)
 

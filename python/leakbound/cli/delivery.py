@@ -40,12 +40,14 @@ class Delivery:
 
         `inputs` is what a bundle holds beside the result.
         """
-        own = goal.get("mu", goal.get("noise"))
+        # 1. The claim, in the words of `check`.
+        own = 1 / goal["noise"] if "noise" in goal else goal.get("mu")
         if goal:
             claimed = {"epsilon": goal.get("eps"), "delta": goal.get("delta", 0.0)}
             claimed = claimed if own is None else {"parameter": own}
             claimed |= {"c": goal["c"]} if "c" in goal else {}
             result = result.with_check(**claimed, **({"relation": relation} if relation else {}))
+        # 2. Files first: whoever reads the verdict finds them there.
         bundle = getattr(self, "bundle", None)
         if bundle is not None:
             with output.waiting("Auditing again, for the bundle"):

@@ -54,10 +54,11 @@ def digits(
         from leakbound.demo.digits import run
     with bar() as progress:
         report = run(out, seed=seed, progress=progress)
+    text = json_text.dumps(report.to_dict(), allow_nan=False, ensure_ascii=False)
     with output.waiting("Drawing the report"):
-        _write(report, out)
+        _write(report, text, out)
     if json:
-        typer.echo(_text(report))
+        typer.echo(text)
     else:
         _show(report)
     output.announce(out, aside=json)
@@ -78,39 +79,35 @@ def bar() -> "Iterator[Callable[[str, float], None] | None]":
         yield lambda what, share: bar.update(task, description=what, completed=share)
 
 
-def _write(found: "DigitsReport", out: Path) -> None:
+def _write(runs: "DigitsReport", text: str, out: Path) -> None:
     from leakbound import report
     from leakbound._base.files import write_text
 
-    write_text(out / "result.json", _text(found) + "\n")
-    accuracy = {row.name: f"{row.test_accuracy:.3f}" for row in found.rows}
-    split = {row.name: number(row.split.bound) for row in found.rows}
+    write_text(out / "result.json", text + "\n")
+    accuracy = {row.name: f"{row.test_accuracy:.3f}" for row in runs.rows}
+    split = {row.name: number(row.split.bound) for row in runs.rows}
     report.write(
         out / "report.html",
-        {row.name: row.result for row in found.rows},
+        {row.name: row.result for row in runs.rows},
         title=TITLE,
-        summary=f"A small network trained on {found.training_examples:,} of scikit-learn's digits, "
-        f"{found.plan.indices.size} of them canaries: digits with a wrong label, {len(found.plan)} "
+        summary=f"A small network trained on {runs.training_examples:,} of scikit-learn's digits, "
+        f"{runs.plan.indices.size} of them canaries: digits with a wrong label, {len(runs.plan)} "
         "in all, each in the training set or not by its own fair coin. The audits see the logit "
         "margins of the canaries. A column has what the networks' own test set proves beside: "
         "training and test set are a random split of the digits, audited in pairs. Seed "
-        f"{found.seed}.",
+        f"{runs.seed}.",
         columns={"Test accuracy": accuracy, "ε of replacing one, from the test set": split},
-        simultaneous={row.name: row.simultaneous for row in found.rows},
+        simultaneous={row.name: row.simultaneous for row in runs.rows},
     )
 
 
-def _text(found: "DigitsReport") -> str:
-    return json_text.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False)
-
-
-def _show(found: "DigitsReport") -> None:
+def _show(runs: "DigitsReport") -> None:
     from leakbound.report import headline_of_many
 
     headings = ("Test acc", "Split ε̂", "AUC", "Guesses", "Correct", "ε̂", "Ceiling")
     numbers = [(heading, True) for heading in headings]
     table = output.grid([("Model", False), *numbers, ("Verdict", False)])
-    for row in found.rows:
+    for row in runs.rows:
         result, said = row.result, row.result.summary()
         shares = (f"{row.test_accuracy:.3f}", number(row.split.bound), f"{row.auc:.3f}")
         counts = (f"{result.guesses:,}", f"{result.correct:,}")
@@ -119,10 +116,10 @@ def _show(found: "DigitsReport") -> None:
         table.add_row(row.name, *shares, *counts, *ends, style=style)
     output.say(table)
     output.say("")
-    simultaneous = {row.name: row.simultaneous.summary() for row in found.rows}
+    simultaneous = {row.name: row.simultaneous.summary() for row in runs.rows}
     output.say(headline_of_many(simultaneous), "bold")
     output.say(
-        f"ε̂ is a lower bound on ε, at {percent(found.rows[0].result.confidence)} confidence for "
+        f"ε̂ is a lower bound on ε, at {percent(runs.rows[0].result.confidence)} confidence for "
         "each model by itself; the ceiling is what a perfect attack would have proved."
     )
     output.say(AFTER)

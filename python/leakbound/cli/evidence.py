@@ -43,10 +43,11 @@ def commit(
     if (plan is None) == (examples is None):
         refuse("give --examples M, to toss coins now, or --plan FILE; one of the two")
     coins = InclusionPlan.load(plan) if plan else InclusionPlan.create(examples or 0)
-    kept = plan is not None and plan.resolve() == (secret / "plan.npz").resolve()
-    new = [secret / "opening.json", out / "commitment.json", secret / "plan.npz"]
-    for file in new[:2] if kept else new:
-        if file.exists():
+    own = secret / "plan.npz"
+    for file in (secret / "opening.json", out / "commitment.json", own):
+        # The plan may be in its place already.
+        same = file == own and plan is not None and plan.resolve() == own.resolve()
+        if file.exists() and not same:
             refuse(f"{file} exists already, and what it opens would be lost: name another folder")
     opening = coins.commit(agreed)
     out.mkdir(parents=True, exist_ok=True)
@@ -127,8 +128,8 @@ VERIFY = (
     "[dim]Exit code: 0 valid, 1 invalid, 2 no bundle there or no commitment, or no time left, 70 a "
     "crash.[/]"
 )
+# Seconds that a bundle may take, unless told otherwise: whoever wrote it chose the work.
 _PATIENCE = 600.0
-"""Seconds that a bundle may take, unless told otherwise: whoever wrote it chose the work."""
 _MARKS = {True: "ok", False: "FAILED", None: "-"}
 
 

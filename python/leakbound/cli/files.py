@@ -1,4 +1,4 @@
-"""Tables of scores and membership: csv, tsv, JSON lines, parquet and Arrow files, npz archives.
+"""Tables of scores and membership: csv, tsv, JSON lines, parquet, npz archives.
 
 Arrow reads everything but npz, and text may be compressed by gzip. Columns of csv are text until
 somebody asks for numbers, membership or words, so that a value that cannot be used is refused with
@@ -21,7 +21,7 @@ import numpy as np
 
 from leakbound._base.files import open_archive
 from leakbound._base.imports import needs
-from leakbound.cli.options import option, refuse
+from leakbound.cli.options import KINDS, option, refuse
 from leakbound.errors import (
     FormatError,
     InputTypeError,
@@ -43,25 +43,22 @@ if TYPE_CHECKING:
 
 PIPE = Path("-")
 TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
-ARROW = frozenset({".arrow", ".feather"})
+# Rows of a batch of parquet: a few megabytes.
 _ROWS = 1 << 18
-"""Rows of a batch of parquet: a few megabytes."""
+# Bytes of a batch of text; a row has to fit in one.
 _BLOCK = 1 << 22
-"""Bytes of a batch of text; a row has to fit in one."""
+# Most bytes of a header: a file without line breaks must not fill the memory.
 _HEADER = 1 << 24
-"""Most bytes of a header: a file without line breaks must not fill the memory."""
+# Most columns that a message names, and most characters of a value: a cell may hold megabytes.
 _LISTED, _QUOTED = 20, 60
-"""Most columns that a message names, and most characters of a value: a cell may hold megabytes."""
-_FILE, _STREAM = b"ARROW1", b"\xff\xff\xff\xff"
-"""How Arrow's files begin, and its streams."""
+# What is said of no column of a file, or names the file already.
 _AS_THEY_ARE = (FormatError, InternalError, MissingExtraError, OptionError, InputTypeError)
-"""What is said of no column of a file, or names the file already."""
+# What settles that a column is missing.
 _SETTLED_BY = {
     "score": ": name another by --score-col",
     "member": ": name another by --member-col",
     "propensity": ": give a file of them by --propensity, or the --features to learn them from",
 }
-"""What settles that a column is missing."""
 
 
 _MEMBERSHIP = {
@@ -289,11 +286,8 @@ def opened(path: Path, signs: Signs) -> Iterator[Source]:
         message = f"{path} is {what}: give a file, or - for standard input"
         raise FormatError(message)
     suffix = suffix_of(path)
-    if path != PIPE and suffix not in TEXT | ARROW | {".parquet", ".npz"}:
-        message = (
-            f"{path}: a .csv, .tsv or .jsonl file, these with .gz, .parquet, .arrow or .npz is "
-            "read: save it as one of these"
-        )
+    if path != PIPE and suffix not in TEXT | {".parquet", ".npz"}:
+        message = f"{path} is none of {KINDS}: save it as one of these"
         raise FormatError(message)
     try:
         if suffix == ".npz":
@@ -308,8 +302,6 @@ def opened(path: Path, signs: Signs) -> Iterator[Source]:
                 names, batches = _parquet(file)
             elif suffix in {".jsonl", ".ndjson"}:
                 names, batches = _json(file)
-            elif suffix in ARROW or file.peek(1).startswith((_FILE, _STREAM)):
-                names, batches = _arrow(file)
             else:
                 names, batches = _csv(path, file, signs)
             yield names, lambda picked: _columns(batches(picked), picked)
@@ -319,7 +311,7 @@ def opened(path: Path, signs: Signs) -> Iterator[Source]:
         named = str(error).startswith(str(path))
         if named or not (arrow or isinstance(error, kinds) or getattr(error, "errno", 0) is None):
             raise
-        said = re.sub(r"Row #(\d+)", lambda found: f"row {int(found[1]) - 1}", str(error))
+        said = re.sub(r"Row #(\d+)", lambda match: f"row {int(match[1]) - 1}", str(error))
         rows = " (rows count from 0, without the header)" if said != str(error) else ""
         message = f"{path} cannot be read: {said}{rows}"
         raise FormatError(message) from error
@@ -335,13 +327,14 @@ def whole(ids: NDArray[Any]) -> NDArray[Any]:
 
 def together(batches: Batches) -> Mapping[str, Any]:
     """Return batches as one."""
-    first, *others = batches
-    if not others:
-        return first
+    parts = list(batches)
+    if len(parts) == 1:
+        return parts[0]
     import pyarrow as pa
 
-    every = (first, *others)
-    return {name: pa.chunked_array([one[name] for one in every]).combine_chunks() for name in first}
+    return {
+        name: pa.chunked_array([part[name] for part in parts]).combine_chunks() for name in parts[0]
+    }
 
 
 def _stream(path: Path) -> Any:
@@ -390,17 +383,6 @@ def _parquet(file: Any) -> Reader:
 
     shard = parquet.ParquetFile(file, pre_buffer=False)
     return shard.schema_arrow.names, lambda picked: shard.iter_batches(_ROWS, columns=picked)
-
-
-def _arrow(file: Any) -> Reader:
-    from pyarrow import ipc
-
-    if not file.peek(1).startswith(_FILE):
-        stream = ipc.open_stream(file)
-        return stream.schema.names, lambda _: stream
-    content = ipc.open_file(file)
-    places = range(content.num_record_batches)
-    return content.schema.names, lambda _: map(content.get_batch, places)
 
 
 def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:

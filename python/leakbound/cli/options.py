@@ -30,15 +30,13 @@ if TYPE_CHECKING:
 
 CUTS = "auto, kl, union, geometric, fixed:R, outside-in, weighted"
 FAMILIES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
-KINDS = ".csv, .tsv, .jsonl, these with .gz, .parquet, .arrow or .npz"
+KINDS = ".csv, .tsv, .jsonl, these with .gz, .parquet or .npz"
 ONE_MODEL = ("eps", "eps,delta", "mu", "noise")
 """The numbers that a claim about one model may be made of."""
 EXIT_CODES = (
     "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach "
     "or in doubt, 70 a crash.[/]"
 )
-_QUANTITIES = {"epsilon": "eps", "ε": "eps", "δ": "delta", "μ": "mu", "sigma": "noise"}
-"""Other names of what a claim is made of."""
 
 
 def refuse(message: str) -> NoReturn:
@@ -174,7 +172,7 @@ def parse_cuts(text: str) -> CutPolicy | None:
 def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, float]:
     """Return the numbers of a claim such as eps=2 or c=1.5,eps=2; none of no claim."""
     parts = [part.partition("=") for part in text.split(",")] if text else []
-    names = [_QUANTITIES.get(name.strip().lower(), name.strip().lower()) for name, _, _ in parts]
+    names = [name.strip().lower() for name, _, _ in parts]
     claim = {name: _number(value) for name, (_, _, value) in zip(names, parts, strict=True)}
     known = sorted(names) in [sorted(form.split(",")) for form in forms]
     if text and not (known and all(map(math.isfinite, claim.values())) and claim.get("noise") != 0):

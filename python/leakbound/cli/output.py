@@ -10,20 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import typer
 
-from leakbound._base.console import (
-    BAD_INPUT,
-    BROKEN_PIPE,
-    INCONCLUSIVE,
-    INTERRUPTED,
-    REFUTED,
-    is_refusal,
-    one_line,
-    silence,
-    tell,
-)
+from leakbound._base.console import INCONCLUSIVE, REFUTED, failure, silence, tell
 from leakbound._base.formatting import printable
 from leakbound.cli.wording import OPTIONS, in_its_words
-from leakbound.errors import InternalError, LeakboundError
+from leakbound.errors import LeakboundError
 from leakbound.report.description import KINDS
 from leakbound.report.style import house_style
 
@@ -36,10 +26,10 @@ if TYPE_CHECKING:
     from leakbound.results.base import Result
 
 _CODES = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
+# Seconds of silence before a spinner appears.
 _PATIENCE = 1.0
-"""Seconds of silence before a spinner appears."""
+# Width of what goes to a file or another program, where no terminal sets one.
 _PAGE = 160
-"""Width of what goes to a file or another program, where no terminal sets one."""
 
 
 @contextmanager
@@ -49,21 +39,11 @@ def answering(options: Iterable[str]) -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except BrokenPipeError:
-        silence(sys.stdout)
-        raise typer.Exit(BROKEN_PIPE) from None
-    except KeyboardInterrupt:
-        tell("leakbound: interrupted")
-        raise typer.Exit(INTERRUPTED) from None
-    except EOFError as error:  # for which Click has an end of its own
-        message = "EOFError: the end of a file that none of the readers expected"
-        raise InternalError(message) from error
-    except (LeakboundError, OSError) as error:
-        if not is_refusal(error):
-            raise
-        said = one_line(error)
-        tell(f"leakbound: {in_its_words(said) if isinstance(error, LeakboundError) else said}")
-        raise typer.Exit(BAD_INPUT) from None
+    except (LeakboundError, OSError, EOFError, KeyboardInterrupt) as error:
+        # Click has ends of its own for these, and they exit with 1.
+        if isinstance(error, BrokenPipeError):
+            silence(sys.stdout)
+        raise typer.Exit(failure(error, in_its_words)) from None
 
 
 @contextmanager
@@ -75,6 +55,7 @@ def waiting(what: str) -> Iterator[None]:
     from rich.console import Console
 
     status = Console(stderr=True).status(what)
+    # What takes no second shows nothing: a flash would only disturb.
     timer = threading.Timer(_PATIENCE, status.start)
     timer.start()
     try:
@@ -102,7 +83,6 @@ def end(result: Result, *, lenient: bool) -> NoReturn:
 
 def grid(columns: Iterable[tuple[str, bool]]) -> Table:
     """Return an empty table without lines; each column has a heading, and whether it is numbers."""
-    columns = list(columns)
     from rich.table import Table
 
     class Grid(Table):
@@ -113,6 +93,7 @@ def grid(columns: Iterable[tuple[str, bool]]) -> Table:
             super().add_row(*cast("Any", plain), **cast("Any", options))
 
     table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    columns = list(columns)
     table.show_header = any(heading for heading, _ in columns)
     for heading, numeric in columns:
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
@@ -170,13 +151,13 @@ def write_files(folder: Path, result: Result, *, title: str) -> None:
     """Write result.json, report.html and the figures, each of them whole or not at all."""
     from leakbound import report
     from leakbound._base.files import write_text
-    from leakbound.report import svg
+    from leakbound.report.page import svg
 
     result.to_json(folder / "result.json")
     figures = folder / "figures"
     figures.mkdir(exist_ok=True)
     for figure in result.summary().figures:
-        write_text(figures / f"{figure.name}.svg", svg.svg(figure))
+        write_text(figures / f"{figure.name}.svg", svg(figure))
     report.write(folder / "report.html", result, title=title)
 
 

@@ -20,10 +20,10 @@ from leakbound.planning.truths import PlannedClaim, Truth
 
 app = typer.Typer()
 
+# ε of randomised response that is right in every guess, as far as a double can tell.
 _PERFECT = 50.0
-"""ε of randomised response that is right in every guess, as far as a double can tell."""
+# What weaker attacks find, in units of the target: the weakest finds what targets default to.
 _WEAKER = (4.0, 3.0, 2.0)
-"""What weaker attacks find, in units of the target: the weakest finds what targets default to."""
 
 PLAN = (
     "With [bold]-m[/] it simulates audits of so many canaries, without it looks for the number of "
@@ -156,9 +156,9 @@ def _show(
     said = f"{_symbol(claim)} ≥ {number(goal)}, {claim.name}"
     enough = [(words, one.power) for words, one in plans.items() if one.m is not None and one.power]
     if enough:
-        words, power = enough[-1]
+        words, least = enough[-1]
         weakest = f", for an attack that finds {words}" if len(plans) > 1 else ""
-        output.say(f"{power.m:,} {of} prove {said}, with chance {_chance(power)}{weakest}.", "bold")
+        output.say(f"{least.m:,} {of} prove {said}, with chance {_chance(least)}{weakest}.", "bold")
     else:
         output.say(f"Out of reach: {said}: {next(iter(plans.values())).reason}.", "bold")
         more = "allow for more by --most" if m is None else "leave out -m to find how many do"
@@ -166,15 +166,15 @@ def _show(
     headings = (of, "chance", "bound, 5 % to 95 %", "median", "ceiling", "guesses")
     table = output.grid([("an attack that finds", False), *((name, True) for name in headings)])
     for words, one in plans.items():
-        found = one.power
-        if found is None:
+        power = one.power
+        if power is None:
             table.add_row(words, "out of reach", *["-"] * (len(headings) - 1))
             continue
         few = "" if one.m or m else "> "
-        between = f"{number(found.low)} to {number(found.high)}"
-        levels = f" of {found.levels[0]:,}…{found.levels[-1]:,}" if len(found.levels) > 1 else ""
-        ends = (number(found.median), number(found.ceiling), f"{found.guesses:,}{levels}")
-        table.add_row(words, f"{few}{found.m:,}", _chance(found), between, *ends)
+        between = f"{number(power.low)} to {number(power.high)}"
+        levels = f" of {power.levels[0]:,}…{power.levels[-1]:,}" if len(power.levels) > 1 else ""
+        ends = (number(power.median), number(power.ceiling), f"{power.guesses:,}{levels}")
+        table.add_row(words, f"{few}{power.m:,}", _chance(power), between, *ends)
     output.say("")
     output.say(table)
 
@@ -192,8 +192,8 @@ def _command(claim: PlannedClaim, goal: float, cuts: str, sides: Sides) -> str:
     return f"leakbound coins scores.csv {said}"
 
 
-def _chance(found: Power) -> str:
-    return f"{100 * found.probability:.3g} %"
+def _chance(power: Power) -> str:
+    return f"{100 * power.probability:.3g} %"
 
 
 def _symbol(claim: PlannedClaim) -> str:

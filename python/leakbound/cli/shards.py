@@ -3,16 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
-from leakbound._base.counting import TALLY_BITS
-from leakbound._base.imports import needs
-from leakbound._base.tally import Tally, counted_batches, is_tally
+from leakbound._base.counting import TALLY_BITS, Counts, added, counted
+from leakbound._base.tally import Tally, is_tally
 from leakbound.cli.files import (
-    ARROW,
     PIPE,
     TEXT,
     Columns,
@@ -23,11 +22,11 @@ from leakbound.cli.files import (
     suffix_of,
 )
 from leakbound.cli.options import argument, command, flag, option, refuse
-from leakbound.errors import FormatError
+from leakbound.errors import FormatError, InputError
 
 app = typer.Typer()
 
-_KINDS = TEXT | ARROW | {".parquet"}
+_KINDS = TEXT | {".parquet"}
 
 
 def are_shards(files: Sequence[Path]) -> bool:
@@ -37,7 +36,7 @@ def are_shards(files: Sequence[Path]) -> bool:
     (file,) = files
     if file == PIPE or file.is_dir() or (has_magic(str(file)) and not file.exists()):
         return True
-    return file.suffix.lower() in ARROW or is_tally(file)
+    return is_tally(file)
 
 
 def tally_of(
@@ -54,20 +53,19 @@ def tally_of(
     if bits is None:
         bits = Tally.from_parquet(min(tallies)).bits if tallies else TALLY_BITS
 
-    def counted(advance: Callable[[int], None]) -> Iterator[Tally]:
+    def parts(advance: Callable[[int], None]) -> Iterator[Tally]:
         for path in files:
             with about(path):
                 if path in tallies:
                     yield Tally.from_parquet(path)
                 else:
-                    batches = _batches(path, score, layout)
-                    part = counted_batches(batches, score="score", member="member", bits=bits)
-                    if part is not None:
-                        yield part
+                    counts = added(_counts(path, score, layout, bits))
+                    if counts[0].size:
+                        yield Tally(*counts, bits)
             advance(1)
 
     with bar("Counting", total=len(files) if len(files) > 1 else None, shown=True) as advance:
-        return Tally.sum(counted(advance), allow_repeats=allow_repeats)
+        return Tally.sum(parts(advance), allow_repeats=allow_repeats)
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -78,7 +76,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
             continue
         if path.is_dir():
             # Engines leave out what begins so, such as _SUCCESS, or a file in .cache.
-            found = sorted(
+            files = sorted(
                 file
                 for file in path.rglob("*")
                 if suffix_of(file) in _KINDS
@@ -87,35 +85,38 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
             )
         else:
             matches = map(Path, glob(str(path), recursive=True))  # noqa: PTH207 (from anywhere)
-            found = sorted(match for match in matches if match.is_file())
-        if not found:
+            files = sorted(match for match in matches if match.is_file())
+        if not files:
             kinds = ", ".join(sorted(_KINDS))
             message = (
                 f"{path} names no shards: give files that end in {kinds}, a folder, a glob or -"
             )
             raise FormatError(message)
-        yield from found
+        yield from files
 
 
-def _batches(path: Path, score: str, layout: Layout) -> Iterator[tuple[int, Any]]:
-    """Yield scores and membership of a shard with the number of their first row."""
-    with needs("io", "counting shards"):
-        import pyarrow as pa
+def _counts(path: Path, score: str, layout: Layout, bits: int) -> Iterator[Counts]:
+    """Yield counts of a shard, batch by batch; messages number its rows."""
     first = 0
     with opened(path, layout) as (names, load):
         check_names(path, names, [score, layout.member_col])
         for stored in load([score, layout.member_col]):
             batch = Columns(path, stored, layout, first)
-            columns = [pa.array(batch.numbers(score)), pa.array(batch.member())]
-            yield first, pa.RecordBatch.from_arrays(columns, names=["score", "member"])
+            if len(batch):
+                try:
+                    member = check_membership(batch.member(), len(batch))
+                except InputError as error:
+                    message = f"column {layout.member_col!r}, rows from {first} on: {error}"
+                    raise InputError(message) from error
+                yield counted(batch.numbers(score), member, bits, first)
             first += len(batch)
 
 
 TALLY = (
-    "A SHARD is a .parquet, .csv, .tsv, .jsonl or .arrow file with the columns [bold]score[/] and "
-    "[bold]member[/], a tally, a folder of these, a glob, or - for csv or a stream of Arrow IPC on "
-    "standard input. Shards are read one batch after another. Every example must be in one shard "
-    "only; shards of equal counts are refused.\n\n"
+    "A SHARD is a .parquet, .csv, .tsv or .jsonl file with the columns [bold]score[/] and "
+    "[bold]member[/], a tally, a folder of these, a glob, or - for csv on standard input. Shards "
+    "are read one batch after another. Every example must be in one shard only; shards of equal "
+    "counts are refused.\n\n"
     "[dim]leakbound tally scores/ --out tally.parquet[/]\n"
     "[dim]leakbound coins tally.parquet[/]"
 )
@@ -146,9 +147,9 @@ def tally(
         refuse(
             f"--out {out}: a tally is a .parquet file; write --out {out.with_suffix('.parquet')}"
         )
-    counted = tally_of(shards, score_col, layout, bits=bits, allow_repeats=allow_repeats)
-    counted.to_parquet(out)
+    whole = tally_of(shards, score_col, layout, bits=bits, allow_repeats=allow_repeats)
+    whole.to_parquet(out)
     typer.echo(
-        f"{out}: {counted.m:,} examples, {counted.members:,} members, {len(counted):,} keys of "
-        f"{counted.bits} bits, {len(counted.shards):,} shards"
+        f"{out}: {whole.m:,} examples, {whole.members:,} members, {len(whole):,} keys of "
+        f"{whole.bits} bits, {len(whole.shards):,} shards"
     )

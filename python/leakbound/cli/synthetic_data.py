@@ -25,12 +25,12 @@ app = typer.Typer()
 
 Table: TypeAlias = dict[str, NDArray[Any]]
 
+# Words that stand for no value in a column of numbers or dates; among words only the empty one.
 _MISSING = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "?"})
-"""Words that stand for no value in a column of numbers or dates; among words only the empty one."""
+# Least probability with which values that are written otherwise may all be in one table.
 _BY_CHANCE = 1e-6
-"""Least probability with which values that are written otherwise may all be in one table."""
+# How codes such as postal codes begin, which are no numbers.
 _CODE = re.compile(r"[+-]?0\d")
-"""How codes such as postal codes begin, which are no numbers."""
 
 SYNTHETIC = (
     "The records were split at random before: the generator learnt from --members, and "
@@ -80,15 +80,19 @@ def synthetic(
         inside, outside = read_tables([members, nonmembers], signs)
         (generated,) = read_tables([table], signs)
         third = None if reference is None else read_tables([reference], signs)[0]
+    codes = options.parse_columns(columns.categorical, "--categorical")
+    roles: dict[str, Any] = dict.fromkeys(codes, "codes")
+    if columns.strata:
+        roles[columns.strata] = "stratum of codes" if columns.strata in codes else "stratum"
+    if columns.groups:
+        roles[columns.groups] = "group"
     result = audit_synthetic(
         inside,
         outside,
         generated,
         reference=third,
         attacks="default" if names == ["default"] else names,
-        strata=columns.strata or None,
-        groups=columns.groups or None,
-        categorical=options.parse_columns(columns.categorical, "--categorical"),
+        columns=roles,
         **common,
     )
     delivery.conclude(result, table, question.goal, relation)
@@ -140,6 +144,7 @@ def _check_alike(columns: Sequence[NDArray[np.str_]], name: str) -> None:
     tables = [[word for word in one.tolist() if word.lower() not in _MISSING] for one in columns]
     if math.comb(sum(map(len, tables)), len(tables[0])) * _BY_CHANCE < 1:
         return
+    # Who wrote the table may have exported members by one tool and the others by another.
     readers: tuple[Callable[[str], object], ...] = (
         _number,
         partial(_number, sign=","),

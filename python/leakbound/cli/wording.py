@@ -39,7 +39,7 @@ def in_its_words(text: str) -> str:
     text = re.sub(r"\bFixed\(guesses=(\d+)\)", r"fixed:\1", text)
     text = re.sub(r"\bset (\w+)=False\b", r"leave out \1=True", text)
     words = "|".join(map(re.escape, _WORDS))
-    text = re.sub(rf"\b({words})(?!\w)(?:\([^()]*\))?", lambda found: _WORDS[found[1]], text)
+    text = re.sub(rf"\b({words})(?!\w)(?:\([^()]*\))?", lambda match: _WORDS[match[1]], text)
     names = "|".join(OPTIONS.get()) or "(?!)"
     # A name of one word may be a word, except before a value and where a message begins with it.
     snakes = "|".join(name for name in OPTIONS.get() if "_" in name) or "(?!)"
@@ -47,7 +47,7 @@ def in_its_words(text: str) -> str:
     return re.sub(rf"\b({snakes})()\b|^({names})()(?= must\b)", _flag, text)
 
 
-def _flag(found: re.Match[str]) -> str:
-    name, value = found[1] or found[3], (found[2] or "").strip('"')
+def _flag(match: re.Match[str]) -> str:
+    name, value = match[1] or match[3], (match[2] or "").strip('"')
     flag = f"--{name.replace('_', '-')}"
     return flag if value in {"", "True"} else f"{flag} {value}"

@@ -112,6 +112,7 @@ def zero_run(
     delivery: BundledDelivery,
 ) -> None:
     """Audit the scores of given members and non-members in a file."""
+    # 1. Propensities are a column, a file, or fitted to features.
     names, common = options.parse_columns(attacks, "--score-col"), question.options()
     columns = options.parse_columns(features, "--features")
     if columns and propensity is not None:
@@ -124,6 +125,7 @@ def zero_run(
     optional = ("id", "split") if columns and not fitting.folds else ("id",)
     with output.waiting(f"Reading {file}"):
         table = read(file, [*names, *known, layout.member_col], layout, optional=optional)
+    # 2. Fit, and audit the rows that were not learnt from.
     with output.waiting(f"Auditing {len(table):,} examples"), about(file):
         seed = common["seed"] = seed_of(question.seed)
         member = check_membership(table.member(), len(table))

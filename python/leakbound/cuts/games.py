@@ -1,27 +1,31 @@
 """Games: scores and membership of examples, as they are ranked and shown whatever the policy."""
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.streams import Purpose, permutation
+from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Sides
 from leakbound.errors import AbstentionError, OptionError
 
+Ties: TypeAlias = Literal["together", "broken"]
+"""Whether cuts fall between blocks of ties only, or ties are broken at random, from the seed."""
 _TIED = 0.1
 """Share of tied examples from which fewer ties may show more."""
 _CROWDED = 0.01
 """Share of all examples that have one key, from which a finer key may show more."""
+_INVERTED = 3
+"""Standard deviations below 1/2 from which an AUC looks inverted rather than random."""
 _MOST_LABELS = 10_000_000
 """Most examples that are told from each other where a policy asks for it."""
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class ScoreCounts:
     """Scores as figures show them: how many members, and how many others, have each value.
 
     Values increase and are distinct if the counts are integers; if these are booleans, each value
@@ -37,14 +41,12 @@ class Shown:
 class Game(ABC):
     """Scores and membership of examples, checked, and how they are audited whatever the policy.
 
-    `break_ties` says that ties are broken at random, from the seed, instead of staying together;
     `recall` is the largest share of the examples that a tested cut guesses, in (0, 1].
     """
 
     sides: Sides
     seed: int
     name: str = "scores"
-    break_ties: bool = False
     recall: float = 1.0
     units: ClassVar[str] = "examples"
     """What is guessed about, in words."""
@@ -55,35 +57,40 @@ class Game(ABC):
         """How many examples are audited."""
 
     @abstractmethod
-    def without_ties(self) -> Self:
-        """Return the game with ties broken from the seed."""
+    def ranked(self, ties: Ties = "together") -> _core.Ranking:
+        """Rank the examples, or the guesses about them: all of them, if ties are to be broken."""
 
     @abstractmethod
-    def ranked(self) -> _core.Ranking:
-        """Rank the examples, or the guesses about them."""
+    def untied(self) -> _core.Ranking:
+        """Rank them with ties broken from the seed."""
 
-    def ranking(self) -> _core.Ranking:
-        """Rank the examples; raise AbstentionError if the scores order nothing."""
-        ranking = self.ranked()
-        if ranking.blocks == 1:
+    def ranking(self, ties: Ties = "together") -> tuple[_core.Ranking, str]:
+        """Rank, and say how many ties were broken, if they are to be, "" for few.
+
+        Raise AbstentionError if the scores order nothing.
+        """
+        ranking = self.ranked(ties)
+        if ranking.blocks == 1 and self.units == "examples":
             message = (
                 f"all {self.examples} {self.name} are equal, so every example abstains: use a "
                 "score that differs between examples"
             )
             raise AbstentionError(message)
-        return ranking
+        if ties == "together" or not ranking.tied:
+            return ranking, ""
+        return self.untied(), self.tied(ranking)
 
     @abstractmethod
     def labelled(self) -> tuple[FloatArray, BoolArray]:
         """Return distinct scores in the order of the examples', ties broken, and membership."""
 
     @abstractmethod
-    def shown(self) -> Shown:
+    def shown(self) -> ScoreCounts:
         """Return scores and membership of the examples, for figures."""
 
-    def rated(self, ranking: _core.Ranking) -> _core.Ranking:
-        """Return the ranking of the examples by score, given the one that was audited."""
-        return ranking
+    def rated(self) -> _core.Ranking:
+        """Rank the examples by score, whatever the guesses are about."""
+        return self.ranked()
 
     def tied(self, ranking: _core.Ranking) -> str:
         """Return how many examples share their score with another, in words; "" if few."""
@@ -102,33 +109,28 @@ class ScoreGame(Game):
         """How many examples are audited."""
         return self.scores.size
 
-    def without_ties(self) -> Self:
-        """See `Game.without_ties`."""
-        return replace(self, scores=self._untied(self.scores))
-
-    def ranked(self) -> _core.Ranking:
+    def ranked(self, ties: Ties = "together") -> _core.Ranking:  # noqa: ARG002 (of pairs)
         """See `Game.ranked`."""
-        return self._ranking
-
-    @cached_property
-    def _ranking(self) -> _core.Ranking:
-        """Sorted once, however many policies ask."""
         return _core.Ranking(self.scores, self.member)
 
-    def _untied(self, scores: FloatArray) -> FloatArray:
+    def untied(self) -> _core.Ranking:
+        """See `Game.untied`."""
+        return _core.Ranking(self._ranks(self.scores), self.member)
+
+    def _ranks(self, scores: FloatArray) -> FloatArray:
         """Return the ranks of scores, ties broken at random."""
-        order = permutation(Purpose.TIES.rng(self.seed), scores.size)
+        order = Purpose.TIES.rng(self.seed).permutation(scores.size)
         ranks = np.empty(scores.size)
         ranks[order[np.argsort(scores[order], kind="stable")]] = np.arange(scores.size)
         return ranks
 
     def labelled(self) -> tuple[FloatArray, BoolArray]:
         """See `Game.labelled`."""
-        return self._untied(self.scores), self.member
+        return self._ranks(self.scores), self.member
 
-    def shown(self) -> Shown:
+    def shown(self) -> ScoreCounts:
         """See `Game.shown`."""
-        return Shown(self.scores, self.member, ~self.member)
+        return ScoreCounts(self.scores, self.member, ~self.member)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -147,46 +149,30 @@ class PairGame(ScoreGame):
     member_scores: FloatArray
     other_scores: FloatArray
 
-    def part(self, rows: BoolArray, name: str) -> Self:
-        """Return the game of some of the pairs."""
-        return replace(
-            self,
-            scores=self.scores[rows],
-            member=self.member[rows],
-            member_scores=self.member_scores[rows],
-            other_scores=self.other_scores[rows],
-            name=name,
-        )
-
-    def without_ties(self) -> Self:
-        """Return the game with ties of size broken from the seed; of two equal ones, the first."""
-        ranks = self._untied(np.abs(self.scores)) + 1
-        return replace(self, scores=np.where(self.scores < 0, -ranks, ranks))
-
-    def ranking(self) -> _core.Ranking:
-        """Rank the guesses: pairs that all abstain are ranked too, as one block."""
-        return self.ranked()
-
-    def ranked(self) -> _core.Ranking:
+    def ranked(self, ties: Ties = "together") -> _core.Ranking:
         """Rank the guesses by confidence, right ones as members."""
         guessed = self.scores != 0
-        if self.break_ties or not guessed.any():
+        if ties == "broken" or not guessed.any():
             guessed = np.ones(self.examples, dtype=np.bool_)
         first = self.scores[guessed] >= 0
         return _core.Ranking(np.abs(self.scores[guessed]), first == self.member[guessed])
+
+    def untied(self) -> _core.Ranking:
+        """See `Game.untied`, by the size of the difference; of two equal scores, the first."""
+        return _core.Ranking(self._ranks(np.abs(self.scores)), (self.scores >= 0) == self.member)
 
     def tied(self, ranking: _core.Ranking) -> str:
         """See `Game.tied`: of the pairs that are guessed about, by the size of the difference."""
         return tied_share(ranking, "pairs", "difference")
 
-    def shown(self) -> Shown:
+    def shown(self) -> ScoreCounts:
         """Return scores and membership of the examples in pairs, for figures."""
         scores = np.concatenate([self.member_scores, self.other_scores])
         member = np.arange(scores.size) < self.member_scores.size
-        return Shown(scores, member, ~member)
+        return ScoreCounts(scores, member, ~member)
 
-    def rated(self, _ranking: _core.Ranking) -> _core.Ranking:
-        """Return the ranking of the examples in pairs by their scores."""
+    def rated(self) -> _core.Ranking:
+        """Rank the examples in pairs by their scores."""
         shown = self.shown()
         return _core.Ranking(shown.values, shown.members.astype(np.bool_))
 
@@ -196,28 +182,25 @@ class TallyGame(Game):
     """Counts of examples, and of members among them, at increasing scores.
 
     A score here is a block of ties. Broken from the seed, they have the law of a random order, of
-    which the core draws what is asked for; `shuffled` says that they are broken.
+    which the core draws what is asked for.
     """
 
     values: FloatArray
     counts: IntArray
     members: IntArray
-    shuffled: bool = False
 
     @property
     def examples(self) -> int:
         """How many examples are audited."""
         return int(self.counts.sum())
 
-    def without_ties(self) -> Self:
-        """See `Game.without_ties`."""
-        return replace(self, shuffled=True)
-
-    def ranked(self) -> _core.Ranking:
+    def ranked(self, ties: Ties = "together") -> _core.Ranking:  # noqa: ARG002 (of pairs)
         """See `Game.ranked`."""
-        seed = None
-        if self.shuffled:
-            seed = Purpose.TALLY_TIES.derived(self.seed)
+        return _core.Ranking.of_blocks(self.counts[::-1], self.members[::-1], seed=None)
+
+    def untied(self) -> _core.Ranking:
+        """See `Game.untied`."""
+        seed = Purpose.TALLY_TIES.derived(self.seed)
         return _core.Ranking.of_blocks(self.counts[::-1], self.members[::-1], seed=seed)
 
     def check_labels(self) -> None:
@@ -233,13 +216,12 @@ class TallyGame(Game):
     def labelled(self) -> tuple[FloatArray, BoolArray]:
         """See `Game.labelled`."""
         self.check_labels()
-        path = self.without_ties().ranked().path("member")
-        guesses, right = path.sample(self.examples)
+        guesses, right = self.untied().path("member").sample(self.examples)
         return -guesses.astype(np.float64), np.diff(right, prepend=0).astype(np.bool_)
 
-    def shown(self) -> Shown:
+    def shown(self) -> ScoreCounts:
         """See `Game.shown`."""
-        return Shown(self.values, self.members, self.counts - self.members)
+        return ScoreCounts(self.values, self.members, self.counts - self.members)
 
     def tied(self, _ranking: _core.Ranking) -> str:
         """See `Game.tied`: sharing a key is by design, and said where one has many examples."""
@@ -255,3 +237,31 @@ def tied_share(ranking: _core.Ranking, units: str = "examples", value: str = "sc
     if share <= _TIED:
         return ""
     return f"{100 * share:.0f}% of the {units} share their {value} with another; "
+
+
+def tie_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
+    """Say that many ties were broken at random, in a ranking by scores as given."""
+    return order_warnings(tied_share(ranking))
+
+
+def order_warnings(share: str) -> tuple[str, ...]:
+    """Say that ties were broken at random, given how many in words, "" for few."""
+    if not share:
+        return ()
+    note = "their order was drawn at random, so a score of finer precision may show more"
+    return (share + note,)
+
+
+def inverted_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
+    """Say that scores are higher on non-members."""
+    members, others = ranking.members, ranking.examples - ranking.members
+    # the spread of the AUC of scores that say nothing: Mann and Whitney 1947
+    spread = math.sqrt((ranking.examples + 1) / (12 * max(1, members * others)))
+    below = (0.5 - ranking.auc) / spread
+    if below <= _INVERTED:
+        return ()
+    note = (
+        f"AUC {ranking.auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
+        "inverted (higher must mean likelier a member); they are used as given"
+    )
+    return (note,)

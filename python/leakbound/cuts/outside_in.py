@@ -1,29 +1,18 @@
-"""The number of guesses chosen by the data, from labels looked at from the outside in.
-
-The public name is that of `leakbound.cuts`.
-"""
+"""The number of guesses chosen by the data, from labels looked at from the outside in."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal, Self, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import integer, shown
 from leakbound._base.types import IntArray, JsonValue, PathOrder, Sides
-from leakbound.cuts.games import Game
-from leakbound.cuts.policy import (
-    ORDERS,
-    Best,
-    BestCut,
-    CurvePoints,
-    DerivedPolicy,
-    PathPolicy,
-    Proof,
-)
+from leakbound.cuts.games import Game, Ties
+from leakbound.cuts.policy import ORDERS, Best, BestCut, CurvePoints, PathPolicy, Proof
 from leakbound.errors import InputTypeError, OptionError
 
 Form: TypeAlias = Literal["pure", "approximate", "family"]
@@ -45,11 +34,6 @@ class OutsideIn(PathPolicy):
         from a quarter of the number best in the Gaussian game at μ = 1 up to 95 % of all guesses
         that could be right.
 
-    Raises
-    ------
-    OptionError, InputTypeError
-        If they are not increasing positive integers.
-
     Notes
     -----
     Under pure DP the choice is free: the Clopper-Pearson limit has the whole probability of error.
@@ -64,27 +48,21 @@ class OutsideIn(PathPolicy):
     OutsideIn(levels=None)
     """
 
+    design: ClassVar[str] = (
+        "One cut, at the one of a ladder of numbers of guesses, fixed in advance, that labels "
+        "beyond it suggest, looked at from the outside in."
+    )
+    """Which cuts are tested, in a sentence of the result."""
+    method: ClassVar[str] = (
+        f"{design} Labels within it had no part in the choice, so the Clopper-Pearson limit has "
+        "the whole probability of error (Clopper and Pearson 1934)."
+    )
+    ties: ClassVar[Ties] = "broken"
     levels: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         if self.levels is not None:
-            object.__setattr__(self, "levels", named_levels(self.levels))
-
-    @property
-    def design(self) -> str:
-        """Which cuts are tested, in a sentence of the result."""
-        return (
-            "One cut, at the one of a ladder of numbers of guesses, fixed in advance, that labels "
-            "beyond it suggest, looked at from the outside in."
-        )
-
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return (
-            f"{self.design} Labels within it had no part in the choice, so the Clopper-Pearson "
-            "limit has the whole probability of error (Clopper and Pearson 1934)."
-        )
+            object.__setattr__(self, "levels", _named(self.levels))
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: one path is cut."""
@@ -92,37 +70,35 @@ class OutsideIn(PathPolicy):
 
     def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if there are fewer examples than guesses."""
-        if self.levels is not None:
-            check_levels(type(self).__name__, self.levels, examples, units)
-
-    def with_size(self, _guesses: int, examples: int, /) -> Self:
-        """See `PathPolicy.with_size`: levels beyond the examples are left out."""
-        if self.levels is None:
-            return self
-        return replace(self, levels=[one for one in self.levels if one <= examples] or [examples])
-
-    def routes(self, sides: Sides) -> dict[PathOrder, PathPolicy]:
-        """See `PathPolicy.routes`: what is planned depends on sides."""
-        return dict.fromkeys(self.orders(sides), _Pure(base=self, sides=sides))
+        if self.levels is not None and self.levels[-1] > examples:
+            message = (
+                f"cuts=OutsideIn(levels=[…, {self.levels[-1]}]) asks for more guesses than there "
+                f"are {units} ({examples})"
+            )
+            raise OptionError(message)
 
     def ladder(self, examples: int, level: float, sides: Sides, /) -> tuple[int, ...]:
         """See `PathPolicy.ladder`."""
         return tuple(self.plan(examples, level, sides, "pure").levels)
 
     def audit(self, game: Game, level: float, /) -> Proof:
-        """See `Policy.audit`: ties are broken, so that every level is a cut."""
-        found = super().audit(replace(game, break_ties=True), level)
-        plan = self.plan(found.ranking.examples, level, game.sides, "pure")
-        chosen: dict[str, JsonValue] = {"levels": list(plan.levels), "guesses": found.best.cut}
-        return replace(found, options=found.options | {"outside_in": chosen})
+        """See `Policy.audit`: options tell the levels, and the one reached."""
+        proof = super().audit(game, level)
+        levels: JsonValue = list(self.ladder(game.examples, level, game.sides))
+        return proof.with_options({"outside_in": {"levels": levels, "guesses": proof.best.cut}})
 
-    def bound(self, path: _core.Path, level: float, /) -> BestCut:
-        """See `PathPolicy.bound`: that of guesses of both sides."""
-        return _Pure(base=self, sides="both").bound(path, level)
+    def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
+        """See `PathPolicy.bound`: the choice is free, and has the whole level."""
+        sides: Sides = "member" if order == "member" else "both"
+        guesses, correct = chosen_cut(self.plan(path.guesses, level, sides, "pure"), path)
+        best = _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail="exact")
+        return Best(best.logit, guesses, correct)
 
-    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
-        """See `PathPolicy.curve`: that of guesses of both sides."""
-        return _Pure(base=self, sides="both").curve(path, level, points)
+    def curve(
+        self, path: _core.Path, order: PathOrder, level: float, points: int, /
+    ) -> CurvePoints:
+        """See `PathPolicy.curve`."""
+        return marked(path, points, self.bound(path, order, level))
 
     def plan(
         self,
@@ -138,38 +114,12 @@ class OutsideIn(PathPolicy):
         return _plan(examples, level, sides, form, levels, delta, share)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Pure(DerivedPolicy[OutsideIn]):
-    """The policy under pure DP: a free choice."""
-
-    sides: Sides
-
-    @property
-    def method(self) -> str:
-        return self.base.method
-
-    def with_size(self, guesses: int, examples: int, /) -> Self:
-        return replace(self, base=self.base.with_size(guesses, examples))
-
-    def bound(self, path: _core.Path, level: float, /) -> Best:
-        plan = self.base.plan(path.guesses, level, self.sides, "pure")
-        guesses, correct = chosen_cut(plan, path)
-        best = _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail="exact")
-        return Best(best.logit, guesses, correct)
-
-    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
-        best = self.bound(path, level)
-        return marked(path, points, best.cut, best.logit)
-
-
-def marked(path: _core.Path, points: int, cut: int, bound: float) -> CurvePoints:
+def marked(path: _core.Path, points: int, best: BestCut) -> CurvePoints:
     """Return cuts of a path, one of which has a bound."""
     others, _ = path.sample(max(1, points - 1))
-    guesses: IntArray = np.union1d(others, [cut])
-    correct = np.array([path.count(int(made))[1] for made in guesses], dtype=np.int64)
-    bounds = np.full(guesses.size, np.nan)
-    bounds[np.searchsorted(guesses, cut)] = bound
-    return guesses, correct, bounds
+    guesses: IntArray = np.union1d(others, [best.cut])
+    correct = np.array([path.count(int(cut))[1] for cut in guesses], dtype=np.int64)
+    return guesses, correct, np.where(guesses == best.cut, best.logit, np.nan)
 
 
 @lru_cache(maxsize=256)
@@ -199,7 +149,7 @@ def chosen_cut(plan: _core.OutsideIn, path: _core.Path) -> tuple[int, int]:
     return path.count(min(guesses, path.guesses))
 
 
-def named_levels(levels: object) -> tuple[int, ...]:
+def _named(levels: object) -> tuple[int, ...]:
     """Check numbers of guesses that are fixed in advance."""
     if not isinstance(levels, Sequence | np.ndarray) or getattr(levels, "shape", None) == ():
         message = f"levels must be a sequence of numbers of guesses, got {shown(levels)}"
@@ -209,15 +159,3 @@ def named_levels(levels: object) -> tuple[int, ...]:
         message = f"levels must be at least one number, and increase; got {list(named)}"
         raise OptionError(message)
     return named
-
-
-def check_levels(
-    policy: str, levels: Sequence[int], examples: int, units: str = "examples"
-) -> None:
-    """Raise OptionError if a policy asks for more guesses than there are examples."""
-    if levels[-1] > examples:
-        message = (
-            f"cuts={policy}(levels=[…, {levels[-1]}]) asks for more guesses than there are "
-            f"{units} ({examples})"
-        )
-        raise OptionError(message)

@@ -3,14 +3,14 @@
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, TypeAlias
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import choice, integer, real, shown
-from leakbound._base.types import PathOrder, Sides, Tail
+from leakbound._base.types import JsonValue, PathOrder, Sides, Tail
 from leakbound.cuts.policy import ORDERS, Best, BestCut, CurvePoints, PathPolicy
 from leakbound.errors import InputTypeError, OptionError
 
@@ -36,11 +36,6 @@ class KLScan(PathPolicy):
         Cuts tested: all, or (auto) all up to 20,000 guesses and beyond that a fixed geometric grid
         of ratio 1.005.
 
-    Raises
-    ------
-    OptionError, InputTypeError
-        If an option is outside its range.
-
     Notes
     -----
     The statistic is the largest q that some cut rejects at deviation κ. Its law under independent
@@ -53,6 +48,10 @@ class KLScan(PathPolicy):
     KLScan(kappa=4.5, min_guesses=None, grid='auto')
     """
 
+    method: ClassVar[str] = (
+        "All cuts are tested at once: the exact law of the largest Kullback-Leibler deviation over "
+        "the path, from a boundary-crossing recursion, is inverted (Buehler 1957)."
+    )
     kappa: float | None = None
     min_guesses: int | None = None
     grid: ScanGrid = "auto"
@@ -65,44 +64,38 @@ class KLScan(PathPolicy):
             object.__setattr__(self, "min_guesses", least)
         choice(self.grid, "grid", ScanGrid)
 
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return (
-            "All cuts are tested at once: the exact law of the largest Kullback-Leibler deviation "
-            "over the path, from a boundary-crossing recursion, is inverted (Buehler 1957)."
-        )
-
     def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if `min_guesses` exceeds the number of examples."""
-        _check_guesses(self.min_guesses or 1, examples, units, "KLScan(min_guesses=…)")
+        if self.min_guesses is not None and self.min_guesses > examples:
+            policy = f"KLScan(min_guesses={self.min_guesses})"
+            raise _too_many(policy, examples, units)
 
-    def at_level(self, level: float, /) -> "KLScan":
-        """See `PathPolicy.at_level`: `kappa` and `min_guesses` are filled in."""
-        return replace(self, kappa=self._kappa(level), min_guesses=self.min_guesses or 1)
+    def described(self, level: float, /) -> JsonValue:
+        """See `PathPolicy.described`: `kappa` and `min_guesses` are filled in."""
+        kappa, least = self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
+        return {"type": "KLScan", "kappa": kappa, "min_guesses": least, "grid": self.grid}
 
-    def _kappa(self, level: float) -> float:
-        return math.log(1 / level) + 1 if self.kappa is None else self.kappa
-
-    def bound(self, path: _core.Path, level: float, /, failures: float = 0.0) -> _core.Bound:
+    def bound(
+        self, path: _core.Path, _order: PathOrder, level: float, /, failures: float = 0.0
+    ) -> _core.Bound:
         """See `PathPolicy.bound`; a guarantee may fail for so many guesses on average."""
         return _core.kl_scan(
             path,
             beta=level,
-            kappa=self._kappa(level),
+            kappa=self.kappa or math.log(1 / level) + 1,
             min_guesses=self.min_guesses or 1,
             grid=self.grid,
             failures=failures,
         )
 
     def curve(
-        self, path: _core.Path, level: float, points: int, /, failures: float = 0.0
+        self, path: _core.Path, _order: PathOrder, level: float, points: int, /, failures: float = 0
     ) -> CurvePoints:
         """See `PathPolicy.curve`; failures as for `bound`."""
         return _core.kl_curve(
             path,
             beta=level,
-            kappa=self._kappa(level),
+            kappa=self.kappa or math.log(1 / level) + 1,
             min_guesses=self.min_guesses or 1,
             grid=self.grid,
             points=points,
@@ -110,9 +103,13 @@ class KLScan(PathPolicy):
         )
 
 
+_SCAN = KLScan()
+"""The default of guesses about examples, checked once."""
+
+
 def default_scan(sides: Sides, level: float) -> KLScan:
     """Return the scan for pure DP: on one path with the whole level, smaller deviations count."""
-    return KLScan(kappa=math.log(1 / level)) if sides == "pairs" else KLScan()
+    return KLScan(kappa=math.log(1 / level)) if sides == "pairs" else _SCAN
 
 
 class GridPolicy(PathPolicy):
@@ -147,11 +144,6 @@ class UnionBound(GridPolicy):
         Clopper-Pearson limits, or those of Hoeffding's inequality (equation 1 of PANORAMIA, Kazmi
         et al. 2024).
 
-    Raises
-    ------
-    OptionError, InputTypeError
-        If an option is outside its range.
-
     Examples
     --------
     >>> UnionBound(grid=[10, 100, 1000]).grid
@@ -174,24 +166,26 @@ class UnionBound(GridPolicy):
     def method(self) -> str:
         """How the bound is valid, in a sentence of the result."""
         limit = "Clopper-Pearson" if self.tail == "exact" else "Hoeffding"
-        grid = self.grid if isinstance(self.grid, str) else f"{len(self.grid)}-point"
-        return (
-            f"Union bound over the {grid} grid of cuts: {limit} limits, each at an equal share of "
-            "the level."
-        )
+        return f"{self._union}: {limit} limits, each at an equal share of the level."
 
     @property
     def design(self) -> str:
         """See `GridPolicy.design`."""
-        grid = self.grid if isinstance(self.grid, str) else f"{len(self.grid)}-point"
-        return f"Union bound over the {grid} grid of cuts, each at an equal share."
+        return f"{self._union}, each at an equal share."
 
-    def bound(self, path: _core.Path, level: float, /) -> _core.Bound:
+    @property
+    def _union(self) -> str:
+        grid = self.grid if isinstance(self.grid, str) else f"{len(self.grid)}-point"
+        return f"Union bound over the {grid} grid of cuts"
+
+    def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> _core.Bound:
         """See `PathPolicy.bound`."""
         grid, ratio = self.grid_on(path)
         return _core.union_bound(path, beta=level, grid=grid, ratio=ratio, tail=self.tail)
 
-    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
+    def curve(
+        self, path: _core.Path, _order: PathOrder, level: float, points: int, /
+    ) -> CurvePoints:
         """See `PathPolicy.curve`."""
         grid, ratio = self.grid_on(path)
         return _core.union_curve(
@@ -224,31 +218,20 @@ class Fixed(GridPolicy):
     guesses : int
         Number of guesses r, at least 1 and at most the number of examples.
 
-    Raises
-    ------
-    OptionError, InputTypeError
-        If it is not a positive integer.
-
     Examples
     --------
     >>> Fixed(120)
     Fixed(guesses=120)
     """
 
+    method: ClassVar[str] = (
+        "One cut, fixed in advance: the Clopper-Pearson limit (Clopper and Pearson 1934)."
+    )
+    design: ClassVar[str] = "One cut, fixed in advance."
     guesses: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "guesses", integer(self.guesses, "guesses", least=1))
-
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return "One cut, fixed in advance: the Clopper-Pearson limit (Clopper and Pearson 1934)."
-
-    @property
-    def design(self) -> str:
-        """See `GridPolicy.design`."""
-        return "One cut, fixed in advance."
 
     @property
     def fixed_guesses(self) -> int:
@@ -261,22 +244,21 @@ class Fixed(GridPolicy):
 
     def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if there are fewer examples than guesses."""
-        _check_guesses(self.guesses, examples, units, "Fixed(guesses=…)")
+        if self.guesses > examples:
+            policy = f"Fixed(guesses={self.guesses})"
+            raise _too_many(policy, examples, units)
 
-    def bound(self, path: _core.Path, level: float, /) -> BestCut:
+    def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> BestCut:
         """See `PathPolicy.bound`."""
         guesses, correct = self.cut(path)
         best = _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail="exact")
         return Best(best.logit, guesses, correct)
 
-    def curve(self, path: _core.Path, _level: float, points: int, /) -> CurvePoints:
+    def curve(
+        self, path: _core.Path, _order: PathOrder, _level: float, points: int, /
+    ) -> CurvePoints:
         """See `PathPolicy.curve`: no cut but the fixed one is tested."""
-        guesses, correct = path.sample(points)
-        return guesses, correct, np.full(guesses.size, np.nan)
-
-    def with_size(self, guesses: int, _examples: int, /) -> Self:
-        """See `PathPolicy.with_size`."""
-        return replace(self, guesses=guesses)
+        return untested(path, points)
 
     def grid_on(self, path: _core.Path) -> tuple[list[int], float]:
         """See `GridPolicy.grid_on`."""
@@ -291,13 +273,15 @@ class Fixed(GridPolicy):
         return path.count(min(self.guesses, path.guesses))
 
 
-def _check_guesses(guesses: int, examples: int, units: str, what: str) -> None:
-    if guesses > examples:
-        message = (
-            f"cuts={what.replace('…', str(guesses))} asks for more guesses than there are "
-            f"{units} ({examples})"
-        )
-        raise OptionError(message)
+def untested(path: _core.Path, points: int) -> CurvePoints:
+    """Return cuts of a path without bounds."""
+    guesses, correct = path.sample(points)
+    return guesses, correct, np.full(guesses.size, np.nan)
+
+
+def _too_many(policy: str, examples: int, units: str) -> OptionError:
+    """Return the error of a policy that asks for more guesses than there are examples."""
+    return OptionError(f"cuts={policy} asks for more guesses than there are {units} ({examples})")
 
 
 def _cut_numbers(grid: Any) -> tuple[int, ...]:

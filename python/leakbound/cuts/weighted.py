@@ -8,10 +8,10 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import numbers
-from leakbound._base.records import Lazy, encode
-from leakbound._base.types import Kind
+from leakbound._base.records import encode
 from leakbound.cuts.games import Game, ScoreGame
-from leakbound.cuts.policy import Best, CurvePoints, Policy, Proof
+from leakbound.cuts.policies import untested
+from leakbound.cuts.policy import Best, Policy, Proof
 from leakbound.errors import AbstentionError, OptionError
 
 _STEPS = 64
@@ -32,15 +32,10 @@ class Weighted(Policy):
     'lower_bound'
     """
 
-    kind: ClassVar[Kind] = "lower_bound"
-
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return (
-            "One test without cuts: the weight of the members is compared with that of independent "
-            "guesses, a weighted Poisson-binomial tail."
-        )
+    method: ClassVar[str] = (
+        "One test without cuts: the weight of the members is compared with that of independent "
+        "guesses, a weighted Poisson-binomial tail."
+    )
 
     def audit(self, game: Game, level: float, /) -> Proof:
         """See `Policy.audit`: bound the odds by the weight that members have in all.
@@ -49,13 +44,12 @@ class Weighted(Policy):
         before, the weight of the members is dominated by Σ t_i S'_i, S' independent Bernoulli(p).
         The bound is the largest p at which that is so large with probability at most `level`.
         """
-        if game.sides == "pairs":
-            message = (
-                "cuts=Weighted() guesses members only, not which of a pair is one: take KLScan"
-            )
-            raise OptionError(message)
-        if game.sides == "both":
-            message = 'cuts=Weighted() guesses members only: set sides="member"'
+        # 1. Members are guessed, each with its score as a weight.
+        if game.sides != "member":
+            way = "which of a pair is one: take KLScan"
+            if game.sides == "both":
+                way = 'non-members: set sides="member"'
+            message = f"cuts=Weighted() guesses members only, not {way}"
             raise OptionError(message)
         if not isinstance(game, ScoreGame):
             message = (
@@ -72,6 +66,7 @@ class Weighted(Policy):
                 f"all {game.name} round to 0, so every example abstains: some weight must be larger"
             )
             raise AbstentionError(message)
+        # 2. The weight of the members is tested against that of coins.
         steps //= np.gcd.reduce(steps)
         weights, weight = steps[guessed].astype(np.uint64), int(steps[member].sum())
         log_odds = -math.inf
@@ -80,7 +75,8 @@ class Weighted(Policy):
             log_odds = float(
                 _core.weighted_epsilon(fair, threshold, beta=level, weights=weights)[0]
             )
-        ranking = _core.Ranking(scores, member)
+        # 3. No cut is tested, so that the curve has a bound at no other one.
+        ranking = game.ranked()
         share = weight / int(weights.sum())
         return Proof(
             policy=self,
@@ -88,20 +84,14 @@ class Weighted(Policy):
             ranking=ranking,
             order="member",
             best=Best(log_odds, int(guessed.sum()), int((guessed & member).sum())),
+            level=level,
             reason=""
             if log_odds > 0
             else f"members have {share:.3f} of the weight, which chance explains",
             options={"cuts": encode(self), "paths": ["member"], "level": level},
-            warnings=(),
-            limit=Lazy(lambda: max(0.0, log_odds, _perfect(scores.size // 2, level))),
-            points=lambda most: _untested(ranking, most),
+            perfect=lambda: _perfect(scores.size // 2, level),
+            points=lambda most: untested(ranking.path("member"), most),
         )
-
-
-def _untested(ranking: _core.Ranking, points: int) -> CurvePoints:
-    """Return cuts of the ranking; only the set of all guesses has a bound."""
-    guesses, correct = ranking.path("member").sample(points)
-    return guesses, correct, np.full(guesses.size, np.nan)
 
 
 def _perfect(members: int, level: float) -> float:

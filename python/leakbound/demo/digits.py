@@ -91,11 +91,11 @@ class DigitsReport:
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Return everything but the plan as numbers, strings, lists and dicts."""
-        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "plan"}
+        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "plan"}
         return {
             "canaries": len(self.plan),
             "included_canaries": self.plan.indices.size,
-            **kept,
+            **content,
             "rows": [row.to_dict() for row in self.rows],
         }
 
@@ -131,6 +131,7 @@ def run(
                 for epsilon in budgets
             ),
         )
+        # All models together share the error.
         confidence = 1 - ERROR / max(1, len(marks) + len(budgets))
         audited = [_audit(task, model, seed, out, confidence) for model in models]
     rows = tuple(row for row, _ in audited)
@@ -165,6 +166,7 @@ class _Task:
         images, labels = load_digits(return_X_y=True)
         order = rng.permutation(len(labels))
         images, labels = images[order] / 16 - 0.3, labels[order]
+        # A wrong label, each of the nine as likely.
         labels[:CANARIES] = (labels[:CANARIES] + rng.integers(1, 10, CANARIES)) % 10
         x, y = torch.tensor(images, dtype=torch.float32), torch.tensor(labels)
         plan = InclusionPlan.create(CANARIES, seed=seed)

@@ -13,11 +13,12 @@ from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 from leakbound._base.streams import Purpose
+from leakbound.torch.placement import descend
 
+# Called with what is being done and the share of the work done so far, from 0 to 1.
 Progress: TypeAlias = Callable[[str, float], None]
-"""Called with what is being done and the share of the work done so far, from 0 to 1."""
+# Takes a network and a batch, and returns the mean loss.
 Loss: TypeAlias = Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
-"""Takes a network and a batch, and returns the mean loss."""
 Batches: TypeAlias = DataLoader[tuple[Tensor, ...]]
 
 DELTA = 1e-5  # of every model trained with DP-SGD
@@ -121,9 +122,7 @@ class Recipe:
     ) -> None:
         network.train()
         for batch in loader:
-            optimizer.zero_grad()
-            torch.autograd.backward(self.loss(network, tuple(batch)))
-            optimizer.step()
+            descend(optimizer, self.loss(network, tuple(batch)))
 
 
 def accuracy(network: nn.Module, data: TensorDataset) -> float:

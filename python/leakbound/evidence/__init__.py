@@ -4,7 +4,7 @@ from leakbound.evidence.bundle import write_bundle
 from leakbound.evidence.challenge import judge_challenge, new_challenge, opened_challenge
 from leakbound.evidence.exports import model_index
 from leakbound.evidence.verification import verify_bundle, verify_result
-from leakbound.results.audited import Check, Verification
+from leakbound.results.base import Check, Verification
 
 __all__ = [
     "Check",

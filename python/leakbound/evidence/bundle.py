@@ -10,31 +10,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leakbound._base.canonical import is_digest, plain
+from leakbound._base.canonical import is_digest, sha256
 from leakbound._base.files import replacing_folder
 from leakbound._base.types import HasMember
 from leakbound.errors import FormatError, OptionError
-from leakbound.evidence.contents import assumptions_of, page_of
 from leakbound.evidence.manifest import (
     FILES,
     LAYOUT,
     MANIFEST,
     STATEMENT,
     SUMS,
+    assumptions_of,
     environment,
     manifest,
-    seal,
+    page_of,
     seeds,
     sums,
 )
-from leakbound.evidence.protocols import departure
-from leakbound.evidence.recipe import RESULTS, Recipe, recipe_of
+from leakbound.evidence.recipe import RESULTS, Recipe, departure, recipe_of
 from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
 from leakbound.planning.protocol import Agreed, checked_protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from leakbound._base.types import ArrayInput, JsonValue
     from leakbound.planning.commitment import Opening
@@ -49,7 +48,6 @@ def write_bundle(
     plan: ArrayInput | HasMember | None = None,
     protocol: Mapping[str, JsonValue] | None = None,
     opening: Opening | None = None,
-    accountant: Mapping[str, JsonValue] | None = None,
     model: str | None = None,
     vouchers: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
@@ -64,16 +62,15 @@ def write_bundle(
     result : AuditResult, ZeroRunResult or PanoramiaResult
         What the audit returned.
     scores : array-like or mapping
-        What was audited; for PANORAMIA a mapping with `baseline_scores` and `attack_scores`. A
-        protocol names its attacks: audit and give one as ``{name: scores}``.
+        What was audited. A protocol names its attacks: audit and give one as ``{name: scores}``.
     plan : InclusionPlan or array-like of shape (m,)
         Membership.
     protocol : mapping, optional
         What was to be done by `audit`, as `leakbound.planning.read_protocol` reads it.
     opening : leakbound.planning.Opening, optional
         In place of plan and protocol: both, and what opens the commitment to them.
-    accountant, model : mapping and str, optional
-        What a privacy accountant was told; SHA-256 of the model, 64 hexadecimal digits.
+    model : str, optional
+        SHA-256 of the model, 64 hexadecimal digits.
     vouchers : mapping of str to str, optional
         Who vouches for an assumption, by its name; by default who its status says.
     options : mapping, optional
@@ -99,13 +96,17 @@ def write_bundle(
     if model is not None and not is_digest(model):
         message = f"model is the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
         raise OptionError(message)
+    # 1. What runs the audit again; it is run once more, from what a reader will read.
     data = _data_of(scores, plan, inputs)
     agreed = None if protocol is None else checked_protocol(protocol)
     recipe = _recipe(result, data, dict(options or {}), agreed)
     content, arrays = recipe.encoded()
+    # 2. The files, with those of a commitment if there is one.
     files = {
         "audit.json": _json({"layout": LAYOUT, **content}),
-        "inputs.npz": _archive(arrays),
+        "inputs.npz": _written(
+            lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
+        ),
         "result.json": _utf8(result.to_json(), "the result"),
         "assumptions.json": _json(assumptions_of(result, vouchers or {})),
         "report.html": page_of(result),
@@ -113,26 +114,17 @@ def write_bundle(
     if agreed is not None:
         files["protocol.json"] = _json(agreed)
     if isinstance(plan, InclusionPlan):
-        kept = io.BytesIO()
-        plan.write(kept)
-        files["plan.npz"] = kept.getvalue()
+        files["plan.npz"] = _written(plan.write)
     if opening is not None:
         files["opening.json"] = _utf8(opening.to_json(), "the opening")
         files["commitment.json"] = _utf8(opening.commitment.to_json(), "the commitment")
-    if accountant is not None:
-        files["accountant.json"] = _json(plain(dict(accountant), "accountant"))
+    # 3. The statement about all files, and the sums over both.
     tossed = plan.seed if isinstance(plan, InclusionPlan) else None
     notes = {"layout": LAYOUT, **environment(), "seeds": seeds(result, tossed)}
-    seals = {name: seal(written) for name, written in files.items()}
-    files[MANIFEST] = manifest(seals, result, notes, model)
-    files[SUMS] = sums(seals | {MANIFEST: seal(files[MANIFEST])})
-    with replacing_folder(place) as new:
-        for name, written in files.items():
-            _write(new / name, written)
-        wrong = flaw_of_written(new)
-        if wrong:
-            message = f"this bundle would not verify: {wrong}"
-            raise FormatError(message)
+    digests = {name: sha256(written) for name, written in files.items()}
+    files[MANIFEST] = manifest(digests, result, notes, model)
+    files[SUMS] = sums(digests | {MANIFEST: sha256(files[MANIFEST])})
+    _put(place, files)
 
 
 def _check_place(place: Path) -> None:
@@ -146,7 +138,7 @@ def _check_place(place: Path) -> None:
     if not statement.is_file() or STATEMENT.encode() not in statement.read_bytes()[:200]:
         message = f"{place} is there already, and is no bundle: name another folder"
         raise OptionError(message)
-    others = held - FILES.keys() - {MANIFEST, SUMS}
+    others = held - FILES.keys()
     if others:
         message = (
             f"{place} holds {min(others)!r} too, which is of no bundle and would be lost: "
@@ -161,18 +153,12 @@ def _recipe(
     options: Mapping[str, Any],
     protocol: Mapping[str, JsonValue] | None,
 ) -> Recipe:
-    """Return the recipe of a result: by what the protocol says, if there is one."""
+    """Return the recipe of a result, which has to be what the protocol says, if there is one."""
     if protocol is None:
         return recipe_of(result, data, options)
     agreed = Agreed.of(protocol)
-    try:
-        recipe = recipe_of(result, data, {**agreed.options, **options})
-        wrong = departure(agreed, result, recipe)
-    except FormatError:
-        recipe = recipe_of(result, data, options)
-        wrong = departure(agreed, result, recipe)
-        if not wrong:
-            raise
+    recipe = recipe_of(result, data, {"cuts": agreed.options["cuts"], **options})
+    wrong = departure(agreed, result, recipe)
     if wrong:
         message = f"the audit is not what the protocol says: {wrong}"
         raise FormatError(message)
@@ -181,16 +167,13 @@ def _recipe(
 
 def _data_of(scores: Any, plan: Any, inputs: dict[str, Any]) -> dict[str, Any]:
     """Return the data arguments of the audit by name; ids of scores and of tables come along."""
-    data: dict[str, Any] = {"scores": scores, "member": plan, **inputs}
-    if data.get("ids") is None:
+    ids = inputs.pop("ids", None)
+    if ids is None and hasattr(scores, "iloc"):
+        ids = None if np.array_equal(scores.index, np.arange(len(scores))) else scores.index
+    elif ids is None:
         ids = getattr(scores, "ids", None)
-        if hasattr(scores, "iloc"):
-            ids = np.asarray(scores.index)
-            ids = None if np.array_equal(ids, np.arange(ids.size)) else ids
-        data.pop("ids", None)
-        if ids is not None:
-            data["ids"] = np.asarray(ids)
-    return data
+    named = {} if ids is None else {"ids": np.asarray(ids)}
+    return {"scores": scores, "member": plan, **inputs, **named}
 
 
 def _json(content: JsonValue) -> bytes:
@@ -206,15 +189,22 @@ def _utf8(text: str, what: str) -> bytes:
         raise FormatError(message) from None
 
 
-def _archive(arrays: Mapping[str, Any]) -> bytes:
-    kept = io.BytesIO()
-    np.savez_compressed(kept, allow_pickle=False, **arrays)
-    return kept.getvalue()
+def _written(write: Callable[[io.BytesIO], None]) -> bytes:
+    """Return what a function writes to a file."""
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write a file that is new, and see it reach the disk."""
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+def _put(place: Path, files: Mapping[str, bytes]) -> None:
+    """Write files that see the disk to a folder, in place only if they verify as they stand."""
+    with replacing_folder(place) as new:
+        for name, content in files.items():
+            with (new / name).open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        wrong = flaw_of_written(new)
+        if wrong:
+            message = f"this bundle would not verify: {wrong}"
+            raise FormatError(message)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import secrets
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from leakbound._base.canonical import digest, sha256
-from leakbound._base.files import read_array_file
+from leakbound._base.files import read_array_file, replacing_folder
 from leakbound.errors import FormatError, OptionError
 from leakbound.planning import Commitment, InclusionPlan, load_opening
 from leakbound.planning.protocol import Agreed, checked_protocol
@@ -27,9 +25,6 @@ if TYPE_CHECKING:
     from leakbound.planning import Opening
     from leakbound.results import AuditResult
 
-Records: TypeAlias = "tuple[int, Callable[[list[int]], bytes]]"
-"""How many canaries a file has, and what writes some of them as a file of the same kind."""
-
 DEFAULT: dict[str, JsonValue] = {
     "claim": {"type": "PureDP"},
     "confidence": 0.95,
@@ -40,8 +35,8 @@ DEFAULT: dict[str, JsonValue] = {
     "canaries": "those of the file whose SHA-256 is canaries_sha256",
 }
 """The protocol where none is given."""
+# The probability of each coin of a challenge.
 _FAIR = 0.5
-"""The probability of each coin of a challenge."""
 
 
 def new_challenge(
@@ -72,15 +67,11 @@ def new_challenge(
 
     Raises
     ------
-    FormatError
+    FormatError, OSError
         If the canaries cannot be read, or are fewer than two.
     OptionError, InputTypeError
         If the folder has something in it, or the protocol is none that `judge_challenge` could keep
         with so many canaries.
-    MissingExtraError
-        If the audit needs a package that is not installed.
-    OSError
-        If a file cannot be read or written.
     """
     source, place = Path(canaries), Path(folder)
     if place.exists() and any(place.iterdir()):
@@ -94,29 +85,25 @@ def new_challenge(
     if count < 2:
         message = f"{source} has {count} canaries: a challenge needs two at least"
         raise FormatError(message)
-    plan = InclusionPlan.create(count)
-    found = sha256(content)
-    agreed = {"canaries_sha256": found, **(DEFAULT if protocol is None else protocol)}
-    if agreed["canaries_sha256"] != found:
+    plan, own = InclusionPlan.create(count), sha256(content)
+    agreed = {"canaries_sha256": own, **(DEFAULT if protocol is None else protocol)}
+    if agreed["canaries_sha256"] != own:
         message = (
-            f"the protocol's canaries_sha256 is not the digest of {source}, {found}: leave it out, "
+            f"the protocol's canaries_sha256 is not the digest of {source}, {own}: leave it out, "
             "or name the file that it is of"
         )
         raise OptionError(message)
+    # The audit is rehearsed before a coin is handed out.
     _check_judged(Agreed.of(checked_protocol(agreed)))
     opening = plan.commit(agreed)
     name = f"canaries{source.suffix.lower()}"
-    hidden = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
-    try:
+    with replacing_folder(place) as new:
         for part in ("for-the-trainer", "secret", "public"):
-            (hidden / part).mkdir(parents=True, mode=0o700 if part == "secret" else 0o777)
-        (hidden / "for-the-trainer" / name).write_bytes(some(plan.indices.tolist()))
-        (hidden / "secret" / name).write_bytes(content)
-        opening.save(hidden / "secret")
-        opening.commitment.to_json(hidden / "public" / "commitment.json")
-        hidden.rename(place)
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
+            (new / part).mkdir(mode=0o700 if part == "secret" else 0o777)
+        (new / "for-the-trainer" / name).write_bytes(some(plan.indices.tolist()))
+        (new / "secret" / name).write_bytes(content)
+        opening.save(new / "secret")
+        opening.commitment.to_json(new / "public" / "commitment.json")
     return opening.commitment
 
 
@@ -135,18 +122,16 @@ def opened_challenge(folder: str | os.PathLike[str]) -> Opening:
 
     Raises
     ------
-    FormatError, FormatError
-        If coins, protocol, nonce or canaries are not what was committed to.
-    OSError
-        If a file cannot be read.
+    FormatError, OSError
+        If coins, protocol, nonce or canaries are not what was committed to, or cannot be read.
     """
     place = Path(folder)
     opening = load_opening(place / "secret")
     Commitment.from_json(place / "public" / "commitment.json").check(opening)
     digests = []
-    for path in sorted((place / "secret").glob("canaries.*")):
+    for path in (place / "secret").glob("canaries.*"):
         with path.open("rb") as file:
-            digests.append(digest(file)[1])
+            digests.append(digest(file))
     if digests != [opening.agreed.canaries_sha256]:
         message = f"{place / 'secret'} has other canaries than those committed to"
         raise FormatError(message)
@@ -181,29 +166,22 @@ def judge_challenge(
 
     Raises
     ------
-    FormatError, FormatError
-        If the challenge is not what was committed to.
-    InputError
-        If there is not one score for each canary.
-    OptionError
-        If the scores are of other attacks than the protocol names, or it is none for a challenge.
-    LeakboundError
-        Whatever `audit` raises.
-    OSError
-        If a file cannot be read or written.
+    LeakboundError, OSError
+        If the challenge is not what was committed to, there is not one score of each attack for
+        each canary, or whatever `audit` raises.
     """
     opening = opened_challenge(folder)
     agreed, plan = opening.agreed, opening.plan
     _check_judged(agreed)
-    given = scores if isinstance(scores, Mapping) else {agreed.attacks[0]: scores}
-    if set(given) != set(agreed.attacks) or len(given) != len(agreed.attacks):
-        message = f"scores of {[*agreed.attacks]} were agreed on, and those of {[*given]} given"
+    by_attack = scores if isinstance(scores, Mapping) else {agreed.attacks[0]: scores}
+    if set(by_attack) != set(agreed.attacks):
+        message = f"scores of {[*agreed.attacks]} were agreed on, and those of {[*by_attack]} given"
         raise OptionError(message)
-    named = {name: given[name] for name in agreed.attacks}
-    numbers = np.asarray(ids)
-    result = agreed.audit(named, cast("Any", plan), ids=numbers, **agreed.options)
+    named = {name: by_attack[name] for name in agreed.attacks}
+    places = np.asarray(ids)
+    result = agreed.audit(named, cast("Any", plan), ids=places, **agreed.options)
     result = agreed.put_to_test(result)
-    result.bundle(Path(folder) / "bundle", scores=named, opening=opening, model=model, ids=numbers)
+    result.bundle(Path(folder) / "bundle", scores=named, opening=opening, model=model, ids=places)
     return result
 
 
@@ -217,25 +195,26 @@ def _check_judged(agreed: Agreed) -> None:
         raise OptionError(message)
 
 
-def _records(source: Path, content: bytes) -> Records:
-    """Split a file into its canaries."""
+def _records(source: Path, content: bytes) -> tuple[int, Callable[[list[int]], bytes]]:
+    """Return how many canaries a file has, and what writes some of them as a file of its kind."""
     kind = source.suffix.lower()
     try:
         if kind == ".npy":
-            rows = read_array_file(io.BytesIO(content))
-            _check_distinct([row.tobytes() for row in rows] if rows.ndim else [])
-            return len(rows) if rows.ndim else 0, lambda places: _npy(rows[places])
+            rows = np.atleast_1d(read_array_file(io.BytesIO(content)))
+            _check_distinct([row.tobytes() for row in rows])
+            return len(rows), lambda places: _npy(rows[places])
         if kind == ".csv":
-            text = content.decode("utf-8-sig")
-            table = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-            listed = _rows(table)
-            _check_distinct([tuple(row) for row in listed])
-            return len(listed), lambda places: _csv([table[0], *(listed[i] for i in places)])
+            text = io.StringIO(content.decode("utf-8-sig"), newline="")
+            header, *table = _whole(list(csv.reader(text, strict=True)), "row") or [[]]
+            _check_distinct([tuple(row) for row in table])
+            return len(table), lambda places: _csv([header, *(table[i] for i in places)])
         if kind in {".jsonl", ".txt"}:
-            lines = _lines(content.decode("utf-8-sig"))
-            _check_distinct(lines)
+            # Other separators of lines than LF and CR LF are part of a canary.
+            ends = content.decode("utf-8-sig").split("\n")
+            lines = _whole([line.removesuffix("\r") for line in ends], "line")
             for line in lines if kind == ".jsonl" else ():
                 json.loads(line)
+            _check_distinct(lines)
             return len(lines), lambda places: "".join(f"{lines[i]}\n" for i in places).encode()
     except (ValueError, RecursionError, csv.Error) as error:
         message = f"{source} is no file of canaries: {' '.join(str(error).split())}"
@@ -244,32 +223,18 @@ def _records(source: Path, content: bytes) -> Records:
     raise FormatError(message)
 
 
-def _rows(table: list[list[str]]) -> list[list[str]]:
-    """Return the rows below the header of a .csv; blank ones may follow the last, nothing else."""
-    rows = list(table)
-    while rows and not rows[-1]:
-        rows.pop()
-    if [] in rows:
-        last = rows.index([]) - 2
-        place = f"the row after canary {last} (from 0)" if last >= 0 else "one of its first rows"
-        message = f"{place} is blank, and canaries are numbered by their rows"
-        raise ValueError(message)
-    return rows[1:]
-
-
-def _lines(text: str) -> list[str]:
-    """Split a text at LF and CR LF alone; other separators are part of a canary."""
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    while lines and not lines[-1]:
-        lines.pop()
-    wrong = next((i for i, line in enumerate(lines) if line.endswith("\r")), None)
-    if wrong is not None:
-        message = f"line {wrong + 1} ends in CR CR LF, and one CR would be lost on the way"
-        raise ValueError(message)
-    if "" in lines:
-        message = f"line {lines.index('') + 1} is empty, and canaries are numbered by their lines"
-        raise ValueError(message)
-    return lines
+def _whole(parts: list[Any], what: str) -> list[Any]:
+    """Return rows or lines without blank ones after the last; refuse others that are blank."""
+    while parts and not parts[-1]:
+        parts.pop()
+    for place, part in enumerate(parts, 1):
+        if not part:
+            message = f"{what} {place} is blank, and canaries are numbered by their {what}s"
+            raise ValueError(message)
+        if part[-1] == "\r":
+            message = f"{what} {place} ends in CR CR LF, and one CR would be lost on the way"
+            raise ValueError(message)
+    return parts
 
 
 def _check_distinct(canaries: Sequence[Hashable]) -> None:
@@ -282,14 +247,14 @@ def _check_distinct(canaries: Sequence[Hashable]) -> None:
 
 
 def _npy(rows: Any) -> bytes:
-    kept = io.BytesIO()
-    np.save(kept, rows, allow_pickle=False)
-    return kept.getvalue()
+    file = io.BytesIO()
+    np.save(file, rows, allow_pickle=False)
+    return file.getvalue()
 
 
 def _csv(rows: list[list[str]]) -> bytes:
-    kept = io.StringIO(newline="")
+    file = io.StringIO(newline="")
     bare = any("\r" in word for row in rows for word in row)  # which the writer would not quote
     style: type[csv.Dialect] = csv.unix_dialect if bare else csv.excel
-    csv.writer(kept, style, lineterminator="\n").writerows(rows)
-    return kept.getvalue().encode()
+    csv.writer(file, style, lineterminator="\n").writerows(rows)
+    return file.getvalue().encode()

@@ -1,4 +1,4 @@
-"""Whether two results are the same, bit for bit or but for the last places of their numbers."""
+"""Whether a result is another one, or a page another page, but for last places of numbers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,17 @@ SHARE = 1e-9
 """Part of a number by which other versions and processors may differ."""
 VERSIONS = ("leakbound", "python", "numpy")
 """What a result says of where it was made, which no audit computes."""
+# Places of what the auditor stated: numbers that were computed from nothing differ in no place.
 _STATED = re.compile(r"\w+\.(confidence|claim)\b")
-"""Places of what the auditor stated: numbers that were computed from nothing differ in no place."""
+# Inputs that are computed from those at hand: their digests have no last places.
 _COMPUTED = {"log_odds"}
-"""Inputs that are computed from those at hand: their digests have no last places."""
+# Where a figure has the coordinates of what it draws.
+_PLACES = re.compile(r'(?<= )(?:d|x|y|transform)="[^"]*"')
+# Names that matplotlib gives to shapes, by digests of their coordinates.
+_IDENT = re.compile(r"\b[mp][0-9a-f]{10}\b")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+# Length, in pixels, that nobody sees.
+_HAIR = 1e-3
 
 
 def difference(again: Result, result: Result, *, exact: bool = True) -> str:
@@ -51,9 +58,9 @@ def _differ(one: Any, other: Any, place: str, *, exact: bool) -> str:
                 continue
             if name not in one or name not in other:
                 return f"{place}.{name} is in one of the two only"
-            found = _differ(one[name], other[name], f"{place}.{name}", exact=exact)
-            if found:
-                return found
+            wrong = _differ(one[name], other[name], f"{place}.{name}", exact=exact)
+            if wrong:
+                return wrong
         return ""
     if isinstance(one, list) and isinstance(other, list):
         if len(one) != len(other):
@@ -72,3 +79,32 @@ def _same(one: Any, other: Any, *, exact: bool) -> bool:
     # A result prints the sign of its zeros.
     signs = math.copysign(1, one) == math.copysign(1, other)
     return signs and math.isclose(one, other, rel_tol=0.0 if exact else SHARE, abs_tol=0.0)
+
+
+def same_page(one: bytes, other: bytes) -> bool:
+    """Return whether two pages say and show the same, coordinates of figures apart by a hair."""
+    try:
+        mine, theirs = one.decode("utf-8"), other.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    drawn = [_PLACES.findall(page) for page in (mine, theirs)]
+    if _without_places(mine) != _without_places(theirs):
+        return False
+    return all(map(_close, *drawn))
+
+
+def _without_places(page: str) -> str:
+    """Return a page without the coordinates of its figures, shapes named in their order."""
+    names: dict[str, str] = {}
+    page = _PLACES.sub(lambda match: match[0].partition("=")[0], page)
+    return _IDENT.sub(lambda match: names.setdefault(match[0], f"shape-{len(names)}"), page)
+
+
+def _close(one: str, other: str) -> bool:
+    """Return whether two lists of coordinates are of the same shape, and as good as the same."""
+    if one == other:
+        return True
+    if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
+        return False
+    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+    return all(abs(float(a) - float(b)) <= _HAIR for a, b in pairs)

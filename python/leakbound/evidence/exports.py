@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import percent
 from leakbound.errors import OptionError
@@ -11,7 +11,15 @@ from leakbound.report.description import KINDS
 
 if TYPE_CHECKING:
     from leakbound._base.types import JsonValue
-    from leakbound.results.audited import Audit
+    from leakbound.results.base import Audit
+
+# What a refuted curve implies, in words.
+_IMPLIED = {
+    "advantage": "membership advantage",
+    "tpr_at_fpr_0_001": "true positive rate at a false positive rate of 0.1 %",
+    "tpr_at_fpr_0_01": "true positive rate at a false positive rate of 1 %",
+    "posterior": "posterior of a flagged member, prior 1/2",
+}
 
 
 def model_index(
@@ -23,10 +31,8 @@ def model_index(
     ----------
     result : AuditResult, PanoramiaResult or ZeroRunResult
         A result that proves something, or tried to: not an estimate, nor an exploratory number.
-    model : str
-        Name of the model.
-    dataset : str
-        What was audited, in a few words.
+    model, dataset : str
+        Name of the model, and what was audited, in a few words.
     dataset_type : str
         The same as an identifier.
 
@@ -38,7 +44,7 @@ def model_index(
     Raises
     ------
     OptionError
-        If the number of the result is no bound. If a name is empty.
+        If the number of the result is no bound, or a name is empty.
 
     Examples
     --------
@@ -49,53 +55,29 @@ def model_index(
     >>> index[0]["results"][0]["metrics"][0]["type"]
     'epsilon_lower_bound'
     """
-    for name, text in (("model", model), ("dataset", dataset), ("dataset_type", dataset_type)):
-        _check_text(name, text)
-    metrics: list[JsonValue] = [
-        {"type": kind, "value": value, "name": words} for kind, value, words in _bounds(result)
-    ]
-    return [
-        {
-            "name": model,
-            "results": [
-                {
-                    "task": {"type": "privacy-audit", "name": "Privacy audit"},
-                    "dataset": {"type": dataset_type, "name": dataset},
-                    "metrics": metrics,
-                }
-            ],
-        }
-    ]
-
-
-def _bounds(result: Audit) -> list[tuple[str, float, str]]:
-    """Return each bound: an identifier, the number, and what it is in words."""
-    implied = result.implied()
+    names: dict[str, object] = {"model": model, "dataset": dataset, "dataset_type": dataset_type}
+    for name, text in names.items():
+        if not isinstance(text, str) or not text.strip():
+            message = f"{name} must be a name that is not empty, got {text!r:.80}"
+            raise OptionError(message)
+    implied, said = result.implied(), result.summary()
     if implied is None:
-        message = (
-            f"the number of a result of kind {result.kind!r} is no bound: it does not belong among "
-            "metrics"
-        )
+        message = f"a result of kind {result.kind!r} is no bound, and does not belong among metrics"
         raise OptionError(message)
     tag = f"{KINDS[result.kind].tag} at {percent(result.confidence)} confidence"
-    said = result.summary()
     at = said.terms.at.strip() or f"at δ = {result.claim.delta:g}"
-    found = [("epsilon_lower_bound", said.epsilon, f"ε {at}: {tag}")]
-    words: dict[str, str] = {
-        "advantage": "membership advantage",
-        "tpr_at_fpr_0_001": "true positive rate at a false positive rate of 0.1 %",
-        "tpr_at_fpr_0_01": "true positive rate at a false positive rate of 1 %",
-        "posterior": "posterior of a flagged member, prior 1/2",
-    }
-    values: dict[str, Any] = vars(implied)
-    found += [
-        (f"{name}_lower_bound", float(values[name]), f"{text}: {tag}, implied by the refuted curve")
-        for name, text in words.items()
+    bounds = [("epsilon", said.epsilon, f"ε {at}: {tag}")]
+    for name, words in _IMPLIED.items():
+        value = float(getattr(implied, name))
+        bounds.append((name, value, f"{words}: {tag}, implied by the refuted curve"))
+    metrics: list[JsonValue] = [
+        {"type": f"{name}_lower_bound", "value": value, "name": words}
+        for name, value, words in bounds
+        if math.isfinite(value)
     ]
-    return [one for one in found if math.isfinite(one[1])]
-
-
-def _check_text(name: str, text: object) -> None:
-    if not isinstance(text, str) or not text.strip():
-        message = f"{name} must be a name that is not empty, got {text!r:.80}"
-        raise OptionError(message)
+    audit: JsonValue = {
+        "task": {"type": "privacy-audit", "name": "Privacy audit"},
+        "dataset": {"type": dataset_type, "name": dataset},
+        "metrics": metrics,
+    }
+    return [{"name": model, "results": [audit]}]

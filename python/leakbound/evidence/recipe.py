@@ -1,29 +1,29 @@
-"""How an audit is run again: its function, its options and its data, as JSON and arrays."""
+"""How an audit is run again: its design, its options as JSON, and its data as arrays."""
 
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leakbound._base.checks import shown
+from leakbound._base.records import encode
 from leakbound._base.types import HasMember
 from leakbound.audits import Coins, Panoramia, ZeroRun
-from leakbound.audits.design import audit as leakbound_audit
-from leakbound.audits.designs import DESIGNS, audit_of, design_of
+from leakbound.audits.designs import DESIGNS, SHARED, audit_of, design_of
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import FormatError, LeakboundError
 from leakbound.evidence.comparison import difference
+from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreed, build
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
@@ -34,20 +34,22 @@ RESULTS: dict[str, type[Result]] = {
     kind.__name__: kind for kind in (AuditResult, PanoramiaResult, ZeroRunResult)
 }
 """Types of results that can be computed again."""
-_OBJECTS: dict[str, type[Any]] = {
-    kind.__name__: kind
-    for kind in (*CLAIMS, *CUT_POLICIES, LogisticPropensity)
-    if kind is not TradeOffFamily
+# Options that are made of a type and its fields; a family of functions cannot be stored.
+_OBJECTS = {
+    name: {kind.__name__: kind for kind in kinds if kind is not TradeOffFamily}
+    for name, kinds in (
+        ("claim", CLAIMS),
+        ("cuts", CUT_POLICIES),
+        ("propensity", (LogisticPropensity,)),
+    )
 }
-"""What an argument may be besides numbers, words and arrays: made of its fields, nothing else."""
-_DATA = {
-    *("scores", "baseline", "member"),
-    *("propensity", "features", "strata", "groups", "ids"),
-}
-"""Arguments that are not options."""
-_ARRAYS = _DATA | {"prior"}
-"""Arguments that are arrays, or may be."""
-_NUMBERS = {"inf": math.inf, "-inf": -math.inf}
+# Arguments that are data: arrays, the plan, or a model that the audit fits.
+_DATA = ("scores", "baseline", "member", "propensity", "features", "strata", "groups", "ids")
+# Arguments that may be arrays.
+_ARRAYS = {*_DATA, "prior"}
+# Options that an audit decides on where nobody does.
+_FILLED_IN = {"cuts", "correction", "adversary", "uncertainty"}
+_LIMITS = "lower and upper limits"
 
 
 @dataclass(frozen=True)
@@ -58,110 +60,73 @@ class Recipe:
     arguments: Mapping[str, Any]
 
     def run(self) -> Result:
-        """Run the audit."""
+        """Run the audit: the one place where that is done."""
         result: Result = audit_of(self.audit, **self.arguments)
         return result
 
     def encoded(self) -> tuple[dict[str, JsonValue], dict[str, NDArray[Any]]]:
-        """Return the recipe as JSON, and the arrays that it refers to."""
+        """Return the recipe as JSON, and its arrays, named by their arguments."""
         arrays: dict[str, NDArray[Any]] = {}
-        arguments = {name: _encoded(value, arrays, name) for name, value in self.arguments.items()}
-        return {"audit": self.audit, "arguments": arguments}, arrays
+        data: dict[str, JsonValue] = {}
+        options: dict[str, JsonValue] = {}
+        for name, value in self.arguments.items():
+            if name in _ARRAYS and not isinstance(value, float | LogisticPropensity | None):
+                data[name] = _stored(name, value, arrays)
+            else:
+                options[name] = _option(name, value)
+        return {"audit": self.audit, "options": options, "data": data}, arrays
 
     @classmethod
     def decoded(cls, content: Any, arrays: Mapping[str, NDArray[Any]], plan: Any) -> Recipe:
         """Return the recipe of JSON and arrays; a plan stands for itself."""
-        if not isinstance(content, dict) or content.keys() != {"audit", "arguments"}:
-            message = "it has audit and arguments, and nothing else"
+        if not isinstance(content, dict) or content.keys() != {"audit", "options", "data"}:
+            message = "it has audit, options and data, and nothing else"
             raise FormatError(message)
-        name, given = content["audit"], content["arguments"]
-        if not isinstance(name, str) or name not in DESIGNS or not isinstance(given, dict):
-            message = f"{name!r:.60} is none of the designs {', '.join(DESIGNS)}"
+        audit, options, data = content["audit"], content["options"], content["data"]
+        if not isinstance(audit, str) or audit not in DESIGNS:
+            message = f"{audit!r:.60} is none of the designs {', '.join(DESIGNS)}"
             raise FormatError(message)
-        unknown = given.keys() - _parameters(name).keys()
-        if unknown:
-            message = f"{name} takes no {', '.join(sorted(unknown))!r:.60}"
+        if not isinstance(options, dict) or not isinstance(data, dict) or data.keys() - _ARRAYS:
+            message = "options and data are tables of arguments"
             raise FormatError(message)
+        _check_taken(audit, [*options, *data])
+        arguments = {name: _read_option(name, value) for name, value in options.items()}
         used: set[str] = set()
-        arguments = {
-            key: _argument(key, _decoded(one, arrays, plan, used)) for key, one in given.items()
+        arguments |= {
+            name: _read_data(name, form, arrays, plan, used) for name, form in data.items()
         }
         if used != set(arrays):
             message = f"the arrays {', '.join(sorted(set(arrays) - used))} are no argument"
             raise FormatError(message)
-        return cls(name, arguments)
+        return cls(audit, arguments)
 
 
 def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any]) -> Recipe:
     """Return the recipe that gives a result again, bit for bit, from its own options.
 
-    Options that an audit fills in by itself are left out, or given as they were filled in, until
-    the result is the same; `options` are given as they are. What is run is the recipe as it is read
-    back from a bundle.
+    Options that an audit fills in are left out or, if that gives another result, stated as they
+    were filled in; `options` are taken as they are. What runs is the recipe as it is read back.
     """
     audit = design_name(result)
-    known = _parameters(audit)
-    options = {name: value for name, value in options.items() if name != "design"}
-    unknown = (data.keys() | options.keys()) - known.keys()
-    if unknown:
-        message = f"{audit} takes no {', '.join(sorted(unknown))}"
-        raise FormatError(message)
-    found = ""
-    for arguments in _attempts(result, known, {**data, **options}):
-        recipe = Recipe.decoded(*Recipe(audit, arguments).encoded(), data.get("member"))
+    given = {**data, **{name: one for name, one in options.items() if name != "design"}}
+    _check_taken(audit, given)
+    own = _own_options(result, audit)
+    differs = ""
+    for stated in ({name: own[name] for name in own if name not in _FILLED_IN}, own):
+        content, arrays = Recipe(audit, stated | given).encoded()
+        recipe = Recipe.decoded(content, arrays, data.get("member"))
         try:
-            again = recipe.run()
+            wrong = difference(recipe.run(), result)
         except LeakboundError as error:
-            found = found or str(error)
-            continue
-        differs = difference(again, result)
-        if not differs:
+            wrong = str(error)
+        if not wrong:
             return recipe
-        found = differs
+        differs = differs or wrong
     message = (
-        f"these scores and this membership do not give the result again by {audit}: {found}; pass "
-        "what it was audited with, and options that the result does not tell by options={…}"
+        f"these scores and this membership do not give the result again by {audit}: {differs}; "
+        "pass what it was audited with, and options that the result does not tell by options={…}"
     )
     raise FormatError(message)
-
-
-def _attempts(
-    result: Result, known: Mapping[str, inspect.Parameter], given: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
-    """Yield arguments to try: options that are filled in left out, then as they were filled in."""
-    stored: dict[str, Any] = {"claim": result.claim, "confidence": result.confidence}
-    if getattr(result, "c_upper", None) is not None and not result.options.get("real_nonmembers"):
-        stored["c_upper"] = getattr(result, "c_upper")  # noqa: B009 (of one type of result)
-    for name, value in result.options.items():
-        if (name, value) == ("uncertainty", "given"):
-            continue  # known propensities, which no option says
-        if name in known and name not in _DATA | {"claim"}:
-            made = revived(value)
-            if made is not None:
-                stored[name] = made
-    stored = {name: value for name, value in stored.items() if name in known} | dict(given)
-    automatic = [
-        name
-        for name in stored
-        if known[name].default in (None, "conditional") and name not in {"seed", "claim", *given}
-    ]
-    left = {name: value for name, value in stored.items() if name not in automatic}
-    yield left
-    yield stored
-
-
-def revived(value: Any) -> Any:
-    """Return an option as an argument; None if it cannot be one."""
-    if not isinstance(value, dict):
-        return value
-    kind = _OBJECTS.get(value.get("type", ""))
-    if kind is None:
-        return None
-    names = {one.name for one in fields(kind) if one.init}
-    try:
-        return kind(**{name: one for name, one in value.items() if name in names})
-    except (LeakboundError, TypeError):  # TypeError: a field is missing
-        return None
 
 
 def design_name(result: Result) -> str:
@@ -173,102 +138,136 @@ def design_name(result: Result) -> str:
     return str(result.options.get("design", Coins.name))
 
 
-def _parameters(audit: str) -> Mapping[str, inspect.Parameter]:
+def _own_options(result: Result, audit: str) -> dict[str, Any]:
+    """Return the options that a result tells of its audit."""
+    own = {**result.options, "claim": result.claim, "confidence": result.confidence}
+    if own.get("uncertainty") == "given":
+        del own["uncertainty"]  # known propensities, which no option says
+    if getattr(result, "c_upper", None) is not None and not own.get("real_nonmembers"):
+        own["c_upper"] = getattr(result, "c_upper")  # noqa: B009 (of one type of result)
+    taken = _parameters(audit) - {*_DATA}
+    return {name: value for name, value in own.items() if name in taken}
+
+
+def _parameters(audit: str) -> set[str]:
     """Return what a design and its audit take."""
-    known = dict(inspect.signature(design_of(audit)).parameters)
-    known |= {
-        k: v for k, v in inspect.signature(leakbound_audit).parameters.items() if k != "design"
-    }
-    return known
+    return {"scores", *SHARED, *inspect.signature(design_of(audit)).parameters}
 
 
-def _encoded(value: Any, arrays: dict[str, NDArray[Any]], name: str) -> JsonValue:
+def _check_taken(audit: str, names: Iterable[str]) -> None:
+    unknown = set(names) - _parameters(audit)
+    if unknown:
+        message = f"{audit} takes no {', '.join(sorted(unknown)):.60}"
+        raise FormatError(message)
+
+
+def _option(name: str, value: Any) -> JsonValue:
+    """Return an option as JSON: a claim or a policy as a table of its fields."""
+    content = encode(value.item() if isinstance(value, np.generic) else value)
+    if not isinstance(content, dict):
+        return content
+    kind = _OBJECTS.get(name, {}).get(str(content.get("type")))
+    if kind is None:
+        message = f"{name} is a {content.get('type', 'table')}, which a bundle cannot hold"
+        raise FormatError(message)
+    stored = {one.name for one in fields(kind) if one.init} | {"type"}
+    return {key: part for key, part in content.items() if key in stored}
+
+
+def _read_option(name: str, content: Any) -> Any:
+    if name in _OBJECTS and (isinstance(content, dict) or name != "cuts"):
+        return build(content, name, _OBJECTS[name])
+    if name in _DATA or isinstance(content, dict | list):
+        message = f"{name} is {shown(content)}, which this option cannot be"
+        raise FormatError(message)
+    return float(content) if content in ("inf", "-inf") else content
+
+
+def _stored(name: str, value: Any, arrays: dict[str, NDArray[Any]]) -> JsonValue:
+    """Put the arrays of an argument among the others, and say what they make."""
     if isinstance(value, HasMember):
-        return {"plan": True}
-    if isinstance(value, np.bool_ | np.integer):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return {"value": value}
-    if isinstance(value, float | np.floating):
-        number = float(value)
-        return {"value": number} if math.isfinite(number) else {"number": str(number)}
-    if type(value).__name__ in _OBJECTS and is_dataclass(value):
-        content = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
-        listed = {key: tuple(one) if isinstance(one, list) else one for key, one in content.items()}
-        made = {key: _encoded(one, arrays, f"{name}.{key}") for key, one in listed.items()}
-        return {"object": type(value).__name__, "fields": made}
-    if isinstance(value, Mapping):
-        return {
-            "mapping": [
-                [str(key), _encoded(one, arrays, f"{name}.{key}")] for key, one in value.items()
-            ]
-        }
-    if isinstance(value, tuple):
-        return {"tuple": [_encoded(one, arrays, f"{name}.{i}") for i, one in enumerate(value)]}
+        return "plan"
+    if isinstance(value, Mapping | tuple):
+        parts = value.values() if isinstance(value, Mapping) else value
+        for place, part in enumerate(parts):
+            _stored(f"{name}.{place}", part, arrays)
+        return [str(key) for key in value] if isinstance(value, Mapping) else _LIMITS
     array = np.asarray(value)
-    if array.dtype.kind == "O" and {type(one) for one in array.ravel().tolist()} == {str}:
+    if array.dtype.kind == "O" and {type(part) for part in array.ravel().tolist()} == {str}:
         array = array.astype(np.str_)
     if array.dtype.kind not in "biufSU":
         message = f"{name} is a {type(value).__name__}, which a bundle cannot hold"
         raise FormatError(message)
-    place = f"array-{len(arrays)}"
-    arrays[place] = array
-    return {"array": place}
+    arrays[name] = array
+    return "array"
 
 
-def _argument(name: str, value: Any) -> Any:
-    """Return a decoded argument if it is of a kind that this one can be."""
-    kinds: dict[str, tuple[type[Any], ...]] = {
-        "claim": (*CLAIMS,),
-        "cuts": (*CUT_POLICIES, type(None)),
-        "member": (np.ndarray, HasMember),
-        "scores": (np.ndarray, dict),
-        "propensity": (np.ndarray, tuple, LogisticPropensity),
-    }
-    plain: tuple[type[Any], ...] = (bool, int, float, str, type(None))
-    arrays: tuple[type[Any], ...] = (np.ndarray,) if name in _ARRAYS else ()
-    if not isinstance(value, kinds.get(name, plain + arrays)):
-        message = f"{name} is {shown(value)}, which this argument cannot be"
-        raise FormatError(message)
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
-    if not all(isinstance(one, np.ndarray) for one in inner):
-        message = f"{name} holds something else than arrays"
-        raise FormatError(message)
-    return value
-
-
-def _decoded(content: Any, arrays: Mapping[str, Any], plan: Any, used: set[str]) -> Any:
-    """Build an argument; whatever is wrong with it ends in an error of this package."""
-    kind = next(iter(content), "") if isinstance(content, dict) else ""
-    inner = content[kind] if kind else None
-    if kind == "plan" and content == {"plan": True} and plan is not None:
+def _read_data(name: str, form: Any, arrays: Mapping[str, Any], plan: Any, used: set[str]) -> Any:
+    """Return an argument of arrays: one, several by name, two limits, or the plan."""
+    if form == "plan" and name == "member" and plan is not None:
         return plan
-    if kind == "value" and len(content) == 1 and not isinstance(inner, dict | list):
-        return inner
-    if kind == "number" and len(content) == 1 and isinstance(inner, str) and inner in _NUMBERS:
-        return _NUMBERS[inner]
-    if kind == "array" and len(content) == 1 and isinstance(inner, str) and inner in arrays:
-        if inner in used:
-            message = f"{inner} stands for two arguments, and each has an array of its own"
-            raise FormatError(message)
-        used.add(inner)
-        return arrays[inner]
-    if kind == "tuple" and len(content) == 1 and isinstance(inner, list):
-        return tuple(_decoded(one, arrays, plan, used) for one in inner)
-    if kind == "mapping" and len(content) == 1 and isinstance(inner, list):
-        pairs = [one for one in inner if isinstance(one, list) and len(one) == 2]
-        names = [one[0] for one in pairs if isinstance(one[0], str)]
-        if len(set(names)) == len(inner):
-            return {key: _decoded(one, arrays, plan, used) for key, one in pairs}
-    if isinstance(content, dict) and content.keys() == {"object", "fields"}:
-        made, given = _OBJECTS.get(str(content["object"])), content["fields"]
-        if made is not None and isinstance(given, dict):
-            known = {one.name for one in fields(made) if one.init}
-            if given.keys() <= known:
-                values = {key: _decoded(one, {}, None, used) for key, one in given.items()}
-                try:
-                    return made(**values)
-                except TypeError as error:
-                    raise FormatError(str(error)) from error
-    message = f"an argument is {content!r:.80}, which is none of a bundle"
-    raise FormatError(message)
+    names = form if isinstance(form, list) and name == "scores" else []
+    limits = [0, 1] if form == _LIMITS and name == "propensity" else []
+    places = [name] if form == "array" else [f"{name}.{i}" for i, _ in enumerate(names or limits)]
+    distinct = all(isinstance(one, str) for one in names) and len(set(names)) == len(names)
+    if not (places and distinct and set(places) <= arrays.keys()):
+        message = f"{name} is {form!r:.80}, which is none of a bundle's data"
+        raise FormatError(message)
+    used |= set(places)
+    values = [arrays[place] for place in places]
+    if names:
+        return dict(zip(names, values, strict=True))
+    return tuple(values) if limits else values[0]
+
+
+def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
+    """Return where an audit departs from its protocol first; empty if nowhere.
+
+    Every option of the audit is compared, with its default where the protocol, or the audit, leaves
+    it out, but a seed only where the protocol has one; so are the names of the attacks, and the
+    guarantee that was checked.
+    """
+    if recipe.audit not in {"coins", "random_split"}:
+        return f"a protocol is one of coins or a random split, and this is {recipe.audit}"
+    arguments = recipe.arguments
+    arrays = {name for name in (*ARRAYS, "prior") if isinstance(arguments.get(name), np.ndarray)}
+    if arrays != agreed.given:
+        name = min(arrays ^ agreed.given)
+        if name in arrays:
+            return f"{name}: an array was given, and the protocol does not name one"
+        return f"{name}: the protocol names one, and none was given"
+    done = {name: arguments[name] for name in arguments.keys() & {*OPTIONS} - arrays}
+    done["design"] = recipe.audit
+    for name in OPTIONS:
+        if name in ARRAYS or (name == "seed" and name not in agreed.options):
+            continue  # a seed that was not agreed on is the audit's own
+        said, did = (options.get(name, DEFAULTS[name]) for options in (agreed.options, done))
+        if encode(said) != encode(did):
+            return f"{name}: it says {_shown(name, said)}, and the audit was by {_shown(name, did)}"
+    audited = result.options.get("attacks")
+    names, listed = list(agreed.attacks), list(audited) if isinstance(audited, dict) else []
+    if not listed:
+        bare = "scores without a name audited: give them as {name: scores}"
+        return f"attacks: {names} were agreed on, and {bare}"
+    if names != listed:
+        return f"attacks: {names} were agreed on, and {listed!r:.200} audited"
+    wrong = _other_check(agreed.checked, result)
+    return f"checked: {wrong}" if wrong else ""
+
+
+def _shown(name: str, value: Any) -> str:
+    return '"auto"' if name == "cuts" and value is None else shown(encode(value))
+
+
+def _other_check(agreed: Any, result: Result) -> str:
+    """Return how another guarantee was checked than agreed on."""
+    one = result.checked
+    checked: dict[str, Any] = {}
+    if one is not None:
+        checked = {one.parameter: one.value, "delta": one.delta or 0.0}
+        checked |= {"relation": one.compares or "add_remove"}
+        checked |= {} if one.c is None else {"c": one.c}
+    stated = {} if agreed is None else {"delta": 0.0, "relation": "add_remove", **agreed}
+    if stated == checked:
+        return ""
+    return f"{agreed or 'nothing'} was agreed on, and {checked or 'nothing'} checked"

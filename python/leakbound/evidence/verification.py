@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from leakbound._base.canonical import digest, is_digest, plain
+from leakbound._base.canonical import digest, is_digest
 from leakbound._base.checks import flag, shown
 from leakbound._base.console import is_refusal, one_line
 from leakbound._base.files import open_archive
 from leakbound._base.formatting import printable
+from leakbound._base.records import parsed
 from leakbound._core import __version__
 from leakbound.errors import FormatError, InternalError, MissingExtraError, OptionError
-from leakbound.evidence.comparison import SHARE, VERSIONS, difference
-from leakbound.evidence.contents import assumptions_of, page_of, same_page
+from leakbound.evidence.comparison import SHARE, VERSIONS, difference, same_page
 from leakbound.evidence.manifest import (
     FILES,
     LAYOUT,
@@ -25,18 +25,18 @@ from leakbound.evidence.manifest import (
     MOST_ARRAYS,
     SUMS,
     Contents,
+    assumptions_of,
     environment,
     manifest,
-    read_json,
+    page_of,
     seeds,
     sums,
 )
-from leakbound.evidence.protocols import departure
-from leakbound.evidence.recipe import RESULTS, Recipe, design_name, recipe_of
+from leakbound.evidence.recipe import RESULTS, Recipe, departure, design_name, recipe_of
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, read_opening
 from leakbound.planning.protocol import Agreed, checked_protocol
-from leakbound.results.audited import Check, Verification
+from leakbound.results.base import Check, Verification
 
 if TYPE_CHECKING:
     import os
@@ -44,16 +44,24 @@ if TYPE_CHECKING:
 
     from leakbound.results.base import Result
 
-_NEEDED = {"audit.json", "inputs.npz", "result.json", "assumptions.json", "report.html"}
-"""Files that every bundle has, besides manifest and sums."""
+# Names of the checks, in order: each may rely on those before it.
+_CHECKS = (
+    *("files", "manifest", "result", "assumptions", "plan", "inputs"),
+    *("protocol", "canaries", "commitment", "audit", "report"),
+)
+# Files that every bundle has.
+_NEEDED = {
+    *("audit.json", "inputs.npz", "result.json", "assumptions.json", "report.html"),
+    *(MANIFEST, SUMS),
+}
 
+# What reading JSON raises where it has another shape than a bundle's.
 _SHAPE = (ValueError, TypeError, LookupError, AttributeError)
-"""What reading JSON raises where it has another shape than a bundle's."""
+# Arrays that a bundle holds at most.
 _ARRAYS = 1000
-"""Arrays that a bundle holds at most."""
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
+# Characters of what a check found.
 _WORDS = 500
-"""Characters of what a check found."""
 
 
 def verify_result(
@@ -64,8 +72,8 @@ def verify_result(
         recipe_of(result, data, options)
     except FormatError as error:
         return Verification((Check("audit", passed=False, words=str(error)),))
-    found = "the same data and options give the same result, bit for bit"
-    return Verification((Check("audit", passed=True, words=found),))
+    words = "the same data and options give the same result, bit for bit"
+    return Verification((Check("audit", passed=True, words=words),))
 
 
 def verify_bundle(
@@ -96,16 +104,10 @@ def verify_bundle(
 
     Raises
     ------
-    OptionError
-        If there is no such folder.
-    FormatError
-        If the commitment that is passed is none.
-    MissingExtraError
-        If the audit needs a package that is not installed: nothing was judged.
-    OSError
-        If a file, here or of the bundle, cannot be read: nothing was judged.
-    MemoryError
-        If there is too little memory for the bundle: nothing was judged.
+    OptionError, FormatError
+        If there is no such folder, or the commitment that is passed is none.
+    MissingExtraError, OSError, MemoryError
+        If this machine lacks a package, a readable file or memory: nothing was judged.
 
     Notes
     -----
@@ -114,7 +116,7 @@ def verify_bundle(
     themselves, and everything else has to be the same: counts, choices, words, statuses,
     warnings, and the verdict that the bound computed here gives.
     """
-    drawn = flag(page, "page")
+    left_out = () if flag(page, "page") else ("report",)
     place = Path(folder)
     if not place.is_dir():
         message = f"{place} is no folder: name that of a bundle"
@@ -126,12 +128,11 @@ def verify_bundle(
     published = commitment
     if commitment is not None and not isinstance(commitment, Commitment):
         published = Commitment.from_json(Path(commitment))
-    own = None
+    bundle = _Bundle(place, cast("Commitment | None", published))
     if canaries is not None:
         with Path(canaries).open("rb") as file:
-            _, own = digest(file)
-    bundle = _Bundle(place, cast("Commitment | None", published), canaries=own)
-    return bundle.verified(without=() if drawn else ("report",))
+            bundle.canaries = digest(file)
+    return bundle.verified(without=left_out)
 
 
 def flaw_of_written(folder: Path) -> str:
@@ -139,7 +140,7 @@ def flaw_of_written(folder: Path) -> str:
 
     Its audit was run and its page drawn a moment ago, from what is in it.
     """
-    return _Bundle(folder, None).verified(without=("audit", "report")).why
+    return _Bundle(folder).verified(without=("audit", "report")).why
 
 
 @dataclass
@@ -147,8 +148,9 @@ class _Bundle:
     """A bundle on its way through the checks."""
 
     place: Path
-    published: Commitment | None
+    published: Commitment | None = None
     canaries: str | None = None
+    """SHA-256 of the file of canaries, if one was passed."""
     held: ExitStack = field(default_factory=ExitStack)
     files: Contents = field(default_factory=Contents)
     checks: list[Check] = field(default_factory=list)
@@ -163,22 +165,11 @@ class _Bundle:
     def verified(self, *, without: Container[str] = ()) -> Verification:
         """Make the checks in order, up to the first that fails."""
         with self.held:
-            for name, check in (
-                ("files", self._files),
-                ("manifest", self._manifest),
-                ("result", self._result),
-                ("assumptions", self._assumptions),
-                ("accountant", self._accountant),
-                ("plan", self._plan),
-                ("inputs", self._inputs),
-                ("protocol", self._protocol),
-                ("canaries", self._canaries),
-                ("commitment", self._commitment),
-                ("audit", self._audit),
-                ("report", self._report),
-            ):
-                skipped = name in without
-                if not self._passes(name, _left_out if skipped else check):
+            for name in _CHECKS:
+                if name in without:
+                    words = "left out, as asked: do not rely on it"
+                    self.checks.append(Check(name, passed=None, words=words))
+                elif not self._passes(name, getattr(self, f"_{name}")):
                     break
         return Verification(tuple(self.checks))
 
@@ -203,20 +194,17 @@ class _Bundle:
 
     def _files(self) -> tuple[bool, str]:
         self.files = Contents.of(self.place, self.held)
-        seals = self.files.seals
-        for name in (SUMS, MANIFEST):
-            if name not in seals:
-                return False, f"{name} is missing"
-        stated = self._stated()
+        digests = self.files.digests
+        stated = self._stated() if SUMS in digests else {}
         for name in sorted(stated.keys() | _NEEDED):
-            if name not in seals:
+            if name not in digests:
                 return False, f"{name} is missing"
-        for name in sorted(seals.keys() - stated.keys() - {SUMS}):
+        for name in sorted(digests.keys() - stated.keys() - {SUMS}):
             return False, f"{name} was added: it is not in {SUMS}"
         for name in sorted(stated):
-            if seals[name].sha256 != stated[name]:
+            if digests[name] != stated[name]:
                 return False, f"{name} was changed: its SHA-256 is not that of {SUMS}"
-        rest = {name: one for name, one in seals.items() if name != SUMS}
+        rest = {name: one for name, one in digests.items() if name != SUMS}
         if sums(rest) != self.files.texts[SUMS]:
             return False, f"{SUMS} is not as sha256sum writes it, sorted by name"
         return True, f"{len(rest)} files, none missing, added or changed"
@@ -230,7 +218,7 @@ class _Bundle:
             raise FormatError(message) from None
         pairs = [line.split("  ", 1) for line in lines]
         stated = {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
-        strange = stated.keys() - FILES.keys() - {MANIFEST}
+        strange = stated.keys() - FILES.keys()
         if strange or len(stated) != len(lines):
             what = f"names {min(strange)!r:.80}, which" if strange else "has a line that"
             message = f"{SUMS} {what} no bundle has"
@@ -238,44 +226,32 @@ class _Bundle:
         return stated
 
     def _json(self, name: str) -> Any:
-        return read_json(self.files.texts[name], name)
+        try:
+            return parsed(self.files.texts[name].decode("utf-8"))
+        except ValueError as error:  # also a FormatError
+            message = f"{name}: {' '.join(str(error).split())}"
+            raise FormatError(message) from error
 
     def _manifest(self) -> tuple[bool, str]:
         statement = self._json(MANIFEST)
-        subject = statement["subject"]
-        if subject[0]["name"] == "model":
-            self.model = subject[0]["digest"]["sha256"]
+        first = statement["subject"][0]
+        if first["name"] == "model":
+            self.model = first["digest"]["sha256"]
             if not is_digest(self.model):
                 return False, f"the digest of its model is {shown(self.model)}"
-        for name in (one["name"] for one in subject[1 if self.model else 0 :]):
-            if name not in self.files.seals:
-                return False, f"it names {name!r:.80}, which is no file of this bundle"
-        annotations = statement["predicate"]["configuration"][0]["annotations"]
-        self.notes = {
-            name: one for name, one in annotations.items() if name not in {"size", "what"}
-        }
+        self.notes = statement["predicate"]["configuration"][0]["annotations"]
         layout = self.notes.get("layout")
         if type(layout) is not int or layout != LAYOUT:
             return False, f"layout {layout!r:.40}: this version of leakbound reads {LAYOUT}"
         here = environment()
         if self.notes.keys() != {"layout", "seeds", *here}:
             return False, f"its annotations are not {', '.join(['layout', 'seeds', *here])}"
-        strange = [self.notes[name] for name in here if not isinstance(self.notes[name], str)]
-        if strange:
-            return False, f"a version of it is {shown(strange[0])}"
         for name in VERSIONS:
-            if not _VERSION.fullmatch(self.notes[name]):
+            if not _VERSION.fullmatch(str(self.notes[name])):
                 return False, f"{shown(self.notes[name])} is no version of {name}"
         self.exact = all(self.notes[name] == one for name, one in here.items())
-        what = f"an in-toto statement of leakbound {self._version}" + (
-            f" about the model {self.model[:16]}…" if self.model else ", about no model by digest"
-        )
-        return True, what
-
-    @property
-    def _version(self) -> str:
-        """The version of leakbound that the bundle says it was made by."""
-        return f"{self.notes['leakbound']:.40}"
+        what = f"about the model {self.model[:16]}…" if self.model else "about no model by digest"
+        return True, f"an in-toto statement of leakbound {self.notes['leakbound']}, {what}"
 
     def _result(self) -> tuple[bool, str]:
         content = self._json("result.json")
@@ -283,8 +259,8 @@ class _Bundle:
         if not isinstance(kind, str) or kind not in RESULTS:
             return False, f"result.json is of type {kind!r:.60}"
         self.result = RESULTS[kind].from_dict(content)
-        sealed = self.files.seals.items()
-        rest = {name: one for name, one in sealed if name not in {MANIFEST, SUMS}}
+        digests = self.files.digests.items()
+        rest = {name: one for name, one in digests if name not in {MANIFEST, SUMS}}
         if manifest(rest, self.result, self.notes, self.model) != self.files.texts[MANIFEST]:
             return False, f"{MANIFEST} is not the statement of these files and this result"
         source = self.result.provenance
@@ -302,15 +278,6 @@ class _Bundle:
         contradicted = [one.name for one in self.result.summary().contradicted]
         said = f"; contradicted by the data: {', '.join(contradicted)}" if contradicted else ""
         return True, f"{len(stored)}, each with who vouches for it{said}"
-
-    def _accountant(self) -> tuple[bool | None, str]:
-        if "accountant.json" not in self.files.texts:
-            return None, "nothing that it was told is here"
-        told = self._json("accountant.json")
-        if not isinstance(told, dict):
-            return False, "accountant.json is no table"
-        plain(told, "accountant")
-        return None, "what it was told is the auditor's word, compared with nothing"
 
     def _plan(self) -> tuple[bool | None, str]:
         if "plan.npz" in self.files.archives:
@@ -331,7 +298,8 @@ class _Bundle:
         """What to do where another version may have made what this one would make otherwise."""
         if self.notes["leakbound"] == __version__:
             return ""
-        return f"; if leakbound {self._version} made it, as it says, verify it by that version"
+        version = self.notes["leakbound"]
+        return f"; if leakbound {version} made it, as it says, verify it by that version"
 
     def _inputs(self) -> tuple[bool, str]:
         content = self._json("audit.json")
@@ -340,9 +308,9 @@ class _Bundle:
             return False, "audit.json is of another layout"
         try:
             with open_archive(self.files.archives["inputs.npz"], most=MOST_ARRAYS) as archive:
-                if len(archive.names) > _ARRAYS:
-                    held = f"inputs.npz holds {len(archive.names):,} arrays"
-                    return False, f"{held}, and at most {_ARRAYS:,} are read"
+                count = len(archive.names)
+                if count > _ARRAYS:
+                    return False, f"inputs.npz holds {count:,} arrays: at most {_ARRAYS:,} are read"
                 arrays = {name: archive[name] for name in archive.names}
         except FormatError as error:
             return False, f"inputs.npz: {error}"
@@ -379,10 +347,8 @@ class _Bundle:
                 return False, "the bundle opens no commitment"
             return None, "there is none: that coins and protocol came first is the auditor's word"
         if len(held) == 1 or self.plan is None or "protocol.json" not in self.files.texts:
-            return (
-                False,
-                "plan, protocol, opening and commitment belong together, and one is missing",
-            )
+            missing = "plan, protocol, opening and commitment belong together, and one is missing"
+            return False, missing
         own = Commitment.from_json(self.files.texts["commitment.json"])
         opening = read_opening(self.files.texts["opening.json"], self.plan)
         own.check(opening)
@@ -400,10 +366,8 @@ class _Bundle:
             return False, wrong + self._elsewhere
         if self.exact:
             return True, "run again from its own scores: the same, bit for bit"
-        return True, (
-            "run again from its own scores, by other versions or on another processor: the same "
-            f"but for last places, numbers within {SHARE:g} of themselves"
-        )
+        by = "run again from its own scores, by other versions or on another processor"
+        return True, f"{by}: the same but for last places, numbers within {SHARE:g} of themselves"
 
     def _report(self) -> tuple[bool | None, str]:
         try:
@@ -418,7 +382,3 @@ class _Bundle:
             "report.html is not the page of this result, or of another matplotlib: install that, "
             f"or leave the page unread and unverified{self._elsewhere}"
         )
-
-
-def _left_out() -> tuple[None, str]:
-    return None, "left out, as asked: do not rely on it"

@@ -20,12 +20,10 @@ Samples(n=100, shape=(4,), labels=2)
 """
 
 from leakbound.generators.copula import GaussianCopula
-from leakbound.generators.filter import Filtered
-from leakbound.generators.folder import FolderOfSamples
-from leakbound.generators.labels import Labeler
+from leakbound.generators.folder import Filtered, FolderOfSamples
+from leakbound.generators.images import Labeler, PCAMixture
 from leakbound.generators.marginals import NoisyMarginals
 from leakbound.generators.members import check_duplicates, split_members
-from leakbound.generators.mixture import PCAMixture
 from leakbound.generators.protocol import Generator, Sampler, Samples
 from leakbound.generators.text import Chunks, LanguageModel, chunk_texts
 from leakbound.generators.trees import ChowLiuTree, SequentialCART

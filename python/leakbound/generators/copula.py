@@ -79,42 +79,34 @@ class GaussianCopula:
                 Marginal.fit(column, categorical=kind)
                 for column, kind in zip(part.T, kinds, strict=True)
             )
-            strata[label] = _Stratum(marginals, _root(_latent_correlations(part, marginals)))
-        shares = {label: len(part) / len(rows) for label, part in parts.items()}
-        return FittedGaussianCopula(strata, shares, rows.dtype)
-
-
-@dataclass(frozen=True, eq=False)
-class _Stratum:
-    """The rows of one label: columns, and a square root of their correlations."""
-
-    marginals: tuple[Marginal, ...]
-    root: FloatArray
-
-    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        shares = normal_cdf(rng.standard_normal((n, len(self.root))) @ self.root.T)
-        columns = [one.quantile(share) for one, share in zip(self.marginals, shares.T, strict=True)]
-        return np.column_stack(columns)
+            root = _root(_latent_correlations(part, marginals))
+            strata[label] = marginals, root, len(part) / len(rows)
+        return FittedGaussianCopula(strata, rows.dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedGaussianCopula(SeededSampler):
-    """What `GaussianCopula.fit` returns."""
+    """What `GaussianCopula.fit` returns.
 
-    strata: Mapping[Any, _Stratum]
-    shares: Mapping[Any, float]
+    For each label the columns, a square root of their correlations, and its share of the members.
+    """
+
+    strata: Mapping[Any, tuple[tuple[Marginal, ...], FloatArray, float]]
     dtype: np.dtype[Any]
 
     def _draw(self, n: int, seed: int) -> Samples:
         rng = Purpose.COPULA_SAMPLES.rng(seed)
-        names = list(self.strata)
-        which = rng.choice(len(names), size=n, p=list(self.shares.values()))
-        values = np.empty((n, len(self.strata[names[0]].root)))
-        for position, name in enumerate(names):
+        names, strata = list(self.strata), list(self.strata.values())
+        which = rng.choice(len(names), size=n, p=[share for *_, share in strata])
+        values = np.empty((n, len(strata[0][0])))
+        for position, (marginals, root, _) in enumerate(strata):
             rows = np.flatnonzero(which == position)
-            values[rows] = self.strata[name].draw(rows.size, rng)
-        labels = None if names == [None] else np.array(names)[which]
-        return Samples(values.astype(self.dtype), labels)
+            shares = normal_cdf(rng.standard_normal((rows.size, len(root))) @ root.T)
+            for j, marginal in enumerate(marginals):
+                values[rows, j] = marginal.quantile(shares[:, j])
+        return Samples(
+            values.astype(self.dtype), None if names == [None] else np.array(names)[which]
+        )
 
 
 def _latent_correlations(rows: NDArray[Any], marginals: tuple[Marginal, ...]) -> FloatArray:
@@ -123,9 +115,11 @@ def _latent_correlations(rows: NDArray[Any], marginals: tuple[Marginal, ...]) ->
     observed = np.column_stack(
         [one[marginal.codes(x)] for one, marginal, x in zip(scores, marginals, rows.T, strict=True)]
     )
+    # The covariances that scores of samples are to have.
     wanted = (observed - observed.mean(0)).T @ (observed - observed.mean(0)) / len(rows)
     terms = np.array(series).T
     products = terms[:, :, None] * terms[:, None, :]
+    # Bisection for all pairs at once: the series increases in the correlation.
     low, high = np.full(wanted.shape, -STRONGEST), np.full(wanted.shape, STRONGEST)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -134,6 +128,7 @@ def _latent_correlations(rows: NDArray[Any], marginals: tuple[Marginal, ...]) ->
             covariance = middle * (product + covariance)
         above = covariance > wanted
         low, high = np.where(above, low, middle), np.where(above, middle, high)
+    # A constant column correlates with nothing.
     spread = observed.std(0) > 0
     latent = np.where(np.outer(spread, spread), (low + high) / 2, 0.0)
     np.fill_diagonal(latent, 1)
@@ -146,6 +141,7 @@ def _normal_scores(marginal: Marginal) -> tuple[FloatArray, FloatArray]:
     The integral of the k-th normalised Hermite polynomial times the normal density is minus the
     polynomial before times the density, over √k: no quadrature is needed for a step function.
     """
+    # The ends at minus and plus infinity have no density.
     limits = normal_quantile(marginal.cumulative)[1:-1]
     density = np.exp(-(limits**2) / 2) / np.sqrt(2 * np.pi)
     before, here = np.zeros_like(limits), np.ones_like(limits)

@@ -87,6 +87,7 @@ class NoisyMarginals:
         ]
         others = [column for column in range(len(cells)) if column != self.centre] or [self.centre]
         rng = Purpose.MARGINALS.rng(self.seed)
+        # Replacing one member moves two cells of each table by one.
         rate = self.epsilon / (2 * len(others))
         stop, counts = -math.expm1(-rate), {}
         for column in others:
@@ -117,6 +118,7 @@ class FittedNoisyMarginals(SeededSampler):
     def _draw(self, n: int, seed: int) -> Samples:
         rng = Purpose.MARGINAL_SAMPLES.rng(seed)
         tables = list(self.counts.values())
+        # Each table has counts of the centre; their mean has the least noise.
         centre = _shares(np.mean([table.sum(axis=1) for table in tables], axis=0))
         first = rng.choice(centre.size, n, p=centre)
         cells = np.empty((n, len(self.edges)), np.int64)

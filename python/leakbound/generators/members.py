@@ -163,27 +163,34 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
         ...
     leakbound.errors.InputError: 1 of 2 samples equals a member, at position 1, ...
     """
-    made: NDArray[Any] = numbers(samples, "samples")
-    true: NDArray[Any] = numbers(members, "members")
-    if made.shape[1:] != true.shape[1:] or not made.ndim or not made.size or not true.size:
-        shapes = f"shape {made.shape} and members {true.shape}"
+    drawn: NDArray[Any] = numbers(samples, "samples")
+    real_members: NDArray[Any] = numbers(members, "members")
+    if (
+        drawn.shape[1:] != real_members.shape[1:]
+        or not drawn.ndim
+        or not drawn.size
+        or not real_members.size
+    ):
+        shapes = f"shape {drawn.shape} and members {real_members.shape}"
         message = f"samples have {shapes}; both need at least one row, of the same shape"
         raise InputError(message)
+    # In the coarser of two float types, as a generator may have rounded its copies.
     common: np.dtype[Any] = np.dtype(np.float64)
-    if made.dtype.kind == true.dtype.kind == "f":
-        common = min(made.dtype, true.dtype, key=lambda dtype: dtype.itemsize)
-    prints, own = _fingerprints(made.astype(common)), _fingerprints(true.astype(common))
+    if drawn.dtype.kind == real_members.dtype.kind == "f":
+        common = min(drawn.dtype, real_members.dtype, key=lambda dtype: dtype.itemsize)
+    prints, own = _fingerprints(drawn.astype(common)), _fingerprints(real_members.astype(common))
     copies = np.flatnonzero(np.isin(prints, own))
     _, which, count = np.unique(own, return_inverse=True, return_counts=True)
+    # Good's estimate of the share of records that repeat by chance, doubled.
     share = 2 * (count[which] > 1).mean()
-    slack = math.sqrt(share * len(made)) + len(made) * math.sqrt(share / len(true))
-    allowed = share * len(made) + DEVIATIONS * slack
+    slack = math.sqrt(share * len(drawn)) + len(drawn) * math.sqrt(share / len(real_members))
+    allowed = share * len(drawn) + DEVIATIONS * slack
     if copies.size > allowed:
-        several = copies.size > 1
+        equal, positions = ("equal", "positions") if copies.size > 1 else ("equals", "position")
         message = (
-            f"{copies.size} of {len(made)} samples {'equal' if several else 'equals'} a member, at "
-            f"position{'s' * several} {_listed(copies)}, and {math.floor(allowed)} are what chance "
-            "allows: the generator copies what it was trained on"
+            f"{copies.size} of {len(drawn)} samples {equal} a member, at {positions} "
+            f"{_listed(copies)}, and {math.floor(allowed)} are what chance allows: the generator "
+            "copies what it was trained on"
         )
         raise InputError(message)
 

@@ -66,6 +66,7 @@ class Marginal:
     def fit(cls, column: NDArray[Any], *, categorical: bool) -> "Marginal":
         """Learn the distribution of a column."""
         values, counts = np.unique(column.astype(np.float64), return_counts=True)
+        # Each distinct value is an interval of shares, as wide as it is frequent.
         cumulative = np.concatenate([[0.0], np.cumsum(counts) / column.size])
         low, high = values.copy(), values.copy()
         step, decimals = 0.0, 0
@@ -134,22 +135,22 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Donors:
-    """Members by group: whom a new row of a group takes its value from."""
+    """Values of members by group: what a new row of a group draws from."""
 
-    order: IntArray
+    codes: IntArray
     groups: IntArray
 
     @classmethod
-    def fit(cls, groups: IntArray) -> "Donors":
+    def fit(cls, groups: IntArray, codes: IntArray) -> "Donors":
         """Put members into groups."""
         order = np.argsort(groups, kind="stable")
-        return cls(order, groups[order])
+        return cls(codes[order], groups[order])
 
     def draw(self, groups: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw a member of each group in the list."""
+        """Draw the value of a member of each group in the list."""
         first = np.searchsorted(self.groups, groups, side="left")
         end = np.searchsorted(self.groups, groups, side="right")
-        return self.order[first + (rng.random(groups.size) * (end - first)).astype(np.intp)]
+        return self.codes[first + (rng.random(groups.size) * (end - first)).astype(np.intp)]
 
 
 def _step(values: FloatArray, dtype: np.dtype[Any]) -> tuple[float, int]:

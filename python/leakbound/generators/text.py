@@ -169,24 +169,23 @@ class LanguageModel:
             import transformers  # noqa: F401
         from leakbound.torch.placement import reproducible
 
-        kept = max(1, round(self.prompts * len(chunks)))
+        # The last members are other documents than the first.
+        reserved = max(1, round(self.prompts * len(chunks)))
         with reproducible():
             network = _load(self.model, seed=self.seed).to(self.device)
-            tokens = network.get_input_embeddings().num_embeddings
+            tokens, both = network.get_input_embeddings().num_embeddings, 2 * chunks.shape[1]
+            places = getattr(network.config, "max_position_embeddings", None) or both
+            message = ""
             if chunks.max() >= tokens:
                 message = (
                     f"members hold token {chunks.max()}, and the model knows 0 to {tokens - 1}"
                 )
+            if places < both:
+                message = f"the model takes {places} tokens, and a prompt and a sample are {both}"
+            if message:
                 raise OptionError(message)
-            positions = getattr(network.config, "max_position_embeddings", None)
-            if positions is not None and positions < 2 * chunks.shape[1]:
-                both = 2 * chunks.shape[1]
-                message = (
-                    f"the model takes {positions} tokens, and a prompt and a sample are {both}"
-                )
-                raise OptionError(message)
-            _train(network, chunks[:-kept].astype(np.int64), self)
-        return FittedLanguageModel(network, chunks[-kept:], self)
+            _train(network, chunks[:-reserved].astype(np.int64), self)
+        return FittedLanguageModel(network, chunks[-reserved:], self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +207,7 @@ class FittedLanguageModel(SeededSampler):
                 f"give {count * each}"
             )
             raise InputError(message)
+        # Every prompt once before any twice.
         turns = np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]
         chosen = self.prompts[rng.permutation(turns)].astype(np.int64)
         with reproducible():

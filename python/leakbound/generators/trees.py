@@ -16,7 +16,7 @@ from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound.generators.protocol import Samples, SeededSampler
-from leakbound.generators.tables import Columns, Donors, Marginal
+from leakbound.generators.tables import Columns, Donors
 
 PRIOR = 1.0  # members' worth of independence in each row of a conditional table: no share is 0
 
@@ -48,56 +48,38 @@ class SequentialCART:
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedSequentialCART":
         """Grow the trees, from at least 20 rows and 20 of each label: see `Generator.fit`."""
         columns, codes = Columns.fit(members, labels, self.categorical)
-        steps = tuple(
-            self._grow(codes[:, :j], codes[:, j], columns.marginals[j], columns.categorical[j])
-            for j in range(codes.shape[1])
-        )
-        return FittedSequentialCART(columns, steps)
-
-    def _grow(
-        self,
-        before: IntArray,
-        codes: IntArray,
-        marginal: Marginal,
-        categorical: bool,  # noqa: FBT001
-    ) -> "_Branches":
-        if not before.shape[1]:
-            return _Branches(None, Donors.fit(np.zeros(codes.size, np.int64)), codes)
         with needs("ml", "SequentialCART"):
             from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-        kind = DecisionTreeClassifier if categorical else DecisionTreeRegressor
-        tree = kind(min_samples_leaf=self.leaf, random_state=Purpose.CART_TREES.derived(0, bits=32))
-        # Numbers are predicted by rank, which no outlier dominates.
-        ranks = (marginal.cumulative[1:] + marginal.cumulative[:-1])[codes]
-        tree.fit(before, codes if categorical else ranks)
-        return _Branches(tree, Donors.fit(tree.apply(before)), codes)
-
-
-@dataclass(frozen=True, eq=False)
-class _Branches:
-    """One column: the tree, the members in its leaves, and their values. The first has no tree."""
-
-    tree: Any
-    donors: Donors
-    codes: IntArray
-
-    def draw(self, before: IntArray, rng: np.random.Generator) -> IntArray:
-        leaves = np.zeros(len(before), np.int64) if self.tree is None else self.tree.apply(before)
-        return self.codes[self.donors.draw(leaves, rng)]
+        # The first column has nothing before it, and no tree.
+        steps: list[tuple[Any, Donors]] = [
+            (None, Donors.fit(np.zeros_like(codes[:, 0]), codes[:, 0]))
+        ]
+        for j in range(1, codes.shape[1]):
+            kind = DecisionTreeClassifier if columns.categorical[j] else DecisionTreeRegressor
+            tree = kind(
+                min_samples_leaf=self.leaf, random_state=Purpose.CART_TREES.derived(0, bits=32)
+            )
+            # Numbers are predicted by rank, which no outlier dominates.
+            cumulative = columns.marginals[j].cumulative
+            ranks = (cumulative[1:] + cumulative[:-1])[codes[:, j]]
+            tree.fit(codes[:, :j], codes[:, j] if columns.categorical[j] else ranks)
+            steps.append((tree, Donors.fit(tree.apply(codes[:, :j]), codes[:, j])))
+        return FittedSequentialCART(columns, steps)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedSequentialCART(SeededSampler):
-    """What `SequentialCART.fit` returns."""
+    """What `SequentialCART.fit` returns: for each column the tree, and members by its leaves."""
 
     columns: Columns
-    steps: tuple[_Branches, ...]
+    steps: list[tuple[Any, Donors]]
 
     def _draw(self, n: int, seed: int) -> Samples:
         rng = Purpose.CART_SAMPLES.rng(seed)
         codes = np.empty((n, len(self.steps)), np.int64)
-        for j, step in enumerate(self.steps):
-            codes[:, j] = step.draw(codes[:, :j], rng)
+        for j, (tree, donors) in enumerate(self.steps):
+            leaves = np.zeros(n, np.int64) if tree is None else tree.apply(codes[:, :j])
+            codes[:, j] = donors.draw(leaves, rng)
         return self.columns.samples(codes, rng)
 
 
@@ -128,53 +110,48 @@ class ChowLiuTree:
         At least 20 rows are needed, and 20 of each label: see `Generator.fit`.
         """
         columns, codes = Columns.fit(members, labels, self.categorical)
+        # 1. Columns of measurements become intervals of about equal frequency.
         bins = codes.copy()
         for j in np.flatnonzero(~np.array(columns.categorical)).tolist():
             cumulative = columns.marginals[j].cumulative
             interval = ((cumulative[1:] + cumulative[:-1]) / 2 * self.intervals).astype(np.int64)
             bins[:, j] = np.unique(interval, return_inverse=True)[1][codes[:, j]]
+        # 2. The tree, and for each edge the distribution of the child given its parent.
         order, parents = _tree(bins)
-        steps = []
+        steps = list[tuple[FloatArray, Donors]]()
         for j, parent in enumerate(parents):
             above = np.zeros(len(bins), np.int64) if parent < 0 else bins[:, parent]
             table = np.zeros((above.max() + 1, bins[:, j].max() + 1))
             np.add.at(table, (above, bins[:, j]), 1)
             cumulative = np.cumsum(table + PRIOR * table.sum(0) / table.sum(), axis=1)
-            donors = Donors.fit(bins[:, j])
-            steps.append(_Step(cumulative / cumulative[:, -1:], donors, codes[:, j]))
-        return FittedChowLiuTree(columns, tuple(order), tuple(parents), tuple(steps))
-
-
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """One column: the distribution of its interval given the parent's, and who is in each."""
-
-    cumulative: FloatArray
-    donors: Donors
-    codes: IntArray
-
-    def draw(self, above: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Return intervals and codes given the parent's intervals."""
-        below = rng.random(above.size)[:, None] >= self.cumulative[above, :-1]
-        bins = below.sum(1)
-        return bins, self.codes[self.donors.draw(bins, rng)]
+            donors = Donors.fit(bins[:, j], codes[:, j])
+            steps.append((cumulative / cumulative[:, -1:], donors))
+        return FittedChowLiuTree(columns, order, parents, steps)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedChowLiuTree(SeededSampler):
-    """What `ChowLiuTree.fit` returns."""
+    """What `ChowLiuTree.fit` returns.
+
+    Each step has the distribution of a column's interval given the parent's, and members by
+    interval.
+    """
 
     columns: Columns
-    order: tuple[int, ...]
-    parents: tuple[int, ...]
-    steps: tuple[_Step, ...]
+    order: list[int]
+    parents: list[int]
+    steps: list[tuple[FloatArray, Donors]]
 
     def _draw(self, n: int, seed: int) -> Samples:
         rng = Purpose.CHOW_LIU_SAMPLES.rng(seed)
         bins = np.zeros((n, len(self.steps) + 1), np.int64)  # column -1 is the root's parent
         codes = np.empty((n, len(self.steps)), np.int64)
         for j in self.order:
-            bins[:, j], codes[:, j] = self.steps[j].draw(bins[:, self.parents[j]], rng)
+            cumulative, donors = self.steps[j]
+            # Inverse of the distribution function; its last value is 1, and is left out.
+            below = rng.random(n)[:, None] >= cumulative[bins[:, self.parents[j]], :-1]
+            bins[:, j] = below.sum(1)
+            codes[:, j] = donors.draw(bins[:, j], rng)
         return self.columns.samples(codes, rng)
 
 
@@ -183,6 +160,7 @@ def _tree(bins: IntArray) -> tuple[list[int], list[int]]:
     with needs("ml", "ChowLiuTree"):
         from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
         from sklearn.metrics import mutual_info_score
+    # The tree of largest total information is the spanning tree of least total cost.
     columns = bins.shape[1]
     cost = np.zeros((columns, columns))
     for i in range(columns):

@@ -13,13 +13,11 @@ Privacy Auditing of Machine Learning Models without Retraining", 2024, arXiv:240
 
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.losses import Losses
-from leakbound.panoramia.models.attack import StackedAttack
-from leakbound.panoramia.models.helper import Helper
-from leakbound.panoramia.models.stacking import FittedAttack
-from leakbound.panoramia.options import Options
-from leakbound.panoramia.phases import run
+from leakbound.panoramia.models.attack import FittedAttack, StackedAttack
+from leakbound.panoramia.options import Helper, Options
 from leakbound.panoramia.report import PanoramiaReport
 from leakbound.panoramia.scores import GameScores
+from leakbound.panoramia.study import run
 from leakbound.panoramia.table import HEADINGS, NOTE, PanoramiaRow, Saturation, Spread
 
 __all__ = [

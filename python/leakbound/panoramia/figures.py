@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from leakbound.panoramia.losses import Losses
     from leakbound.panoramia.table import PanoramiaRow, Saturation
 
+# Marker, colour and filling of a number of some kind: bounds are filled.
 _MARKS = {
     "estimate": ("o", MEMBER, PAPER),
     "conditional lower bound": ("s", OTHER, OTHER),
     "lower bound": (">", OTHER, OTHER),
 }
-"""Marker, colour and filling of a number of some kind: bounds are filled."""
 
 
 def saturation_figure(saturation: Saturation) -> Figure:

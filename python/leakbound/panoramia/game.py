@@ -5,33 +5,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakbound._base.checks import complement
 from leakbound._base.files import Arrays
 from leakbound._base.streams import Purpose
-from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.cuts import CutPolicy
+from leakbound._base.types import FloatArray, IntArray
 from leakbound.errors import OptionError
 from leakbound.panoramia.examples import Examples, Sample
-from leakbound.panoramia.models.attack import StackedAttack
-from leakbound.panoramia.models.stacking import FittedAttack
+from leakbound.panoramia.models.attack import FittedAttack
+from leakbound.panoramia.options import Options
 
 LEAST = 20  # pairs in a part: with fewer, no bound is above 0 and no model worth its choice
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Members, or non-members, and what each model says of them."""
+    """Members, or non-members, what each model says of them, and how far its losses fell."""
 
     examples: Examples
     helper: FloatArray
     targets: Mapping[str, FloatArray]
+    falls: Mapping[str, FloatArray]
 
     def __len__(self) -> int:
         return len(self.examples)
-
-    def take(self, rows: IntArray | slice) -> "Side":
-        """Return some of the examples, with what models say of them."""
-        targets = {name: values[rows] for name, values in self.targets.items()}
-        return Side(self.examples.take(rows), self.helper[rows], targets)
 
     @property
     def table(self) -> FloatArray:
@@ -41,11 +37,12 @@ class Side:
             parts.append(self.examples.y)
         return np.column_stack([part.reshape(len(self), -1) for part in parts]).astype(np.float64)
 
-    def signals(self, target: str | None) -> FloatArray:
-        """Return what the baseline sees, or the attack on a target."""
+    def signals(self, target: str | None, rows: IntArray) -> FloatArray:
+        """Return what the baseline sees of some examples, or the attack on a target."""
+        helper = self.helper[rows]
         if target is None:
-            return self.helper
-        return np.concatenate([self.helper, self.targets[target]], axis=1)
+            return helper
+        return np.concatenate([helper, self.targets[target][rows]], axis=1)
 
 
 @dataclass(frozen=True)
@@ -74,89 +71,74 @@ class Parts:
             message = f"every part needs at least {LEAST} pairs, got {self}: pass more members"
             raise OptionError(message)
 
-
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Members and as many non-members."""
-
-    members: Side
-    others: Side
-
-    def first(self, pairs: int) -> "_Pairs":
-        return _Pairs(self.members.take(slice(pairs)), self.others.take(slice(pairs)))
-
-    def sample(self, target: str | None) -> Sample:
-        """Return all of them, as an attack on the target learns from them."""
-        return Sample(
-            self.members.examples.joined(self.others.examples),
-            np.concatenate([side.signals(target) for side in (self.members, self.others)]),
-            np.repeat([True, False], len(self.members)),
-        )
-
-    def scores(
-        self, attack: FittedAttack, target: str | None, coins: BoolArray | None = None
-    ) -> FloatArray:
-        """Return scores of what the coins show; or of all members, then of all non-members."""
-        sample = self.sample(target)
-        if coins is None:
-            return attack.score(sample.examples, sample.signals)
-        rows = np.arange(coins.size) + np.where(coins, 0, coins.size)
-        return attack.score(sample.examples.take(rows), sample.signals[rows])
-
-
-@dataclass(frozen=True)
-class Game:
-    """Members against non-members, for one seed."""
-
-    attack: StackedAttack
-    parts: Parts
-    sizes: tuple[int, ...]
-    level: float
-    cuts: CutPolicy
-    seed: int
-
-    def play(self, members: Side, others: Side, tick: Callable[[str], None]) -> Arrays:
-        """Train baseline and attacks, then toss the coins and score what they show."""
-        # 1. Pairs that train, choose and are audited.
-        rows = self._divided(len(members), Purpose.GAME_MEMBERS)
-        other_rows = self._divided(len(others), Purpose.GAME_OTHERS)
-        train, validation, test = (
-            _Pairs(members.take(one), others.take(other))
-            for one, other in zip(rows, other_rows, strict=True)
-        )
-
-        # 2. Baselines, which know no target, and an attack on each.
-        def fit(part: _Pairs, target: str | None, prepared: object = None) -> FittedAttack:
-            return self.attack.fit(
-                part.sample(target),
-                validation.sample(target),
-                seed=self.seed,
-                level=self.level,
-                cuts=self.cuts,
-                prepared=prepared,
-            )
-
-        fitted = dict[str, tuple[FittedAttack, str | None]]()
-        for size in self.sizes:
-            tick(f"seed {self.seed}: a baseline from {2 * size:,} examples")
-            fitted[f"baseline-{size}"] = fit(train.first(size), None), None
-        tick(f"seed {self.seed}: the baseline")
-        prepared = self.attack.prepare(train.sample(None), validation.sample(None), seed=self.seed)
-        fitted["baseline"] = fit(train, None, prepared), None
-        for name in members.targets:
-            tick(f"seed {self.seed}: the attack on {name}")
-            fitted[f"attack-{name}"] = fit(train, name, prepared), name
-        # 3. Coins, when nothing is left to train.
-        coins = Purpose.GAME_COINS.rng(self.seed).random(self.parts.test) < 0.5
-        return {
-            "rows": rows[2],
-            "others": other_rows[2],
-            "coins": coins,
-            "baseline-validation": validation.scores(*fitted["baseline"]),
-            **{key: test.scores(attack, name, coins) for key, (attack, name) in fitted.items()},
-        }
-
-    def _divided(self, examples: int, purpose: Purpose) -> list[IntArray]:
+    def drawn(self, examples: int, purpose: Purpose, seed: int) -> list[IntArray]:
         """Return rows for each part, drawn at random."""
-        order = purpose.rng(self.seed).permutation(examples)[: self.parts.all]
-        return np.split(order, np.cumsum([self.parts.train, self.parts.validation]))
+        order = purpose.rng(seed).permutation(examples)[: self.all]
+        return np.split(order, np.cumsum([self.train, self.validation]))
+
+
+def play(
+    members: Side,
+    others: Side,
+    parts: Parts,
+    sizes: tuple[int, ...],
+    options: Options,
+    *,
+    seed: int,
+    tick: Callable[[str], None],
+) -> Arrays:
+    """Train baseline and attacks, then toss the coins and score what they show.
+
+    Further baselines learn from fewer pairs, as many as `sizes` says.
+    """
+    # 1. Pairs that train, choose and are audited.
+    rows = parts.drawn(len(members), Purpose.GAME_MEMBERS, seed)
+    other_rows = parts.drawn(len(others), Purpose.GAME_OTHERS, seed)
+
+    def sample(part: int, target: str | None, pairs: int | None = None) -> Sample:
+        """Return pairs of a part as the attack on a target sees them, members first."""
+        mine, theirs = rows[part][:pairs], other_rows[part][:pairs]
+        return Sample(
+            members.examples.take(mine).joined(others.examples.take(theirs)),
+            np.concatenate([members.signals(target, mine), others.signals(target, theirs)]),
+            np.repeat([True, False], mine.size),
+        )
+
+    def fit(target: str | None, pairs: int | None = None, ready: object = None) -> FittedAttack:
+        return options.attack.fit(
+            sample(0, target, pairs),
+            sample(1, target),
+            seed=seed,
+            level=complement(options.confidence) / 2,
+            cuts=options.cuts,
+            prepared=ready,
+        )
+
+    # 2. Baselines, which know no target, and an attack on each.
+    fitted = dict[str, tuple[FittedAttack, str | None]]()
+    for size in sizes:
+        tick(f"seed {seed}: a baseline from {2 * size:,} examples")
+        fitted[f"baseline-{size}"] = fit(None, size), None
+    tick(f"seed {seed}: the baseline")
+    ready = options.attack.prepare(sample(0, None), sample(1, None), seed=seed)
+    fitted["baseline"] = fit(None, ready=ready), None
+    for name in members.targets:
+        tick(f"seed {seed}: the attack on {name}")
+        fitted[f"attack-{name}"] = fit(name, ready=ready), name
+    # 3. Coins, when nothing is left to train; they show one example of each pair.
+    coins = Purpose.GAME_COINS.rng(seed).random(parts.test) < 0.5
+    row_of_coin = np.arange(coins.size) + np.where(coins, 0, coins.size)
+    scores = {}
+    for key, (attack, target) in fitted.items():
+        test = sample(2, target)
+        scores[key] = attack.score(test.examples.take(row_of_coin), test.signals[row_of_coin])
+    for name in members.targets:
+        falls = members.falls[name][rows[2]], others.falls[name][other_rows[2]]
+        scores[f"losses-{name}"] = np.where(coins, *falls)
+    return {
+        "rows": rows[2],
+        "others": other_rows[2],
+        "coins": coins,
+        "baseline-validation": fitted["baseline"][0].validation,
+        **scores,
+    }

@@ -1,7 +1,7 @@
 """Losses of members, generated and real non-members under each model: what attacks learn from."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from leakbound._base.types import FloatArray, IntArray
 
 _HELPER = "helper"
 # Sides of a run, and what figures call them.
-_SIDES = {"members": "members", "generated": "generated", "nonmembers": "real non-members"}
+_SIDES = {"members": "members", "generated": "generated", "real": "real non-members"}
 _BINS = 40
 _ENDS = (0.005, 0.995)  # quantiles of all losses at which the bins end
 
@@ -27,26 +27,18 @@ class Losses:
         Whether edges are in equal ratios, as for the loss of a label, or equally far apart.
     edges : ndarray of float64, shape (41,)
         From the 0.5 % to the 99.5 % quantile of all losses, in nats.
-    members, generated, real : ndarray of int64, shape (40,)
-        Members that were not the generator's, generated examples, and real non-members or None;
-        losses beyond the quantiles are in the end bins.
+    sides : dict of str to ndarray of int64, shape (40,)
+        Counts of "members" that were not the generator's, "generated" and, if there are some,
+        "real non-members"; losses beyond the quantiles are in the end bins.
     medians : dict of str to float
-        Median loss of "members", "generated" and, if there are some, "real non-members".
+        Median loss of each side.
     """
 
     model: str
     logarithmic: bool
     edges: FloatArray
-    members: IntArray
-    generated: IntArray
-    real: IntArray | None
+    sides: dict[str, IntArray]
     medians: dict[str, float]
-
-    @property
-    def sides(self) -> dict[str, IntArray]:
-        """Counts by whose they are."""
-        counts = zip(_SIDES.values(), (self.members, self.generated, self.real), strict=True)
-        return {name: count for name, count in counts if count is not None}
 
 
 def helper_name(index: int) -> str:
@@ -59,28 +51,32 @@ def is_helper(model: str) -> bool:
     return re.fullmatch(rf"{_HELPER}( \d+)?", model) is not None
 
 
-def losses_of(answers: Mapping[str, FloatArray], targets: Mapping[str, object]) -> Iterator[Losses]:
+def losses_of(answers: Mapping[str, FloatArray], targets: Iterable[str]) -> Iterator[Losses]:
     """Count the losses of every target, then of every helper."""
     keys = {target: f"target {target}" for target in targets}
     helpers = (key.removesuffix(" members") for key in answers if key.endswith(" members"))
     keys |= {name: name for name in helpers if is_helper(name)}
     for model, key in keys.items():
-        known = [side for side in _SIDES if f"{key} {side}" in answers]
-        losses = {side: _losses(answers[f"{key} {side}"]) for side in known}
-        tokens = answers[f"{key} members"].shape[1] > 1
-        low, high = (float(x) for x in np.quantile(np.concatenate([*losses.values()]), _ENDS))
-        if tokens:
-            edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
-        else:
+        names = [f"{key} {side}" for side in _SIDES]
+        losses = {
+            side: _losses(answers[name])
+            for side, name in zip(_SIDES.values(), names, strict=True)
+            if name in answers
+        }
+        labels = answers[f"{key} members"].shape[1] == 1
+        # Losses of labels are spread over orders of magnitude, mean losses of tokens are not.
+        low, high = np.quantile(np.concatenate([*losses.values()]), _ENDS)
+        if labels:
             low = max(low, np.finfo(np.float64).tiny)
             edges = np.geomspace(low, high if high > low else 2 * low, _BINS + 1)
+        else:
+            edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
         counts = {
             side: np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
             for side, values in losses.items()
         }
-        sides = counts["members"], counts["generated"], counts.get("nonmembers")
-        medians = {_SIDES[side]: float(np.median(values)) for side, values in losses.items()}
-        yield Losses(model, not tokens, edges, *sides, medians)
+        medians = {side: float(np.median(values)) for side, values in losses.items()}
+        yield Losses(model, labels, edges, counts, medians)
 
 
 def fallen(answers: FloatArray, before: FloatArray | None) -> FloatArray:

@@ -5,17 +5,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leakbound._base.formatting import number
+from leakbound._base.formatting import number, percent
 from leakbound._base.records import IF_ANY, unstored
 from leakbound._base.types import Verdict
 from leakbound.errors import OptionError
 from leakbound.panoramia.figures import audits_figure, loss_figure, saturation_figure, target_figure
 from leakbound.panoramia.losses import Losses
-from leakbound.panoramia.scores import CORRECTIONS, GameScores, NonMembers
+from leakbound.panoramia.scores import CORRECTIONS, GameScores
 from leakbound.panoramia.table import (
     HEADINGS,
     REAL,
     Audit,
+    NonMembers,
     PanoramiaRow,
     Saturation,
     estimate,
@@ -28,8 +29,8 @@ from leakbound.results import PanoramiaResult
 from leakbound.results.base import Composed
 from leakbound.results.descriptions.panoramia import NOTHING, why_zero
 
+# Mean of a bound below which it does not speak against a target that leaks little.
 TRIFLE = 0.05
-"""Mean of a bound below which it does not speak against a target that leaks little."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -63,10 +64,8 @@ class PanoramiaReport(Composed):
 
         Parameters
         ----------
-        target : str
-            Name of the target.
-        audit : {"PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"} or a correction of Zero-Run
-            Which audit of it.
+        target, audit : str
+            Name of the target, and the audit of it.
         """
         rows = {(row.target, row.audit): row for row in self.rows}
         if (target, audit) not in rows:
@@ -82,14 +81,14 @@ class PanoramiaReport(Composed):
         nonmembers : {"generated", "real"}
             Whom the members were compared with.
         """
-        found = tuple(game for game in self.scores if game.nonmembers == nonmembers)
-        if not found:
+        games = tuple(game for game in self.scores if game.nonmembers == nonmembers)
+        if not games:
             message = (
                 f"there are no scores of games with {nonmembers} non-members: the run had none, or "
                 "this report was read from JSON, which holds no scores"
             )
             raise OptionError(message)
-        return found
+        return games
 
     def audit_again(
         self, target: str, *, nonmembers: NonMembers = "generated", **options: Any
@@ -111,12 +110,10 @@ class PanoramiaReport(Composed):
         PanoramiaRow
             One result for each seed, at its own confidence; the best of several audits is not.
         """
-        given = {"confidence": self.confidence} | options
-        return PanoramiaRow(
-            target=target,
-            audit="PANORAMIA" if nonmembers == "generated" else "RM;RN",
-            results=tuple(game.audit(target, **given) for game in self.games(nonmembers)),
-        )
+        options = {"confidence": self.confidence} | options
+        results = tuple(game.audit(target, **options) for game in self.games(nonmembers))
+        audit: Audit = "PANORAMIA" if nonmembers == "generated" else "RM;RN"
+        return PanoramiaRow(target=target, audit=audit, results=results)
 
     def table(self) -> list[tuple[str, ...]]:
         """Return the table of the paper (its Table 3) in words.
@@ -130,20 +127,29 @@ class PanoramiaReport(Composed):
         ]
 
     def check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Verdict:
-        """Say what the first seed's audit of the first target says about a claimed guarantee.
+        """Say whether the run refutes that every target has a claimed guarantee.
 
-        Other targets and seeds are asked as ``report.row(target).results[0].check(…)``; the best of
-        several holds at no stated confidence.
+        It is refuted if the audit of any target with any seed refutes it: PANORAMIA the pair
+        (c, ε), so that it takes a claimed c, and RM;RN, where c is 0, ε alone. Other rows are not
+        asked: the union bound has the same scores, O(1) is weaker, Zero-Run holds on a condition.
+
+        Each of these k audits holds at `confidence` by itself. A true claim is refuted by any of
+        them with probability at most k (1 - confidence): for a verdict at 95 %, run with
+        ``Options(confidence=1 - 0.05 / k)``.
 
         Parameters
         ----------
         epsilon, delta, c : float
             As for `PanoramiaResult.check`.
-        """
-        return self._lead.check(epsilon=epsilon, delta=delta, c=c)
 
-    def _claimed(self, one: Checked) -> dict[str, Any]:
-        return {"epsilon": one.value, "delta": one.delta or 0.0, "c": one.c}
+        Returns
+        -------
+        {"refuted", "not refuted", "inconclusive"}
+            "inconclusive" if none of the audits could have refuted the claim.
+        """
+        verdicts = {verdict for *_, verdict in _checks(self, epsilon, delta, c)}
+        ranked: tuple[Verdict, ...] = ("refuted", "not refuted")
+        return next((verdict for verdict in ranked if verdict in verdicts), "inconclusive")
 
     def _flaw(self) -> str:
         return self._flaw_of_check()
@@ -169,14 +175,11 @@ class PanoramiaReport(Composed):
 
     def __str__(self) -> str:
         """Return the table, and what its numbers mean."""
-        lines = [HEADINGS, *self.table()]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        padded = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
+        columns = zip(HEADINGS, *self.table(), strict=True)
+        padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
+        lines = ("  ".join(line).rstrip() for line in zip(*padded, strict=True))
         warnings = (f"warning: {text}" for text in self.warnings)
-        return "\n".join([*padded, "", note_of(self.rows), *warnings])
+        return "\n".join([*lines, "", note_of(self.rows), *warnings])
 
     def __repr__(self) -> str:
         targets = len({row.target for row in self.rows})
@@ -187,10 +190,9 @@ def describe(report: PanoramiaReport) -> Description:
     """Describe a run: the target with the largest estimate, and all targets in an overview."""
     lead, said = largest(report.rows), largest(report.rows).estimates[0].summary()
     estimates = [row for row in report.rows if row.audit == "PANORAMIA"]
-    answer = replace(report.rows[0].estimates[0], checked=report.checked).summary().answer
     assert lead.c_lb is not None
     assert lead.c_plus_epsilon_lb is not None
-    c, both, found = lead.c_lb, lead.c_plus_epsilon_lb, str(lead.epsilon_tilde)
+    c, both, estimated_epsilon = lead.c_lb, lead.c_plus_epsilon_lb, str(lead.epsilon_tilde)
     headline = NOTHING
     if estimate(lead) > 0:
         of = f" for “{lead.target}”, the largest of {len(estimates)} targets"
@@ -198,6 +200,7 @@ def describe(report: PanoramiaReport) -> Description:
             f"Estimated leakage{of if len(estimates) > 1 else ''}: ε̃ = {number(estimate(lead))} in "
             f"the mean over {len(report.seeds)} seeds. This is not a lower bound on ε."
         )
+    # Grounds of the estimate first, then those of the conditional bounds.
     own = [Section("Why the bounds hold", said.sections[0].paragraphs[:1], report.assumptions)]
     conditional = sorted(
         (row for row in report.rows if row.conditional), key=lambda row: row.target != lead.target
@@ -216,16 +219,16 @@ def describe(report: PanoramiaReport) -> Description:
         ceiling=report.ceiling,
         formula=f"ε̃ = {number(report.bound)}, estimate",
         headline=headline,
-        answer=answer,
+        answer=_answer(report),
         paragraphs=(_evidence(report),),
         metrics=(
-            Metric("Estimate ε̃", found, "estimate, not a lower bound"),
+            Metric("Estimate ε̃", estimated_epsilon, "estimate, not a lower bound"),
             Metric("c + ε at least", str(both), "attack, with the model"),
             Metric("c at least", str(c), "baseline, without the model"),
             Metric("Examples", f"{lead.m:,}", f"tested with each of {len(report.seeds)} seeds"),
         ),
         meaning=_meaning(report, said.meaning),
-        levels=estimated(str(c), c.mean, str(both), both.mean, found),
+        levels=estimated(str(c), c.mean, str(both), both.mean, estimated_epsilon),
         figures=(
             target_figure(estimates),
             saturation_figure(report.saturation),
@@ -236,6 +239,37 @@ def describe(report: PanoramiaReport) -> Description:
         papers=("PANORAMIA", "Zero-Run") if conditional else ("PANORAMIA",),
         about={"Parts": ", ".join(f"{count:,} {part}" for part, count in report.sizes.items())},
         overview=Overview("All targets", audits_figure(report.rows), table, note),
+    )
+
+
+def _checks(
+    report: PanoramiaReport, epsilon: float, delta: float, c: float | None
+) -> list[tuple[PanoramiaRow, PanoramiaResult, float | None, Verdict]]:
+    """Return what each audit that `check` asks says, and the c that it was asked about."""
+    return [
+        (row, result, limit, result.check(epsilon=epsilon, delta=delta, c=limit))
+        for row in report.rows
+        if row.audit in ("PANORAMIA", "RM;RN")
+        for limit in [c if row.audit == "PANORAMIA" else None]
+        for result in row.estimates
+    ]
+
+
+def _answer(report: PanoramiaReport) -> str:
+    """Return what the first audit with the verdict says, and how many were asked."""
+    one = report.checked
+    if one is None:
+        return ""
+    delta = one.delta or 0.0
+    checks = _checks(report, one.value, delta, one.c)
+    # The first that has the verdict speaks for the run.
+    row, result, limit, _ = next(check for check in checks if check[-1] == one.verdict)
+    answer = result.with_check(epsilon=one.value, delta=delta, c=limit).summary().answer
+    if len(checks) == 1:
+        return answer
+    return (
+        f"{answer} This is {row.audit} of “{row.target}”, one of {len(checks)} audits, each at "
+        f"{percent(report.confidence)} by itself."
     )
 
 
@@ -267,6 +301,7 @@ def _meaning(report: PanoramiaReport, meaning: Meaning) -> Meaning:
     zero = [row for row in rows if estimate(row) == 0]
     if not zero:
         return replace(meaning, why_zero=())
+    # How much room the baseline leaves, over all targets without an estimate.
     pairs = [(one.c_lb, one.attack.ceiling) for row in zero for one in row.estimates]
     c_lb, ceiling = np.mean(pairs, axis=0).tolist()
     targets = {row.target for row in zero}

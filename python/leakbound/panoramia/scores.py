@@ -1,24 +1,33 @@
-"""What was audited: coins and scores of each game, to be audited again, and given examples."""
+"""Coins and scores of every game, and all audits of them: the rows of the table."""
 
 import csv
 import io
 import os
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from leakbound._base.files import Arrays, write_text
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.designs import audit_of
-from leakbound.audits.panoramia.conditional import PairCorrection, Shown, columns
+from leakbound.audits.panoramia.conditional import PairAudit, PairCorrection, Shown, columns
 from leakbound.audits.zero_run.learning import Learning
+from leakbound.claims import PureDP
+from leakbound.cuts import UnionBound
 from leakbound.errors import OptionError
+from leakbound.panoramia.options import Options
+from leakbound.panoramia.table import (
+    Audit,
+    Conditional,
+    NonMembers,
+    PanoramiaRow,
+    Result,
+    Saturation,
+)
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
-
-NonMembers: TypeAlias = Literal["generated", "real"]
-Conditional: TypeAlias = Literal["Zero-Run, match", "Zero-Run, Poisson-binomial"]
 
 # Rows of the table, and how each takes out what examples give away by themselves.
 CORRECTIONS: dict[Conditional, PairCorrection] = {
@@ -65,6 +74,21 @@ class GameScores:
         for array in (self.member, self.baseline, *self.attacks.values(), *self.losses.values()):
             array.flags.writeable = False
 
+    @classmethod
+    def of(
+        cls, seed: int, nonmembers: NonMembers, game: Arrays, targets: Collection[str]
+    ) -> "GameScores":
+        """Read coins and scores from the outcome of a game."""
+        losses = targets if nonmembers == "real" else ()
+        return cls(
+            seed,
+            nonmembers,
+            game["coins"],
+            game["baseline"],
+            {target: game[f"attack-{target}"] for target in targets},
+            {target: game[f"losses-{target}"] for target in losses},
+        )
+
     def __len__(self) -> int:
         return self.member.size
 
@@ -77,15 +101,10 @@ class GameScores:
 
         Seed and `real_nonmembers` are known here.
         """
-        known: dict[str, Any] = {
-            "member": self.member,
-            "baseline": self.baseline,
-            "real_nonmembers": self.nonmembers == "real",
-            "seed": self.seed,
-        }
-        result: PanoramiaResult = audit_of(
-            "panoramia", _of(self.attacks, target), **(known | options)
-        )
+        known: dict[str, Any] = {"member": self.member, "baseline": self.baseline}
+        known |= {"real_nonmembers": self.nonmembers == "real", "seed": self.seed}
+        scores = _of(self.attacks, target)
+        result: PanoramiaResult = audit_of("panoramia", scores, **(known | options))
         return result
 
     def audit_losses(self, target: str, **options: Any) -> AuditResult:
@@ -97,8 +116,8 @@ class GameScores:
             message = 'losses prove nothing against generated non-members: take games("real")'
             raise OptionError(message)
         scores = _of(self.losses, target)
-        given: dict[str, Any] = {"seed": self.seed, "member": self.member}
-        result: AuditResult = audit_of("coins", scores, **(given | options))
+        known: dict[str, Any] = {"member": self.member, "seed": self.seed}
+        result: AuditResult = audit_of("coins", scores, **(known | options))
         return result
 
     def take(self, rows: IntArray | slice) -> "GameScores":
@@ -132,6 +151,52 @@ def _of(scores: dict[str, FloatArray], target: str) -> FloatArray:
         message = f"there is no target {target!r}; targets: {', '.join(map(repr, scores))}"
         raise OptionError(message)
     return scores[target]
+
+
+def audit_all(
+    scores: Sequence[GameScores], shown: Sequence[Shown], options: Options
+) -> tuple[PanoramiaRow, ...]:
+    """Audit every target in every way, from the scores of all seeds."""
+    generated, real = (
+        [game for game in scores if game.nonmembers == kind] for kind in ("generated", "real")
+    )
+    level: dict[str, Any] = {"confidence": options.confidence}
+    rows = list[PanoramiaRow]()
+
+    def add(target: str, audit: Audit, results: Iterable[Result]) -> None:
+        rows.append(PanoramiaRow(target=target, audit=audit, results=tuple(results)))
+
+    for target in generated[0].attacks:
+        scan = level | {"cuts": options.cuts}
+        add(target, "PANORAMIA", (game.audit(target, **scan) for game in generated))
+        if options.union:
+            union = level | {"cuts": UnionBound()}
+            add(target, "PANORAMIA, union", (game.audit(target, **union) for game in generated))
+        # Zero-Run, twice on the same confidence set.
+        if shown:
+            pairs = [
+                PairAudit.prepare(game.attacks[target], game.member, known, seed=game.seed, **level)
+                for game, known in zip(generated, shown, strict=True)
+            ]
+            for audit, correction in CORRECTIONS.items():
+                results = tuple(one.bound(PureDP(), correction) for one in pairs)
+                add(target, audit, withheld_together(results))
+        if real:
+            add(target, "RM;RN", (game.audit(target, **scan) for game in real))
+            add(target, "O(1)", (game.audit_losses(target, **level) for game in real))
+    return tuple(rows)
+
+
+def saturation_of(games: Sequence[Arrays], sizes: Sequence[int], options: Options) -> Saturation:
+    """Audit the further baselines, of so many training pairs, as the baseline is."""
+    bounds = []
+    for seed, game in zip(options.seeds, games, strict=True):
+        known = {"member": game["coins"], "confidence": options.confidence, "cuts": options.cuts}
+        # The last size is the whole training part.
+        rankings = [*(game[f"baseline-{size}"] for size in sizes[:-1]), game["baseline"]]
+        results = [audit_of("panoramia", x, baseline=x, seed=seed, **known) for x in rankings]
+        bounds.append(np.array([result.c_lb for result in results]))
+    return Saturation(2 * np.array(sizes, dtype=np.int64), tuple(bounds))
 
 
 def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult, ...]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,33 +11,35 @@ from leakbound._base.formatting import number
 from leakbound._base.records import Record
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.audits.panoramia.audit import saturation_warnings
-from leakbound.panoramia.scores import Conditional
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 
+NonMembers: TypeAlias = Literal["generated", "real"]
+Conditional: TypeAlias = Literal["Zero-Run, match", "Zero-Run, Poisson-binomial"]
 Audit: TypeAlias = Literal[Conditional, "PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"]
 Result: TypeAlias = PanoramiaResult | ZeroRunResult | AuditResult
 
 HEADINGS = ("Target", "Audit", "m", "c ≥", "c + ε ≥", "ε̃", "ε ≥")
 NOTE = (
     "Means over seeds ± half of the 95 % t-interval. ε̃ is an estimate, not a lower bound on ε: "
-    "what the attack finds beyond the baseline, put down to the model."
+    "what the attack finds beyond the baseline, put down to the model. With each seed it is c + ε "
+    "less c, or 0; its mean is rounded down by itself, so that columns need not add up."
 )
+# The audits whose non-members are real, and whose bounds need no generator.
 REAL: tuple[Audit, ...] = ("RM;RN", "O(1)")
-"""The audits whose non-members are real, and whose bounds need no generator."""
+# What audits are, for whoever reads the table.
 DEFINITIONS: dict[Audit, str] = {
     "PANORAMIA": "PANORAMIA: members against generated non-members.",
     "PANORAMIA, union": "PANORAMIA, union: the same scores, all cuts by a union bound.",
     "RM;RN": "RM;RN, real members and real non-members: the same kind of attack, with c = 0.",
     "O(1)": "O(1), one training run: real members and real non-members guessed by the loss alone.",
 }
-"""What audits are, for whoever reads the table."""
 CONDITION = (
     "Zero-Run gives conditional lower bounds: they hold if the baseline's score says all that an "
     "example says of its coin, whose log-odds are linear in it, and 0 is reported where that is "
     "refuted with any seed."
 )
+# Gain of c_lb from the last doubling of the training data that is still growth.
 GROWTH = 0.05
-"""Gain of c_lb from the last doubling of the training data that is still growth."""
 
 
 @dataclass(frozen=True)
@@ -166,22 +167,11 @@ def largest(rows: Sequence[PanoramiaRow]) -> PanoramiaRow:
 
 
 def note_of(rows: Sequence[PanoramiaRow]) -> str:
-    """Return what the numbers of the table mean, and why c and ε̃ may not add up to c + ε."""
-    sums = "ε̃ is c + ε less c."
-    for row in rows:
-        parts = (row.c_plus_epsilon_lb, row.c_lb, row.epsilon_tilde)
-        if row.epsilon_tilde is None or None in parts:
-            continue
-        most, c, estimated = (Decimal(number(one.mean)) for one in parts if one is not None)
-        if most - c != estimated:
-            sums = (
-                "ε̃ is c + ε less c with each seed, and 0 where that is negative; then it is "
-                "averaged, and rounded down by itself, so that columns need not add up."
-            )
+    """Return what the numbers of the table mean."""
     audits = dict.fromkeys(row.audit for row in rows)
     defined = (DEFINITIONS[audit] for audit in audits if audit in DEFINITIONS)
     conditional = [CONDITION] if any(row.conditional for row in rows) else []
-    return " ".join([NOTE, sums, *defined, *conditional])
+    return " ".join([NOTE, *defined, *conditional])
 
 
 def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Iterator[str]:
@@ -198,11 +188,11 @@ def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Itera
     c_lb, ceiling = (float(x) for x in np.mean(pairs, axis=0))
     yield from saturation_warnings(c_lb, lambda: ceiling)
     if "RM;RN" in first:
-        told = float(np.median([result.baseline.bound for result in first["RM;RN"]]))
-        if told > 0:
+        gap = float(np.median([result.baseline.bound for result in first["RM;RN"]]))
+        if gap > 0:
             yield (
                 "the real non-members are not like the members: a baseline without the model "
-                f"tells them apart (c >= {number(told)} in the median over seeds), so that the "
+                f"tells them apart (c >= {number(gap)} in the median over seeds), so that the "
                 "audits against them, RM;RN and O(1), overstate ε; draw both from one distribution"
             )
     refuted = [result.refuted for row in rows for result in row.conditional]

@@ -13,12 +13,11 @@ from leakbound._base.records import Record
 from leakbound._base.types import FloatArray, Sides
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.f_dp import family_policy
-from leakbound.audits.policies.joint import OutsideInFamily, joint_policy
 from leakbound.audits.policies.reference import REFERENCE, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import CutPolicy, OutsideIn, PathPolicy
+from leakbound.cuts import CutPolicy, PathPolicy
 from leakbound.cuts.policies import default_scan
-from leakbound.cuts.policy import DerivedPolicy, Trial
+from leakbound.cuts.policy import DerivedPolicy
 from leakbound.errors import OptionError
 from leakbound.planning.truths import Gaussian, PlannedClaim, Truth, games_of, truth_of
 
@@ -413,13 +412,9 @@ class _Plan:
             raise OptionError(message)
         policy: PathPolicy
         if isinstance(claim, GaussianDP):
-            cuts = OutsideIn() if cuts is None else cuts
-            if isinstance(cuts, OutsideIn):
-                policy = joint_policy(cuts, claim, examples=m, sides=sides, beta=beta)
-            else:
-                policy = family_policy(cuts, claim, examples=m, sides=sides)
+            policy = family_policy(cuts, claim, examples=m, sides=sides)
         elif isinstance(claim, ApproxDP):
-            policy, _ = approx_policy(cuts, claim.delta, examples=m, sides=sides)
+            policy = approx_policy(cuts, claim.delta, examples=m, sides=sides)
         else:
             policy = default_scan(sides, beta) if cuts is None else cuts
         policy.check(m)
@@ -428,8 +423,6 @@ class _Plan:
     @property
     def name(self) -> str:
         """The policy that a caller would name."""
-        if isinstance(self.policy, OutsideInFamily):
-            return repr(self.policy.cuts)
         return repr(self.policy.base if isinstance(self.policy, DerivedPolicy) else self.policy)
 
     @property
@@ -439,7 +432,8 @@ class _Plan:
 
     def prove(self, ranking: _core.Ranking) -> tuple[float, int]:
         """Return what a ranking proves, and the guesses made."""
-        best = Trial.of(ranking, self.policy.routes(self.sides), self.beta).best
+        orders = self.policy.orders(self.sides)
+        _, _, best = self.policy.best(ranking, orders, self.beta / len(orders))
         return max(0.0, best.logit), best.cut
 
     @property

@@ -13,8 +13,8 @@ from leakbound._base.checks import choice, real, shown
 from leakbound._base.records import repeated
 from leakbound._base.types import BoolArray, Design, JsonValue, Relation
 from leakbound.audits.coins import Coins
-from leakbound.audits.design import Request, Scores
 from leakbound.audits.designs import DESIGNS, SHARED, audit_of, design_of
+from leakbound.audits.road import Request, Scores
 from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError

@@ -9,7 +9,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import real
-from leakbound._base.streams import Purpose, in_pieces
+from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, Sides
 from leakbound.audits.policies.reference import Curve, Reference
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
@@ -61,8 +61,7 @@ class Gaussian:
 
     def pairs(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Return the confidence of guesses about pairs, and which are right."""
-        normal = in_pieces(pairs, lambda _, size: rng.normal(size=size), np.float64)
-        apart = self.mu / 2 + normal
+        apart = self.mu / 2 + rng.normal(size=pairs)
         return np.abs(apart), apart > 0
 
 
@@ -117,13 +116,9 @@ class Response:
 
     def pairs(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Return the confidence of guesses about pairs, and which are right."""
-
-        def uniform() -> FloatArray:
-            return in_pieces(pairs, lambda _, size: rng.random(size), np.float64)
-
-        leaks = uniform() < self.fraction
+        leaks = rng.random(pairs) < self.fraction
         chance = np.where(leaks, self._chance, 0.5)
-        return leaks + uniform(), uniform() < chance
+        return leaks + rng.random(pairs), rng.random(pairs) < chance
 
 
 Truth: TypeAlias = Gaussian | Response

@@ -1,9 +1,8 @@
 """Propensities: how likely examples with given features are to be members.
 
-Where members and non-members were not drawn by coin tosses, they may differ in what they are, and a
-correct guess may say nothing about the model. The propensity π(x) = P(member | x) says how much of
-it features explain. It is learnt, its error is covered by a confidence set of the coefficients of a
-logistic model, and its form is put to the test; other classifiers are for exploring.
+Where members and non-members were not drawn by coin tosses, the propensity π(x) = P(member | x)
+says how many correct guesses the features explain. It is learnt, its error is covered by a
+confidence set of a logistic model, and its form is tested; other classifiers are for exploring.
 
 Examples
 --------
@@ -16,17 +15,20 @@ Examples
 >>> fit.check_disjoint(audit)
 >>> fit.overlap(features[audit], member[audit])
 Overlap(m=1500, m_eff=1170, effective members 717 of 777, non-members 662 of 723)
->>> draws = fit.bootstrap(features[audit], K=100)
->>> draws.shape
-(100, 1500)
 >>> fit.falsify(features[audit], member[audit]).refuted
 False
 """
 
 from leakbound.propensity.confidence import ConfidenceSet
-from leakbound.propensity.falsification import Falsification, falsify
+from leakbound.propensity.falsification import (
+    Falsification,
+    FormTest,
+    bet_against_set,
+    falsify,
+    link_bent,
+    products_missing,
+)
 from leakbound.propensity.fit import PropensityFit
-from leakbound.propensity.form import FormTest, bet_against_set, link_bent, products_missing
 from leakbound.propensity.models import (
     CrossFit,
     LogisticPropensity,

@@ -9,10 +9,9 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_length, flag, numbers, real, vector
+from leakbound._base.checks import check_features, check_length, flag, numbers, real, vector
 from leakbound._base.streams import Purpose, seed_of
 from leakbound.errors import InputError, OptionError
-from leakbound.propensity.data import check_features
 
 if TYPE_CHECKING:
     from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
@@ -104,32 +103,30 @@ class ConfidenceSet:
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(2000, 3))
         >>> labels = rng.random(2000) < 1 / (1 + np.exp(-x[:, 0]))
-        >>> found = ConfidenceSet.fit(x, labels)
-        >>> found.contains([0.0, 1.0, 0.0, 0.0]), found.contains([0.0, 0.0, 0.0, 0.0])
+        >>> likely = ConfidenceSet.fit(x, labels)
+        >>> likely.contains([0.0, 1.0, 0.0, 0.0]), likely.contains([0.0, 0.0, 0.0, 0.0])
         (True, False)
         """
-        apart = flag(own_intercept, "own_intercept")
-        table, labels, known = _joined(features, member, offsets, "features", "offsets")
-        tables, classes, parts = [table], [labels], [known]
+        apart, p = flag(own_intercept, "own_intercept"), real(level, "level", above=0, below=1)
+        seed = seed_of(seed)
+        audited = _rows(features, member, offsets, ("features", "offsets"))
+        table, labels, known = everything = audited
         if reference is not None:
-            other, theirs, shifts = _joined(
-                *reference, reference_offsets, "reference[0]", "reference_offsets"
-            )
-            if other.shape[1] != table.shape[1]:
+            others = _rows(*reference, reference_offsets, ("reference[0]", "reference_offsets"))
+            if others[0].shape[1] != table.shape[1]:
                 message = (
-                    f"reference has {other.shape[1]} features and the audited examples have "
+                    f"reference has {others[0].shape[1]} features and the audited examples have "
                     f"{table.shape[1]}"
                 )
                 raise InputError(message)
-            tables.insert(0, other)
-            classes.insert(0, theirs)
-            parts.insert(0, shifts)
+            everything = (
+                np.vstack([others[0], table]),
+                np.concatenate([others[1], labels]),
+                np.concatenate([others[2], known]),
+            )
         elif apart or reference_offsets is not None:
-            message = "own_intercept and reference_offsets speak of D': pass reference"
+            message = "own_intercept and reference_offsets are about D': pass reference"
             raise OptionError(message)
-        p = real(level, "level", above=0, below=1)
-        seed = seed_of(seed)
-        everything = (np.vstack(tables), np.concatenate(classes), np.concatenate(parts))
         fewer = everything[1].size - labels.size
         core = _core.LogOddsSet(
             *everything,
@@ -190,50 +187,26 @@ class ConfidenceSet:
         return self._all[1]
 
     def _vector(self, values: ArrayInput, name: str) -> FloatArray:
-        given = numbers(vector(values, name), name)
-        check_length(given, self.coefficients.size, name)
-        return np.ascontiguousarray(given, dtype=np.float64)
+        return _numbers(values, name, self.coefficients.size)
 
 
-def _joined(
+def _rows(
     features: ArrayInput,
     member: ArrayInput | HasMember,
     offsets: ArrayInput | None,
-    name: str,
-    name_of_offsets: str,
+    names: tuple[str, str],
 ) -> tuple[FloatArray, BoolArray, FloatArray]:
     """Read features, membership and offsets of the same examples, in the order of the first."""
     order = ExampleOrder()
-    table = check_features(order.placed(features, name), name)
-    known = None if offsets is None else order.placed(offsets, name_of_offsets)
+    table = check_features(order.placed(features, names[0]), names[0])
+    known = None if offsets is None else order.placed(offsets, names[1])
     labels = order.member(member, table.shape[0])
     if known is None:
         return table, labels, np.zeros(labels.size)
-    given = numbers(vector(known, name_of_offsets), name_of_offsets)
-    check_length(given, labels.size, name_of_offsets)
-    return table, labels, np.ascontiguousarray(given, dtype=np.float64)
+    return table, labels, _numbers(known, names[1], labels.size)
 
 
-def balanced(
-    scores: FloatArray,
-    features: FloatArray,
-    weights: FloatArray,
-    *,
-    odd: FloatArray | None = None,
-    counts: FloatArray | None = None,
-    guesses: float,
-    labels: int,
-    one_sided: bool = False,
-) -> FloatArray:
-    """Return scores less a linear function of features, such that guesses tell little of them."""
-    none = np.empty(0)
-    return _core.balanced_scores(
-        scores,
-        features,
-        weights,
-        none if odd is None else odd,
-        none if counts is None else counts,
-        guesses=float(guesses),
-        labels=labels / max(1, scores.size),
-        one_sided=one_sided,
-    )
+def _numbers(values: ArrayInput, name: str, size: int) -> FloatArray:
+    given = numbers(vector(values, name), name)
+    check_length(given, size, name)
+    return np.ascontiguousarray(given, dtype=np.float64)

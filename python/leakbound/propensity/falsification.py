@@ -1,30 +1,37 @@
-"""Trying to refute propensities: an independent model bets against them."""
+"""Tests of propensities that read no scores: bets against numbers, and the form of a model."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_scores
+from leakbound._base.checks import check_features, check_scores
 from leakbound._base.odds import expit
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound.errors import InputError, InputTypeError, MissingExtraError
-from leakbound.propensity.data import check_features
-from leakbound.propensity.engines import probability_log_odds, seeded
+from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.stats.poisson_binomial import poisson_binomial_tail_offsets
 
-TREES = "gradient-boosted trees"
+_TREES = "gradient-boosted trees"
+# Three tests of one audit then withhold a right model in 3 of 100 audits.
 REFUTED_BELOW = 0.01
 """p-value below which propensities count as refuted."""
+# Parts of the examples: on each but the first a sceptic bets.
 _PARTS = 5
-"""Parts of the examples: on each but the first a sceptic bets."""
+# Log-odds, in absolute value, beyond which nothing is guessed: their odds are no doubles.
 _LARGEST = 300.0
-"""Log-odds, in absolute value, beyond which nothing is guessed."""
+# Standard deviations at which features are clipped, so that no few rows decide a product.
+_CLIPPED = 3.0
+# Share of a product's variance below which the model's own columns count as explaining it.
+_EXPLAINED = 1e-3
+# Newton's steps towards a saddle point, and the squared decrement at which they end.
+_STEPS, _SETTLED = 100, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +49,7 @@ class Falsification(Record):
     expected : float
         How often it would be right on average if the propensities were.
     sceptic : str
-        The model that bet, in words; of several the one that found most.
+        The model that bet, in words; of several the one with the smallest p-value.
     seed : int
         Seed of the sceptic and of the order of the examples.
     """
@@ -69,6 +76,31 @@ class Falsification(Record):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class FormTest(Record):
+    """What came of a test of the form of a logistic model.
+
+    Attributes
+    ----------
+    p_value : float
+        At most this is the chance of the observation, if the log-odds are linear in the features.
+    refuted : bool
+        Whether it is below 0.01.
+    test : str
+        What was tested, in words.
+    terms : int
+        Number of products or bets.
+    worst : tuple of int
+        The features of the product that the model lacks most; one for a slope of D'; else none.
+    """
+
+    p_value: float
+    refuted: bool
+    test: str
+    terms: int
+    worst: tuple[int, ...] = ()
+
+
 def falsify(
     log_odds: ArrayInput,
     X: ArrayInput,
@@ -77,23 +109,20 @@ def falsify(
     sceptic: Any = None,
     seed: int | None = None,
 ) -> Falsification:
-    r"""Test whether P(member | x) are the given propensities, by betting against them.
+    """Test whether P(member | x) are the given propensities, by betting against them.
 
     The examples are put in random order and cut into five parts. From the second on, a sceptic is
     trained on the *earlier* parts, with the claimed log-odds as one more feature, and guesses
     "member" where it finds membership likelier than claimed, "non-member" where less likely; it
     bets on those examples that make its expected evidence largest. If the propensities are right,
     then given all earlier labels the guesses of a part are right independently of one another, with
-    probabilities σ(Tλ): the signed form of the tampered audit at ε = 0 (Theorem C.1 of the Zero-Run
-    paper). Its Poisson-binomial tail P_k is therefore, given the past, at least as large as a
-    uniform variable, whatever the past; so -Σ ln P_k is at most a Gamma(4) variable in
-    distribution, which gives the p-value (Fisher's combination, 1932).
+    probabilities σ(Tλ) (Theorem C.1 of the Zero-Run paper at ε = 0). Their Poisson-binomial tail
+    P_k is then at least as large as a uniform variable, given the past; so -Σ ln P_k is at most a
+    Gamma(4) variable in distribution, which gives the p-value (Fisher's combination, 1932).
 
-    The claim is that the propensities are right as numbers, which estimates never quite are: with
-    about as many examples to test them on as to learn them from, their sampling error is refuted.
-    That is no false alarm: scores that point along this error would be taken for leakage. Not
-    refuted does not mean right: mild misspecification, and shift along features that `X` does not
-    hold, pass.
+    Estimates are never quite right as numbers: with many examples their sampling error is refuted.
+    That is no false alarm: scores that point along this error would be taken for leakage. Mild
+    misspecification, and shift along features that `X` does not hold, pass.
 
     Parameters
     ----------
@@ -103,17 +132,10 @@ def falsify(
     X, member : array-like, shapes (m, d) and (m,)
         Features and membership.
     sceptic : scikit-learn classifier, optional
-        With `predict_proba`. By default a logistic regression and gradient-boosted trees bet
-        separately, and the p-value is twice the smaller one. A `random_state` that is None is set
-        from `seed`.
+        By default a logistic regression and gradient-boosted trees bet separately, and the p-value
+        is twice the smaller one.
     seed : int, optional
-        Seed of the sceptic and of the order of the examples; by default a new one, which the result
-        records.
-
-    Returns
-    -------
-    Falsification
-        The p-value, rounded up, and whether it is below 0.01.
+        Seed of the sceptic and of the order of the examples; by default a new one.
 
     Examples
     --------
@@ -131,12 +153,12 @@ def falsify(
         raise InputError(message)
     labels = order.member(member, claimed.size)
     seed = seed_of(seed)
-    sceptics = default_sceptics() if sceptic is None else _given(sceptic)
+    sceptics = default_sceptics() if sceptic is None else {in_a_line(sceptic): sceptic}
     tested = np.flatnonzero(np.abs(claimed) <= _LARGEST)
     shuffled = Purpose.SCEPTIC_PARTS.rng(seed).permutation(tested)
     table = np.column_stack([features, claimed])
     tried = {
-        name: list(rounds(model, table, claimed, labels, shuffled, seed))
+        name: list(_rounds(model, table, claimed, labels, shuffled, seed))
         for name, model in sceptics.items()
     }
 
@@ -164,7 +186,89 @@ def falsify(
     )
 
 
-def rounds(
+def bet_against_set(
+    confidence_set: ConfidenceSet, *, features: FloatArray | None = None, seed: int | None = None
+) -> FormTest:
+    """Let gradient-boosted trees bet against every member of a confidence set, as in `falsify`.
+
+    The p-value holds whichever member of the set is true, plus the chance that none is: each tail
+    is that at the member that makes so many correct guesses likeliest.
+
+    Parameters
+    ----------
+    confidence_set : ConfidenceSet
+        The trees bet on its audited rows.
+    features : ndarray of float64, shape (m, k), optional
+        Features of the audited examples that the trees use; those of the set if None.
+    seed : int, optional
+        Seed of the trees and of the order of the examples; by default a new one.
+    """
+    seed, model = seed_of(seed), default_sceptics()[_TREES]
+    claimed = confidence_set.log_odds()
+    seen = confidence_set.features if features is None else features
+    order = Purpose.SET_PARTS.rng(seed).permutation(claimed.size)
+    table = np.column_stack([seen, claimed])
+    made = list(_rounds(model, table, claimed, confidence_set.member, order, seed))
+    tails = [confidence_set.core.largest_log_tail(rows, bet.astype(np.int64)) for rows, bet in made]
+    p_value = min(1.0, fisher(tails) + confidence_set.level)
+    return FormTest(
+        p_value=p_value,
+        refuted=p_value - confidence_set.level < REFUTED_BELOW,
+        test=in_a_line(model),
+        terms=sum(rows.size for rows, _ in made),
+    )
+
+
+def products_missing(
+    confidence_set: ConfidenceSet, *, features: FloatArray | None = None
+) -> FormTest:
+    """Test whether the model lacks a product of features, or D' follows another one.
+
+    One score test for each square and each product, and where there is D', for each slope and an
+    intercept of its own. Returned is the smallest p-value times the number of terms.
+
+    Parameters
+    ----------
+    confidence_set : ConfidenceSet
+        Its rows, those of D' included, and its estimate are tested.
+    features : ndarray of float64, shape (m, k), optional
+        Features of the audited examples that the model may lack, each tested for a slope.
+
+    Notes
+    -----
+    For a term z the statistic is s = Σ zᵢ(yᵢ - πᵢ), less what the columns of the model explain of
+    z: Rao's score test (1948). Its size is s over its standard deviation or, where that is less,
+    √(2 sup (ts - K(t))), K the cumulant function of s: the leading part of the saddle-point formula
+    (Daniels 1987). Where few rows decide, s is far from normal.
+    """
+    units, reference = _units(confidence_set.residuals()[0]), confidence_set.reference
+    return _score_tests(
+        confidence_set,
+        _of_products(units, reference, features),
+        "score tests of squares and products of features"
+        + (", of other coefficients in D'" if reference else "")
+        + (", of features left out" if features is not None else ""),
+    )
+
+
+def link_bent(confidence_set: ConfidenceSet) -> FormTest:
+    """Test whether membership follows the log-odds by another curve than the logistic one.
+
+    Stukel's terms (JASA 83, 1988) of the log-odds λ are λ² where λ > 0 and λ² where λ < 0. Their
+    difference bends both tails alike, as Cauchy's link does, and their sum one against the other:
+    each is tested as in `products_missing`.
+
+    Parameters
+    ----------
+    confidence_set : ConfidenceSet
+        Its rows, those of D' included, and its estimate are tested.
+    """
+    log_odds = confidence_set.residuals()[2]
+    bends = np.column_stack([log_odds * np.abs(log_odds), log_odds**2])
+    return _score_tests(confidence_set, [(bends, [(), ()])], "score tests of the logistic link")
+
+
+def _rounds(
     model: Any,
     table: FloatArray,
     claimed: FloatArray,
@@ -172,7 +276,7 @@ def rounds(
     order: IntArray,
     seed: int,
 ) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Yield rows bet on and guesses: each part but the first, by what earlier ones teach."""
+    """Yield rows bet on and guesses: each part but the first, from models of earlier parts."""
     parts = np.array_split(order, _PARTS)
     for k in range(1, _PARTS):
         past, rows = np.concatenate(parts[:k]), parts[k]
@@ -183,12 +287,7 @@ def rounds(
 
 
 def beliefs(
-    model: Any,
-    table: FloatArray,
-    labels: BoolArray,
-    past: IntArray,
-    rows: IntArray,
-    *numbers: int,
+    model: Any, table: FloatArray, labels: BoolArray, past: IntArray, rows: IntArray, *numbers: int
 ) -> FloatArray | None:
     """Return a sceptic's log-odds of some rows, learnt from others."""
     if rows.size == 0 or np.unique(labels[past]).size < 2:
@@ -203,7 +302,7 @@ def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArra
     """Return where a sceptic bets, and on what: where claim and belief differ most."""
     chance = expit(claimed)
     excess = np.where(believed == claimed, 0.0, expit(believed) - chance)
-    # What is expected is expected by the sceptic: a claim near 0 or 1 does not make it certain.
+    # The larger of two variances: a claim near 0 or 1 does not make the sceptic certain.
     variance = np.maximum(
         chance * expit(-claimed), np.maximum(expit(believed) * expit(-believed), 1e-300)
     )
@@ -224,7 +323,7 @@ def fisher(log_tails: list[float]) -> float:
 
 
 def default_sceptics() -> dict[str, Any]:
-    """Return the sceptics that bet where none is given, by name."""
+    """Return the sceptics that bet by default, by name."""
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
         from sklearn.linear_model import LogisticRegression
@@ -240,11 +339,112 @@ def default_sceptics() -> dict[str, Any]:
         max_iter=60, max_leaf_nodes=15, learning_rate=0.1, early_stopping=False
     )
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    return {"logistic regression": linear, TREES: trees}
+    return {"logistic regression": linear, _TREES: trees}
 
 
-def _given(sceptic: Any) -> dict[str, Any]:
-    if not all(hasattr(sceptic, name) for name in ("fit", "predict_proba", "get_params")):
-        message = f"sceptic must be a scikit-learn classifier with predict_proba, got {sceptic!r}"
+def in_a_line(classifier: Any) -> str:
+    """Return the words for a scikit-learn classifier, which must predict probabilities."""
+    if not all(hasattr(classifier, name) for name in ("fit", "predict_proba", "get_params")):
+        message = f"pass a scikit-learn classifier with predict_proba, got {classifier!r}"
         raise InputTypeError(message)
-    return {" ".join(repr(sceptic).split()): sceptic}
+    return " ".join(repr(classifier).split())
+
+
+def seeded(estimator: Any, purpose: Purpose, *numbers: int) -> Any:
+    """Set every unset `random_state` of an estimator, nested ones too, from numbers."""
+    unset = sorted(
+        name
+        for name, value in estimator.get_params(deep=True).items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    )
+    states = {name: purpose.derived(*numbers, k, bits=32) for k, name in enumerate(unset)}
+    return estimator.set_params(**states)
+
+
+def probability_log_odds(model: Any, features: FloatArray) -> FloatArray:
+    """Return the log-odds of membership by `predict_proba`; ±inf at 0 and 1."""
+    probabilities = np.asarray(model.predict_proba(features), dtype=np.float64)
+    member = int(np.flatnonzero(np.asarray(model.classes_, dtype=bool))[0])
+    with np.errstate(divide="ignore"):
+        values: FloatArray = np.log(probabilities[:, member]) - np.log(probabilities[:, 1 - member])
+    return values
+
+
+def _score_tests(
+    confidence_set: ConfidenceSet,
+    blocks: Iterable[tuple[FloatArray, list[tuple[int, ...]]]],
+    test: str,
+) -> FormTest:
+    """Test terms, given in blocks of columns with their names."""
+    _, design, log_odds = confidence_set.residuals()
+    chances = expit(log_odds)
+    spreads = np.sqrt(chances * expit(-log_odds))[:, None]
+    left = confidence_set.labels - chances
+    basis, corner = np.linalg.qr(design * spreads)
+    largest, terms = 0.0, 0
+    worst: tuple[int, ...] = ()
+    for columns, names in blocks:
+        weighted = columns * spreads
+        total = (weighted**2).sum(axis=0)
+        shares = basis.T @ weighted
+        variance = total - (shares**2).sum(axis=0)
+        is_open = variance > _EXPLAINED * total
+        terms += int(is_open.sum())
+        sizes = np.abs(columns.T @ left) / np.sqrt(np.where(is_open, variance, np.inf))
+        for term in np.argsort(-sizes):
+            if sizes[term] <= largest:
+                break
+            residual = columns[:, term] - design @ np.linalg.solve(corner, shares[:, term])
+            size = min(float(sizes[term]), _signed_root(residual, log_odds, left))
+            if size > largest:
+                largest, worst = size, names[term]
+    tail = 2 * float(np.exp(_core.log_normal_cdf(np.array([-largest]))[0]))
+    p_value = min(1.0, tail * terms) if terms else 1.0
+    return FormTest(
+        p_value=p_value, refuted=p_value < REFUTED_BELOW, test=test, terms=terms, worst=worst
+    )
+
+
+def _signed_root(term: FloatArray, log_odds: FloatArray, left: FloatArray) -> float:
+    """Return √(2 sup (ts - K(t))) of a sum s = Σ zᵢ(yᵢ - πᵢ), or a little less."""
+    score, chances, steepest = float(term @ left), expit(log_odds), float(np.abs(term).max())
+    tilt = 0.0
+    for _ in range(_STEPS):
+        tilted = log_odds + tilt * term
+        slope = score - float(term @ (expit(tilted) - chances))
+        curvature = max(float(term**2 @ (expit(tilted) * expit(-tilted))), 1e-200)
+        if slope**2 <= _SETTLED * curvature:
+            break
+        # K'' grows by e^(max|z| |t|) at most, so that a step of this length never overshoots.
+        tilt += np.copysign(np.log1p(steepest * abs(slope / curvature)) / steepest, slope)
+    tilted = log_odds + tilt * term
+    cumulant = np.logaddexp(0, tilted) - np.logaddexp(0, log_odds) - tilt * term * chances
+    return float(np.sqrt(max(0.0, 2 * (tilt * score - cumulant.sum()))))
+
+
+def _of_products(
+    units: FloatArray, reference: int, features: FloatArray | None
+) -> Iterator[tuple[FloatArray, list[tuple[int, ...]]]]:
+    """Yield squares and products, other coefficients in D', and features that the model may lack.
+
+    They come block by block, since all of them together would fill the memory.
+    """
+    count, width = units.shape
+    for one in range(width):
+        yield units[:, one, None] * units[:, one:], [(one, other) for other in range(one, width)]
+    if reference:
+        own = np.column_stack([np.ones(count), units])
+        own[reference:] = 0.0
+        yield own, [(), *((column,) for column in range(width))]
+    if features is not None:
+        lacking = np.zeros((count, features.shape[1]))
+        lacking[reference:] = _units(features)
+        yield lacking, [()] * features.shape[1]
+
+
+def _units(features: FloatArray) -> FloatArray:
+    """Return columns in standard deviations, clipped."""
+    spread = features.std(axis=0)
+    steps = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    clipped: FloatArray = np.clip(steps, -_CLIPPED, _CLIPPED)
+    return clipped

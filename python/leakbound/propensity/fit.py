@@ -1,28 +1,169 @@
-"""A fitted propensity model: predictions, bootstrap draws, diagnostics."""
+"""A fitted propensity model: the rows it learnt from, predictions, bootstrap draws, diagnostics."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import MOST_REPLICATES, flag, integer, real
+from leakbound._base.checks import (
+    MOST_REPLICATES,
+    check_features,
+    check_ids,
+    flag,
+    integer,
+    real,
+    vector,
+)
 from leakbound._base.console import track
 from leakbound._base.odds import expit
-from leakbound._base.streams import seed_of
-from leakbound._base.types import ArrayInput, FloatArray, HasMember
-from leakbound.errors import OptionError
-from leakbound.propensity.data import Rows, check_features
-from leakbound.propensity.engines import Engine, LogisticEngine
+from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
+from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.propensity.falsification import Falsification, falsify
 from leakbound.propensity.overlap import Overlap, overlap
 
+# Refits between two looks for Ctrl-C.
 _BLOCK = 64
-"""Refits between two looks for Ctrl-C."""
 
 ReferenceShare: TypeAlias = Literal["as audited", "declared", "counted", "unknown"]
 """What is known of the share of members in D' by its design."""
+Refits: TypeAlias = Callable[[int, int], FloatArray]
+"""Log-odds, a row for each refit, from the first one's number and how many there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Features, classes, folds and ids of D', read-only."""
+
+    features: FloatArray
+    member: BoolArray
+    folds: NDArray[np.uint8] | None
+    ids: NDArray[Any] | None
+
+    @classmethod
+    def read(
+        cls,
+        features: ArrayInput,
+        member: ArrayInput | HasMember,
+        *,
+        ids: ArrayInput | None,
+        folds: int,
+        seed: int,
+    ) -> "Rows":
+        """Check the arguments of a fit."""
+        order = ExampleOrder()
+        table = np.array(check_features(order.placed(features, "X")), order="C")
+        classes = np.array(order.member(member, table.shape[0]))
+        names = order.distinct_ids
+        if ids is not None:
+            check_ids(ids, classes)
+            names = vector(ids, "ids", kinds="biufSUOT")
+        names = None if names is None else np.array(names)
+        for included, name in ((True, "members"), (False, "non-members")):
+            if not (classes == included).any():
+                message = (
+                    f"D' holds no {name}: the odds of membership cannot be learnt from one class"
+                )
+                raise InputError(message)
+        assigned = _stratified(classes, folds, seed) if folds else None
+        for array in (table, classes, names, assigned):
+            if array is not None:
+                array.flags.writeable = False
+        return cls(table, classes, assigned, names)
+
+    def check_disjoint(self, ids: ArrayInput) -> None:
+        """Check that none of `ids` is an id of these rows."""
+        if self.ids is None:
+            return
+        values = vector(ids, "ids", kinds="biufSUOT")
+        try:
+            shared, rows, _ = np.intersect1d(values, self.ids, return_indices=True)
+        except TypeError:
+            message = (
+                "ids of the audit and of D' cannot be compared: give both as numbers or both as "
+                "strings"
+            )
+            raise InputTypeError(message) from None
+        if shared.size:
+            row = int(rows.min())
+            message = (
+                f"{shared.size} ids of the audit are in D' too, the first being {values[row]!s} at "
+                f"row {row}: a propensity model knows the membership of what it learnt from; hold "
+                "D' out (hold_out) or cross-fit (cross_fit); where other examples happen to have "
+                "the same pandas index, give both ids of their own"
+            )
+            raise InputError(message)
+
+
+def _stratified(member: BoolArray, folds: int, seed: int) -> NDArray[np.uint8]:
+    """Assign each row to a fold at random, the members as evenly as the non-members."""
+    rng = Purpose.CALIBRATION.rng(seed, folds)
+    assigned = np.empty(member.size, dtype=np.uint8)
+    for included in (True, False):
+        rows = rng.permutation(np.flatnonzero(member == included))
+        assigned[rows] = np.arange(rows.size) % folds
+    return assigned
+
+
+class Model(ABC):
+    """A kind of model of P(member | features), without data: small, frozen and picklable."""
+
+    _linear: ClassVar[bool]
+    """Whether its log-odds are linear in the features."""
+
+    @property
+    @abstractmethod
+    def _name(self) -> str:
+        """The model, in words."""
+
+    @property
+    def _folds(self) -> int:
+        """Folds of its calibration; 0 if there is none."""
+        return 0
+
+    @abstractmethod
+    def _learn(self, rows: Rows, seed: int, /) -> Any:
+        """Fit all rows and return what `_log_odds` needs."""
+
+    @abstractmethod
+    def _log_odds(self, state: Any, features: FloatArray, /) -> FloatArray:
+        """Return the log-odds of each row of features, shape (m,)."""
+
+    @abstractmethod
+    def _refits(self, rows: Rows, features: FloatArray, seed: int, /) -> Refits:
+        """Return a function that gives log-odds of features under refits, by their numbers."""
+
+    def fit(
+        self,
+        X: ArrayInput,
+        member: ArrayInput | HasMember,
+        *,
+        ids: ArrayInput | None = None,
+        seed: int | None = None,
+    ) -> "PropensityFit":
+        """Learn P(member | features) from D'.
+
+        Parameters
+        ----------
+        X : array-like, shape (m', d)
+            Features of D', finite.
+        member : array-like, shape (m',)
+            Membership, booleans, {0, 1} or {-1, +1}; both occur, outside of each fold too.
+        ids : array-like, shape (m',), optional
+            A different id for each row, by which an audit finds out that it audits none of them; by
+            default the index of a pandas table, unless that only counts the rows.
+        seed : int, optional
+            Seed of the folds and of a classifier; by default a new one, which the fit records.
+        """
+        seed = seed_of(seed)
+        rows = Rows.read(X, member, ids=ids, folds=self._folds, seed=seed)
+        state = self._learn(rows, seed)
+        return PropensityFit(self._name, rows, seed=seed, _model=self, _state=state)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,22 +206,18 @@ class PropensityFit:
     share_of_reference: ReferenceShare = "as audited"
     seed: int = field(kw_only=True)
     _declared: float | None = field(default=None, kw_only=True)
-    _engine: Engine = field(kw_only=True)
+    _model: Model = field(kw_only=True)
     _state: Any = field(kw_only=True)
 
     @property
     def logistic(self) -> bool:
         """Whether its log-odds are linear in the features, so that there is a confidence set."""
-        return isinstance(self._engine, LogisticEngine)
+        return self._model._linear  # noqa: SLF001 (one room)
 
     def log_odds(self, X: ArrayInput) -> FloatArray:
-        """Return λ = logit P(member | x) for rows of features, shape (m,).
-
-        A classifier that says 0 or 1 gives -inf or inf, and an audit must abstain on these
-        examples.
-        """
-        values = self._engine.log_odds(self._state, self._features(X))
-        return values + self.offset
+        """Return λ = logit P(member | x) for rows of features, shape (m,); ±inf at P = 0 and 1."""
+        features = self._features(X)
+        return self._model._log_odds(self._state, features) + self.offset  # noqa: SLF001
 
     def predict(self, X: ArrayInput) -> FloatArray:
         """Return the propensities P(member | x): see `log_odds`."""
@@ -109,7 +246,7 @@ class PropensityFit:
         flag(progress, "progress")
         features = self._features(X)
         replicates = integer(K, "K", least=1, most=MOST_REPLICATES)
-        refits = self._engine.refits(self.rows, features, seed_of(seed))
+        refits = self._model._refits(self.rows, features, seed_of(seed))  # noqa: SLF001
         size = _BLOCK * max(1, _core.threads() // 2)
         blocks = [(first, min(size, replicates - first)) for first in range(0, replicates, size)]
         shown = track(blocks, "bootstrap", total=len(blocks), shown=progress)
@@ -142,34 +279,34 @@ class PropensityFit:
             P(member) in D' by its design, in (0, 1). If None, it is counted, and over a confidence
             set, which rests on the very labels that are counted, D' has an intercept of its own.
         """
-        there = self.rows.share
+        there = float(self.rows.member.mean())
         if of_reference is not None:
             there = real(of_reference, "of_reference", above=0, below=1)
         if share is None:
             if of_reference is not None:
                 message = (
                     "of_reference is the share of D', and without that of the audit set the two "
-                    "tell nothing: pass share, or leave both unknown"
+                    "say nothing: pass share, or leave both unknown"
                 )
                 raise OptionError(message)
             return replace(self, offset=0.0, share_of_reference="unknown", _declared=None)
         here = real(share, "share", above=0, below=1)
         odds = here / (1 - here) * (1 - there) / there
-        known: ReferenceShare = "counted" if of_reference is None else "declared"
+        source: ReferenceShare = "counted" if of_reference is None else "declared"
         offset = float(np.log(odds))
-        return replace(self, offset=offset, share_of_reference=known, _declared=here)
+        return replace(self, offset=offset, share_of_reference=source, _declared=here)
 
     @property
     def member_share(self) -> float:
         """P(member) where the log-odds hold: that of D', or what `with_member_share` declared."""
-        return self.rows.share if self._declared is None else self._declared
+        return float(self.rows.member.mean()) if self._declared is None else self._declared
 
     def check_disjoint(self, ids: ArrayInput) -> None:
         """Raise InputError if an example of an audit is in D', should that have ids."""
         self.rows.check_disjoint(ids)
 
     def overlap(self, X: ArrayInput, member: ArrayInput | HasMember) -> Overlap:
-        """Say how far members and non-members of an audit set can be compared."""
+        """Return how far members and non-members of an audit set can be compared."""
         order = ExampleOrder()
         log_odds = self.log_odds(order.placed(X, "X"))
         return overlap(log_odds, order.member(member, log_odds.size))

@@ -1,65 +1,30 @@
 """The models of P(member | features) to choose from, and where they may be learnt."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_ids, choice, integer, real, vector
+from leakbound._base.checks import check_features, check_ids, choice, integer, real, vector
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound.errors import InputTypeError, MissingExtraError, OptionError
-from leakbound.propensity.data import Rows, check_features
-from leakbound.propensity.engines import ClassifierEngine, Engine, LogisticEngine
-from leakbound.propensity.fit import PropensityFit
+from leakbound.errors import MissingExtraError, OptionError
+from leakbound.propensity.falsification import in_a_line, probability_log_odds, seeded
+from leakbound.propensity.fit import Model, PropensityFit, Refits, Rows
 
 Calibration: TypeAlias = Literal["platt"]
 
+# The largest number of folds: a fold is one byte.
 _FOLDS = 255
-"""The largest number of folds: a fold is one byte."""
-
-
-class _Model(ABC):
-    """What can be fitted to D'."""
-
-    @abstractmethod
-    def _engine(self, seed: int, /) -> tuple[Engine, str, int]:
-        """Return what fits, its name, and the folds of its calibration or 0."""
-
-    def fit(
-        self,
-        X: ArrayInput,
-        member: ArrayInput | HasMember,
-        *,
-        ids: ArrayInput | None = None,
-        seed: int | None = None,
-    ) -> PropensityFit:
-        """Learn P(member | features) from D'.
-
-        Parameters
-        ----------
-        X : array-like, shape (m', d)
-            Features of D', finite.
-        member : array-like, shape (m',)
-            Membership, booleans, {0, 1} or {-1, +1}; both occur, outside of each fold too.
-        ids : array-like, shape (m',), optional
-            A different id for each row, by which an audit finds out that it audits none of them; by
-            default the index of a pandas table, unless that only counts the rows.
-        seed : int, optional
-            Seed of the folds and of a classifier; by default a new one, which the fit records.
-        """
-        seed = seed_of(seed)
-        engine, name, folds = self._engine(seed)
-        rows = Rows.read(X, member, ids=ids, folds=folds, seed=seed)
-        return PropensityFit(name, rows, seed=seed, _engine=engine, _state=engine.learn(rows))
 
 
 @dataclass(frozen=True)
-class LogisticPropensity(_Model):
+class LogisticPropensity(Model):
     """Logistic regression with an L2 penalty and Platt's calibration, built for the bootstrap.
 
     Minimises Σᵢ ln(1 + exp(−sᵢ(a + xᵢ·b))) + ½ l2 ‖b‖² over intercept a and slopes b; s = ±1. It is
@@ -87,6 +52,7 @@ class LogisticPropensity(_Model):
     [0.08, 0.48, 0.9]
     """
 
+    _linear: ClassVar[bool] = True
     l2: float = 1.0
     calibration: Calibration | None = "platt"
     folds: int = field(default=5, kw_only=True)
@@ -97,15 +63,40 @@ class LogisticPropensity(_Model):
             choice(self.calibration, "calibration", Calibration)
         integer(self.folds, "folds", least=2, most=_FOLDS)
 
-    def _engine(self, _seed: int, /) -> tuple[Engine, str, int]:
-        engine, name = LogisticEngine(self.l2), f"logistic regression, l2={self.l2:g}"
-        if self.calibration is None:
-            return engine, name, 0
-        return engine, f"{name}, Platt over {self.folds} folds", self.folds
+    @property
+    def _folds(self) -> int:
+        return 0 if self.calibration is None else self.folds
+
+    @property
+    def _name(self) -> str:
+        calibrated = f", Platt over {self.folds} folds" if self._folds else ""
+        return f"logistic regression, l2={self.l2:g}{calibrated}"
+
+    def _rows(self, rows: Rows) -> _core.PropensityRows:
+        return _core.PropensityRows(rows.features, rows.member, folds=rows.folds, l2=self.l2)
+
+    def _learn(self, rows: Rows, _seed: int, /) -> FloatArray:
+        """Return intercept and slopes, calibrated."""
+        table = self._rows(rows)
+        return table.coefficients(table.fit())
+
+    def _log_odds(self, state: FloatArray, features: FloatArray, /) -> FloatArray:
+        values: FloatArray = _core.linear_log_odds(state[None, :], features)[0]
+        return values
+
+    def _refits(self, rows: Rows, features: FloatArray, seed: int, /) -> Refits:
+        table, drawn = self._rows(rows), Purpose.RESAMPLES.derived(seed)
+        model = table.fit()
+
+        def block(first: int, count: int) -> FloatArray:
+            lines = table.bootstrap(model, seed=drawn, first=first, count=count)
+            return _core.linear_log_odds(np.ascontiguousarray(lines), features)
+
+        return block
 
 
 @dataclass(frozen=True)
-class SklearnPropensity(_Model):
+class SklearnPropensity(Model):
     """Any scikit-learn classifier with `predict_proba` as a propensity model, to explore with.
 
     Every bootstrap refit clones and fits it anew on copies of rows. A `random_state` that is None
@@ -126,6 +117,7 @@ class SklearnPropensity(_Model):
     [0.0, 0.666667]
     """
 
+    _linear: ClassVar[bool] = False
     estimator: Any
 
     def __post_init__(self) -> None:
@@ -137,14 +129,7 @@ class SklearnPropensity(_Model):
                 "LogisticPropensity needs none"
             )
             raise MissingExtraError(message) from error
-        if not all(
-            hasattr(self.estimator, name) for name in ("fit", "predict_proba", "get_params")
-        ):
-            message = (
-                "estimator must be a scikit-learn classifier with predict_proba, got "
-                f"{self.estimator!r}"
-            )
-            raise InputTypeError(message)
+        in_a_line(self.estimator)
         if isinstance(self.estimator, CalibratedClassifierCV):
             message = (
                 "a CalibratedClassifierCV splits the copies of a resampled row between its folds; "
@@ -152,16 +137,47 @@ class SklearnPropensity(_Model):
             )
             raise OptionError(message)
 
-    def _engine(self, seed: int, /) -> tuple[Engine, str, int]:
-        return ClassifierEngine(self.estimator, seed), " ".join(repr(self.estimator).split()), 0
+    @property
+    def _name(self) -> str:
+        return in_a_line(self.estimator)
+
+    def _learn(self, rows: Rows, seed: int, /) -> Any:
+        once = np.ones(rows.member.size, dtype=np.uint32)
+        return self._fitted(rows, once, Purpose.CLASSIFIER, seed)
+
+    def _log_odds(self, state: Any, features: FloatArray, /) -> FloatArray:
+        return probability_log_odds(state, features)
+
+    def _refits(self, rows: Rows, features: FloatArray, seed: int, /) -> Refits:
+        table = _core.PropensityRows(rows.features, rows.member, folds=None, l2=0.0)
+        drawn = Purpose.CLASSIFIER_RESAMPLES.derived(seed)
+
+        def block(first: int, count: int) -> FloatArray:
+            fits = (
+                self._fitted(rows, copies, Purpose.CLASSIFIER_REFITS, seed, first + k)
+                for k, copies in enumerate(table.resamples(seed=drawn, first=first, count=count))
+            )
+            return np.stack([probability_log_odds(fit, features) for fit in fits])
+
+        return block
+
+    def _fitted(
+        self, rows: Rows, copies: NDArray[np.uint32], purpose: Purpose, *numbers: int
+    ) -> Any:
+        """Fit a clone to so many copies of each row."""
+        from sklearn.base import clone
+
+        chosen = np.repeat(np.arange(copies.size), copies)
+        model = seeded(clone(self.estimator), purpose, *numbers)
+        return model.fit(rows.features[chosen], rows.member[chosen])
 
 
 def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[IntArray, IntArray]:
-    """Split examples into D', to learn propensities from, and the audit set.
+    """Split examples into D', to learn propensities from, and the audit set; return rows of each.
 
     An example's side depends on its id, the seed and the other ids alone: not on the order of the
-    rows, nor on membership. Split before anything else is looked at. Where members and non-members
-    are two pools of fixed sizes, split each with a size of its own, fixed beforehand.
+    rows, nor on membership. Split first. Where members and non-members are two pools of fixed
+    sizes, split each with a size of its own, fixed beforehand.
 
     Parameters
     ----------
@@ -171,11 +187,6 @@ def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[In
         Number of examples in D', at least 1 and below n.
     seed : int, optional
         Seed of the split; by default a new one.
-
-    Returns
-    -------
-    held_out, audited : ndarray of int64
-        Rows of D' and rows of the audit set, each in ascending order.
 
     Examples
     --------
@@ -257,11 +268,6 @@ def cross_fit(
         Number of folds k, at least 2. Each is audited at 1/k of the error probability.
     seed : int, optional
         Seed of the folds, and of the fits; by default a new one, which the fits record.
-
-    Returns
-    -------
-    CrossFit
-        The models and their folds.
 
     Examples
     --------

@@ -13,8 +13,8 @@ from leakbound.report.style import draw_classes, house_style, name_axes, new_axe
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Bins of the histograms: as fine as a figure shows.
 _BINS = 40
-"""Bins of the histograms: as fine as a figure shows."""
 
 
 @dataclass(frozen=True, eq=False)

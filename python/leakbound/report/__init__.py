@@ -3,7 +3,12 @@
 Nothing here knows a type of result: results hand over their `Description`.
 """
 
-from leakbound.report.page import render, write
-from leakbound.report.several import headline_of_many, joint_confidence, subject_of
+from leakbound.report.page import (
+    headline_of_many,
+    joint_confidence,
+    render,
+    subject_of,
+    write,
+)
 
 __all__ = ["headline_of_many", "joint_confidence", "render", "subject_of", "write"]

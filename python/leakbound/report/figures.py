@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
     Plot = Callable[[Drawing, Axes | None], Axes]
 
+# Cuts up to which each is marked, so that a policy which tests few of them shows which
 _FEW = 60
-"""Cuts up to which each is marked, so that a policy which tests few of them shows which."""
+# Lines of bounds
 _DASHED: dict[str, Any] = {"linewidth": 0.9, "linestyle": (0, (4, 2))}
-"""Lines of bounds."""
+# Lines of what chance gives, or a perfect attack
 _CHANCE: dict[str, Any] = {"color": MUTED, "linewidth": 0.9, "linestyle": (0, (1, 2))}
-"""Lines of what chance gives, or a perfect attack."""
 
 
 def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
@@ -55,19 +55,21 @@ def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
         ax = new_axes(ax)
         series, relation = drawing.series, _relation(drawing.kind)
         for one in series:
-            found, curve = one.ranking, one.ranking.curve
+            ranking, curve = one.ranking, one.ranking.curve
             tested = np.isfinite(curve.bound)
             marker = "o" if np.count_nonzero(tested) <= _FEW else ""
             cuts = (curve.guesses[tested], curve.bound[tested])
             ax.plot(*cuts, color=one.colour, marker=marker, markersize=3)
             text = f"{one.prefix}{one.symbol} {relation} {one.bound}"
-            if found.bound <= 0:
+            if ranking.bound <= 0:
                 text += ": nothing refuted"
             elif len(series) == 1:
-                text += f" from {found.correct:,} of {found.guesses:,} guesses"
-            ax.axhline(found.bound, color=one.colour, label=text, **_DASHED)
-            if found.bound > 0:
-                ax.plot(found.guesses, found.bound, "o", color=one.colour, markersize=5, zorder=4)
+                text += f" from {ranking.correct:,} of {ranking.guesses:,} guesses"
+            ax.axhline(ranking.bound, color=one.colour, label=text, **_DASHED)
+            if ranking.bound > 0:
+                ax.plot(
+                    ranking.guesses, ranking.bound, "o", color=one.colour, markersize=5, zorder=4
+                )
         ceiling = series[0].ranking.ceiling
         ax.axhline(ceiling, label=f"ceiling {number(ceiling)}: a perfect attack", **_CHANCE)
         highest = max(one.ranking.bound for one in series)
@@ -252,10 +254,12 @@ def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
     known = curve.bound > 0
     if not known.any():
         return np.full_like(curve.precision, np.nan)
+    # 1. The evidence r KL(x ‖ p) at which the curve's own cuts have their bounds.
     guesses = curve.guesses.astype(np.float64)
     limit = expit(curve.bound[known])
     evidence = guesses[known] * _divergence(curve.precision[known], limit)
     level = np.interp(np.log(guesses), np.log(guesses[known]), evidence) / guesses
+    # 2. The precision that reaches it at the final bound, by halving.
     p = 1.0 / (1.0 + np.exp(-bound))
     low, high = np.full_like(guesses, p), np.ones_like(guesses)
     for _ in range(50):  # bisection: 2^-50 of an interval shorter than 1/2
@@ -267,13 +271,7 @@ def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
 
 
 def most_true_positives(false_positive_rate: FloatArray, epsilon: float) -> FloatArray:
-    """Return the largest true-positive rate that ε-DP allows: min(e^ε x, 1 - e^-ε (1 - x)).
-
-    Examples
-    --------
-    >>> most_true_positives(np.array([0.0, 1.0]), 1.0).tolist()
-    [0.0, 1.0]
-    """
+    """Return the largest true-positive rate that ε-DP allows: min(e^ε x, 1 - e^-ε (1 - x))."""
     most: FloatArray = np.minimum(
         np.exp(epsilon) * false_positive_rate, 1.0 - np.exp(-epsilon) * (1.0 - false_positive_rate)
     )

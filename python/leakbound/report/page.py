@@ -6,16 +6,18 @@ descriptions of results; only what is said of several of them together is said h
 
 from __future__ import annotations
 
+import html
+import io
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from leakbound._base.files import write_text
 from leakbound._base.formatting import number, percent
 from leakbound.errors import OptionError
-from leakbound.report import svg
+from leakbound.report import style
 from leakbound.report.description import KINDS, SMALL
-from leakbound.report.several import headline_of_many, joint_confidence, subject_of
 
 if TYPE_CHECKING:
     import os
@@ -23,10 +25,21 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from leakbound.report.description import Description, Overview, Reportable
+    from leakbound.report.description import Description, Figure, Overview, Reportable, Terms
     from leakbound.report.parts import Assumption
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_FIGURE_SIZE = (4.3, 2.9)
+_COLOURS = {
+    style.INK: "ink",
+    style.MUTED: "muted",
+    style.RULE: "grid",
+    style.PAPER: "paper",
+    style.MEMBER: "member",
+    style.OTHER: "other",
+    style.ALERT: "alert",
+}
+_METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
 
 
 def write(
@@ -54,6 +67,7 @@ def render(
     together. `about` has names and values that stand below the title, `notes` a paragraph at the
     end.
     """
+    # 1. What is said of each model, and of all of them together.
     named = dict(results) if isinstance(results, Mapping) else {"": results}
     if not named:
         message = "a report needs at least one result, got an empty mapping"
@@ -66,6 +80,7 @@ def render(
     if spoken.keys() != said.keys():
         message = "simultaneous must have one result for each model in results, by the same names"
         raise OptionError(message)
+    # 2. The bars of all models share one axis.
     marks = [(one.levels.first, one.levels.second, one.claimed or 0.0) for one in said.values()]
     top = 1.12 * max(0.1, *map(max, marks))
     assumed: dict[tuple[Assumption, ...], str] = {}
@@ -73,9 +88,10 @@ def render(
         _model(name, named[name], one, ident=f"m{i}", top=top, assumed=assumed)
         for i, (name, one) in enumerate(said.items())
     ]
-    # the worst of several opens: leakage that is proved, then the number
+    # 3. The worst of several opens: leakage that is proved, then the number
     worst = max(spoken, key=lambda name: (spoken[name].leaks, spoken[name].epsilon))
     lead = next(model for model in models if model["name"] == worst)
+    # 4. The template lays out, and says nothing of its own.
     own = {} if several else lead["said"].about
     overview = said[worst].overview
     template = environment().get_template("report.html.j2")
@@ -105,11 +121,11 @@ def render(
     )
 
 
-def _opening(overview: Overview | None) -> svg.Drawn | None:
+def _opening(overview: Overview | None) -> Drawn | None:
     """Return the figure of an overview drawn, as high as its rows take."""
     if overview is None:
         return None
-    return svg.draw([overview.figure], "open", size=(8.6, 1.1 + 0.17 * len(overview.table)))[0]
+    return draw([overview.figure], "open", size=(8.6, 1.1 + 0.17 * len(overview.table)))[0]
 
 
 def _range(said: Description, top: float) -> dict[str, Any]:
@@ -179,7 +195,7 @@ def _model(
     """Return what the page shows of one result; `assumed` says where assumptions first stood."""
     grounds = []
     for i, section in enumerate(said.sections):
-        figures = svg.draw(section.figures, f"{ident}-{i}")
+        figures = draw(section.figures, f"{ident}-{i}")
         before = assumed.get(section.assumptions, "")
         grounds.append({"section": section, "figures": figures, "before": before})
         assumed.setdefault(section.assumptions, name or section.title)
@@ -196,7 +212,7 @@ def _model(
         # four tiles in a row, or three, whichever leaves fewer places of the last row empty
         "tiles": min((4, 3), key=lambda row: -len(said.metrics) % row),
         "range": _range(said, top),
-        "figures": svg.draw(said.figures, ident),
+        "figures": draw(said.figures, ident),
         "grounds": grounds,
         "options": dict(_flat(result.options)),
         "provenance": {**versions, "seed": str(source.seed), **digests},
@@ -245,6 +261,7 @@ def environment() -> Environment:
 
 def _glue(text: str) -> str:
     """Keep a number with its sign and unit, and a short name, on one line; set powers of ten."""
+    # 1e-05 as 10⁻⁵, then signs that stay with their numbers
     text = re.sub(r"\b(?:1|(\d(?:\.\d+)?))e-0*(\d+)\b", _power, text)
     for sign in "=<>≥≤≈+±":
         text = text.replace(f" {sign} ", f"\u00a0{sign}\u00a0")
@@ -256,3 +273,109 @@ def _power(small: re.Match[str]) -> str:
     """Write 1e-05 as 10⁻⁵, and 2.5e-06 as 2.5·10⁻⁶."""
     factor = f"{small[1]}·" if small[1] else ""
     return f"{factor}10⁻{small[2].translate(_RAISED)}"
+
+
+def subject_of(said: Iterable[Description]) -> str:
+    """Return what the results are of: of models, where they are not all of the same."""
+    subjects = {one.subject for one in said}
+    return subjects.pop() if len(subjects) == 1 else "model"
+
+
+def joint_confidence(said: Iterable[Description]) -> float:
+    """Return the confidence at which all bounds hold together, whatever their dependence."""
+    return max(0.0, 1 - sum(1 - one.confidence for one in said if KINDS[one.kind].proves))
+
+
+def headline_of_many(said: Mapping[str, Description]) -> str:
+    """Return the verdict on several models, or generators: how many leak, and which one most.
+
+    To name the worst of several is a statement about all of them, so its confidence is the joint
+    one: audits at confidence 1 - 0.05/n each let it be 95 %. What any of the bounds is conditional
+    on, the headline is too.
+    """
+    proved = {name: one for name, one in said.items() if one.refutes}
+    counted = f"{len(said)} {subject_of(said.values())}s"
+    if not proved:
+        return f"Nothing could be refuted on any of the {counted}."
+    together = joint_confidence(said.values())
+    if together <= 0:
+        return (
+            f"Nothing is claimed of the {counted} together: each bound has its own "
+            "probability of error, and these add up to 1. Audit each at a confidence of "
+            f"1 - 0.05/{len(said)}."
+        )
+    sure = f"({percent(together)} confidence, simultaneously over the {counted})"
+    most = max(proved, key=lambda name: proved[name].epsilon)
+    worst, epsilon = proved[most].terms, number(proved[most].epsilon)
+    conditional = replace(worst, condition=_together(one.terms for one in proved.values()))
+    leaking = sum(one.leaks for one in proved.values())
+    if not leaking:
+        return conditional.conditional(
+            f"Little is proved on the {counted}: at most, ε is at least "
+            f"{epsilon}{worst.at}{worst.within} on “{most}” {sure}."
+        )
+    share = "All" if leaking == len(said) else f"{leaking} of"
+    end = "; the" if conditional.condition else ". The"
+    return conditional.conditional(
+        f"{share} {counted} leak{end} worst is “{most}”: no {worst.guarantee} "
+        f"with ε < {epsilon}{worst.at} is compatible with its audit {sure}."
+    )
+
+
+def _together(terms: Iterable[Terms]) -> str:
+    """Return all that has to hold for some bounds, each condition once."""
+    conditions = dict.fromkeys(one.condition for one in terms if one.condition)
+    first, *others = conditions or [""]
+    return first + "".join(f", and {one.removeprefix('if ')}" for one in others)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, ready for the page: its title, SVG that says what it shows, and how to read it."""
+
+    title: str
+    svg: str
+    caption: str
+
+
+def draw(
+    figures: Iterable[Figure], ident: str, *, size: tuple[float, float] = _FIGURE_SIZE
+) -> list[Drawn]:
+    """Draw figures for a page."""
+    drawn = []
+    for one in figures:
+        document = svg(one, heading=False, size=size)
+        own = re.sub(r"\W+", "-", f"{ident}-{one.name}")
+        drawn.append(Drawn(one.title, _inline(document, own, one.words), one.caption))
+    return drawn
+
+
+def svg(figure: Figure, *, heading: bool = True, size: tuple[float, float] = _FIGURE_SIZE) -> str:
+    """Draw one figure as a stand-alone SVG document, the same bytes every time."""
+    with style.house_style():
+        import matplotlib as mpl
+        from matplotlib.figure import Figure as Canvas
+
+        canvas = Canvas(figsize=size, layout="constrained")
+        axes = figure.draw(canvas.add_subplot())
+        if not heading:
+            axes.set_title("")
+        text = io.StringIO()
+        with mpl.rc_context({"svg.hashsalt": "leakbound"}):
+            canvas.savefig(text, format="svg", metadata=_METADATA)
+    return text.getvalue()
+
+
+def _inline(document: str, ident: str, words: str) -> str:
+    """Turn an SVG document into an element that takes its colours and typeface from the page."""
+    # ids are unique on a page, and colours those of its light or dark theme
+    _, view, body = re.split(r'<svg[^>]*(viewBox="[^"]*")[^>]*>', document, maxsplit=1)
+    body = re.sub(
+        r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.DOTALL
+    )
+    body = re.sub(r'\bid="', f'id="{ident}-', body)
+    body = re.sub(r'(url\(|href=")#', rf"\1#{ident}-", body)
+    body = re.sub(r"font-family: [^;\"]*;? ?", "", body)
+    for colour, name in _COLOURS.items():
+        body = body.replace(colour, f"var(--{name})")
+    return f'<svg {view} role="img" aria-label="{html.escape(words)}">{body}'

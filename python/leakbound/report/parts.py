@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -29,12 +29,10 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Checked:
-    """A claimed guarantee that was put to the test: a parameter, a relation, a value."""
+    """A claimed guarantee that was put to the test: a parameter is at most a value."""
 
     parameter: str
     """The name "epsilon", or that of the claim's own parameter, such as "mu"."""
-    relation: Literal["<=", ">="]
-    """At most, or at least."""
     value: float
     """The claimed value."""
     delta: float | None
@@ -49,6 +47,15 @@ class Checked:
     """Beside an accountant's ε, what is proved at the same δ, of the same relation and unit."""
     source: str | None = field(default=None, metadata=IF_ANY)
     """The accountant's name."""
+
+    @property
+    def claim(self) -> dict[str, Any]:
+        """The guarantee as arguments of a result's `check`."""
+        one = {"parameter": self.value}
+        if self.delta is not None:
+            one = {"epsilon": self.value, "delta": self.delta}
+        rest = {"c": self.c, "relation": self.compares}
+        return one | {name: value for name, value in rest.items() if value is not None}
 
     @property
     def interval(self) -> str:
@@ -197,6 +204,7 @@ class ScoreAudit(Record):
 
 def _possible(audit: ScoreAudit) -> bool:
     """Return whether arrays that were read can be those of the audit."""
+    # arrays of one figure are of one length, shares in [0, 1], counts in [0, m]
     curve, roc, bins = audit.curve, audit.roc, audit.histogram
     lengths = [{part.size for part in vars(figure).values()} for figure in (curve, roc)]
     lengths.append({bins.edges.size - 1, bins.members.size, bins.non_members.size})

@@ -26,24 +26,13 @@ ALERT = "#b3261e"
 
 _SIZE = (4.4, 3.1)
 
+# The settings of matplotlib, in its own format; colours are those above
 _STYLE = Path(__file__).parent / "templates" / "figures.mplstyle"
-"""The settings of matplotlib, in its own format; colours are those above."""
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw in the style of leakbound's figures; matplotlib's own settings return after the block.
-
-    Examples
-    --------
-    >>> import matplotlib as mpl
-    >>> before = dict(mpl.rcParams)
-    >>> with house_style():
-    ...     mpl.rcParams["axes.spines.top"]
-    False
-    >>> dict(mpl.rcParams) == before
-    True
-    """
+    """Draw in the style of leakbound's figures; matplotlib's settings return after the block."""
     try:
         import matplotlib as mpl
     except ImportError as error:

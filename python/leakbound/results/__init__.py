@@ -2,38 +2,30 @@
 
 from typing import TYPE_CHECKING
 
+from leakbound._base.imports import lazy_attributes
+from leakbound._base.types import Kind
+from leakbound.report.parts import (
+    Assumption,
+    Checked,
+    Curve,
+    Histogram,
+    Provenance,
+    Roc,
+    ScoreAudit,
+)
+from leakbound.results.dp_sgd import Accounted, DPSGDAudit
+from leakbound.results.implied import Implied
+from leakbound.results.one_run import AuditResult
+from leakbound.results.steps import BettingResult, SamplingResult, StepsResult, Wager
+
 if TYPE_CHECKING:
-    from leakbound._base.types import Kind
-    from leakbound.report.parts import (
-        Assumption,
-        Checked,
-        Curve,
-        Histogram,
-        Provenance,
-        Roc,
-        ScoreAudit,
-    )
-    from leakbound.results.dp_sgd import Accounted, DPSGDAudit
-    from leakbound.results.implied import Implied
-    from leakbound.results.one_run import AuditResult
     from leakbound.results.panoramia import PanoramiaResult
-    from leakbound.results.steps import BettingResult, SamplingResult, StepsResult, Wager
     from leakbound.results.synthetic import SyntheticResult
     from leakbound.results.zero_run import Bootstrap, LearntLogOdds, ZeroRunResult
-else:
-    from leakbound._base.imports import lazy_attributes
-
+else:  # what an audit of coins never loads
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "leakbound._base.types": "Kind",
-            "leakbound.report.parts": (
-                "Assumption Checked Curve Histogram Provenance Roc ScoreAudit"
-            ),
-            "leakbound.results.implied": "Implied",
-            "leakbound.results.dp_sgd": "Accounted DPSGDAudit",
-            "leakbound.results.steps": "BettingResult SamplingResult StepsResult Wager",
-            "leakbound.results.one_run": "AuditResult",
             "leakbound.results.panoramia": "PanoramiaResult",
             "leakbound.results.synthetic": "SyntheticResult",
             "leakbound.results.zero_run": "Bootstrap LearntLogOdds ZeroRunResult",

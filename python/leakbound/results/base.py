@@ -6,19 +6,23 @@ the types, which stand on this file.
 """
 
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 
-from leakbound._base.checks import shown
+from leakbound._base.checks import real, shown
 from leakbound._base.records import Record
-from leakbound._base.types import Verdict
+from leakbound._base.types import ArrayInput, HasMember, Verdict
+from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.report import write
+from leakbound.report.description import KINDS
 from leakbound.report.parts import Checked
-from leakbound.results.checks import direction
+from leakbound.results.implied import Implied, implied_by
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,9 +31,6 @@ if TYPE_CHECKING:
     from leakbound.claims import Claim
     from leakbound.report.description import Description
     from leakbound.report.parts import Assumption, Provenance
-
-
-if TYPE_CHECKING:
 
     class _Numbers(Protocol):  # fields of most types of results, and properties of some
         @property
@@ -78,56 +79,40 @@ class Result(Record, _Numbers):
         ----------
         **claimed : object
             As for `check`; `checked` has the guarantee and the verdict.
-
-        Examples
-        --------
-        >>> import numpy as np, leakbound as lb
-        >>> member = np.arange(300) % 2 == 0
-        >>> result = lb.audit(member + np.arange(300) / 1e4, lb.Coins(member))
-        >>> result.with_check(epsilon=1).to_dict()["checked"]["verdict"]
-        'refuted'
         """
-        found = self._checked(self.check(**claimed), **claimed)
-        return cast("Self", replace(cast("Any", self), checked=found))
+        return cast("Self", replace(cast("Any", self), checked=self._checked(**claimed)))
 
-    def _checked(
-        self,
-        verdict: Verdict,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        parameter: float | None = None,
-        relation: Any = None,
-        c: float | None = None,
-    ) -> Checked:
-        """Return the record of a guarantee that was checked."""
-        if parameter is not None:
-            name, sign = self.claim.parameter, direction(self.claim).claimed
-            return Checked(name, sign, float(parameter), None, verdict, compares=relation)
-        value, at = float(cast("float", epsilon)), float(delta or 0.0)
+    def _checked(self, **claimed: Any) -> Checked:
+        """Return the record of a guarantee, put to the test."""
+        verdict, compares = self.check(**claimed), claimed.get("relation")
+        if (parameter := claimed.get("parameter")) is not None:
+            name = self.claim.parameter
+            return Checked(name, float(parameter), None, verdict, compares=compares)
+        value, at = float(claimed["epsilon"]), float(claimed.get("delta") or 0.0)
+        c = claimed.get("c")
         joint = None if c is None else float(c)
-        return Checked("epsilon", "<=", value, at, verdict, joint, compares=relation)
-
-    def _claimed(self, one: Checked) -> dict[str, Any]:
-        """Return the guarantee of a record as arguments of `check`."""
-        if one.delta is None:
-            return {"parameter": one.value, "relation": one.compares}
-        return {"epsilon": one.value, "delta": one.delta, "relation": one.compares}
+        return Checked("epsilon", value, at, verdict, joint, compares=compares)
 
     def _again(self, one: Checked) -> Checked:
         """Return the record of the same guarantee as the bound has it."""
-        claimed = self._claimed(one)
-        return self._checked(self.check(**claimed), **claimed)
+        return self._checked(**one.claim)
 
     def _flaw_of_check(self) -> str:
         """Return how a verdict that was read contradicts the bound; empty if it does not."""
         one = self.checked
         if one is None:
             return ""
-        again = self._again(one)
-        if again == one:
+        try:
+            signature(self.check).bind(**one.claim)
+        except TypeError as error:
+            return f"checked is no claim about {type(self).__name__}: {error}"
+        if (again := self._again(one)) == one:
             return ""
         return f"checked is {shown(one.verdict)} on {one.parameter}, and the bound gives {again}"
+
+    def _flaw_unless(self, sound: bool) -> str:  # noqa: FBT001 (the only argument)
+        """Return why what was read is no result; empty if it is sound, as is what was checked."""
+        return flaw_of(self, sound=sound, confidence=self.confidence) or self._flaw_of_check()
 
     def plot(self, kind: str = "", ax: "Axes | None" = None) -> "Axes":
         """Draw one figure of the result.
@@ -141,9 +126,8 @@ class Result(Record, _Numbers):
             Where to draw; new axes if None.
         """
         said = self.summary()
-        drawings = {one.name: one.draw for one in said.figures}
-        if said.overview is not None:
-            drawings[said.overview.figure.name] = said.overview.figure.draw
+        figures = [*said.figures, *([said.overview.figure] if said.overview else [])]
+        drawings = {one.name: one.draw for one in figures}
         chosen = kind or next(iter(drawings))
         if chosen not in drawings:
             message = f"kind must be one of {', '.join(drawings)}, got {kind!r}"
@@ -219,3 +203,154 @@ class Composed(Result, ABC):
     def provenance(self) -> "Provenance":
         """Versions, seed and digests of the inputs."""
         return self._lead.provenance
+
+
+class Audit(Result):
+    """The result of an audit that can be run again."""
+
+    @property
+    def refutes(self) -> bool:
+        """Whether some guarantee is refuted: the number is a bound, and more than nothing."""
+        return KINDS[self.kind].proves and self.bound > 0
+
+    def epsilon(self, delta: float = 0.0) -> float:
+        """Return the bound as an ε of (ε, δ)-differential privacy, in nats.
+
+        Parameters
+        ----------
+        delta : float
+            δ, at most that of the claim: what refutes (ε, δ) refutes (ε, δ') for every δ' < δ. A
+            bound on pure DP refers to δ = 0 only. For a family of trade-off functions any in
+            [0, 1): the rejected curve is converted, which holds within the family.
+        """
+        check_delta(delta, self.claim)
+        return self.bound
+
+    def implied(self) -> Implied | None:
+        """Return lower bounds on what people read: advantage, TPR at low FPR, posterior.
+
+        They hold at the confidence of the bound, all at once, and on the same assumptions. None if
+        the number is no bound, or one on replacing an example, which is about telling two examples
+        apart and not members from others.
+        """
+        if not KINDS[self.kind].proves:
+            return None
+        return implied_by(self._refuted_curve() if self.refutes else None)
+
+    def _refuted_curve(self) -> TradeOff:
+        """Return the least private curve that is refuted, failures of the claim left out."""
+        return TradeOff.approx(self.bound)
+
+    def verify(
+        self,
+        scores: ArrayInput | Mapping[str, ArrayInput],
+        member: ArrayInput | HasMember,
+        *,
+        options: Mapping[str, Any] | None = None,
+        **inputs: Any,
+    ) -> "Verification":
+        """Audit again, from the result's own options, and compare bit for bit.
+
+        Parameters
+        ----------
+        scores : array-like or mapping
+            What was audited.
+        member : array-like of shape (m,), or InclusionPlan
+            Membership.
+        options : mapping, optional
+            Options of the audit that the result does not tell, by their names.
+        **inputs : array-like
+            Other data of the audit by their names, such as `propensity`, `features` or `prior`.
+
+        Examples
+        --------
+        >>> import numpy as np, leakbound as lb
+        >>> member = np.arange(300) % 2 == 0
+        >>> scores = member + np.arange(300) / 1e4
+        >>> result = lb.audit(scores, lb.Coins(member))
+        >>> result.verify(scores, member).valid, result.verify(-scores, member).valid
+        (True, False)
+        """
+        data = {"scores": scores, "member": member, **inputs}
+        return cast("Verification", _evidence().verify_result(self, data, options or {}))
+
+    def bundle(self, folder: str | os.PathLike[str], **given: Any) -> None:
+        """Write all that it takes to recompute this result to a folder, whole or not at all.
+
+        It is audited again first, so that what is written is what `leakbound verify` accepts.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+            A new or empty folder, or a bundle, which is replaced.
+        **given : object
+            `scores`, `plan` and the like, as for `leakbound.evidence.write_bundle`; other names are
+            data of the audit, as for `verify`.
+        """
+        _evidence().write_bundle(folder, self, **given)
+
+
+def _evidence() -> Any:
+    """Return what audits again, and so stands above results: the package hands it out by name."""
+    return sys.modules["leakbound"].evidence
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    """What was looked at."""
+    passed: bool | None
+    """Whether it is as it should be; None if there was nothing to look at."""
+    words: str
+    """What was found."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The checks of a result or a bundle, in order; the first that fails is the last."""
+
+    checks: tuple[Check, ...]
+    """What was looked at, at least one."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether no check failed."""
+        return not self.why
+
+    @property
+    def why(self) -> str:
+        """Why it is invalid; empty if it is valid."""
+        failed = (f"{one.name}: {one.words}" for one in self.checks if one.passed is False)
+        return next(failed, "")
+
+    def __str__(self) -> str:
+        """Return the verdict in a line."""
+        return f"INVALID: {self.why}" if self.why else "VALID"
+
+
+def judged(
+    kind: "Kind", *, refuted: bool, refutable: Callable[[], bool], withheld: bool = False
+) -> Verdict:
+    """Return the verdict on a claim: what is refuted, what could have been."""
+    if withheld or kind == "exploratory_lower_bound":
+        return "inconclusive"
+    if refuted:
+        return "refuted"
+    return "not refuted" if refutable() else "inconclusive"
+
+
+def check_delta(delta: float, claim: "Claim") -> None:
+    """Check that a bound on the claim refers to a δ."""
+    if real(delta, "delta", least=0, below=1) > claim.delta:
+        limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
+        message = f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}"
+        raise OptionError(message)
+
+
+def flaw_of(part: object, *, sound: bool, confidence: float = 0.5) -> str:
+    """Return why what was read is no result; empty if it is one."""
+    if not 0 < confidence < 1:
+        return f"confidence is {confidence:g}, outside (0, 1)"
+    return "" if sound else f"the parts of this {type(part).__name__} contradict each other"

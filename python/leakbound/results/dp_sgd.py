@@ -10,7 +10,6 @@ from leakbound._base.types import Relation, Verdict
 from leakbound.claims.families import checked_rate
 from leakbound.report.parts import Checked
 from leakbound.results.base import Composed
-from leakbound.results.checks import flaw_of
 from leakbound.results.one_run import AuditResult
 from leakbound.results.steps import SamplingResult, StepsResult
 from leakbound.results.words import DELTA
@@ -43,19 +42,19 @@ class Accounted(Record):
     """What the guarantee compares. Audits of DP-SGD are on adding or removing one example."""
 
     def __post_init__(self) -> None:
-        def put(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
-        put("epsilon", real(self.epsilon, "epsilon", least=0))
-        put("delta", real(self.delta, "delta", above=0, below=1))
         instance(self.source, "source", str)
         choice(self.relation, "relation", Relation)
+        values: dict[str, float] = {
+            "epsilon": real(self.epsilon, "epsilon", least=0),
+            "delta": real(self.delta, "delta", above=0, below=1),
+        }
         if self.sampling_rate is not None:
-            put("sampling_rate", checked_rate(self.sampling_rate))
+            values["sampling_rate"] = checked_rate(self.sampling_rate)
         if self.steps is not None:
-            put("steps", integer(self.steps, "steps", least=1))
+            values["steps"] = integer(self.steps, "steps", least=1)
         if self.noise_multiplier is not None:
-            put("noise_multiplier", real(self.noise_multiplier, "noise_multiplier", above=0))
+            values["noise_multiplier"] = real(self.noise_multiplier, "noise_multiplier", above=0)
+        vars(self).update(values)
 
     @property
     def name(self) -> str:
@@ -111,13 +110,7 @@ class DPSGDAudit(Composed):
         return self.membership.claim.delta or DELTA
 
     def epsilon(self, delta: float | None = None) -> float:
-        """Return the ε that the audit of membership proves.
-
-        Parameters
-        ----------
-        delta : float, optional
-            δ; that of the audit by default.
-        """
+        """Return the ε that the audit of membership proves at a δ, by default that of the audit."""
         return self.membership.epsilon(self.delta if delta is None else delta)
 
     def check(
@@ -144,10 +137,10 @@ class DPSGDAudit(Composed):
             epsilon=epsilon, delta=delta, parameter=parameter, relation=relation
         )
 
-    def _checked(self, verdict: Verdict, **claimed: Any) -> Checked:
+    def _checked(self, **claimed: Any) -> Checked:
         if claimed.get("parameter") is None:
             claimed = {"delta": self.delta} | claimed
-        return super()._checked(verdict, **claimed)
+        return super()._checked(**claimed)
 
     def _flaw(self) -> str:
         for part in self.refuted_by:
@@ -160,7 +153,7 @@ class DPSGDAudit(Composed):
             and (self.steps.rate_source == "stated" or bool(self.sampling.limits))
             and self.steps.steps <= self.max_steps
         )
-        return flaw_of(self, sound=sound, confidence=self.confidence) or self._flaw_of_check()
+        return self._flaw_unless(sound)
 
     def __repr__(self) -> str:
         accounted = "" if self.accounted is None else f"accounted {self.accounted.epsilon:.4g}, "

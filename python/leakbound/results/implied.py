@@ -8,8 +8,8 @@ from leakbound.claims.tradeoff import TradeOff
 
 _RATES = (0.001, 0.01)
 _POINTS = 4001
+# More than the error of a trade-off function, which is taken off
 _ROUNDING = 1e-12
-"""More than the error of a trade-off function, which is taken off."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ def implied_by(curve: TradeOff | None) -> Implied:
         gain = 1 - np.asarray(curve.f(rates)) - rates
         best = int(np.argmax(gain))
         rates = np.linspace(rates[max(best - 1, 0)], rates[min(best + 1, _POINTS - 1)], _POINTS)
+    # the example is flagged at one of the rates; before that it is a member with chance ½
     at_low, at_high = (max(rate, 1 - float(curve.f(rate)) - _ROUNDING) for rate in _RATES)
     return Implied(
         advantage=max(0.0, float(gain[best]) - _ROUNDING),

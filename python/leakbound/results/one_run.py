@@ -13,17 +13,10 @@ from leakbound.claims import FAMILIES, Claim, GaussianDP, SubsampledGaussianDP, 
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
-from leakbound.report.parts import ROUNDING, Assumption, Checked, Provenance, ScoreAudit
-from leakbound.results.audited import Audit
-from leakbound.results.checks import (
-    check_comparable,
-    check_delta,
-    direction,
-    flaw_of,
-    judged,
-)
+from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
+from leakbound.results.base import Audit, check_delta, judged
 from leakbound.results.implied import Implied
-from leakbound.results.words import DELTA
+from leakbound.results.words import COMPARED, DELTA, scale_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -106,27 +99,22 @@ class AuditResult(Audit, ScoreAudit):
     ) -> Verdict:
         """Say whether the audit refutes a claimed ε, or a claimed parameter.
 
+        "refuted" if the bound is above the claim; "inconclusive" if even a perfect attack could not
+        have refuted it, the bound is withheld, or the kind is "exploratory_lower_bound". Of a
+        family, what is refuted is the family's own curve with this ε and δ.
+
         Parameters
         ----------
         epsilon : float, optional
             The claimed ε, at least 0.
         delta : float, optional
-            The claimed δ, 0 if not given; for `PureDP` and `ApproxDP` at most that of the result's
-            claim.
+            The claimed δ, 0 if not given; of pure and approximate DP at most that of the bound.
         parameter : float, optional
             In place of ε, the claimed value of the claim's own parameter, such as μ.
         relation : {"add_remove", "replace"}, optional
             What the claimed guarantee compares. It must be given where the bound is on replacing
             one example: a claim about adding or removing one is then converted to what follows
             from it, (2ε, (1 + e^ε) δ) or 2μ. The bound never is.
-
-        Returns
-        -------
-        {"refuted", "not refuted", "inconclusive"}
-            "refuted" if the bound is above the claim; "inconclusive" if even a perfect attack
-            could not have refuted it, the bound is withheld, or the audit is of kind
-            "exploratory_lower_bound". Of a family, what is refuted is the family's own curve with
-            this ε and δ.
         """
         if (epsilon is None) == (parameter is None):
             message = "claim either epsilon or parameter, one of them"
@@ -134,17 +122,14 @@ class AuditResult(Audit, ScoreAudit):
         if parameter is not None and delta is not None:
             message = f"delta={shown(delta)} is not for parameter=: its δ is that of the claim"
             raise OptionError(message)
+        # A claim about adding or removing one example is converted where the bound is on replacing.
         converted = self._crosses(relation, by_parameter=parameter is not None)
         if parameter is not None:
             claimed = real(parameter, "parameter", least=0)
             claimed *= 2 if converted and isinstance(self.claim, GaussianDP) else 1
-            leakier = direction(self.claim).leakier
-            return self._judged(
-                leakier * self.bound > leakier * claimed,
-                lambda: leakier * self.ceiling > leakier * claimed,
-            )
-        claimed, at = real(epsilon, "epsilon", least=0), 0.0 if delta is None else delta
-        if isinstance(self.claim, FAMILIES):
+            return self._judged(self.bound > claimed, lambda: self.ceiling > claimed)
+        claimed, at = real(epsilon, "epsilon", least=0), delta or 0.0
+        if isinstance(self.claim, FAMILIES):  # an ε is that of the rejected curve
             return self._judged(
                 _converted(self.rejected, at, halved=converted) > claimed,
                 lambda: _converted(self.rejectable, at, halved=converted) > claimed,
@@ -154,6 +139,7 @@ class AuditResult(Audit, ScoreAudit):
             if at >= 1:
                 return "inconclusive"  # nothing follows for replacing one
         check_delta(at, self.claim)
+        # Pure and approximate DP: a bound is on ε itself.
         return self._judged(self.bound > claimed, lambda: self.ceiling > claimed)
 
     def _judged(self, refuted: bool, refutable: Callable[[], bool]) -> Verdict:  # noqa: FBT001
@@ -170,16 +156,15 @@ class AuditResult(Audit, ScoreAudit):
     ) -> Self:
         """Return this result with an accountant's ε beside the one that is proved.
 
-        Both are of the same δ, relation and unit, or the message names the conversion: what the
-        audit proves is at most the truth, and what an accountant states at least.
+        What the audit proves is at most the truth, and what an accountant states at least. Both are
+        of the same δ, relation and unit, or the message names the conversion.
 
         Parameters
         ----------
         epsilon, delta : float
             What the accountant states: ε at least 0, δ in [0, 1).
         relation : {"add_remove", "replace"}
-            What its guarantee compares. Accountants of Poisson sampling, such as those of opacus
-            and dp-accounting, by default add or remove one example.
+            What its guarantee compares: of Poisson sampling by default adding or removing one.
         unit : {"example", "user"}
             Of what its guarantee adds, removes or replaces one.
         source : str
@@ -191,11 +176,9 @@ class AuditResult(Audit, ScoreAudit):
         >>> member = np.arange(300) % 2 == 0
         >>> scores = member + np.arange(300) / 1e4
         >>> result = lb.audit(scores, lb.Coins(member), claim=lb.ApproxDP(delta=1e-5))
-        >>> beside = result.against(
-        ...     epsilon=8, delta=1e-5, relation="add_remove", source="opacus prv"
-        ... )
+        >>> beside = result.against(epsilon=8, delta=1e-5, relation="add_remove")
         >>> beside.summary().answer.split(",")[0]
-        'Accounted ε = 8 at δ = 1e-05 (opacus prv)'
+        'Accounted ε = 8 at δ = 1e-05'
         """
         stated = real(epsilon, "epsilon", least=0, below=math.inf)
         at = real(delta, "delta", least=0, below=1)
@@ -203,11 +186,11 @@ class AuditResult(Audit, ScoreAudit):
         if not KINDS[self.kind].proves:
             message = f"this audit is {KINDS[self.kind].tag}: it proves no ε to put beside another"
             raise OptionError(message)
-        check_comparable((self.relation, self._unit), (relation, unit), epsilon=stated, delta=at)
-        found = self.with_check(epsilon=stated, delta=at, relation=relation)
-        assert found.checked is not None
-        beside = replace(found.checked, proved=self.epsilon(at), source=source or None)
-        return replace(found, checked=beside)
+        _check_comparable((self.relation, self._unit), (relation, unit), epsilon=stated, delta=at)
+        checked = self.with_check(epsilon=stated, delta=at, relation=relation)
+        assert checked.checked is not None
+        beside = replace(checked.checked, proved=self.epsilon(at), source=source or None)
+        return replace(checked, checked=beside)
 
     def _again(self, one: Checked) -> Checked:
         again = super()._again(one)
@@ -247,49 +230,41 @@ class AuditResult(Audit, ScoreAudit):
         return True
 
     def _refuted_curve(self) -> TradeOff:
-        """Return the refuted curve of the family, that of guesses of members."""
         claim = self.claim
         if not isinstance(claim, FAMILIES):
             return super()._refuted_curve()
         if isinstance(claim, GaussianDP):
-            claim = replace(claim, delta=0.0)
-        return claim.attained(self.bound, "member")
+            claim = GaussianDP()  # without failures
+        return claim.attained(self.bound, "member")  # that of guesses of members
 
     def _kinds(self) -> set[Kind]:
         return {"family_lower_bound" if isinstance(self.claim, FAMILIES) else "lower_bound"}
-
-    def _within_reach(self) -> bool:
-        if direction(self.claim).leakier < 0:
-            return self.bound >= self.ceiling - ROUNDING * abs(self.ceiling)
-        return super()._within_reach()
 
     def _flaw(self) -> str:
         known = self.options.get("relation", "add_remove") in get_args(Relation)
         curved = self.rejected is None or isinstance(self.claim, FAMILIES)
         sound = known and curved and self.kind in self._kinds()
-        flaw = flaw_of(self, sound=sound, confidence=self.confidence)
-        return flaw or super()._flaw() or self._flaw_of_check()
+        return super()._flaw() or self._flaw_unless(sound)
 
     def __repr__(self) -> str:
-        side = direction(self.claim)
-        sign = "~" if self.kind == "exploratory_lower_bound" else side.ascii
+        scale = scale_of(self.claim)
+        name = scale.name.replace(" ", "_") if scale.inverse else self.claim.parameter
+        sign = "<=" if scale.inverse else ">=" if KINDS[self.kind].proves else "~"
         replaced = ""
         if self.relation == "replace":
             replaced = f" for replacing one {self.options.get('unit', 'example')}"
         return (
-            f"{type(self).__name__}({self.claim.parameter} {sign} {side.rounded(self.bound)} @ "
+            f"{type(self).__name__}({name} {sign} {scale.rounded(self.bound)} @ "
             f"{percent(self.confidence)}, {self.claim.name}{replaced}, m={self.m}, "
             f"guesses={self.guesses}, correct={self.correct}, {self.kind})"
         )
 
 
 def as_epsilon(claim: Claim, value: float, curve: TradeOff | None) -> float:
-    """Return a value of the claim's parameter as an ε: of a family, that of its curve at `DELTA`.
-
-    Failures of the claim are on top of δ: no ε covers them.
-    """
+    """Return a value of the claim's parameter as an ε, of a family that of its curve at `DELTA`."""
     if not isinstance(claim, FAMILIES):
         return value
+    # Failures of the claim are on top of δ: no ε covers them.
     return 0.0 if curve is None else float(curve.epsilon(DELTA + (1 - DELTA) * claim.delta))
 
 
@@ -299,3 +274,32 @@ def _converted(curve: TradeOff | None, delta: float, *, halved: bool = False) ->
     if curve is not None and halved:
         curve = TradeOff.gaussian(curve.parameters["mu"].item() / 2)
     return 0.0 if curve is None else float(curve.epsilon(checked))
+
+
+def _check_comparable(
+    audited: tuple[Relation, Unit], stated: tuple[Relation, Unit], *, epsilon: float, delta: float
+) -> None:
+    """Raise unless bound and guarantee are about one change of the data; say what follows."""
+    relation, unit = stated
+    choice(relation, "relation", Relation)
+    choice(unit, "unit", Unit)
+    if stated == audited:
+        return
+    if unit != audited[1]:
+        advice = (
+            'unit="user" if each audited example is a user, or by group privacy, for at most k '
+            "examples of a user, (kε, (e^(kε) - 1)/(e^ε - 1) δ)"
+        )
+    elif relation == "replace":
+        advice = "audit a random split (RandomSplit) for a bound on replacing one"
+    else:
+        twice, failure = replacing(epsilon, delta)
+        advice = (
+            "by leakbound.claims.replacing, for replacing one follows (2ε, (1 + e^ε) δ) = "
+            f"({twice:.6g}, {failure:.3g}){', which is no guarantee' * (failure >= 1)}"
+        )
+    message = (
+        f"the bound is on {COMPARED[audited[0]]} one {audited[1]}, and the accountant's guarantee "
+        f"on {COMPARED[relation]} one {unit}: {advice}"
+    )
+    raise OptionError(message)

@@ -9,12 +9,7 @@ from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, Verdict
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
-from leakbound.results.audited import Audit
-from leakbound.results.checks import (
-    check_delta,
-    flaw_of,
-    judged,
-)
+from leakbound.results.base import Audit, check_delta, judged
 from leakbound.results.zero_run import ZeroRunResult
 
 
@@ -111,6 +106,10 @@ class PanoramiaResult(Audit):
     def check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Verdict:
         """Say whether the audit refutes a claimed ε, alone or together with a claimed c.
 
+        The pair (c, ε) is refuted if `c_lb` > c or `c_plus_epsilon_lb` > c + ε (Corollary 1 of
+        Kazmi et al. 2024), ε alone if `lower_bound` > ε; "inconclusive" if even a perfect attack,
+        and for the pair a perfect baseline, could not have refuted it.
+
         Parameters
         ----------
         epsilon : float
@@ -120,30 +119,21 @@ class PanoramiaResult(Audit):
         c : float, optional
             The claimed closeness of the generator, at least 0. Without it only a result of kind
             "lower_bound" can refute anything.
-
-        Returns
-        -------
-        {"refuted", "not refuted", "inconclusive"}
-            The pair (c, ε) is refuted if `c_lb` > c or `c_plus_epsilon_lb` > c + ε (Corollary 1 of
-            Kazmi et al. 2024), ε alone if `lower_bound` > ε; "inconclusive" if even a perfect
-            attack, and for the pair a perfect baseline, could not have refuted it.
         """
         claimed = real(epsilon, "epsilon", least=0)
         check_delta(delta, self.claim)
+        # Together with c, each of the two bounds may refute the pair.
         if c is not None:
             total = claimed + real(c, "c", least=0)
             refuted = self.c_lb > c or self.c_plus_epsilon_lb > total
             alone = 0.0 if self.options["real_nonmembers"] else self.baseline.ceiling
             reach = max(alone - c, self.attack.ceiling - total)
             return judged(self.kind, refuted=refuted, refutable=lambda: reach > 0)
+        # Alone, ε is bounded only where c has an upper limit.
         if self.lower_bound is None:
             return "inconclusive"
-        return judged(
-            self.kind, refuted=self.bound > claimed, refutable=lambda: self.ceiling > claimed
-        )
-
-    def _claimed(self, one: Checked) -> dict[str, Any]:
-        return {"epsilon": one.value, "delta": one.delta or 0.0, "c": one.c}
+        within = self.ceiling > claimed
+        return judged(self.kind, refuted=self.bound > claimed, refutable=lambda: within)
 
     def _flaw(self) -> str:
         most = self.c_plus_epsilon_lb
@@ -158,7 +148,7 @@ class PanoramiaResult(Audit):
             and (self.lower_bound is not None) == (self.c_upper is not None) == certified
             and not (self.reason and self.bound > 0)
         )
-        return flaw_of(self, sound=sound, confidence=self.confidence) or self._flaw_of_check()
+        return self._flaw_unless(sound)
 
     def __repr__(self) -> str:
         known = "" if self.c_upper is None else f"c <= {self.c_upper:g} given, "

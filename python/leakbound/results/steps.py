@@ -8,12 +8,12 @@ from leakbound._base.checks import choice, real
 from leakbound._base.records import IF_ANY, Record
 from leakbound.claims import SubsampledGaussianDP
 from leakbound.errors import OptionError
-from leakbound.results.checks import flaw_of
+from leakbound.results.base import flaw_of
 from leakbound.results.one_run import AuditResult
 
 RateSource: TypeAlias = Literal["lower limit", "stated"]
+# Relative difference of sums and inverses that is put down to rounding
 _ROUNDING = 1e-9
-"""Relative difference of sums and inverses that is put down to rounding."""
 CoinRanking: TypeAlias = Literal["each step", "across steps"]
 """Guesses follow what a step released, or how it differs from the noise of the steps before."""
 
@@ -192,9 +192,10 @@ class StepsResult(Record):
         if math.isinf(self.bound) or not self.sampling_rate:
             return 0.0
         family = SubsampledGaussianDP(sampling_rate=self.sampling_rate, steps=self.steps)
-        return float(family.attained(self.bound, "both").epsilon(checked))
+        return float(family.attained(1 / self.bound, "both").epsilon(checked))
 
     def _flaw(self) -> str:
+        # game and bets share the error; the better of the two is the bound
         proved, spent, steps = self.game.bound, 1 - self.game.confidence, self.steps
         if self.betting is not None:
             steps, spent = self.betting.steps, spent + 1 - self.betting.confidence

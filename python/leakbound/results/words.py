@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from leakbound._base.formatting import down, up
+from leakbound.claims import SubsampledGaussianDP
 from leakbound.report.description import Meaning
 
 if TYPE_CHECKING:
-    from leakbound._base.types import Kind, PathName
+    from leakbound._base.types import Kind, PathName, Relation
+    from leakbound.claims import Claim
     from leakbound.report.description import Terms
 
 DELTA = 1e-5
 """The δ at which bounds on families of trade-off functions are put in words."""
 
-DESIGNS = {
-    "coins": "independent coins for each example",
-    "random_split": "a random split",
-}
-"""How membership was assigned."""
-
-FORMS: dict[Kind, tuple[str, str]] = {
-    "estimate": ("ε̃ =", ", estimate"),
-    "exploratory_lower_bound": ("ε ≈", ", exploratory"),
-}
-"""What stands before and behind a number that is no bound."""
+COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
+"""What a guarantee compares, as a verb."""
 
 PATHS: dict[PathName, str] = {
     "member": "of membership, highest scores first",
@@ -45,39 +41,30 @@ MEANINGS: dict[Kind, Meaning] = {
             "example by another.",
         ),
         (
-            "ε̃ is not a lower bound on ε. If c is larger than could be shown, ε̃ overstates the "
-            "leakage.",
-            "A baseline that still improves with more training data makes c too small and ε̃ too "
-            "large.",
+            "ε̃ is not a lower bound on ε. It overstates leakage if c is larger than could be "
+            "shown, as when a baseline with more training data would find more.",
             "ε̃ = 0 is not evidence of privacy.",
         ),
     ),
     "exploratory_lower_bound": Meaning(
-        (
-            "What an audit finds where learnt propensities are taken as they are, or at a low "
-            "percentile of their refits.",
-        ),
+        ("What an audit finds if learnt propensities, or a low percentile of refits, are right.",),
         (
             "It is no lower bound at the stated confidence. Scores that know where the "
-            "propensities err lift it, whatever the refits: with many features and few examples "
-            "to learn from, it reports leakage where there is none.",
+            "propensities err lift it: with many features and few examples to learn from, it "
+            "reports leakage where there is none.",
             "An exploratory number of 0 is not evidence of privacy.",
         ),
     ),
 }
+"""What a number that is no bound says."""
 _WITHHELD = Meaning(
     (
-        "Nothing about this model: the data contradict an assumption that the bound rests on, and "
-        "so the bound is withheld. The grounds name it.",
-        "Correct guesses may be explained by the features alone.",
+        "Nothing about this model: the data contradict an assumption of the bound, which is "
+        "therefore withheld. Features alone may explain the correct guesses.",
     ),
-    ("That the model is private, or that it leaks: a bound that is withheld speaks for neither.",),
+    ("That the model is private, or that it leaks.",),
 )
-_SEARCH = (
-    "The confidence covers the search over the cuts of the ranking: nothing was tuned after "
-    "membership was revealed."
-)
-NO_UPPER_LIMIT = "It does not say that ε is this number: no upper limit follows from any audit."
+NO_UPPER_LIMIT = "The true ε may be much larger: no audit gives an upper bound."
 
 
 def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = False) -> Meaning:
@@ -91,22 +78,21 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
         says = (
             f"At the stated confidence{condition}, no guarantee of {terms.family} with "
             f"{terms.bound} holds for the procedure that trained this model.",
-            f"{terms.qualified('The bound is a floor')}: the true leakage is at least this, and a "
-            "better attack can only show more.",
+            f"{terms.qualified('The bound is a floor')}: a better attack can only show more.",
         )
     else:
         says = (
             f"At the stated confidence, no guarantee of {terms.family} could be refuted, "
             f"{terms.however}.",
-            f"A guarantee with ε{terms.at} at or above the ceiling could not have been refuted by "
-            f"any attack on these {terms.units}.",
+            f"No attack on these {terms.units} could have refuted a guarantee with ε{terms.at} at "
+            "or above the ceiling.",
         )
+    search = "The confidence covers the search over all cuts: nothing was tuned on membership."
     not_said = [
         NO_UPPER_LIMIT,
-        "A bound of 0 is not evidence of privacy. Compare it with the ceiling, which a perfect "
-        "attack would have reached.",
-        f"It refers to the worst case of a training procedure, shown on the {terms.units} audited; "
-        "it is not the risk of an average person in the data.",
+        "A bound of 0 is not evidence of privacy. Compare it with the ceiling.",
+        f"It is about the worst case of a training procedure, shown on the {terms.units} audited, "
+        "not about the risk of an average person in the data.",
     ]
     if terms.at:
         not_said.append(
@@ -115,12 +101,43 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
         )
     if terms.condition:
         not_said.append(
-            f"It holds only {terms.condition}: otherwise correct guesses may be explained by the "
-            "features alone."
+            f"It holds only {terms.condition}: otherwise features alone may explain the guesses."
         )
-    return Meaning((*says, _SEARCH), tuple(not_said))
+    return Meaning((*says, search), tuple(not_said))
 
 
-def symbol_of(parameter: str) -> str:
-    """Return the name of a parameter, as figures and tables write it."""
-    return {"epsilon": "ε", "mu": "μ"}.get(parameter, parameter.replace("_", " "))
+@dataclass(frozen=True)
+class Scale:
+    """How values of a claim's parameter are written: of DP-SGD the noise, of which less is leakier.
+
+    `limit` stands between name and bound, `refuted` between name and the values that are refuted.
+    """
+
+    name: str
+    sign: str = "≥"
+    limit: str = "at least"
+    refuted: str = "<"
+    smallest: str = "small"
+    inverse: bool = False
+
+    def value(self, theta: float) -> float:
+        """Return what is shown for a value of the parameter."""
+        if not self.inverse:
+            return theta
+        return 1 / theta if theta else math.inf
+
+    def rounded(self, bound: float) -> str:
+        """Return a bound with two decimals, rounded so that no more is said than is proved."""
+        return up(self.value(bound)) if self.inverse else down(bound)
+
+    def formula(self, bound: float) -> str:
+        """Return a bound with the name of its parameter and its sign."""
+        return f"{self.name} {self.sign} {self.rounded(bound)}"
+
+
+def scale_of(claim: Claim) -> Scale:
+    """Return how values of the claim's parameter are written."""
+    if isinstance(claim, SubsampledGaussianDP):
+        return Scale("noise multiplier", "≤", "at most", ">", "large", inverse=True)
+    name = claim.parameter
+    return Scale({"epsilon": "ε", "mu": "μ"}.get(name, name.replace("_", " ")))

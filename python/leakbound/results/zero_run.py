@@ -1,6 +1,5 @@
 """What a Zero-Run audit returns; the public name is that of the package."""
 
-import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -9,14 +8,14 @@ import numpy as np
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Correction, FloatArray, IntArray, Kind
 from leakbound.propensity import Falsification, FormTest, Overlap
-from leakbound.results.checks import flaw_of
+from leakbound.results.base import flaw_of
 from leakbound.results.one_run import AuditResult
 
+# What the options say of uncertainty where a number is of some kind
 _UNCERTAINTY: dict[Kind, tuple[str, ...]] = {
     "conditional_lower_bound": ("given", "set"),
     "exploratory_lower_bound": ("bootstrap", "none"),
 }
-"""What the options say of uncertainty where a number is of some kind."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,13 +56,13 @@ class LearntLogOdds:
     @property
     def is_sound(self) -> bool:
         """Whether levels are levels, and there is a coefficient for every column."""
-        found, member = self.estimate, self.coefficients
+        estimate, member = self.estimate, self.coefficients
         return (
             0 < self.level < 1
             and 0 < self.test_level < 1
-            and found.size == member.size > self.columns.size
+            and estimate.size == member.size > self.columns.size
             and np.unique(self.columns).size == self.columns.size
-            and bool(np.isfinite(found).all() and np.isfinite(member).all())
+            and bool(np.isfinite(estimate).all() and np.isfinite(member).all())
         )
 
 
@@ -149,8 +148,9 @@ class ZeroRunResult(AuditResult):
         return self.bootstrap is not None or super()._within_reach()
 
     def _flaw(self) -> str:
+        # each option of uncertainty has its kind of number, and its own parts
         learnt, asked = self.learnt, self.options.get("uncertainty")
-        nothing = self.bound in {0, math.inf}
+        nothing = not self.bound
         sound = (
             0 <= self.kept <= self.m
             and self.abstained >= 0

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.checks import MOST_EXAMPLES, integer, real
-from leakbound._base.streams import Purpose, in_pieces, permutation
+from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.stats import log_normal_cdf
 
@@ -74,7 +74,7 @@ class Game:
 
 def coins(rng: np.random.Generator, examples: int) -> BoolArray:
     """Toss a fair coin for each example."""
-    return in_pieces(examples, lambda _, size: rng.random(size) < 0.5, np.bool_)
+    return rng.random(examples) < 0.5
 
 
 def null(m: int, *, seed: int) -> Game:
@@ -93,7 +93,7 @@ def null(m: int, *, seed: int) -> Game:
     rng = Purpose.NULL_GAME.rng(integer(seed, "seed", least=0))
     member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
     return Game(
-        scores=in_pieces(m, lambda _, size: rng.normal(size=size), np.float64),
+        scores=rng.normal(size=m),
         member=member,
         truth=0.0,
         parameter="epsilon",
@@ -134,12 +134,8 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
     integer(m, "m", least=1, most=MOST_EXAMPLES)
     mu = real(mu, "mu", least=0, below=math.inf)
     member = coins(rng, m)
-
-    def scores(rows: slice, size: int) -> FloatArray:
-        return np.where(member[rows], mu / 2, -mu / 2) + rng.normal(size=size)
-
     return Game(
-        scores=in_pieces(m, scores, np.float64),
+        scores=np.where(member, mu / 2, -mu / 2) + rng.normal(size=m),
         member=member,
         truth=mu,
         parameter="mu",
@@ -198,20 +194,11 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     mu = real(mu, "mu", least=0, below=math.inf)
     share = real(dependence, "dependence", least=0, most=1)
     common = rng.normal()
-
-    def reliabilities(_: slice, size: int) -> FloatArray:
-        own = rng.normal(size=size)
-        return np.abs(mu / 2 + math.sqrt(share) * common + math.sqrt(1 - share) * own)
-
-    reliability = in_pieces(m, reliabilities, np.float64)
-
-    def reports(rows: slice, size: int) -> FloatArray:
-        published = reliability[rows]
-        truthful = rng.random(size) * (1 + np.exp(-mu * published)) < 1
-        return np.where(member[rows] == truthful, published, -published)
-
+    own = rng.normal(size=m)
+    reliability = np.abs(mu / 2 + math.sqrt(share) * common + math.sqrt(1 - share) * own)
+    truthful = rng.random(m) * (1 + np.exp(-mu * reliability)) < 1
     return Game(
-        scores=in_pieces(m, reports, np.float64),
+        scores=np.where(member == truthful, reliability, -reliability),
         member=member,
         truth=mu,
         parameter="mu",
@@ -258,15 +245,11 @@ def randomized_response(
     epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
     failure = real(delta, "delta", least=0, below=1)
     share = real(fraction, "fraction", above=0, most=1)
-    answered = permutation(rng, m) < math.ceil(share * m)
-
-    def below(threshold: float, factor: float = 1.0) -> BoolArray:
-        return in_pieces(m, lambda _, size: rng.random(size) * factor < threshold, np.bool_)
-
-    plain = answered & below(failure)
-    honest, noise = below(1, 1 + math.exp(-epsilon)), below(0.5)
+    answered = rng.permutation(m) < math.ceil(share * m)
+    plain = answered & (rng.random(m) < failure)
+    honest, noise = rng.random(m) * (1 + math.exp(-epsilon)) < 1, rng.random(m) < 0.5
     said = np.where(plain, member, np.where(answered, member == honest, noise))
-    size = 1 - in_pieces(m, lambda _, size: rng.random(size), np.float64) + answered + plain
+    size = 1 - rng.random(m) + answered + plain
 
     def profile(claimed: float) -> float:
         excess = max(0.0, -math.expm1(claimed - epsilon)) / (1 + math.exp(-epsilon))

@@ -4,11 +4,11 @@ import math
 
 import leakbound._core as _core
 from leakbound._base.checks import choice, flag, integer, real
-from leakbound._base.types import TailBound, TailOptions
+from leakbound._base.types import CountOptions, TailBound, TailOptions
 from leakbound.errors import OptionError
 
+# The core counts in 32 bits
 _MOST = 2**32 - 1
-"""The core counts in 32 bits."""
 
 
 def one_run_p_value(
@@ -59,10 +59,10 @@ def one_run_p_value(
     >>> round(one_run_p_value(75, 80, 1000, epsilon=1.5, delta=1e-5), 6)
     0.002023
     """
-    right, made = _counts(correct, guesses)
-    options = _options(m, delta, k, bound, one_sided=one_sided)
+    counts = read_counts(correct, guesses, m, k, one_sided=one_sided)
+    options = _options(counts, delta, bound)
     claimed = real(epsilon, "epsilon", least=0, below=math.inf)
-    return _core.approx_p_value(right, made, claimed, options)
+    return _core.approx_p_value(counts["correct"], counts["guesses"], claimed, options)
 
 
 def one_run_epsilon(
@@ -90,29 +90,36 @@ def one_run_epsilon(
     >>> round(one_run_epsilon(75, 80, 1000, delta=1e-5, beta=0.05), 4)
     1.9277
     """
-    right, made = _counts(correct, guesses)
-    options = _options(m, delta, k, bound, one_sided=one_sided)
-    return _core.approx_epsilon(right, made, real(beta, "beta", above=0, below=1), options)
+    counts = read_counts(correct, guesses, m, k, one_sided=one_sided)
+    options, level = _options(counts, delta, bound), real(beta, "beta", above=0, below=1)
+    return _core.approx_epsilon(counts["correct"], counts["guesses"], level, options)
 
 
-def _counts(correct: int, guesses: int) -> tuple[int, int]:
+def read_counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
+    """Check counts of guesses about examples of k values."""
     made = integer(guesses, "guesses", least=1, most=_MOST)
-    return integer(correct, "correct", least=0, most=made), made
-
-
-def _options(m: float, delta: float, k: int, bound: TailBound, *, one_sided: bool) -> TailOptions:
-    choice(bound, "bound", TailBound)
     members_only = flag(one_sided, "one_sided")
-    if integer(k, "k", least=2, most=_MOST) > 2 and (
-        members_only or bound not in {"exact", "zero_run_sharp"}
-    ):
-        asked = "one_sided=True" if members_only else f'bound="{bound}"'
-        message = f"{asked} is for membership, k=2, got k={k}: leave it out, or set k=2"
+    if integer(k, "k", least=2, most=_MOST) > 2 and members_only:
+        message = f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"
+        raise OptionError(message)
+    return {
+        "correct": integer(correct, "correct", least=0, most=made),
+        "guesses": made,
+        "m": real(m, "m", above=0, below=math.inf),
+        "k": k,
+        "one_sided": members_only,
+    }
+
+
+def _options(counts: CountOptions, delta: float, bound: TailBound) -> TailOptions:
+    choice(bound, "bound", TailBound)
+    if counts["k"] > 2 and bound not in {"exact", "zero_run_sharp"}:
+        message = f'bound="{bound}" is for membership, k=2, got k={counts["k"]}: set k=2'
         raise OptionError(message)
     return {
         "bound": "exact" if bound == "zero_run_sharp" else bound,
-        "m": real(m, "m", above=0, below=math.inf),
+        "m": counts["m"],
         "delta": real(delta, "delta", least=0, below=1),
-        "k": k,
-        "one_sided": members_only,
+        "k": counts["k"],
+        "one_sided": counts["one_sided"],
     }

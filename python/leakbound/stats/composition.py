@@ -28,7 +28,7 @@ def composition_bound(
     tau: float = 0.05,
     test: FdpTest = "recursion",
 ) -> float:
-    """Bound leakage by what features and model leak together, less what features leak at worst.
+    """Bound ε or μ by what features and model leak together, less what features leak at worst.
 
     Parameters
     ----------
@@ -44,11 +44,6 @@ def composition_bound(
         Probability that features say more than that: see `shift_delta`.
     tau : float
         Probability that the bound is above the truth, in (0, 1).
-
-    Returns
-    -------
-    float
-        A lower bound on ε or μ of the model, at least 0.
 
     Notes
     -----
@@ -68,6 +63,7 @@ def composition_bound(
     if (epsilon_ds is None) == (mu_ds is None):
         message = "give either epsilon_ds or mu_ds, the worst leakage of features"
         raise OptionError(message)
+    # Either may fail: the model, or the limit on what features say.
     delta = 1 - (1 - claim.delta) * (1 - failures)
     if isinstance(claim, GaussianDP):
         family = GaussianDP(delta=delta)
@@ -106,6 +102,7 @@ def shift_mu(epsilon_ds: float) -> float:
         return 0.0
     if epsilon > 700:
         return math.inf
+    # the chance of a wrong guess, as that of a right one rounds to 1
     wrong = np.array([math.exp(-epsilon) / (1 + math.exp(-epsilon))])
     return float(-2 * _core.normal_quantile(wrong)[0] * (1 + 1e-15))
 
@@ -136,8 +133,7 @@ def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: f
     loss = np.where(included, odds, -odds)
     beyond = loss > claimed  # by cases: inf - inf is NaN
     excess = -np.expm1(np.subtract(claimed, loss, out=np.zeros(loss.size), where=beyond))
-    kinds = [excess[kind] for kind in (included, ~included) if kind.any()]
-    return float(max(np.mean(kind) for kind in kinds))
+    return float(max(excess[kind].mean() for kind in (included, ~included) if kind.any()))
 
 
 def _apart(together: float, shift: float) -> float:

@@ -13,20 +13,14 @@ import numpy as np
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, check_scores, choice, numbers, real, vector
 from leakbound._base.odds import expit
-from leakbound._base.types import (
-    ArrayInput,
-    BoolArray,
-    FloatArray,
-    HasMember,
-    TamperVariant,
-)
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, TamperVariant
 from leakbound.errors import AbstentionError, OptionError
 from leakbound.stats.poisson_binomial import poisson_binomial_tail
 
+# Numbers beyond are scaled before they are squared
 _ENORMOUS = 1e100
-"""Numbers beyond are scaled before they are squared."""
+# Floor of the variance of residual scores, for scores without noise
 _LEAST_VARIANCE = 1e-9
-"""Floor of the variance of residual scores, for scores without noise."""
 
 
 def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayInput) -> BoolArray:
@@ -122,6 +116,7 @@ def surviving_guesses(probabilities: FloatArray) -> int:
     its probability. Tested at half of a level in place of a random count it keeps the level: the
     share of draws that refute is at least a half, and its mean at most half of the level.
     """
+    # the tail falls with v: halve
     low, high = 0, probabilities.size
     while low < high:
         middle = (low + high + 1) // 2
@@ -171,6 +166,7 @@ def residual_scores(
     # In units in which no square overflows; the unit is 1 for any but enormous scores.
     unit = _unit(values[finite])
     values, share = values / unit, share / unit
+    # The fit is to Y - π, so that no membership is looked at; its residual is about Y.
     residual = values - _line(shift / _unit(shift), values - share, finite)
     spread = np.mean((residual - share)[finite] ** 2)
     spread -= np.mean((share * (1 / unit - share))[finite])
@@ -220,6 +216,7 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     14.0
     """
     bounds = check_scores(values, "values")
+    # p as it is written: ⌊0.29 · 100⌋ of doubles is 28
     share = Decimal(repr(real(p, "p", above=0, below=1)))
     rank = int(share * (bounds.size + 1))
     if rank == 0:

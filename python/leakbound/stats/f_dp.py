@@ -1,14 +1,14 @@
 """f-differential privacy at one number of guesses."""
 
-import math
-
 import leakbound._core as _core
-from leakbound._base.checks import choice, flag, instance, integer, real
+from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.types import CountOptions, FdpTest
 from leakbound.claims import FAMILIES, AnyFamily, FamilyClaim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
+from leakbound.stats.approximate_dp import read_counts
 
+# The recursion takes steps as the square root of the guesses
 _MOST = FamilyClaim.most_guesses
 
 
@@ -58,7 +58,6 @@ def fdp_rejects(
     True
     """
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
-    instance(tradeoff, "tradeoff", TradeOff)
     choice(test, "test", FdpTest)
     return _core.fdp_rejects(
         counts, _tested(tradeoff, counts).core, real(tau, "tau", above=0, below=1), test
@@ -91,7 +90,6 @@ def fdp_p_value(
     0.0284
     """
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
-    instance(tradeoff, "tradeoff", TradeOff)
     choice(test, "test", FdpTest)
     return _core.fdp_p_value(counts, _tested(tradeoff, counts).core, test)
 
@@ -109,9 +107,8 @@ def fdp_lower_bound(
 ) -> float:
     """Return the least private curve of a family that so many correct guesses reject.
 
-    The value of the family's parameter, on the rejected side. If nothing is rejected, 0, or inf
-    where smaller values are the less private; also if the count is so large that no mechanism
-    explains it, and the coins must be in doubt.
+    The value of the family's parameter, on the rejected side: 0 if nothing is rejected, or if the
+    count is so large that no mechanism explains it, and the coins must be in doubt.
 
     Parameters
     ----------
@@ -129,8 +126,7 @@ def fdp_lower_bound(
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
     instance(claim, "claim", FAMILIES)
     choice(test, "test", FdpTest)
-    found = claim.critical(counts, real(tau, "tau", above=0, below=1), test)
-    return claim.nothing if found is None else found
+    return claim.critical(counts, real(tau, "tau", above=0, below=1), test) or 0.0
 
 
 def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
@@ -141,20 +137,11 @@ def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) ->
             "advance, such as those about a part of the examples that is drawn by lot"
         )
         raise OptionError(message)
-    members_only = flag(one_sided, "one_sided")
-    if integer(k, "k", least=2, most=2**32 - 1) > 2 and members_only:
-        message = f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"
-        raise OptionError(message)
-    return {
-        "correct": integer(correct, "correct", least=0, most=made),
-        "guesses": made,
-        "m": real(m, "m", above=0, below=math.inf),
-        "k": k,
-        "one_sided": members_only,
-    }
+    return read_counts(correct, made, m, k, one_sided=one_sided)
 
 
 def _tested(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
     """Return the curve that bounds the guesses: both orders of the two, where both are guessed."""
+    instance(tradeoff, "tradeoff", TradeOff)
     both = counts["k"] == 2 and not counts["one_sided"]
     return tradeoff.symmetrized() if both else tradeoff

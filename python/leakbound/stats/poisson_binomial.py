@@ -151,6 +151,7 @@ def _replicates(
     """Return one ε for each row of offsets, of counts, or of both."""
     thresholds = _thresholds(vector(np.atleast_1d(np.asarray(v)), "v"))
     rows, terms = thresholds.size, offsets.shape[-1]
+    # Rows belong to replicates, columns to terms; what has no rows is shared by all.
     tables: list[tuple[str, NDArray[Any] | None]] = [("offsets", offsets), ("counts", counts)]
     for name, table in tables:
         if table is None:
@@ -173,7 +174,7 @@ def _replicates(
 
 
 def _vector(values: ArrayInput, name: str) -> FloatArray:
-    """Read a vector of float64; the core checks its entries and names the offending one."""
+    # the core checks entries, and names the first that is wrong
     return np.ascontiguousarray(vector(values, name), dtype=np.float64)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 
 import leakbound._core as _core
-from leakbound._base.checks import check_length, check_successes, flag, integer, real, vector
+from leakbound._base.checks import booleans, check_length, flag, integer, real, vector
 from leakbound._base.types import ArrayInput
 from leakbound.cuts import KLScan, UnionBound
 from leakbound.cuts.policies import ScanGrid, UnionGrid
@@ -69,6 +69,7 @@ def kl_scan(
     least = integer(min_guesses, "min_guesses", least=1)
     policy = KLScan(kappa=kappa, min_guesses=least, grid=grid)
     policy.check(path.guesses)
+    # Failures about non-members count too where both kinds are guessed.
     sides = 1 if flag(one_sided, "one_sided") else 2
     return _core.kl_scan(
         path,
@@ -149,9 +150,9 @@ def union_bound(
     True
     """
     return UnionBound(grid=grid, ratio=ratio).bound(
-        _path(successes), real(beta, "beta", above=0, below=1)
+        _path(successes), "member", real(beta, "beta", above=0, below=1)
     )
 
 
 def _path(successes: ArrayInput) -> _core.Path:
-    return _core.Path.from_successes(check_successes(successes))
+    return _core.Path.from_successes(booleans(vector(successes, "successes"), "successes"))

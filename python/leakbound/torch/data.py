@@ -130,6 +130,7 @@ def _next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         )
         raise InputError(message)
     real = attention_mask.bool()
+    # A token after padding has nothing to be predicted from.
     counted = real.clone()
     counted[:, 1:] &= real[:, :-1]
     return labels.masked_fill(~counted, IGNORED)
@@ -161,6 +162,7 @@ def _from_loader(loader: DataLoader[Any]) -> Batches:
         raise InputError(message)
     if isinstance(loader.dataset, IterableDataset):
         return Batches(loader, None, None)
+    # Without a batch sampler, batches come ready-made.
     whole = loader.batch_sampler is not None  # else each item may be a batch of any size
     examples = len(loader.dataset) if whole and isinstance(loader.dataset, Sized) else None
     return Batches(loader, examples, len(loader))

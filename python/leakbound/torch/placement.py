@@ -50,6 +50,13 @@ def reproducible() -> Iterator[None]:
             torch.set_num_threads(threads)
 
 
+def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """Make one step down the gradient of a loss."""
+    optimizer.zero_grad()
+    torch.autograd.backward(loss)
+    optimizer.step()
+
+
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     """Copy to `device`; to a GPU from pinned memory, so that the copy overlaps with computing."""
     if device.type == "cuda" and tensor.device.type == "cpu" and not tensor.is_pinned():

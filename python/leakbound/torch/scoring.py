@@ -19,12 +19,13 @@ from leakbound._base.files import replacing
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound.errors import DeviceMemoryError, InputError, OptionError
-from leakbound.torch.checks import check_nan, check_ties
 from leakbound.torch.data import EMPTY, Batches, read
 from leakbound.torch.placement import evaluating
 from leakbound.torch.signals import (
     COMPARING,
     Signal,
+    check_nan,
+    check_ties,
     float64,
     measure,
     signal_name,
@@ -125,12 +126,14 @@ def score(
     flag(progress, "progress")
     name = signal_name(signal)
     before = _reference(model, signal, reference)
+    # 1. Whatever can be checked before the pass.
     batches, labels = _read(model, data, batch_size, ids)
     if out is not None:
         instance(out, "out", (str, os.PathLike))
         if Path(out).suffix != ".npy":
             message = f"out must end in .npy, the format that is written, got {os.fspath(out)!r}"
             raise OptionError(message)
+    # 2. The pass.
     # A file gets its name when all of it is written and checked.
     with nullcontext() if out is None else replacing(out) as file:
         with _ready(model, before, device=device, batch_size=batch_size) as where:
@@ -140,6 +143,7 @@ def score(
             )
             parts = map(of_batch, passing)
             values, floating = _together(parts) if file is None else _write(file, parts)
+        # 3. What audits refuse, while the scores are at hand.
         if not values.size:
             raise InputError(EMPTY)
         labels = np.arange(values.size) if labels is None else np.array(labels)

@@ -1,24 +1,18 @@
-"""What is measured on a batch: one number for each of its examples."""
+"""What is measured on a batch, and what outputs, targets and scores must satisfy."""
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from leakbound._base.checks import choice
-from leakbound.errors import OptionError
-from leakbound.torch.checks import (
-    check_binary,
-    check_logits,
-    check_signal,
-    check_targets,
-    check_token_labels,
-    check_token_logits,
-    unwrapped,
-)
+from leakbound._base.types import FloatArray
+from leakbound.errors import InputError, OptionError
 from leakbound.torch.data import IGNORED, Batch
 
 Named: TypeAlias = Literal[
@@ -32,6 +26,24 @@ COMPARING = ("loss_drop", "gradient_dot")  # the signals that compare a model wi
 # Logits whose losses are computed together: few enough to stay in a processor's cache on the CPU,
 # and to need little memory on a GPU, which is slow at small pieces.
 _CACHED, _BOUNDED = 1 << 19, 1 << 26
+_TIES_ALLOWED = 0.1  # share of examples that may share their score: more cost an audit its power
+_LISTED = 5  # ids that a message names
+
+# What to do about ties, by signal.
+_CURES = {
+    "cross_entropy": "the loss of a confident model rounds to 0: use signal='logit_margin', or for "
+    "tokens run the model in float64 and drop duplicate sequences",
+    "loss_drop": "pass as reference the model as it was before training, run both in float32 or "
+    "float64, and drop duplicates",
+    "gradient_dot": "pass as reference the model as it was before training or before a step, and "
+    "drop duplicates",
+    "logit_margin": "return logits and not probabilities from the model, run it in float32 "
+    "(model.float(), no autocast) and drop duplicates",
+}
+_CURE = (
+    "compute the signal in float32 or float64, from logits; if its values are meant to repeat, "
+    "return integers"
+)
 
 
 def signal_name(signal: Signal) -> str:
@@ -47,6 +59,7 @@ def logit_margin(logits: Tensor, targets: Tensor) -> Tensor:
 
     Right to a few units in the last place of the largest logit; it never underflows.
     """
+    # The own class is taken out of the sum before it is taken, not after.
     exact = float64(logits)
     own = targets.to(exact.device, torch.int64).unsqueeze(1)
     others = exact.scatter(1, own, -torch.inf)
@@ -82,7 +95,7 @@ def measure(model: nn.Module, signal: Signal, reference: nn.Module) -> Measure:
     """Return the function that measures `signal` on a batch."""
     if callable(signal):
         name = signal_name(signal)
-        return lambda batch: check_signal(
+        return lambda batch: _one_each(
             signal(batch.through(model), batch.labels()), name, len(batch)
         )
     if signal == "loss_drop":
@@ -94,11 +107,11 @@ def measure(model: nn.Module, signal: Signal, reference: nn.Module) -> Measure:
 
 def token_losses_of(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the loss of each next token, and which of them count."""
-    logits = check_token_logits(output, batch.targets)
+    logits = _token_logits(output, batch.targets)
     # Labels at the positions whose logits predict them: one to the left.
     following = torch.full_like(batch.targets, IGNORED, dtype=torch.int64)
     following[:, :-1] = batch.targets[:, 1:]
-    check_token_labels(following, logits.shape[2], batch)
+    _check_token_labels(following, logits.shape[2], batch)
     there = following.to(logits.device, non_blocking=True)
     return _token_cross_entropy(logits, there), following != IGNORED
 
@@ -113,7 +126,7 @@ def _cross_entropy(output: object, batch: Batch) -> Tensor:
 
 
 def _binary_cross_entropy(output: object, batch: Batch) -> Tensor:
-    logits = check_binary(output, batch)
+    logits = _binary_logits(output, batch)
     return binary_cross_entropy(logits, batch.labels().reshape(logits.shape))
 
 
@@ -127,8 +140,30 @@ _OF_OUTPUT: dict[Named, Callable[[object, Batch], Tensor]] = {
 
 def _classes(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
     """Check logits and labels of a classifier, and return both on the device."""
-    logits = check_logits(output, batch)
-    check_targets(logits, batch)
+    logits, targets, examples = unwrapped(output), batch.targets, len(batch)
+    if not (_is_floating(logits, 2) and len(logits) == examples and logits.shape[1] >= 2):
+        message = (
+            f"the model must return logits of shape ({examples}, classes) for a batch of "
+            f"{examples}, got {_described(logits)}; for a language model pass "
+            "signal='cross_entropy', for other outputs signal=function(output, targets) -> tensor "
+            "of shape (batch,)"
+        )
+        raise InputError(message)
+    if targets.shape != (examples,) or targets.is_floating_point() or targets.is_complex():
+        message = (
+            f"targets must be one integer class label for each example, got {_described(targets)} "
+            f"for a batch of {examples}"
+        )
+        raise InputError(message)
+    labels, classes = targets.to(torch.int64), logits.shape[1]
+    strange = (labels < 0) | (labels >= classes)
+    if strange.any():
+        row = int(strange.nonzero()[0, 0])
+        message = (
+            f"target {int(labels[row])} at {_named([row], batch)} is outside 0 … {classes - 1}, "
+            "the classes of the model's outputs"
+        )
+        raise InputError(message)
     return logits, batch.labels()
 
 
@@ -140,6 +175,7 @@ def _dimensions(output: object) -> int:
 def _loss(model: nn.Module, batch: Batch, parameters: dict[str, Tensor] | None = None) -> Tensor:
     """Loss of each example: that of several labels where each logit has a target of its own."""
     output = batch.through(model, parameters)
+    # A row of labels has as many dimensions as its logits.
     several = 0 < _dimensions(output) == batch.targets.ndim
     return float64((_binary_cross_entropy if several else _cross_entropy)(output, batch))
 
@@ -155,6 +191,7 @@ def _gradient_dot(model: nn.Module, reference: nn.Module) -> Measure:
     if {name: w.shape for name, w in weights.items()} != {n: w.shape for n, w in moved.items()}:
         message = "gradient_dot needs a reference with the names and shapes of the model's weights"
         raise OptionError(message)
+    # The displacement is the same for all batches.
     steps = [weight - moved[name] for name, weight in weights.items()]
 
     def of_batch(batch: Batch) -> Tensor:
@@ -194,3 +231,125 @@ def _token_cross_entropy(logits: Tensor, following: Tensor) -> Tensor:
         for block, labels in blocks
     ]
     return torch.cat(losses).view(following.shape)
+
+
+def unwrapped(output: object) -> object:
+    """Return the logits of a model's output: its attribute of that name, or all of it."""
+    return getattr(output, "logits", output)
+
+
+def _token_logits(output: object, labels: Tensor) -> Tensor:
+    """Check that a model's output is one row of vocabulary logits for each token."""
+    if labels.ndim != 2 or labels.is_floating_point() or labels.is_complex():
+        shape = "in a table of shape (batch, length)"
+        message = f"labels must be one integer for each token, {shape}, got {_described(labels)}"
+        raise InputError(message)
+    logits = unwrapped(output)
+    if _is_floating(logits, 3) and logits.shape[:2] == labels.shape:
+        return logits
+    batch, length = labels.shape
+    message = (
+        f"the model must return logits of shape ({batch}, {length}, vocabulary) for labels of "
+        f"shape ({batch}, {length}), got {_described(logits)}"
+    )
+    raise InputError(message)
+
+
+def _check_token_labels(following: Tensor, vocabulary: int, batch: Batch) -> None:
+    """Check that labels are tokens of the vocabulary or -100, and that each example has one."""
+    counted = following != IGNORED
+    strange = counted & ((following < 0) | (following >= vocabulary))
+    if strange.any():
+        row, column = strange.nonzero()[0].tolist()
+        message = (
+            f"label {int(following[row, column])} at {_named([row], batch)} is outside 0 … "
+            f"{vocabulary - 1}, the vocabulary; a token that must not count has label -100"
+        )
+        raise InputError(message)
+    empty = (~counted.any(1)).nonzero()[:, 0].tolist()
+    if empty:
+        message = f"{_named(empty, batch)}: no token counts but padding, -100 and the first"
+        raise InputError(message)
+
+
+def _binary_logits(output: object, batch: Batch) -> Tensor:
+    """Check that a model's output is one logit for each target, and each target 0 or 1."""
+    logits, targets = unwrapped(output), batch.targets
+    if not _is_floating(logits, 1, 2) or logits.shape != targets.shape or not logits.numel():
+        message = (
+            f"the model must return one logit for each label, of shape {tuple(targets.shape)} as "
+            f"the targets, got {_described(logits)}"
+        )
+        raise InputError(message)
+    strange = ~((targets == 0) | (targets == 1))
+    if strange.any():
+        message = (
+            f"targets of several labels must be 0 or 1, got {targets[strange][0].item()} at "
+            f"{_named([int(strange.nonzero()[0, 0])], batch)}"
+        )
+        raise InputError(message)
+    return logits.reshape(len(targets), -1)
+
+
+def _one_each(values: object, name: str, examples: int) -> Tensor:
+    """Check that a callable signal returned one real number for each example."""
+    if isinstance(values, Tensor) and values.shape == (examples,) and not values.is_complex():
+        return values.detach()
+    message = (
+        f"signal {name} must return a tensor of real numbers of shape ({examples},) for a batch of "
+        f"{examples}, got {_described(values)}; use reduction='none' in losses"
+    )
+    raise InputError(message)
+
+
+def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
+    """Check that every score is a number."""
+    rows = np.flatnonzero(np.isnan(values))
+    if rows.size:
+        message = (
+            f"{name} is NaN for {rows.size} of {values.size} examples, {_listed(ids[rows])}: look "
+            "for a diverged model, an overflow in half precision (model.float()) or bad inputs"
+        )
+        raise InputError(message)
+
+
+def check_ties(values: FloatArray, name: str) -> None:
+    """Check that rounding has not made too many scores equal.
+
+    Tied examples cannot be told apart by an audit, which then reports less than there is.
+    """
+    # One copy of the scores, sorted; who equals a neighbour is tied.
+    ordered = np.sort(values)
+    same = ordered[1:] == ordered[:-1]
+    tied = int(np.count_nonzero(np.append(same, False) | np.append(False, same)))
+    if tied <= _TIES_ALLOWED * values.size:
+        return
+    distinct, counts = np.unique(values, return_counts=True)
+    often = int(np.argmax(counts))
+    message = (
+        f"{tied} of {values.size} examples share their {name} with another ({counts[often]} are "
+        f"exactly {distinct[often] + 0.0:g}), so that no audit can tell them apart: "
+        + _CURES.get(name, _CURE)
+    )
+    raise InputError(message)
+
+
+def _is_floating(value: object, *dimensions: int) -> TypeGuard[Tensor]:
+    return isinstance(value, Tensor) and value.is_floating_point() and value.ndim in dimensions
+
+
+def _described(value: object) -> str:
+    if isinstance(value, Tensor):
+        return f"{value.dtype} of shape {tuple(value.shape)}"
+    return type(value).__name__
+
+
+def _named(rows: list[int], batch: Batch) -> str:
+    places = batch.first + np.array(rows)
+    known = batch.ids is not None and places[-1] < len(batch.ids)
+    return _listed(batch.ids[places] if batch.ids is not None and known else places)
+
+
+def _listed(ids: NDArray[Any]) -> str:
+    more = ", …" if len(ids) > _LISTED else ""
+    return ("id " if len(ids) == 1 else "ids ") + ", ".join(map(str, ids[:_LISTED])) + more

@@ -5,7 +5,7 @@ use std::ops::Range;
 use leakbound_math::stream::{Purpose, Stream};
 use rayon::prelude::*;
 
-use crate::error::AuditError;
+use crate::error::{AuditError, out_of_range};
 use crate::guesses::ranking::Ranking;
 use crate::interrupt::Interrupt;
 
@@ -39,15 +39,6 @@ pub enum Leak {
 ///
 /// # Errors
 /// No examples or more than `u32::MAX`, a parameter outside its range, or an interrupt.
-///
-/// ```
-/// use leakbound_core::{Interrupt, Leak, play};
-/// let never = Interrupt::default();
-/// let games = play(Leak::Gaussian { mu: 6.0 }, 1000, 7, 0..3, &never)?;
-/// assert!(games.iter().all(|game| game.auc() > 0.99));
-/// assert_eq!(play(Leak::Gaussian { mu: 6.0 }, 1000, 7, 2..3, &never)?[0].auc(), games[2].auc());
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn play(
     leak: Leak,
     examples: usize,
@@ -70,7 +61,7 @@ pub fn play(
                     member.push(is_member);
                 }
             }
-            Ranking::new_until(&scores, &member, interrupt)
+            Ranking::new(&scores, &member, interrupt)
         })
         .collect()
 }
@@ -87,7 +78,7 @@ impl Leak {
         if within && value.is_finite() {
             return Ok(());
         }
-        Err(AuditError::ParameterOutOfRange { name, value, range })
+        out_of_range(name, value, range)
     }
 
     fn score(self, member: bool, stream: &mut Stream) -> f64 {

@@ -5,14 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::AuditError;
 
 /// A flag that long loops poll, so that a caller can stop them cleanly.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// let interrupt = Interrupt::default();
-/// assert!(interrupt.check().is_ok());
-/// interrupt.request();
-/// assert!(interrupt.check().is_err());
-/// ```
 #[derive(Debug, Default)]
 pub struct Interrupt(AtomicBool);
 
@@ -23,9 +15,6 @@ impl Interrupt {
     }
 
     /// Carry on, unless a stop was requested.
-    ///
-    /// # Errors
-    /// [`AuditError::Interrupted`] once [`Interrupt::request`] was called.
     pub fn check(&self) -> Result<(), AuditError> {
         if self.0.load(Ordering::Relaxed) {
             Err(AuditError::Interrupted)

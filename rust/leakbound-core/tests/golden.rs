@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use leakbound_core::{
-    CutBound, EqualLevel, Grid, Interrupt, KlDivergence, Path, VilleMixture, best_cut,
-    crossing_probability, scan, scan_offsets, scan_with_failures,
+    Boundary, CutBound, EqualLevel, Grid, Interrupt, KlDivergence, MeanMixture, Path, best_cut,
+    scan, scan_offsets,
 };
 use leakbound_math::{Probability, deviance::binomial_divergence};
 
@@ -96,6 +96,24 @@ fn union(row: &Row, grid: &Grid) -> CutBound {
     .unwrap()
 }
 
+fn scan_of(row: &Row, min_guesses: u32, failures: f64) -> CutBound {
+    let (statistic, none) = (
+        KlDivergence::for_level(row.beta).unwrap(),
+        Interrupt::default(),
+    );
+    let (path, grid) = (&row.path, Grid::All);
+    scan(
+        path,
+        &statistic,
+        row.beta,
+        &grid,
+        min_guesses,
+        failures,
+        &none,
+    )
+    .unwrap()
+}
+
 #[test]
 fn union_over_all_cuts() {
     check("union_all", |row| union(row, &Grid::All));
@@ -110,34 +128,7 @@ fn union_over_a_geometric_grid() {
 
 #[test]
 fn kl_scan() {
-    check("scan_kl", |row| {
-        let statistic = KlDivergence::for_level(row.beta).unwrap();
-        scan(
-            &row.path,
-            &statistic,
-            row.beta,
-            &Grid::All,
-            1,
-            &Interrupt::default(),
-        )
-        .unwrap()
-    });
-}
-
-#[test]
-fn equal_level_scan() {
-    check("scan_ell", |row| {
-        let statistic = EqualLevel::new(1e-3).unwrap();
-        scan(
-            &row.path,
-            &statistic,
-            row.beta,
-            &Grid::All,
-            1,
-            &Interrupt::default(),
-        )
-        .unwrap()
-    });
+    check("scan_kl", |row| scan_of(row, 1, 0.0));
 }
 
 /// Of these rows only the bound is recorded.
@@ -158,9 +149,10 @@ fn ville_mixture() {
     let count = rows
         .map(|row| {
             let cuts = row.path.cuts(&Grid::All, 1).unwrap();
-            let statistic = VilleMixture::new(row.beta).unwrap();
-            let bound = best_cut(&cuts, &statistic, &Interrupt::default()).unwrap();
-            agrees_in_the_bound(&row, bound.probability.p(), bound.probability.logit());
+            let mixture = MeanMixture::new(1, row.beta).unwrap();
+            let best = mixture.best(&cuts, &Interrupt::default()).unwrap();
+            let bound = best.map_or(Probability::ZERO, |(_, limit)| limit);
+            agrees_in_the_bound(&row, bound.p(), bound.logit());
         })
         .count();
     assert!(count > 10, "{count} rows");
@@ -206,17 +198,7 @@ fn kl_scan_with_failures() {
                 (1e-5, 100)
             };
             let failures = 0.5 * f64::from(row.path.guesses()) * delta;
-            let statistic = KlDivergence::for_level(row.beta).unwrap();
-            let bound = scan_with_failures(
-                &row.path,
-                &statistic,
-                row.beta,
-                &Grid::All,
-                min_guesses,
-                failures,
-                &Interrupt::default(),
-            );
-            agrees(&row, &bound.unwrap());
+            agrees(&row, &scan_of(&row, min_guesses, failures));
         })
         .count();
     assert_eq!(count, 2);
@@ -247,12 +229,14 @@ fn crossing_of_a_kl_boundary() {
         high
     };
     let boundary: Vec<u32> = (1..=100_000).map(threshold).collect();
-    let ours = crossing_probability(&boundary, &[p], &Interrupt::default()).unwrap();
+    let guesses: Vec<u32> = (1..=100_000).collect();
+    let boundary = Boundary::new(&guesses, &boundary).unwrap();
+    let crossing = |p: &[Probability]| boundary.crossing_probability(p, &Interrupt::default());
+    let ours = crossing(&[p]).unwrap();
     assert!(
         (ours / expected - 1.0).abs() < TOLERANCE,
         "{ours} {expected}"
     );
-    let varying = vec![p; boundary.len()];
-    let again = crossing_probability(&boundary, &varying, &Interrupt::default()).unwrap();
+    let again = crossing(&vec![p; guesses.len()]).unwrap();
     assert!((again / ours - 1.0).abs() < 1e-10, "{again} {ours}");
 }

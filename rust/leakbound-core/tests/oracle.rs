@@ -3,7 +3,7 @@
 
 use leakbound_core::{
     Boundary, CutStatistic, EqualLevel, Grid, Interrupt, KlDivergence, Order, Path, Ranking,
-    ScanStatistic, best_cut, crossing_probability, scan,
+    best_cut, scan,
 };
 use leakbound_math::Probability;
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ fn largest_limit(outcome: u32, m: usize, statistic: &impl CutStatistic) -> f64 {
         .cuts(&Grid::All, 1)
         .unwrap();
     cuts.iter()
-        .filter_map(|&cut| statistic.limit(cut).unwrap())
+        .filter_map(|&cut| statistic.limit(cut, &Interrupt::default()).unwrap())
         .map(Probability::logit)
         .fold(f64::NEG_INFINITY, f64::max)
 }
@@ -69,14 +69,23 @@ fn scan_by_enumeration(successes: &[bool], statistic: &impl CutStatistic, beta: 
     low
 }
 
-fn agrees_with_enumeration(successes: &[bool], statistic: &impl ScanStatistic, beta: f64) {
+fn agrees_with_enumeration(successes: &[bool], statistic: KlDivergence, beta: f64) {
     let path = Path::from_successes(successes);
-    let ours = scan(&path, statistic, beta, &Grid::All, 1, &Interrupt::default()).unwrap();
+    let ours = scan(
+        &path,
+        &statistic,
+        beta,
+        &Grid::All,
+        1,
+        0.0,
+        &Interrupt::default(),
+    )
+    .unwrap();
     if ours.cut.is_none() {
         assert!(successes.iter().all(|&right| !right));
         return;
     }
-    let expected = scan_by_enumeration(successes, statistic, beta);
+    let expected = scan_by_enumeration(successes, &statistic, beta);
     let error = (ours.probability.p() - expected).abs();
     assert!(
         error <= 1e-9 * expected.max(1e-3),
@@ -92,9 +101,8 @@ proptest! {
         successes in prop::collection::vec(prop::bool::weighted(0.7), 1..10),
         beta in prop::sample::select(vec![0.2, 0.05, 1e-3]),
     ) {
-        agrees_with_enumeration(&successes, &KlDivergence::for_level(beta).unwrap(), beta);
-        agrees_with_enumeration(&successes, &KlDivergence::new(1.0).unwrap(), beta);
-        agrees_with_enumeration(&successes, &EqualLevel::new(0.02).unwrap(), beta);
+        agrees_with_enumeration(&successes, KlDivergence::for_level(beta).unwrap(), beta);
+        agrees_with_enumeration(&successes, KlDivergence::new(1.0).unwrap(), beta);
     }
 
     #[test]
@@ -103,11 +111,15 @@ proptest! {
     ) {
         let (boundary, p): (Vec<u32>, Vec<f64>) = steps.into_iter().unzip();
         let levels: Vec<_> = p.iter().map(|&p| Probability::new(p).unwrap()).collect();
-        let interrupt = Interrupt::default();
-        let varying = crossing_probability(&boundary, &levels, &interrupt).unwrap();
+        let guesses: Vec<u32> = (1..=boundary.len() as u32).collect();
+        let crossed = Boundary::new(&guesses, &boundary).unwrap();
+        let crossing = |p: &[Probability]| {
+            crossed.crossing_probability(p, &Interrupt::default()).unwrap()
+        };
+        let varying = crossing(&levels);
         let expected = crossing_by_enumeration(&boundary, &p);
         prop_assert!((varying - expected).abs() <= 1e-12 * expected + 1e-300);
-        let constant = crossing_probability(&boundary, &levels[..1], &interrupt).unwrap();
+        let constant = crossing(&levels[..1]);
         let expected = crossing_by_enumeration(&boundary, &vec![p[0]; p.len()]);
         prop_assert!((constant - expected).abs() <= 1e-12 * expected + 1e-300, "{} {}", constant, expected);
     }
@@ -122,7 +134,7 @@ proptest! {
         let best = best_cut(&cuts, &statistic, &Interrupt::default()).unwrap();
         let largest = cuts
             .iter()
-            .filter_map(|&cut| statistic.limit(cut).unwrap())
+            .filter_map(|&cut| statistic.limit(cut, &Interrupt::default()).unwrap())
             .map(Probability::p)
             .fold(0.0, f64::max);
         prop_assert!((best.statistic.p() - largest).abs() <= 1e-12 * largest);
@@ -134,7 +146,7 @@ proptest! {
     ) {
         let scores: Vec<f64> = examples.iter().map(|&(score, _)| f64::from(score)).collect();
         let member: Vec<bool> = examples.iter().map(|&(_, member)| member).collect();
-        let ranking = Ranking::new(&scores, &member).unwrap();
+        let ranking = Ranking::new(&scores, &member, &Interrupt::default()).unwrap();
         for order in [
             Order::Member, Order::MemberHalf, Order::NonMemberHalf, Order::Interleaved,
         ] {
@@ -152,7 +164,7 @@ proptest! {
         member in prop::collection::vec(prop::bool::ANY, 2..400),
     ) {
         let scores: Vec<f64> = (0..member.len()).map(|i| f64::from(i as u32 * 7919 % 10_007)).collect();
-        let ranking = Ranking::new(&scores, &member).unwrap();
+        let ranking = Ranking::new(&scores, &member, &Interrupt::default()).unwrap();
         for order in [Order::MemberHalf, Order::NonMemberHalf, Order::Interleaved] {
             let path = ranking.path(order).unwrap();
             let cuts = path.cuts(&Grid::All, 1).unwrap();
@@ -167,7 +179,7 @@ proptest! {
     ) {
         let scores: Vec<f64> = examples.iter().map(|&(score, _)| f64::from(score)).collect();
         let member: Vec<bool> = examples.iter().map(|&(_, member)| member).collect();
-        let ranking = Ranking::new(&scores, &member).unwrap();
+        let ranking = Ranking::new(&scores, &member, &Interrupt::default()).unwrap();
         let tied = scores.iter().filter(|&s| scores.iter().filter(|&t| s == t).count() > 1);
         prop_assert_eq!(ranking.tied(), tied.count());
         let mut distinct = scores.clone();
@@ -299,6 +311,7 @@ proptest! {
             .crossing_with_failures(
                 Probability::new(p).unwrap(),
                 failures,
+                f64::INFINITY,
                 &Interrupt::default(),
             )
             .unwrap();

@@ -3,15 +3,20 @@
 
 use leakbound_core::{
     AuditError, Boundary, CutBound, EqualLevel, Grid, Interrupt, KlDivergence, Order, Path,
-    Ranking, best_cut, crossing_probability, scan, scan_curve, scan_with_failures,
+    Ranking, best_cut, scan, scan_curve,
 };
 use leakbound_math::Probability;
 use proptest::prelude::*;
 
+fn crossing(boundary: &[u32], p: Probability, interrupt: &Interrupt) -> Result<f64, AuditError> {
+    let guesses: Vec<u32> = (1..=boundary.len() as u32).collect();
+    Boundary::new(&guesses, boundary)?.crossing_probability(&[p], interrupt)
+}
+
 fn kl_scan(successes: &[bool], beta: f64, grid: &Grid) -> CutBound {
     let path = Path::from_successes(successes);
     let statistic = KlDivergence::for_level(beta).unwrap();
-    scan(&path, &statistic, beta, grid, 1, &Interrupt::default()).unwrap()
+    scan(&path, &statistic, beta, grid, 1, 0.0, &Interrupt::default()).unwrap()
 }
 
 /// A long path whose guesses are correct about 55 % of the time, by a fixed recurrence.
@@ -50,6 +55,7 @@ fn all_wrong_refutes_nothing() {
         0.05,
         &Grid::All,
         6,
+        0.0,
         &Interrupt::default(),
     )
     .unwrap();
@@ -92,14 +98,11 @@ fn an_interrupt_ends_every_long_loop() {
         Err(stopped.clone())
     );
     assert_eq!(
-        scan(&path, &statistic, 0.05, &Grid::All, 1, &interrupt),
+        scan(&path, &statistic, 0.05, &Grid::All, 1, 0.0, &interrupt),
         Err(stopped.clone())
     );
     let p = Probability::new(0.5).unwrap();
-    assert_eq!(
-        crossing_probability(&[5; 10], &[p], &interrupt),
-        Err(stopped)
-    );
+    assert_eq!(crossing(&[5; 10], p, &interrupt), Err(stopped));
 }
 
 #[test]
@@ -110,10 +113,22 @@ fn parameters_are_checked_with_their_names() {
     assert!(message(EqualLevel::new(f64::NAN).map(drop)).contains("alpha"));
     assert!(message(Boundary::new(&[2, 2], &[1, 1]).map(drop)).contains("increasing"));
     assert!(message(Boundary::new(&[1, 2], &[1]).map(drop)).contains("one per step"));
-    let nan = Ranking::new(&[0.0, 1.0, f64::NAN], &[true, false, true]);
+    let nan = Ranking::new(
+        &[0.0, 1.0, f64::NAN],
+        &[true, false, true],
+        &Interrupt::default(),
+    );
     assert!(message(nan.map(drop)).contains("index 2"));
-    assert!(message(Ranking::new(&[0.0], &[]).map(drop)).contains("1 scores but 0"));
-    let tied = Ranking::new(&[1.0; 4], &[true, false, true, false]).unwrap();
+    assert!(
+        message(Ranking::new(&[0.0], &[], &Interrupt::default()).map(drop))
+            .contains("1 scores but 0")
+    );
+    let tied = Ranking::new(
+        &[1.0; 4],
+        &[true, false, true, false],
+        &Interrupt::default(),
+    )
+    .unwrap();
     assert!(message(tied.path(Order::Interleaved).map(drop)).contains("all 4 scores are equal"));
     assert!(tied.path(Order::Member).is_ok());
 }
@@ -124,7 +139,7 @@ fn crossing_is_exact_deep_in_the_tail() {
     for (m, p) in [(40_u32, 1e-7_f64), (200, 0.05), (900, 0.5)] {
         let boundary: Vec<u32> = (1..=m).map(|r| if r == m { r } else { r + 1 }).collect();
         let level = Probability::new(p).unwrap();
-        let ours = crossing_probability(&boundary, &[level], &Interrupt::default()).unwrap();
+        let ours = crossing(&boundary, level, &Interrupt::default()).unwrap();
         let expected = p.powi(m.cast_signed());
         assert!(
             (ours / expected - 1.0).abs() < 1e-11,
@@ -140,8 +155,7 @@ fn a_curve_peaks_at_the_bound() {
     let interrupt = Interrupt::default();
     for failures in [0.0, 0.01, 0.5] {
         let grid = Grid::All;
-        let bound =
-            scan_with_failures(&path, &statistic, 0.05, &grid, 50, failures, &interrupt).unwrap();
+        let bound = scan(&path, &statistic, 0.05, &grid, 50, failures, &interrupt).unwrap();
         let curve = scan_curve(
             &path, &statistic, 0.05, &grid, 50, failures, 200, &interrupt,
         )
@@ -184,7 +198,7 @@ proptest! {
         let path = Path::from_successes(&successes);
         let statistic = KlDivergence::new(4.0).unwrap();
         let at = |beta| {
-            let bound = scan(&path, &statistic, beta, &Grid::All, 1, &Interrupt::default());
+            let bound = scan(&path, &statistic, beta, &Grid::All, 1, 0.0, &Interrupt::default());
             bound.unwrap().probability.p()
         };
         prop_assert!(at(2.0 * beta) >= at(beta) * (1.0 - 1e-11));
@@ -198,7 +212,7 @@ proptest! {
         let path_of = |examples: &[(i32, bool)], map: fn(f64) -> f64| {
             let scores: Vec<f64> = examples.iter().map(|&(s, _)| map(f64::from(s))).collect();
             let member: Vec<bool> = examples.iter().map(|&(_, member)| member).collect();
-            let path = Ranking::new(&scores, &member).unwrap().path(Order::Interleaved).ok()?;
+            let path = Ranking::new(&scores, &member, &Interrupt::default()).unwrap().path(Order::Interleaved).ok()?;
             Some(path.cuts(&Grid::All, 1).unwrap())
         };
         let plain = path_of(&examples, |score| score);
@@ -215,7 +229,7 @@ proptest! {
     ) {
         let at = |boundary: &[u32], p: f64| {
             let p = Probability::new(p).unwrap();
-            crossing_probability(boundary, &[p], &Interrupt::default()).unwrap()
+            crossing(boundary, p, &Interrupt::default()).unwrap()
         };
         let base = at(&boundary, p);
         prop_assert!(at(&boundary, p + 0.05) >= base * (1.0 - 1e-12));
@@ -233,7 +247,7 @@ proptest! {
         let start = Probability::new(0.5).unwrap();
         let interrupt = Interrupt::default();
         if let Some(p) = boundary.calibrate(beta, start, &interrupt).unwrap() {
-            let at = |p| boundary.crossing_probability(p, &interrupt).unwrap();
+            let at = |p| boundary.crossing_probability(&[p], &interrupt).unwrap();
             prop_assert!(at(p) <= beta * (1.0 + 1e-12));
             let further = Probability::from_logit(p.logit() + 1e-9 * (1.0 + p.logit().abs()));
             prop_assert!(at(further.unwrap()) > beta);
@@ -250,7 +264,7 @@ proptest! {
         let path = Path::from_successes(&successes.repeat(repeats));
         let statistic = KlDivergence::new(kappa).unwrap();
         let beta = ln_beta.exp();
-        let bound = scan(&path, &statistic, beta, &Grid::All, 1, &Interrupt::default()).unwrap();
+        let bound = scan(&path, &statistic, beta, &Grid::All, 1, 0.0, &Interrupt::default()).unwrap();
         prop_assert!(bound.probability.p() < 1.0);
         prop_assert!(bound.cut.is_some() == (path.correct() > 0));
     }

@@ -12,21 +12,20 @@
 mod local;
 
 use crate::binomial::{Binomial, RELATIVE_ERROR, relative_error};
-use crate::error::MathError;
+use crate::error::{MathError, check_level};
 use crate::normal;
 use crate::probability::Probability;
 use local::Local;
 
 /// Lower limit: the largest p with P(Bin(n, p) ≥ v) ≤ β, for v successes in n trials, rounded down.
 ///
-/// Domain: v ≤ n ≤ 2⁵³, 1e-300 ≤ β < 1 (below, perhaps no more than β/n); 0 for v = 0, 1 − (1 − β)^{1/n} for v = 1 and β^{1/n} for
-/// v = n. Direction: below the exact limit, on the side where the tail is proven at most β; where
-/// 1 < v < n, even the computed tail times 1 + [`RELATIVE_ERROR`] is at most β. Accuracy: p and
-/// 1 − p within 1e-12, relative, for β ≤ ½; for larger β within 1e-12/(1 − β). Cost: some four
-/// tails, so a microsecond; see [`lower_limit_from`] for sweeps.
+/// Domain: v ≤ n ≤ 2⁵³, 1e-300 ≤ β < 1 (below, perhaps no more than β/n); 0 for v = 0,
+/// 1 − (1 − β)^{1/n} for v = 1 and β^{1/n} for v = n. Direction: below the exact limit, on the side
+/// where the tail is proven at most β; where 1 < v < n, even the computed tail times
+/// 1 + [`RELATIVE_ERROR`] is at most β. Accuracy: p and 1 − p within 1e-12, relative, for β ≤ ½; for
+/// larger β within 1e-12/(1 − β). Cost: some four tails, so a microsecond.
 ///
 /// # Errors
-///
 /// [`MathError::CountAboveTrials`] if v > n, [`MathError::LevelOutOfRange`] unless 0 < β < 1.
 ///
 /// ```
@@ -37,81 +36,10 @@ use local::Local;
 /// # Ok::<(), leakbound_math::MathError>(())
 /// ```
 pub fn lower_limit(successes: u64, trials: u64, beta: f64) -> Result<Probability, MathError> {
-    check(successes, trials, beta)?;
-    limit(successes, trials, beta, || {
-        wilson(successes, trials, Probability::new(beta)?)
-    })
-}
-
-/// Upper limit: the smallest p with P(Bin(n, p) ≤ v) ≤ β, rounded up.
-///
-/// It is one minus the [`lower_limit`] for the n − v failures, whose domain, accuracy, direction
-/// (mirrored) and cost it has.
-///
-/// # Errors
-///
-/// Those of [`lower_limit`].
-///
-/// ```
-/// use leakbound_math::clopper_pearson::{lower_limit, upper_limit};
-/// let (low, high) = (lower_limit(3, 10, 0.025)?, upper_limit(3, 10, 0.025)?);
-/// assert!((low.p() - 0.0667).abs() < 1e-4 && (high.p() - 0.6525).abs() < 1e-4);
-/// # Ok::<(), leakbound_math::MathError>(())
-/// ```
-pub fn upper_limit(successes: u64, trials: u64, beta: f64) -> Result<Probability, MathError> {
-    check(successes, trials, beta)?;
-    Ok(lower_limit(trials - successes, trials, beta)?.complement())
-}
-
-/// [`lower_limit`], searched from a guess: for sweeps, where the last limit is a guess for the next.
-///
-/// Domain, direction, accuracy and errors: those of [`lower_limit`], whatever the guess. Cost: two
-/// tails, half a microsecond, when the guess is the limit for neighbouring counts.
-///
-/// # Errors
-///
-/// Those of [`lower_limit`].
-///
-/// ```
-/// use leakbound_math::clopper_pearson::{lower_limit, lower_limit_from};
-/// let mut guess = lower_limit(600, 1000, 0.05)?;
-/// for trials in 1001..1100 {
-///     guess = lower_limit_from(600, trials, 0.05, guess)?;
-/// }
-/// assert!((guess.p() - lower_limit(600, 1099, 0.05)?.p()).abs() < 1e-12);
-/// # Ok::<(), leakbound_math::MathError>(())
-/// ```
-pub fn lower_limit_from(
-    successes: u64,
-    trials: u64,
-    beta: f64,
-    guess: Probability,
-) -> Result<Probability, MathError> {
-    check(successes, trials, beta)?;
-    limit(successes, trials, beta, || Ok(guess))
-}
-
-fn check(successes: u64, trials: u64, beta: f64) -> Result<(), MathError> {
     if successes > trials {
         return Err(MathError::CountAboveTrials { successes, trials });
     }
-    if beta > 0.0 && beta < 1.0 {
-        Ok(())
-    } else {
-        Err(MathError::LevelOutOfRange {
-            name: "beta",
-            value: beta,
-        })
-    }
-}
-
-/// The limit: in closed form at the ends, else searched from `guess`.
-fn limit(
-    successes: u64,
-    trials: u64,
-    beta: f64,
-    guess: impl FnOnce() -> Result<Probability, MathError>,
-) -> Result<Probability, MathError> {
+    check_level("beta", beta)?;
     // A logarithm and its quotient are rounded, and exp multiplies their errors by its size: both are
     // moved by more than that first, towards the smaller p.
     let n = trials as f64;
@@ -126,7 +54,7 @@ fn limit(
             let ln_p = beta.ln() / n * (1.0 + outward);
             Ok(from_ln_complement(ln_p).complement().next_down())
         }
-        _ => search(successes, trials, beta, guess()?),
+        _ => search(successes, trials, beta),
     }
 }
 
@@ -146,22 +74,21 @@ const MOST_STEPS: u32 = 150;
 const GIVEN_AWAY: f64 = 0.02;
 
 /// The limit for 1 < v < n.
-fn search(
-    successes: u64,
-    trials: u64,
-    beta: f64,
-    guess: Probability,
-) -> Result<Probability, MathError> {
+fn search(successes: u64, trials: u64, beta: f64) -> Result<Probability, MathError> {
     // Computed and certified tails are off by an error each; the last factor is the caller's own.
     let allowance = RELATIVE_ERROR + 2.0 * relative_error(beta.ln());
     let target = beta.ln() - allowance;
     // P(X ≥ v) ≤ P(X ≥ 1) ≤ n p, and ≥ pⁿ.
     let lowest = Probability::new((beta / trials as f64).max(f64::MIN_POSITIVE))?;
     let highest = from_ln_complement(beta.ln() / trials as f64).complement();
-    let mut p = guess;
+    let mut p = wilson(successes, trials, Probability::new(beta)?)?;
     let mut before = f64::INFINITY;
     for _ in 0..MOST_STEPS {
-        p = clamp(p, lowest, highest);
+        p = match p {
+            _ if p < lowest => lowest,
+            _ if p > highest => highest,
+            _ => p,
+        };
         let local = Local::new(Binomial::new(trials, p), successes, target);
         if local.given_away() <= GIVEN_AWAY * allowance {
             return Ok(p.shift_logit(local.tangent()).next_down());
@@ -172,16 +99,6 @@ fn search(
     }
     // Levels below the domain have no accuracy to reach: the end of the bracket is proved.
     Ok(lowest.next_down())
-}
-
-fn clamp(p: Probability, lowest: Probability, highest: Probability) -> Probability {
-    if p < lowest {
-        lowest
-    } else if p > highest {
-        highest
-    } else {
-        p
-    }
 }
 
 /// Wilson's limit with a continuity correction: within a few tenths of a standard deviation for

@@ -14,15 +14,6 @@ const NEGLIGIBLE: f64 = 1e-19;
 /// stream is inverted, outward from the mode, where the law is a ratio of binomial ones. Accuracy:
 /// the law is hypergeometric to 1e-12 in total variation. Cost: about as many steps as the standard
 /// deviation, √`drawn`/2 at most.
-///
-/// ```
-/// use leakbound_math::hypergeometric;
-/// use leakbound_math::stream::{Purpose, Stream};
-/// let mut stream = Stream::new(Purpose::Parts, 0, 0);
-/// assert_eq!(hypergeometric::draw(&mut stream, 10, 10, 4), 4);
-/// assert!(hypergeometric::draw(&mut stream, 10, 7, 4) >= 1);
-/// ```
-#[must_use]
 pub fn draw(stream: &mut Stream, items: u64, marked: u64, drawn: u64) -> u64 {
     let (marked, drawn) = (marked.min(items), drawn.min(items));
     // Counted from here on, unmarked items that are not drawn are as many as the count above it.
@@ -89,7 +80,7 @@ mod tests {
     fn the_law_is_hypergeometric() {
         for (items, marked, drawn) in [(10, 4, 5), (30, 29, 12), (7, 3, 1), (60, 30, 30)] {
             let mut seen = vec![0_u32; drawn as usize + 1];
-            let mut stream = Stream::new(Purpose::Parts, items, marked);
+            let mut stream = Stream::new(Purpose::TiedBlocks, items, marked);
             for _ in 0..100_000 {
                 seen[draw(&mut stream, items, marked, drawn) as usize] += 1;
             }
@@ -118,7 +109,7 @@ mod tests {
         let share = marked as f64 / items as f64;
         let mean = drawn as f64 * share;
         let variance = mean * (1.0 - share) * (items - drawn) as f64 / (items - 1) as f64;
-        let mut stream = Stream::new(Purpose::Parts, 0, 1);
+        let mut stream = Stream::new(Purpose::TiedBlocks, 0, 1);
         let scaled: Vec<f64> = (0..2_000)
             .map(|_| (draw(&mut stream, items, marked, drawn) as f64 - mean) / variance.sqrt())
             .collect();
@@ -130,7 +121,7 @@ mod tests {
 
     #[test]
     fn counts_that_cannot_be_are_never_drawn() {
-        let mut stream = Stream::new(Purpose::Parts, 0, 2);
+        let mut stream = Stream::new(Purpose::TiedBlocks, 0, 2);
         assert_eq!(draw(&mut stream, 5, 0, 3), 0);
         assert_eq!(draw(&mut stream, 5, 3, 0), 0);
         assert_eq!(draw(&mut stream, 5, 3, 5), 3);

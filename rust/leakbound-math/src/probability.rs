@@ -9,15 +9,6 @@ use crate::logistic::{expit_both, logit_of_smaller};
 ///
 /// A double near 1 holds 1 − p to 16 decimals only; a bound on ε = logit p needs more. The smaller
 /// of the two numbers *is* the probability, exactly; the other is it rounded.
-///
-/// ```
-/// use leakbound_math::probability::Probability;
-/// let p = Probability::from_logit(50.0)?;
-/// assert_eq!(p.p(), 1.0);
-/// assert!((p.q() / (-50.0_f64).exp() - 1.0).abs() < 1e-15);
-/// assert!((p.logit() - 50.0).abs() < 1e-14);
-/// # Ok::<(), leakbound_math::MathError>(())
-/// ```
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Probability {
     p: f64,
@@ -37,34 +28,12 @@ impl Probability {
     pub const ONE: Self = Self { p: 1.0, q: 0.0 };
 
     /// The probability p; q = 1 − p, rounded.
-    ///
-    /// # Errors
-    ///
-    /// [`MathError::NotAProbability`] unless 0 ≤ p ≤ 1.
-    ///
-    /// ```
-    /// use leakbound_math::probability::Probability;
-    /// assert_eq!(Probability::new(0.25)?.q(), 0.75);
-    /// assert!(Probability::new(1.5).is_err());
-    /// assert!(Probability::new(f64::NAN).is_err());
-    /// # Ok::<(), leakbound_math::MathError>(())
-    /// ```
     pub fn new(p: f64) -> Result<Self, MathError> {
         check("p", p)?;
         Ok(Self { p, q: 1.0 - p })
     }
 
     /// The probability 1 − q; for q near 0 it holds what a double p cannot.
-    ///
-    /// # Errors
-    ///
-    /// [`MathError::NotAProbability`] unless 0 ≤ q ≤ 1.
-    ///
-    /// ```
-    /// use leakbound_math::probability::Probability;
-    /// assert_eq!(Probability::from_complement(1e-30)?.q(), 1e-30);
-    /// # Ok::<(), leakbound_math::MathError>(())
-    /// ```
     pub fn from_complement(q: f64) -> Result<Self, MathError> {
         check("q", q)?;
         Ok(Self { p: 1.0 - q, q })
@@ -72,17 +41,6 @@ impl Probability {
 
     /// The probability σ(x) = 1 / (1 + e^{−x}); ±∞ give 1 and 0. p and q are within 4e-16,
     /// relative, of σ(x) and σ(−x).
-    ///
-    /// # Errors
-    ///
-    /// [`MathError::NotANumber`] if x is `NaN`.
-    ///
-    /// ```
-    /// use leakbound_math::probability::Probability;
-    /// assert_eq!(Probability::from_logit(0.0)?, Probability::HALF);
-    /// assert_eq!(Probability::from_logit(f64::INFINITY)?, Probability::ONE);
-    /// # Ok::<(), leakbound_math::MathError>(())
-    /// ```
     pub fn from_logit(x: f64) -> Result<Self, MathError> {
         if x.is_nan() {
             return Err(MathError::NotANumber { name: "logit" });
@@ -102,25 +60,16 @@ impl Probability {
     }
 
     /// p.
-    #[must_use]
     pub const fn p(self) -> f64 {
         self.p
     }
 
     /// q = 1 − p, to full relative precision.
-    #[must_use]
     pub const fn q(self) -> f64 {
         self.q
     }
 
     /// The probability of the other outcome: p and q change places.
-    ///
-    /// ```
-    /// use leakbound_math::probability::Probability;
-    /// let rare = Probability::new(1e-40)?;
-    /// assert_eq!(rare.complement().complement(), rare);
-    /// # Ok::<(), leakbound_math::MathError>(())
-    /// ```
     #[must_use]
     pub const fn complement(self) -> Self {
         Self {
@@ -130,16 +79,6 @@ impl Probability {
     }
 
     /// logit p = ln p − ln q, to 5e-16 relative for every p, near ½ and near 1 too; ±∞ at the ends.
-    ///
-    /// ```
-    /// use leakbound_math::probability::Probability;
-    /// assert_eq!(Probability::HALF.logit(), 0.0);
-    /// assert_eq!(Probability::ZERO.logit(), f64::NEG_INFINITY);
-    /// let near_one = Probability::from_complement(1e-300)?;
-    /// assert!((near_one.logit() - 300.0 * std::f64::consts::LN_10).abs() < 1e-12);
-    /// # Ok::<(), leakbound_math::MathError>(())
-    /// ```
-    #[must_use]
     pub fn logit(self) -> f64 {
         if self.p <= self.q {
             logit_of_smaller(self.p, self.q)
@@ -149,13 +88,6 @@ impl Probability {
     }
 
     /// ln p to 2e-16 relative, for p near 1 too.
-    ///
-    /// ```
-    /// use leakbound_math::probability::Probability;
-    /// assert_eq!(Probability::from_complement(1e-30)?.ln_p(), -1e-30);
-    /// # Ok::<(), leakbound_math::MathError>(())
-    /// ```
-    #[must_use]
     pub fn ln_p(self) -> f64 {
         if self.p <= self.q {
             self.p.ln()
@@ -165,13 +97,6 @@ impl Probability {
     }
 
     /// ln q to 2e-16 relative, for p near 0 too.
-    ///
-    /// ```
-    /// use leakbound_math::probability::Probability;
-    /// assert_eq!(Probability::new(1e-30)?.ln_q(), -1e-30);
-    /// # Ok::<(), leakbound_math::MathError>(())
-    /// ```
-    #[must_use]
     pub fn ln_q(self) -> f64 {
         self.complement().ln_p()
     }
@@ -181,13 +106,6 @@ impl Probability {
     /// Domain: every step, ±∞ included. Accuracy: p and q within 5e-16, relative,
     /// for |step| ≤ 1, however large logit p is; 4e-16 · (1 + |logit p| + |step|) beyond. Nearest,
     /// no direction.
-    ///
-    /// ```
-    /// use leakbound_math::probability::Probability;
-    /// let double = Probability::HALF.shift_logit(2.0_f64.ln());
-    /// assert!((double.p() - 2.0 / 3.0).abs() < 1e-15);
-    /// assert_eq!(Probability::HALF.shift_logit(f64::NEG_INFINITY), Probability::ZERO);
-    /// ```
     #[must_use]
     pub fn shift_logit(self, step: f64) -> Self {
         if self == Self::ZERO || self == Self::ONE {
@@ -205,16 +123,6 @@ impl Probability {
 
     /// A probability eight ulps (of the smaller of p and q) below this one: what rounds a computed
     /// lower limit outward. 0 stays 0.
-    ///
-    /// ```
-    /// use leakbound_math::probability::Probability;
-    /// let p = Probability::new(0.1)?;
-    /// assert!(p.next_down() < p && p.next_down().p() > 0.1 * (1.0 - 3e-15));
-    /// let near_one = Probability::from_complement(1e-30)?;
-    /// assert!(near_one.next_down().q() > 1e-30);
-    /// assert_eq!(Probability::ZERO.next_down(), Probability::ZERO);
-    /// # Ok::<(), leakbound_math::MathError>(())
-    /// ```
     #[must_use]
     pub fn next_down(self) -> Self {
         if self.p <= self.q {

@@ -27,23 +27,19 @@ pub enum Purpose {
     Places,
     /// The order of examples that share a score, one stream for each part of a block.
     TiedBlocks,
-    /// Random parts of counted examples, one stream for each block.
-    Parts,
 }
 
 impl Purpose {
     /// Every purpose.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 5] = [
         Self::Games,
         Self::Resamples,
         Self::Halves,
         Self::Places,
         Self::TiedBlocks,
-        Self::Parts,
     ];
 
     /// The name that goes into the state.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Games => "leakbound/core/games",
@@ -51,7 +47,6 @@ impl Purpose {
             Self::Halves => "leakbound/propensity/halves",
             Self::Places => "leakbound/propensity/places",
             Self::TiedBlocks => "leakbound/core/tied-blocks",
-            Self::Parts => "leakbound/core/parts",
         }
     }
 
@@ -69,13 +64,6 @@ impl Purpose {
 }
 
 /// A stream of random numbers.
-///
-/// ```
-/// use leakbound_math::stream::{Purpose, Stream};
-/// let mut first = Stream::new(Purpose::Games, 7, 0);
-/// let mut other = Stream::new(Purpose::Resamples, 7, 0);
-/// assert_ne!(first.next(), other.next());
-/// ```
 #[derive(Debug, Clone)]
 pub struct Stream([u64; 4]);
 
@@ -85,7 +73,6 @@ impl Stream {
     /// Each word of the state starts at its own number and takes in name, seed and index one after
     /// another by bijections: the four differ, so they are never all zero, and streams that differ
     /// in the seed alone, or in the index alone, differ in every word.
-    #[must_use]
     pub fn new(purpose: Purpose, seed: u64, index: u64) -> Self {
         Self(array::from_fn(|lane| {
             purpose

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use leakbound_math::binomial::{Binomial, RELATIVE_ERROR};
-use leakbound_math::clopper_pearson::{lower_limit, upper_limit};
+use leakbound_math::clopper_pearson::lower_limit;
 use leakbound_math::probability::Probability;
 use leakbound_math::{deviance, logistic, normal};
 
@@ -95,7 +95,6 @@ fn the_normal_distribution() {
             "sf" => check("sf", normal::sf(x)).and(check("cdf", normal::cdf(-x))),
             "ln_sf" => check("ln_sf", normal::ln_sf(x)).and(check("ln_cdf", normal::ln_cdf(-x))),
             "mills_ratio" => check("mills_ratio", normal::mills_ratio(x)),
-            "quantile_from_ln" => check("quantile_from_ln", normal::quantile_from_ln(x).unwrap()),
             "quantile" => {
                 let p = Probability::new(x).unwrap();
                 let mirrored = -normal::quantile(p.complement());
@@ -116,7 +115,6 @@ fn elementary_functions() {
             "logit" => logistic::logit(x),
             "log_expit" => logistic::log_expit(x),
             "softplus" => logistic::softplus(x),
-            "log1p_minus" => deviance::log1p_minus(x),
             "deviance" => deviance::deviance(x, y),
             "binomial_divergence" => deviance::binomial_divergence(x, y, p),
             "binomial_divergence_q" => deviance::binomial_divergence(x, y, p.complement()),
@@ -162,16 +160,11 @@ fn clopper_pearson_limits() {
         );
         let (p, q, rtol) = (row.float("p"), row.float("q"), row.float("rtol"));
         let low = lower_limit(v, n, beta).map_err(|e| e.to_string())?;
-        let high = upper_limit(n - v, n, beta).map_err(|e| e.to_string())?;
         close("p", low.p(), p, rtol)?;
         close("q", low.q(), q, rtol)?;
         if v > 0 && (low.p() > p || low.q() < q || (low.p() == p && low.q() == q)) {
             return Err(format!("{low:?} is not below the exact limit"));
         }
-        if high == low.complement() {
-            Ok(())
-        } else {
-            Err(format!("{high:?} is not its mirror"))
-        }
+        Ok(())
     });
 }

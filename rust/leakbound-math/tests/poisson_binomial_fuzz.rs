@@ -2,79 +2,14 @@
 #![allow(clippy::unwrap_used)]
 
 use leakbound_math::poisson_binomial::{Level, Terms};
+use wide::{Wide, tails};
 
-/// An unevaluated sum of two doubles times a power of two: wide enough for any coefficient here.
-#[derive(Clone, Copy)]
-struct Wide {
-    high: f64,
-    low: f64,
-    exponent: i64,
-}
+mod wide;
 
-impl Wide {
-    const ZERO: Self = Self {
-        high: 0.0,
-        low: 0.0,
-        exponent: -1_000_000,
-    };
-    const ONE: Self = Self {
-        high: 1.0,
-        low: 0.0,
-        exponent: 0,
-    };
-
-    fn new(high: f64, low: f64, exponent: i64) -> Self {
-        let sum = high + low;
-        let low = low - (sum - high);
-        if sum == 0.0 {
-            return Self::ZERO;
-        }
-        let shift = (sum.abs().to_bits() >> 52).cast_signed() - 1023;
-        let scale = f64::from_bits(((1023 - shift) as u64) << 52);
-        Self {
-            high: sum * scale,
-            low: low * scale,
-            exponent: exponent + shift,
-        }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        let (a, b) = if self.exponent >= other.exponent {
-            (self, other)
-        } else {
-            (other, self)
-        };
-        let gap = a.exponent - b.exponent;
-        if gap > 200 {
-            return a;
-        }
-        let scale = f64::from_bits(((1023 - gap) as u64) << 52);
-        let (bh, bl) = (b.high * scale, b.low * scale);
-        let sum = a.high + bh;
-        let part = sum - a.high;
-        let error = (a.high - (sum - part)) + (bh - part);
-        Self::new(sum, error + (a.low + bl), a.exponent)
-    }
-
-    fn times(self, other: Self) -> Self {
-        let product = self.high * other.high;
-        let error = self.high.mul_add(other.high, -product);
-        let low = error + (self.high * other.low + self.low * other.high);
-        Self::new(product, low, self.exponent + other.exponent)
-    }
-
-    fn over(self, other: Self) -> Self {
-        let quotient = self.high / other.high;
-        let rest = (-quotient).mul_add(other.high, self.high) + (self.low - quotient * other.low);
-        Self::new(quotient, rest / other.high, self.exponent - other.exponent)
-    }
-
-    /// The logarithm, rounded to a double.
-    fn ln(self) -> f64 {
-        let exponent = self.exponent as f64;
-        exponent.mul_add(std::f64::consts::LN_2, self.high.ln())
-            + (self.low / self.high + exponent * 2.319_046_813_846_299_6e-17)
-    }
+fn over(a: Wide, b: Wide) -> Wide {
+    let quotient = a.high / b.high;
+    let rest = (-quotient).mul_add(b.high, a.high) + (a.low - quotient * b.low);
+    Wide::new(quotient, rest / b.high, a.exponent - b.exponent)
 }
 
 /// e^a to about 100 bits, by halving and a Taylor series.
@@ -82,37 +17,19 @@ fn exp(a: f64) -> Wide {
     let mut sum = Wide::ONE;
     let reduced = Wide::new(a / 1024.0, 0.0, 0);
     for k in (1..=14).rev() {
-        let step = reduced.times(sum).over(Wide::new(f64::from(k), 0.0, 0));
+        let step = over(reduced.times(sum), Wide::new(f64::from(k), 0.0, 0));
         sum = Wide::ONE.plus(step);
     }
     (0..10).fold(sum, |power, _| power.times(power))
 }
 
-/// P(S ≥ v) and P(S < v) for every v: convolution, then sums from the far ends.
-fn tails(offsets: &[f64]) -> Vec<(Wide, Wide)> {
-    let mut pmf = vec![Wide::ONE];
-    for &a in offsets {
+/// The probability σ(a) and its complement.
+fn terms(offsets: &[f64]) -> impl Iterator<Item = (Wide, Wide)> {
+    offsets.iter().map(|&a| {
         let odds = exp(a);
-        let q = Wide::ONE.over(Wide::ONE.plus(odds));
-        let p = odds.times(q);
-        pmf.push(Wide::ZERO);
-        for k in (0..pmf.len()).rev() {
-            let below = if k > 0 {
-                pmf[k - 1].times(p)
-            } else {
-                Wide::ZERO
-            };
-            pmf[k] = below.plus(pmf[k].times(q));
-        }
-    }
-    let mut tails = vec![(Wide::ZERO, Wide::ZERO); pmf.len() + 1];
-    for v in (0..pmf.len()).rev() {
-        tails[v].0 = tails[v + 1].0.plus(pmf[v]);
-    }
-    for v in 0..pmf.len() {
-        tails[v + 1].1 = tails[v].1.plus(pmf[v]);
-    }
-    tails
+        let q = over(Wide::ONE, Wide::ONE.plus(odds));
+        (odds.times(q), q)
+    })
 }
 
 /// ln P(S ≥ v) through the smaller side.
@@ -151,7 +68,7 @@ fn a_hundred_thousand_tails_match() {
         let offsets: Vec<f64> = (0..n)
             .map(|_| centre + spread * (2.0 * random.uniform() - 1.0))
             .collect();
-        let reference = tails(&offsets);
+        let reference = tails(terms(&offsets));
         let terms = Terms::from_offsets(&offsets)
             .unwrap()
             .at_level(levels[law % levels.len()]);

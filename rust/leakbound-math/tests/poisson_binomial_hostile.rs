@@ -2,35 +2,13 @@
 #![allow(clippy::unwrap_used)]
 
 use leakbound_math::MathError;
-use leakbound_math::poisson_binomial::{Bounds, Tail, Terms, Weighted, pmf, prefix_log_tails};
+use leakbound_math::poisson_binomial::{Tail, Terms, Weighted};
 use proptest::prelude::*;
 
 /// Sizes that offsets, probabilities and ε come in.
 const SIZES: [f64; 24] = [
-    0.0,
-    5e-324,
-    1e-310,
-    1e-250,
-    1e-17,
-    1e-3,
-    0.5,
-    1.0,
-    2.5,
-    10.0,
-    37.0,
-    100.0,
-    250.0,
-    299.0,
-    300.0,
-    388.0,
-    600.0,
-    689.0,
-    700.0,
-    746.0,
-    1e4,
-    1e17,
-    1e300,
-    f64::MAX,
+    0.0, 5e-324, 1e-310, 1e-250, 1e-17, 1e-3, 0.5, 1.0, 2.5, 10.0, 37.0, 100.0, 250.0, 299.0,
+    300.0, 388.0, 600.0, 689.0, 700.0, 746.0, 1e4, 1e17, 1e300, 1e308,
 ];
 const LEVELS: [f64; 8] = [
     5e-324,
@@ -120,19 +98,27 @@ fn check_offsets(offsets: &[f64], v: i64, epsilon: f64, beta: f64) {
     };
     assert_sound(terms.tail(v, epsilon));
     assert_proved(|e| terms.tail(v, e), terms.epsilon(v, beta).unwrap(), beta);
-    if let Ok(logs) = prefix_log_tails(offsets, &vec![v; offsets.len()], epsilon) {
-        assert!(logs.iter().all(|&log| log <= 0.0), "{logs:?}");
+}
+
+/// P(S = k) for every k, one term after the other.
+fn convolution(p: &[f64]) -> Vec<f64> {
+    let mut pmf = vec![1.0];
+    for p in p {
+        pmf.push(0.0);
+        for k in (1..pmf.len()).rev() {
+            pmf[k] = p * pmf[k - 1] + (1.0 - p) * pmf[k];
+        }
+        pmf[0] *= 1.0 - p;
     }
+    pmf
 }
 
 fn check_probabilities(p: &[f64], v: i64, beta: f64) {
     let terms = Terms::from_probabilities(p).unwrap();
     let tail = terms.tail(v, 0.0);
     assert_sound(tail);
-    let bound = Bounds::new(&terms, 0.0).log_upper(v);
-    assert!(tail.log - tail.relative_error.min(1e3) <= bound && bound <= 0.0);
     // Straight from all probabilities, as far down as they are normal numbers.
-    let all = pmf(p).unwrap();
+    let all = convolution(p);
     let from = usize::try_from(v.max(0)).unwrap().min(all.len());
     let plain: f64 = all[from..].iter().rev().sum();
     if plain > 1e-290 {

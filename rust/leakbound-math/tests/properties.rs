@@ -3,11 +3,13 @@
 
 use leakbound_math::MathError;
 use leakbound_math::binomial::{Binomial, RELATIVE_ERROR, relative_error};
-use leakbound_math::clopper_pearson::{lower_limit, lower_limit_from, upper_limit};
+use leakbound_math::clopper_pearson::lower_limit;
 use leakbound_math::probability::Probability;
 use leakbound_math::{deviance, logistic, normal};
 use proptest::prelude::*;
-use statrs::distribution::{ContinuousCDF, Discrete, DiscreteCDF, Normal};
+use wide::{Wide, tails};
+
+mod wide;
 
 /// Probabilities over the whole range, by logit.
 fn probability() -> impl Strategy<Value = Probability> {
@@ -48,83 +50,21 @@ fn slack(ln: f64) -> f64 {
     2.0 * relative_error(ln)
 }
 
-/// A number as an unevaluated sum of two doubles: 32 digits for the slow oracle.
-#[derive(Clone, Copy)]
-struct Double {
-    high: f64,
-    low: f64,
-}
-
-impl Double {
-    const ONE: Self = Self {
-        high: 1.0,
-        low: 0.0,
-    };
-
-    fn sum(a: f64, b: f64) -> Self {
-        let high = a + b;
-        let other = high - a;
-        Self {
-            high,
-            low: (a - (high - other)) + (b - other),
-        }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        let s = Self::sum(self.high, other.high);
-        Self::sum(s.high, s.low + self.low + other.low)
-    }
-
-    fn times(self, other: Self) -> Self {
-        let high = self.high * other.high;
-        let low = self.high.mul_add(other.high, -high);
-        Self::sum(high, low + self.high * other.low + self.low * other.high)
-    }
-}
-
-/// P(X ≥ v) and P(X ≤ v) for every v, by convolving one trial at a time in 32 digits: no logarithm,
-/// no factorial, nothing subtracted.
+/// P(X ≥ v) and P(X ≤ v) for every v, by convolving one trial at a time in 32 digits.
 fn tails_by_convolution(trials: usize, p: Probability) -> Vec<(f64, f64)> {
+    let exact = |x: f64| Wide::new(x, 0.0, 0);
+    let smaller = p.p().min(p.q());
+    let both = (exact(smaller), Wide::ONE.plus(exact(-smaller)));
     let (p, q) = if p.p() <= p.q() {
-        (
-            Double {
-                high: p.p(),
-                low: 0.0,
-            },
-            Double::sum(1.0, -p.p()),
-        )
+        both
     } else {
-        (
-            Double::sum(1.0, -p.q()),
-            Double {
-                high: p.q(),
-                low: 0.0,
-            },
-        )
+        (both.1, both.0)
     };
-    let mut pmf = vec![Double::ONE];
-    for _ in 0..trials {
-        pmf.push(Double {
-            high: 0.0,
-            low: 0.0,
-        });
-        for v in (0..pmf.len()).rev() {
-            let stay = pmf[v].times(q);
-            pmf[v] = if v == 0 {
-                stay
-            } else {
-                stay.plus(pmf[v - 1].times(p))
-            };
-        }
-    }
-    let zero = Double {
-        high: 0.0,
-        low: 0.0,
-    };
-    let total = |terms: &[Double]| terms.iter().fold(zero, |sum, term| sum.plus(*term)).high;
-    (0..pmf.len())
-        .map(|v| (total(&pmf[v..]), total(&pmf[..=v])))
-        .collect()
+    let tails = tails(std::iter::repeat_n((p, q), trials));
+    let values = tails
+        .windows(2)
+        .map(|pair| (pair[0].0.ln().exp(), pair[1].1.ln().exp()));
+    values.collect()
 }
 
 proptest! {
@@ -194,18 +134,10 @@ proptest! {
     }
 
     #[test]
-    fn limits_do_not_depend_on_the_guess((n, guess, v) in law_and_count(), ln_beta in -690.0..-0.694) {
-        let (v, beta) = (v.min(n), f64::exp(ln_beta));
-        let (cold, warm) = (lower_limit(v, n, beta).unwrap(), lower_limit_from(v, n, beta, guess).unwrap());
-        prop_assert!(relative(warm.p(), cold.p()) <= 1e-12 && relative(warm.q(), cold.q()) <= 1e-12);
-    }
-
-    #[test]
     fn limits_are_ordered((n, _, v) in law_and_count(), ln_beta in -690.0..-0.694) {
         let (v, beta) = (v.min(n), f64::exp(ln_beta));
-        let (low, high) = (lower_limit(v, n, beta).unwrap(), upper_limit(v, n, beta).unwrap());
-        prop_assert!(low.p() <= v as f64 / n as f64 && v as f64 / n as f64 <= high.p());
-        prop_assert_eq!(high, lower_limit(n - v, n, beta).unwrap().complement());
+        let low = lower_limit(v, n, beta).unwrap();
+        prop_assert!(low.p() <= v as f64 / n as f64);
         prop_assert!(low <= lower_limit(v, n, 0.5 * (beta + 0.5)).unwrap());
         if v < n {
             prop_assert!(low < lower_limit(v + 1, n, beta).unwrap());
@@ -242,11 +174,6 @@ proptest! {
         prop_assert!(whole >= 0.0);
         let mirrored = deviance::binomial_divergence(r - w, r, p.complement());
         prop_assert!(relative(whole, mirrored) <= 1e-14 + 1e-15 / closeness);
-    }
-
-    #[test]
-    fn log1p_minus_matches_the_plain_difference(x in prop_oneof![-0.999..-0.4, 0.5..1e6]) {
-        prop_assert!(relative(deviance::log1p_minus(x), x.ln_1p() - x) <= 4e-15);
     }
 
     #[test]
@@ -287,15 +214,6 @@ proptest! {
         prop_assert!(relative(normal::sf(x.abs()), smaller) <= allowed);
         prop_assert!(relative(normal::ln_sf(x.abs()), smaller.ln()) <= 3e-15);
         prop_assert_eq!(normal::quantile(p.complement()), -x);
-        let again = normal::quantile_from_ln(p.ln_p()).unwrap();
-        prop_assert!((again - x).abs() <= 1e-15 * (1.0 + x.abs()) * (1.0 + 1.0 / p.q().max(1e-3)));
-    }
-
-    #[test]
-    fn normal_log_quantiles_invert_log_tails(x in prop_oneof![-1e3..1.0, -1e150..-1e3]) {
-        let ln = normal::ln_cdf(x);
-        let back = normal::quantile_from_ln(ln).unwrap();
-        prop_assert!((back - x).abs() <= 2e-15 * (1.0 + x.abs()), "{} {}", x, back);
     }
 
     #[test]
@@ -304,28 +222,6 @@ proptest! {
         prop_assert!(normal::ln_cdf(x + step) > normal::ln_cdf(x));
         prop_assert!((normal::sf(x) + normal::cdf(x) - 1.0).abs() <= 2.3e-16);
         prop_assert_eq!(normal::sf(x), normal::cdf(-x));
-    }
-}
-
-/// Where statrs is accurate it agrees: the normal centre, binomial points and tails of few trials.
-#[test]
-fn statrs_agrees_where_it_is_accurate() {
-    let standard = Normal::new(0.0, 1.0).unwrap();
-    for x in (-40..=40).map(|k| 0.05 * f64::from(k)) {
-        assert!(relative(normal::sf(x), standard.sf(x)) <= 1e-9, "{x}");
-    }
-    for (n, p) in [(1, 0.3), (20, 0.5), (60, 0.07), (100, 0.9)] {
-        let theirs = statrs::distribution::Binomial::new(p, n).unwrap();
-        let ours = Binomial::new(n, Probability::new(p).unwrap());
-        for v in 1..=n {
-            assert!(relative(ours.pmf(v), theirs.pmf(v)) <= 1e-11, "{n} {p} {v}");
-            if theirs.sf(v - 1) > 1e-9 {
-                assert!(
-                    relative(ours.upper_tail(v), theirs.sf(v - 1)) <= 1e-9,
-                    "{n} {p} {v}"
-                );
-            }
-        }
     }
 }
 
@@ -365,7 +261,7 @@ fn refused_arguments_are_named() {
         "successes must be at most trials, got 3 successes in 2 trials"
     );
     for beta in [0.0, 1.0, -0.1, f64::NAN] {
-        let error = upper_limit(1, 2, beta).unwrap_err();
+        let error = lower_limit(1, 2, beta).unwrap_err();
         assert!(
             matches!(error, MathError::LevelOutOfRange { name: "beta", .. }),
             "{error}"
@@ -386,45 +282,6 @@ fn refused_arguments_are_named() {
         Probability::from_logit(f64::NAN),
         Err(MathError::NotANumber { name: "logit" })
     );
-    let error = normal::quantile_from_ln(1e-300).unwrap_err();
-    assert!(
-        matches!(error, MathError::NotALogProbability { .. }),
-        "{error}"
-    );
-}
-
-/// A sweep over ten million trials, each limit the guess for the next, and guesses that mislead.
-#[test]
-fn limits_of_a_long_sweep_and_from_bad_guesses() {
-    let mut guess = lower_limit(3_000, 6_000, 0.05).unwrap();
-    for trials in (6_000..10_000_000).step_by(49_999) {
-        guess = lower_limit_from(trials / 2, trials, 0.05, guess).unwrap();
-        let cold = lower_limit(trials / 2, trials, 0.05).unwrap();
-        assert!(relative(guess.p(), cold.p()) <= 1e-12);
-    }
-    for n in [1_000, 10_000_000, 1 << 53] {
-        for beta in [0.5, 1e-3, 1e-300] {
-            for v in [2, n / 1000, n / 2, n - 1] {
-                let cold = lower_limit(v, n, beta).unwrap();
-                for logit in [
-                    f64::NEG_INFINITY,
-                    -800.0,
-                    -1.0,
-                    0.0,
-                    1.0,
-                    800.0,
-                    f64::INFINITY,
-                ] {
-                    let guess = Probability::from_logit(logit).unwrap();
-                    let warm = lower_limit_from(v, n, beta, guess).unwrap();
-                    assert!(
-                        relative(warm.p(), cold.p()) <= 1e-12,
-                        "{n} {v} {beta} {logit}"
-                    );
-                }
-            }
-        }
-    }
 }
 
 /// One success and none missing have limits in closed form, which the search does not see.

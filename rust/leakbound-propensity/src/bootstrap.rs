@@ -36,10 +36,6 @@ impl LogisticFit {
     /// Log-odds are within 1e-6 of those of [`LogisticFit::new`] on the same resamples, unless the
     /// features are extreme. The numbers do not depend on the threads, nor on how replicates are
     /// divided between calls.
-    ///
-    /// # Errors
-    /// As [`LogisticFit::new`] and [`Training::resample`]; [`PropensityError::Interrupted`] once
-    /// `stop` says so.
     pub fn bootstrap(
         &self,
         training: &Training,

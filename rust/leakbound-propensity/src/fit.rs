@@ -23,16 +23,14 @@ pub struct LogisticFit {
 
 /// Log-odds η become `slope`·η + `intercept`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Calibration {
-    /// The slope.
-    pub slope: f64,
-    /// The intercept.
-    pub intercept: f64,
+pub(crate) struct Calibration {
+    pub(crate) slope: f64,
+    pub(crate) intercept: f64,
 }
 
 impl Calibration {
     /// The calibration that changes nothing.
-    pub const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         slope: 1.0,
         intercept: 0.0,
     };
@@ -66,23 +64,14 @@ impl LogisticFit {
         let counts = counts.unwrap_or(&ones);
         training.check_counts(counts)?;
         let weights: Vec<f64> = training.weights(counts).map(f64::from).collect();
-        Self::weighted(training, &weights, None)
-    }
-
-    /// The fit of all rows with weights, in the order of the training rows, begun at `near`.
-    pub(crate) fn weighted(
-        training: &Training,
-        weights: &[f64],
-        near: Option<&Self>,
-    ) -> Result<Self, PropensityError> {
-        let problem = problem(training, weights);
-        let mut full = near.map_or_else(|| vec![0.0; training.width()], |near| near.full.clone());
-        problem.minimise(&mut full, near.map(|near| &near.curvature))?;
+        let problem = problem(training, &weights);
+        let mut full = vec![0.0; training.width()];
+        problem.minimise(&mut full, None)?;
         let scores = training.panel.times(0..training.panel.rows(), &full);
         let (curvature, fold_curvatures) = curvatures(training, &problem, &scores)?;
         let folds = (training.folds.par_iter().zip(&fold_curvatures))
             .map(|(range, curvature)| {
-                let mut outside = weights.to_vec();
+                let mut outside = weights.clone();
                 outside[range.clone()].fill(0.0);
                 let mut beta = full.clone();
                 self::problem(training, &outside).minimise(&mut beta, Some(curvature))?;
@@ -92,7 +81,7 @@ impl LogisticFit {
         let calibration = if folds.is_empty() {
             Calibration::NONE
         } else {
-            calibrate(&held_out(training, &folds), &training.targets, weights)?
+            calibrate(&held_out(training, &folds), &training.targets, &weights)?
         };
         Ok(Self {
             full,
@@ -102,22 +91,9 @@ impl LogisticFit {
         })
     }
 
-    /// Intercept and slopes, before calibration.
-    #[must_use]
-    pub fn uncalibrated(&self, training: &Training) -> Vec<f64> {
-        training.unscaled(&self.full)
-    }
-
     /// Intercept and slopes, calibrated.
-    #[must_use]
     pub fn coefficients(&self, training: &Training) -> Vec<f64> {
-        self.calibration.apply(self.uncalibrated(training))
-    }
-
-    /// The calibration.
-    #[must_use]
-    pub fn calibration(&self) -> Calibration {
-        self.calibration
+        self.calibration.apply(training.unscaled(&self.full))
     }
 }
 
@@ -167,28 +143,26 @@ fn held_out(training: &Training, folds: &[Vec<f64>]) -> Vec<f64> {
 }
 
 /// Platt's calibration of log-odds against classes (1 and 0), with weights.
-///
-/// # Errors
-/// [`PropensityError::NotConverged`] if it does not settle.
-pub fn calibrate(
+fn calibrate(
     scores: &[f64],
     classes: &[f64],
     weights: &[f64],
 ) -> Result<Calibration, PropensityError> {
-    let (members, others) = class_weights(classes, weights);
+    let members = dot(classes, weights);
+    let others = weights.iter().sum::<f64>() - members;
     let (high, low) = ((members + 1.0) / (members + 2.0), 1.0 / (others + 2.0));
     let mut targets: Vec<f64> = (classes.iter())
         .map(|&class| if class == 1.0 { high } else { low })
         .collect();
     let total = members + others;
-    let mean = weighted_sum(scores, weights) / total;
+    let mean = dot(scores, weights) / total;
     let spread = (scores.iter().zip(weights))
         .map(|(score, weight)| weight * (score - mean).powi(2))
         .sum::<f64>();
     let spread = (spread / total).sqrt();
     // Log-odds that do not differ cannot be rescaled, only shifted.
     if spread <= 1e-12 * mean.abs().max(1.0) {
-        let share = weighted_sum(&targets, weights) / total;
+        let share = dot(&targets, weights) / total;
         return Ok(Calibration {
             slope: 1.0,
             intercept: logit(share) - mean,
@@ -217,14 +191,4 @@ pub fn calibrate(
         slope,
         intercept: line[0] - slope * mean,
     })
-}
-
-/// Total weight of members and of non-members.
-fn class_weights(classes: &[f64], weights: &[f64]) -> (f64, f64) {
-    let members = weighted_sum(classes, weights);
-    (members, weights.iter().sum::<f64>() - members)
-}
-
-fn weighted_sum(values: &[f64], weights: &[f64]) -> f64 {
-    dot(values, weights)
 }

@@ -96,9 +96,6 @@ impl Problem<'_> {
     }
 
     /// The factor of data curvature plus penalty.
-    ///
-    /// # Errors
-    /// Why it has none.
     pub(crate) fn factor(
         &self,
         mut hessian: Vec<f64>,
@@ -189,5 +186,25 @@ impl Problem<'_> {
                 weight == 0.0 || (target == 1.0 && score > 0.0) || (target == 0.0 && score < 0.0)
             },
         )
+    }
+
+    /// What keeps a fit without penalty from being finite and unique, in the words of a set.
+    ///
+    /// The curvature also vanishes where a plane separates some rows and others lie on it, as where a
+    /// feature that only members have is one of many: columns are dependent if their products are.
+    pub(crate) fn refusal(&self, error: PropensityError) -> PropensityError {
+        match error {
+            PropensityError::Separable | PropensityError::NotConverged => {
+                PropensityError::Separated
+            }
+            PropensityError::Unidentified => {
+                let products = self.panel.gram(0..self.panel.rows(), self.weights);
+                match Cholesky::new(products, self.panel.width()) {
+                    Some(_) => PropensityError::Separated,
+                    None => PropensityError::DependentColumns,
+                }
+            }
+            other => other,
+        }
     }
 }

@@ -58,6 +58,13 @@ impl Panel {
         self.entries[index] = value;
     }
 
+    /// Writes a row of 1 followed by `entries`.
+    pub(crate) fn set_row(&mut self, row: usize, entries: impl Iterator<Item = f64>) {
+        for (column, entry) in std::iter::once(1.0).chain(entries).enumerate() {
+            self.set(row, column, entry);
+        }
+    }
+
     /// Copies a row to the first entries of `to`.
     pub(crate) fn copy_row(&self, row: usize, to: &mut [f64]) {
         let first = self.index(row, 0);

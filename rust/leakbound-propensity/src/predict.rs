@@ -32,13 +32,8 @@ pub fn log_odds(
     check_finite(features, columns)?;
     let mut panel = Panel::zeros(rows.next_multiple_of(GROUP), width);
     for row in 0..rows {
-        panel.set(row, 0, 1.0);
-        for (j, &x) in features[row * columns..(row + 1) * columns]
-            .iter()
-            .enumerate()
-        {
-            panel.set(row, j + 1, x);
-        }
+        let entries = &features[row * columns..(row + 1) * columns];
+        panel.set_row(row, entries.iter().copied());
     }
     let mut values = vec![0.0; replicates * rows];
     if rows > 0 {

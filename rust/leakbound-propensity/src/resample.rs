@@ -10,9 +10,6 @@ const PATIENCE: u64 = 1000;
 
 /// Fills `counts` with how often each of its rows occurs in a resample of as many rows, drawn anew
 /// until `complete` accepts the counts.
-///
-/// # Errors
-/// [`PropensityError::ClassTooRare`] if none of a thousand resamples is accepted.
 pub(crate) fn draw(
     stream: &mut Stream,
     counts: &mut [u32],

@@ -58,13 +58,9 @@ impl Training {
         for (slot, row) in slots.iter().enumerate() {
             let Some(row) = *row else { continue };
             targets[slot] = f64::from(u8::from(member[row]));
-            panel.set(slot, 0, 1.0);
-            for (j, x) in features[row * columns..(row + 1) * columns]
-                .iter()
-                .enumerate()
-            {
-                panel.set(slot, j + 1, (x - centre[j]) / scale[j]);
-            }
+            let entries = features[row * columns..(row + 1) * columns].iter();
+            let entries = entries.zip(centre.iter().zip(&scale));
+            panel.set_row(slot, entries.map(|(x, (c, s))| (x - c) / s));
         }
         let penalty = std::iter::once(0.0)
             .chain(scale.iter().map(|s| l2 / (s * s)))
@@ -84,13 +80,11 @@ impl Training {
     }
 
     /// Number of rows.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
     /// Number of coefficients, the intercept among them.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.penalty.len()
     }
@@ -100,9 +94,6 @@ impl Training {
     /// The resample has as many rows as the data, drawn independently with replacement; one that
     /// lacks a class outside of some fold is drawn anew. It depends on the classes, the folds, the
     /// seed and the number alone.
-    ///
-    /// # Errors
-    /// [`PropensityError::ClassTooRare`] if a thousand resamples lack a class.
     pub fn resample(&self, seed: u64, replicate: u64) -> Result<Vec<u32>, PropensityError> {
         let mut counts = vec![0; self.count];
         draw(

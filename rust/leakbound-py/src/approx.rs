@@ -1,12 +1,9 @@
-//! (ε, δ)-DP at one number of guesses, and over the cuts of a path.
+//! (ε, δ)-DP at one number of guesses.
 
-use leakbound_core::{
-    ApproxForm, ApproxLimit, ApproxTail, AuditError, Cut, best_cut, pointwise_curve,
-};
+use leakbound_core::{ApproxForm, ApproxLimit, ApproxTail, AuditError, Cut, CutStatistic};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::audits::{CurveArrays, GridOption, LowerBound, Path, curve_arrays};
 use crate::enter::enter;
 
 /// The upper bound on P(W ≥ v) that a call asks for.
@@ -21,7 +18,7 @@ pub(crate) struct TailOptions {
 }
 
 impl TailOptions {
-    fn form(&self) -> PyResult<ApproxForm> {
+    pub(crate) fn form(&self) -> PyResult<ApproxForm> {
         match self.bound.as_str() {
             "exact" => Ok(ApproxForm::Exact),
             "steinke" => Ok(ApproxForm::Steinke),
@@ -32,7 +29,7 @@ impl TailOptions {
         }
     }
 
-    fn tail(&self, form: ApproxForm) -> Result<ApproxTail, AuditError> {
+    pub(crate) fn tail(&self, form: ApproxForm) -> Result<ApproxTail, AuditError> {
         ApproxTail::new(form, self.m, self.delta, self.k, self.one_sided)
     }
 }
@@ -64,46 +61,7 @@ pub(crate) fn approx_epsilon(
     enter(py, |interrupt| {
         let tail = options.tail(form)?;
         let statistic = ApproxLimit::new(tail, beta)?;
-        let limit = statistic.limit_until(Cut { guesses, correct }, interrupt)?;
+        let limit = statistic.limit(Cut { guesses, correct }, interrupt)?;
         Ok(limit.map_or(0.0, |p| tail.epsilon(p).max(0.0)))
     })
-}
-
-#[pyfunction]
-#[pyo3(signature = (path, *, beta, grid, ratio, options))]
-pub(crate) fn approx_union_bound(
-    py: Python<'_>,
-    path: &Path,
-    beta: f64,
-    grid: GridOption,
-    ratio: f64,
-    options: TailOptions,
-) -> PyResult<LowerBound> {
-    let (form, grid) = (options.form()?, grid.resolve(ratio)?);
-    enter(py, |interrupt| {
-        let level = beta / grid.size(path.0.guesses())? as f64;
-        let statistic = ApproxLimit::new(options.tail(form)?, level)?;
-        best_cut(&path.0.cuts(&grid, 1)?, &statistic, interrupt)
-    })
-    .map(LowerBound)
-}
-
-#[pyfunction]
-#[pyo3(signature = (path, *, beta, grid, ratio, options, points))]
-pub(crate) fn approx_union_curve<'py>(
-    py: Python<'py>,
-    path: &Path,
-    beta: f64,
-    grid: GridOption,
-    ratio: f64,
-    options: TailOptions,
-    points: usize,
-) -> PyResult<CurveArrays<'py>> {
-    let (form, grid) = (options.form()?, grid.resolve(ratio)?);
-    let curve = enter(py, |interrupt| {
-        let level = beta / grid.size(path.0.guesses())? as f64;
-        let statistic = ApproxLimit::new(options.tail(form)?, level)?;
-        pointwise_curve(&path.0, &statistic, &grid, points, interrupt)
-    })?;
-    Ok(curve_arrays(py, &curve))
 }

@@ -60,12 +60,6 @@ impl LogOddsSet {
         PyArray1::from_vec(py, self.set.estimate())
     }
 
-    /// Twice the log-likelihood lost against the largest.
-    fn deviance(&self, py: Python<'_>, coefficients: Vector<'_, f64>) -> PyResult<f64> {
-        let coefficients = &*coefficients;
-        run(py, |_| self.set.deviance(coefficients))
-    }
-
     fn contains(&self, py: Python<'_>, coefficients: Vector<'_, f64>) -> PyResult<bool> {
         let coefficients = &*coefficients;
         run(py, |_| self.set.contains(coefficients))
@@ -177,20 +171,6 @@ impl LogOddsSet {
                 .least_surviving(&guesses, epsilon, &stop(interrupt))
         })?;
         Ok(answer(py, least))
-    }
-
-    /// The largest log-odds of each audited row over the set, of the direction given.
-    fn largest_log_odds<'py>(
-        &self,
-        py: Python<'py>,
-        rows: Vector<'_, i64>,
-        guesses: Vector<'_, i64>,
-    ) -> PyResult<Answer<'py>> {
-        let guesses = guess_list(&rows, &guesses);
-        let largest = run(py, |interrupt| {
-            self.set.largest_log_odds(&guesses, &stop(interrupt))
-        })?;
-        Ok(PyArray1::from_vec(py, largest))
     }
 
     /// The largest |log-odds| of any audited row over the set.

@@ -19,20 +19,9 @@ pub(crate) fn to_python(py: Python<'_>, error: &AuditError) -> PyErr {
         | AuditError::EmptyProfile
         | AuditError::ScoreIsNan { .. } => "InputError",
         AuditError::EveryExampleAbstains { .. } => "AbstentionError",
-        AuditError::Math(error @ MathError::NotConverged { .. }) => {
-            return math_to_python(py, error);
-        }
-        AuditError::Interrupted => return PyKeyboardInterrupt::new_err(()),
-        _ => "OptionError",
-    };
-    named(py, name, error.to_string())
-}
-
-/// The Python exception for an error of the tails and limits.
-pub(crate) fn math_to_python(py: Python<'_>, error: &MathError) -> PyErr {
-    let name = match error {
         // Its limit is argued where it is set.
-        MathError::NotConverged { .. } => "InternalError",
+        AuditError::Math(MathError::NotConverged { .. }) => "InternalError",
+        AuditError::Interrupted => return PyKeyboardInterrupt::new_err(()),
         _ => "OptionError",
     };
     named(py, name, error.to_string())

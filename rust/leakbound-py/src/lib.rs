@@ -21,6 +21,7 @@ mod panics;
 mod poisson_binomial;
 mod propensity;
 mod tails;
+mod unions;
 mod zero_run;
 
 use pyo3::prelude::*;
@@ -28,12 +29,11 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::approx::{approx_epsilon, approx_p_value, approx_union_bound, approx_union_curve};
+    use crate::approx::{approx_epsilon, approx_p_value};
     #[pymodule_export]
     use crate::audits::{
-        LowerBound, OffsetBound, Path, Ranking, crossing_probability, curve_at_level, draw_part,
-        equal_level_curve, equal_level_scan, kl_curve, kl_scan, kl_scan_offsets, pointwise_bound,
-        union_bound, union_curve, ville_bound_of_moments,
+        LowerBound, OffsetBound, Path, Ranking, kl_curve, kl_scan, kl_scan_offsets,
+        ville_bound_of_moments,
     };
     #[pymodule_export]
     use crate::confidence::{LogOddsSet, balanced_scores};
@@ -47,17 +47,16 @@ mod _core {
     use crate::outside_in::{Joint, Plan, approx_joint_epsilon, fdp_least_rejected};
     #[pymodule_export]
     use crate::poisson_binomial::{
-        poisson_binomial_epsilon, poisson_binomial_pmf, poisson_binomial_prefix_tails,
-        poisson_binomial_tail, poisson_binomial_tail_bound, real_weighted_epsilon,
-        real_weighted_tail, replicated_epsilon, weighted_epsilon, weighted_tail,
+        poisson_binomial_epsilon, poisson_binomial_tail, replicated_epsilon, weighted_epsilon,
     };
     #[pymodule_export]
-    use crate::propensity::{LogisticModel, PropensityRows, linear_log_odds, platt_calibration};
+    use crate::propensity::{LogisticModel, PropensityRows, linear_log_odds};
     #[pymodule_export]
     use crate::tails::{
         binomial_tail, clopper_pearson, log_normal_cdf, normal_cdf, normal_quantile,
     };
-
+    #[pymodule_export]
+    use crate::unions::{union_bound, union_curve};
     #[pymodule_export]
     use crate::zero_run::{kl_scan_offset_rows, matched_counts};
 

@@ -2,36 +2,17 @@
 
 use leakbound_core::{AuditError, Interrupt};
 use leakbound_math::MathError;
-use leakbound_math::poisson_binomial::{
-    Bounds, RealWeighted, Tail, Terms, Weighted, pmf, pmf_until, prefix_log_tails,
-    replicate_epsilons,
-};
+use leakbound_math::poisson_binomial::{Tail, Terms, Weighted, replicate_epsilons};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use crate::convert::Vector;
-use crate::enter::{at_once, enter};
-use crate::errors::math_to_python;
+use crate::enter::enter;
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 /// Values, logarithms and relative errors.
 type Tails<'py> = (Column<'py>, Column<'py>, Column<'py>);
-
-/// Below this much work a call ends long before the first look for signals.
-const SMALL: usize = 1 << 17;
-
-/// Runs `work` detached: in place if `size` is small, else through the doorway.
-fn run<T: Send>(
-    py: Python<'_>,
-    size: usize,
-    work: impl FnOnce() -> Result<T, MathError> + Send,
-) -> PyResult<T> {
-    if size <= SMALL {
-        return at_once(py, work)?.map_err(|error| math_to_python(py, &error));
-    }
-    enter(py, |_| Ok(work()?))
-}
 
 fn columns(py: Python<'_>, tails: Vec<Tail>) -> Tails<'_> {
     let column = |part: fn(&Tail) -> f64| PyArray1::from_iter(py, tails.iter().map(part));
@@ -79,84 +60,11 @@ pub(crate) fn poisson_binomial_tail<'py>(
 ) -> PyResult<Tails<'py>> {
     let (values, v, epsilon) = (&*values, &*v, &*epsilon);
     let counts = counts.as_deref();
-    let make = || terms(values, counts, offsets);
-    let tails = if values.len().saturating_mul(v.len()) <= SMALL {
-        run(py, 0, || {
-            let terms = make()?;
-            Ok(v.iter()
-                .zip(epsilon)
-                .map(|(&v, &epsilon)| terms.tail(v, epsilon))
-                .collect())
-        })?
-    } else {
-        enter(py, |interrupt| {
-            let terms = make()?;
-            each(interrupt, v.len(), |i| Ok(terms.tail(v[i], epsilon[i])))
-        })?
-    };
-    Ok(columns(py, tails))
-}
-
-/// As `poisson_binomial_tail` with whole weights.
-#[pyfunction]
-#[pyo3(signature = (values, v, epsilon, *, weights, offsets))]
-pub(crate) fn weighted_tail<'py>(
-    py: Python<'py>,
-    values: Vector<'_, f64>,
-    v: Vector<'_, i64>,
-    epsilon: Vector<'_, f64>,
-    weights: Vector<'_, u64>,
-    offsets: bool,
-) -> PyResult<Tails<'py>> {
-    let (values, v, epsilon) = (&*values, &*v, &*epsilon);
-    let weights = &*weights;
     let tails = enter(py, |interrupt| {
-        let sum = weighted(values, weights, offsets)?;
-        each(interrupt, v.len(), |i| sum.tail(v[i], epsilon[i]))
+        let terms = terms(values, counts, offsets)?;
+        each(interrupt, v.len(), |i| Ok(terms.tail(v[i], epsilon[i])))
     })?;
     Ok(columns(py, tails))
-}
-
-fn weighted(values: &[f64], weights: &[u64], offsets: bool) -> Result<Weighted, MathError> {
-    if offsets {
-        Weighted::from_offsets(values, weights)
-    } else {
-        Weighted::from_probabilities(values, weights)
-    }
-}
-
-/// As `poisson_binomial_tail` with weights in [0, 1]: the upper ends of the brackets.
-#[pyfunction]
-#[pyo3(signature = (values, v, epsilon, *, weights, offsets))]
-pub(crate) fn real_weighted_tail<'py>(
-    py: Python<'py>,
-    values: Vector<'_, f64>,
-    v: Vector<'_, f64>,
-    epsilon: Vector<'_, f64>,
-    weights: Vector<'_, f64>,
-    offsets: bool,
-) -> PyResult<Tails<'py>> {
-    let (values, v, epsilon) = (&*values, &*v, &*epsilon);
-    let weights = &*weights;
-    let tails = enter(py, |interrupt| {
-        let sum = real_weighted(values, weights, offsets)?;
-        each(interrupt, v.len(), |i| {
-            Ok(sum.tail(v[i], epsilon[i])?.upper)
-        })
-    })?;
-    Ok(columns(py, tails))
-}
-
-fn real_weighted(
-    values: &[f64],
-    weights: &[f64],
-    offsets: bool,
-) -> Result<RealWeighted, MathError> {
-    if offsets {
-        RealWeighted::from_offsets(values, weights)
-    } else {
-        RealWeighted::from_probabilities(values, weights)
-    }
 }
 
 /// The largest ε for each v.
@@ -171,17 +79,10 @@ pub(crate) fn poisson_binomial_epsilon<'py>(
 ) -> PyResult<Column<'py>> {
     let (offsets, v) = (&*offsets, &*v);
     let counts = counts.as_deref();
-    let epsilons = if v.len() == 1 {
-        run(py, offsets.len(), || {
-            let terms = Terms::from_grouped_offsets(offsets, counts)?;
-            Ok(vec![terms.epsilon(v[0], beta)?])
-        })?
-    } else {
-        enter(py, |_| {
-            let terms = Terms::from_grouped_offsets(offsets, counts)?;
-            Ok(terms.epsilons(v, beta)?)
-        })?
-    };
+    let epsilons = enter(py, |_| {
+        let terms = Terms::from_grouped_offsets(offsets, counts)?;
+        Ok(terms.epsilons(v, beta)?)
+    })?;
     Ok(PyArray1::from_vec(py, epsilons))
 }
 
@@ -241,69 +142,4 @@ pub(crate) fn weighted_epsilon<'py>(
         each(interrupt, v.len(), |i| sum.epsilon(v[i], beta))
     })?;
     Ok(PyArray1::from_vec(py, epsilons))
-}
-
-/// As `poisson_binomial_epsilon` with weights in [0, 1].
-#[pyfunction]
-#[pyo3(signature = (offsets, v, *, beta, weights))]
-pub(crate) fn real_weighted_epsilon<'py>(
-    py: Python<'py>,
-    offsets: Vector<'_, f64>,
-    v: Vector<'_, f64>,
-    beta: f64,
-    weights: Vector<'_, f64>,
-) -> PyResult<Column<'py>> {
-    let (offsets, v, weights) = (&*offsets, &*v, &*weights);
-    let epsilons = enter(py, |interrupt| {
-        let sum = RealWeighted::from_offsets(offsets, weights)?;
-        each(interrupt, v.len(), |i| sum.epsilon(v[i], beta))
-    })?;
-    Ok(PyArray1::from_vec(py, epsilons))
-}
-
-/// P(S = k) for every k.
-#[pyfunction]
-pub(crate) fn poisson_binomial_pmf<'py>(
-    py: Python<'py>,
-    p: Vector<'_, f64>,
-) -> PyResult<Column<'py>> {
-    let p = &*p;
-    let probabilities = if p.len().saturating_mul(p.len()) <= SMALL {
-        at_once(py, || pmf(p))?.map_err(|error| math_to_python(py, &error))?
-    } else {
-        enter(py, |interrupt| pmf_until(p, || interrupt.check()))?
-    };
-    Ok(PyArray1::from_vec(py, probabilities))
-}
-
-/// Upper bounds of ln P(S ≥ v).
-#[pyfunction]
-#[pyo3(signature = (p, v, *, counts))]
-pub(crate) fn poisson_binomial_tail_bound<'py>(
-    py: Python<'py>,
-    p: Vector<'_, f64>,
-    v: Vector<'_, i64>,
-    counts: Option<Vector<'_, u64>>,
-) -> PyResult<Column<'py>> {
-    let (p, v) = (&*p, &*v);
-    let counts = counts.as_deref();
-    let bounds = enter(py, |interrupt| {
-        let terms = Terms::from_grouped_probabilities(p, counts)?;
-        let bounds = Bounds::new(&terms, 0.0);
-        each(interrupt, v.len(), |i| Ok(bounds.log_upper(v[i])))
-    })?;
-    Ok(PyArray1::from_vec(py, bounds))
-}
-
-/// ln P(Σ_{i<r} Xᵢ ≥ v[r−1]) for every r.
-#[pyfunction]
-pub(crate) fn poisson_binomial_prefix_tails<'py>(
-    py: Python<'py>,
-    v: Vector<'_, i64>,
-    offsets: Vector<'_, f64>,
-    epsilon: f64,
-) -> PyResult<Column<'py>> {
-    let (v, offsets) = (&*v, &*offsets);
-    let logs = enter(py, |_| Ok(prefix_log_tails(offsets, v, epsilon)?))?;
-    Ok(PyArray1::from_vec(py, logs))
 }

@@ -1,7 +1,7 @@
 //! Propensity models: fit, calibration, resamples and refits.
 
 use leakbound_core::Interrupt;
-use leakbound_propensity::{LogisticFit, PropensityError, Training, calibrate, log_odds};
+use leakbound_propensity::{LogisticFit, PropensityError, Training, log_odds};
 use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
@@ -17,13 +17,7 @@ pub(crate) struct PropensityRows(Training);
 
 /// A fitted propensity model.
 #[pyclass(frozen)]
-pub(crate) struct LogisticModel {
-    fit: LogisticFit,
-    #[pyo3(get)]
-    slope: f64,
-    #[pyo3(get)]
-    intercept: f64,
-}
+pub(crate) struct LogisticModel(LogisticFit);
 
 #[pymethods]
 impl PropensityRows {
@@ -43,17 +37,9 @@ impl PropensityRows {
         Ok(Self(training))
     }
 
-    /// Fits all rows, each as often as `counts` says, or once.
-    #[pyo3(signature = (counts=None))]
-    fn fit(&self, py: Python<'_>, counts: Option<Vector<'_, u32>>) -> PyResult<LogisticModel> {
-        let counts = counts.as_deref();
-        let fit = run(py, |_| LogisticFit::new(&self.0, counts))?;
-        let calibration = fit.calibration();
-        Ok(LogisticModel {
-            fit,
-            slope: calibration.slope,
-            intercept: calibration.intercept,
-        })
+    /// Fits all rows.
+    fn fit(&self, py: Python<'_>) -> PyResult<LogisticModel> {
+        run(py, |_| LogisticFit::new(&self.0, None)).map(LogisticModel)
     }
 
     /// Intercept and slopes of a fit of these rows, calibrated.
@@ -62,7 +48,7 @@ impl PropensityRows {
         py: Python<'py>,
         model: &LogisticModel,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let coefficients = at_once(py, || model.fit.coefficients(&self.0))?;
+        let coefficients = at_once(py, || model.0.coefficients(&self.0))?;
         Ok(PyArray1::from_vec(py, coefficients))
     }
 
@@ -99,7 +85,7 @@ impl PropensityRows {
     ) -> PyResult<Rows<'py>> {
         let coefficients = run(py, |interrupt| {
             let stop = || interrupt.check().is_err();
-            model.fit.bootstrap(&self.0, seed, first, count, &stop)
+            model.0.bootstrap(&self.0, seed, first, count, &stop)
         })?;
         reshaped(py, coefficients, count, self.0.width())
     }
@@ -119,23 +105,6 @@ pub(crate) fn linear_log_odds<'py>(
         log_odds(coefficients, features, columns, &stop)
     })?;
     reshaped(py, values, count, rows)
-}
-
-/// Slope and intercept of Platt's calibration of log-odds.
-#[pyfunction]
-pub(crate) fn platt_calibration(
-    py: Python<'_>,
-    scores: Vector<'_, f64>,
-    member: Flags<'_>,
-    counts: Vector<'_, u32>,
-) -> PyResult<(f64, f64)> {
-    let (scores, member, counts) = (&*scores, member.read(), &*counts);
-    let calibration = run(py, |_| {
-        let classes: Vec<f64> = member.iter().map(|&m| f64::from(u8::from(m))).collect();
-        let weights: Vec<f64> = counts.iter().map(|&n| f64::from(n)).collect();
-        calibrate(scores, &classes, &weights)
-    })?;
-    Ok((calibration.slope, calibration.intercept))
 }
 
 /// Runs `work` through the doorway, and converts what may go wrong.

@@ -1,4 +1,4 @@
-//! Probability mass functions: one more Bernoulli term, and inner products.
+//! Probability mass functions: more Bernoulli terms.
 
 use crate::dispatch::dispatch;
 use crate::vector::Vector;
@@ -12,12 +12,6 @@ dispatch! {
     /// # Panics
     /// If `pmf` is too short or `p` and `q` differ in length.
     pub fn multiply_by_terms(pmf: &mut [f64], degree: usize, p: &[f64], q: &[f64]) = multiply;
-}
-
-dispatch! {
-    /// Σ aₖbₖ over the shorter length.
-    #[must_use]
-    pub fn dot(a: &[f64], b: &[f64]) -> f64 = inner;
 }
 
 #[inline(always)]
@@ -42,25 +36,4 @@ fn multiply<V: Vector>(pmf: &mut [f64], degree: usize, p: &[f64], q: &[f64]) {
         }
         pmf[0] *= q;
     }
-}
-
-#[inline(always)]
-fn inner<V: Vector>(a: &[f64], b: &[f64]) -> f64 {
-    let length = a.len().min(b.len());
-    let (a, b) = (&a[..length], &b[..length]);
-    let (mut even, mut odd) = (V::zero(), V::zero());
-    let mut k = 0;
-    while k + 2 * V::LANES <= length {
-        even = V::load(&a[k..]).mul_add(V::load(&b[k..]), even);
-        odd = V::load(&a[k + V::LANES..]).mul_add(V::load(&b[k + V::LANES..]), odd);
-        k += 2 * V::LANES;
-    }
-    let mut sum = 0.0;
-    for lane in even.add(odd).to_lanes() {
-        sum += lane;
-    }
-    for (x, y) in a[k..].iter().zip(&b[k..]) {
-        sum += x * y;
-    }
-    sum
 }

@@ -31,7 +31,7 @@ mod walk;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub use convolve::{dot, multiply_by_terms};
+pub use convolve::multiply_by_terms;
 pub use level::{Level, SWITCH};
 pub use log_ratio::{LogRatio, log_ratio};
 pub use logistic::{GROUP, LineSums, REPLICATES, line_sums, linear_scores, logistic_gradient};

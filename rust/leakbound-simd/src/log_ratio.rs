@@ -22,7 +22,6 @@ dispatch! {
     ///
     /// # Panics
     /// If the slices differ in length.
-    #[must_use]
     pub fn log_ratio(odds: &[f64], residuals: &[f32], x: f64, y: f64) -> LogRatio = kernel;
 }
 

@@ -21,7 +21,6 @@ pub struct Nodes {
 
 impl Nodes {
     /// The nodes φₖ = k·step for k below `count`.
-    #[must_use]
     pub fn equispaced(step: f64, count: usize) -> Self {
         let mut nodes = Self::with_room_for(count);
         let (sine_step, cosine_step) = (0.5 * step).sin_cos();
@@ -42,7 +41,6 @@ impl Nodes {
     }
 
     /// The nodes at `angles`.
-    #[must_use]
     pub fn at(angles: &[f64]) -> Self {
         let mut nodes = Self::with_room_for(angles.len());
         nodes.angles[..angles.len()].copy_from_slice(angles);
@@ -63,31 +61,26 @@ impl Nodes {
     }
 
     /// The number of nodes.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
     /// The number of nodes with the padding: the length of the slices a kernel writes.
-    #[must_use]
     pub fn padded(&self) -> usize {
         self.angles.len()
     }
 
     /// φₖ.
-    #[must_use]
     pub fn angles(&self) -> &[f64] {
         &self.angles[..self.count]
     }
 
     /// sin(φₖ/2).
-    #[must_use]
     pub fn half_sines(&self) -> &[f64] {
         &self.half_sines[..self.count]
     }
 
     /// cos(φₖ/2).
-    #[must_use]
     pub fn half_cosines(&self) -> &[f64] {
         &self.half_cosines[..self.count]
     }

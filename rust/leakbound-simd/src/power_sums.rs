@@ -38,7 +38,6 @@ dispatch! {
     ///
     /// # Panics
     /// If the slices differ in length.
-    #[must_use]
     pub fn power_sums(
         odds: &[f64],
         residuals: &[f32],
@@ -53,7 +52,6 @@ dispatch! {
     ///
     /// # Panics
     /// If the slices differ in length.
-    #[must_use]
     pub fn rough_power_sums(odds: &[f64], counts: Option<&[f64]>, x: f64) -> PowerSums = rough;
 }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use leakbound_simd::{
-    Level, Nodes, dot, log_ratio, multiply_by_terms, multiply_nodes, odds_from_logits,
+    Level, Nodes, log_ratio, multiply_by_terms, multiply_nodes, odds_from_logits,
     odds_from_probabilities, power_sums, rough_power_sums, series_at_nodes,
 };
 use proptest::prelude::*;
@@ -184,9 +184,8 @@ fn the_series_is_the_product_at_the_nodes() {
 
 proptest! {
     #[test]
-    fn convolutions_and_products_match_plain_loops(
+    fn convolutions_match_plain_loops(
         p in proptest::collection::vec(0.0..1.0, 0..70),
-        more in proptest::collection::vec(-1.0..1.0, 0..90),
     ) {
         let q: Vec<f64> = p.iter().map(|p| 1.0 - p).collect();
         let mut plain = vec![1.0];
@@ -197,7 +196,6 @@ proptest! {
             }
             plain[0] *= q;
         }
-        let inner: f64 = plain.iter().zip(&more).map(|(a, b)| a * b).sum();
         for level in Level::available() {
             let mut pmf = vec![0.0; p.len() + 1];
             pmf[0] = 1.0;
@@ -205,7 +203,6 @@ proptest! {
             for (a, b) in pmf.iter().zip(&plain) {
                 prop_assert!((a - b).abs() <= 1e-13 * b, "{level}");
             }
-            prop_assert!((dot(level, &pmf, &more) - inner).abs() <= 1e-14);
         }
     }
 }

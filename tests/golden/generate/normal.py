@@ -76,11 +76,6 @@ def rows() -> Iterator[tuple[str, float, mpf, float]]:
         yield "quantile", p, quantile(mpf(p)), RTOL
     for p in [0.5000001, 0.51, 0.6, 0.925, 0.95, 0.975, 0.999, 1.0 - 1e-9, 1.0 - 2.0**-53]:
         yield "quantile", p, quantile(mpf(p)), RTOL
-    logs = [-0.7, -0.75, -1.0, -2.0, -2.59, -2.6, -10.0, -100.0, -700.0, -728.9, -729.1, -745.0]
-    for ln in [*logs, -1e3, -12345.0, -1e6, -1e10, -9e19, -2e20, -1e100, -1e300, -1.7e308]:
-        yield "quantile_from_ln", ln, -inverse_ln_sf(mpf(ln)), RTOL
-    for ln in [-0.5, -0.1, -1e-3, -1e-10, -1e-100, -1e-300]:
-        yield "quantile_from_ln", ln, inverse_ln_sf(mpmath.log(-mpmath.expm1(mpf(ln)))), RTOL
 
 
 if __name__ == "__main__":

@@ -39,9 +39,7 @@ CURVES = {"members": members_given, "others": others_given}
 
 def family(kind: Given, least: float = TRUTH) -> TradeOffFamily:
     """The curves of a game; a bound, if there is one, is at least the smallest d."""
-    return TradeOffFamily(
-        parameter="d", tradeoff=CURVES[kind], bracket=(least, 0.99), increasing=True
-    )
+    return TradeOffFamily(parameter="d", tradeoff=CURVES[kind], bracket=(least, 0.99))
 
 
 def game(kind: Given, seed: int, m: int = 300, chance: Any = 0.5) -> tuple[np.ndarray, np.ndarray]:

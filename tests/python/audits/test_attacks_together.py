@@ -10,7 +10,7 @@ import leakbound as lb
 from leakbound import errors
 from leakbound._base.scores import Scores
 
-SHIFTS = {"weak": 0.5, "strong": 2.0, "noise": 0.0}
+SHIFTS = {"": 0.5, "strong": 2.0, "noise": 0.0}
 
 
 @pytest.fixture

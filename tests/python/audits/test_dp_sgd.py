@@ -150,7 +150,7 @@ def test_half_of_the_noise_is_refuted_at_the_joint_level() -> None:
 def test_the_epsilon_of_the_steps_is_that_of_its_noise_and_rate() -> None:
     steps = correct().steps
     family = lb.SubsampledGaussianDP(sampling_rate=steps.sampling_rate, steps=40)
-    assert steps.epsilon(1e-5) == family.attained(steps.bound, "both").epsilon(1e-5)
+    assert steps.epsilon(1e-5) == family.attained(1 / steps.bound, "both").epsilon(1e-5)
 
 
 def test_bounds_of_steps_count_the_probability_of_error_once() -> None:

@@ -37,7 +37,7 @@ def test_most_correct_guesses_solve_their_equation_from_above(mu: float, share: 
     def excess(wrong: float) -> float:
         return float(wrong + norm.sf(norm.isf(wrong) - mu) - share)
 
-    wrong = brentq(excess, 1e-300, share, xtol=1e-300, rtol=1e-14)
+    wrong = brentq(excess, 1e-300, share, xtol=1e-300, rtol=1e-14, maxiter=5000)
     exact = float(norm.sf(norm.isf(wrong) - mu))
     assert most_correct(mu, share) == pytest.approx(min(exact, share), rel=1e-7)
     assert most_correct(mu, share) >= min(exact, share) * (1 - 1e-12)

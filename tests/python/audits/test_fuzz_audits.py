@@ -101,7 +101,7 @@ def panoramia(h: Hostile) -> Any:
 
 
 def stream(h: Hostile) -> Any:
-    audit = lb.Stream(claim=h.option(h.pick([PureDP(), PureDP(), PureDP(), GaussianDP()])))
+    audit = lb.Stream(shares=h.option(h.pick([(1.0, 0.25), (0.5,)])))
     for _ in range(int(h.rng.integers(1, 4))):
         m = h.size(20)
         audit.update(h.array(h.reals(m)), h.flags(m))

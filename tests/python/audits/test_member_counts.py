@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import leakbound as lb
 from leakbound import errors
 from leakbound.audits.member_count import DOUBTFUL, IMPOSSIBLE, MemberCount
-from leakbound.cli import app
+from leakbound.cli.commands import app
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(size=1000)

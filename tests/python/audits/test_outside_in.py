@@ -12,7 +12,6 @@ import leakbound as lb
 import leakbound._core as _core
 from leakbound import errors, simulate, stats
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
-from leakbound.audits.policies.joint import joint_policy
 
 BETA = 0.1
 
@@ -80,8 +79,7 @@ def test_a_mechanism_that_knows_when_it_leaked_breaks_levels_tested_one_by_one()
 def test_the_choice_reads_no_label_within_the_level(sides: SidesChoice) -> None:
     """Labels within are turned at random: the level stays."""
     rng = np.random.default_rng(0)
-    policy = joint_policy(lb.OutsideIn(), lb.GaussianDP(), examples=2000, sides=sides, beta=0.05)
-    plan, met = policy.plan, set()
+    plan, met = lb.OutsideIn().plan(2000, 0.05, sides, "family"), set()
     for trial in range(200):
         right = rng.random(2000) < np.linspace(0.5 + 0.5 * rng.random(), 0.5, 2000)
         index = plan.choose(_core.Path.from_successes(right))

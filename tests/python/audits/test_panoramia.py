@@ -13,6 +13,8 @@ import leakbound as lb
 from leakbound import errors, stats
 
 BETA = 0.05
+Ranked = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Scores of a baseline and of an attack, and membership."""
 
 
 def logit(p: float) -> float:
@@ -26,7 +28,7 @@ def report_of(member: np.ndarray, p: float, rng: np.random.Generator) -> np.ndar
 
 
 @pytest.fixture
-def scores() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def scores() -> Ranked:
     rng = np.random.default_rng(2402)
     member = rng.random(2000) < 0.5
     return report_of(member, 0.7, rng), report_of(member, 0.9, rng), member
@@ -48,7 +50,7 @@ POLICIES = [
 
 @pytest.mark.parametrize(("cuts", "bound"), POLICIES, ids=[repr(cuts)[:40] for cuts, _ in POLICIES])
 def test_both_bounds_are_of_member_guesses_at_half_the_level(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray], cuts: Any, bound: Any
+    scores: Ranked, cuts: Any, bound: Any
 ) -> None:
     baseline, attack, member = scores
     result = lb.audit(attack, lb.Panoramia(member, baseline=baseline), cuts=cuts)
@@ -59,9 +61,7 @@ def test_both_bounds_are_of_member_guesses_at_half_the_level(
     assert result.baseline.path == result.attack.path == "member"
 
 
-def test_the_papers_hoeffding_union(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def test_the_papers_hoeffding_union(scores: Ranked) -> None:
     baseline, attack, member = scores
     result = lb.audit(
         attack, lb.Panoramia(member, baseline=baseline), cuts=lb.UnionBound(tail="hoeffding")
@@ -75,9 +75,7 @@ def test_the_papers_hoeffding_union(
     assert "Hoeffding" in result.theorem
 
 
-def test_an_estimate_refutes_no_epsilon_alone(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def test_an_estimate_refutes_no_epsilon_alone(scores: Ranked) -> None:
     result = flat.panoramia(*scores)
     assert result.check(epsilon=0) == "inconclusive"
     assert result.check(epsilon=0, c=0) == "refuted"
@@ -90,9 +88,7 @@ def test_an_estimate_refutes_no_epsilon_alone(
     assert result.check(epsilon=top, c=result.baseline.ceiling) == "inconclusive"
 
 
-def test_real_non_members_give_a_lower_bound(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def test_real_non_members_give_a_lower_bound(scores: Ranked) -> None:
     _, attack, member = scores
     noise = np.random.default_rng(0).random(member.size)
     result = lb.audit(attack, lb.Panoramia(member, baseline=noise, real_nonmembers=True))
@@ -106,44 +102,30 @@ def test_real_non_members_give_a_lower_bound(
     assert result.warnings == ()
 
 
-def test_real_non_members_are_audited_as_the_random_split_that_they_are(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def test_real_non_members_are_audited_as_the_random_split_that_they_are(scores: Ranked) -> None:
     """One code for both: the same pairs, path, level and bound, for every policy and for δ."""
     _, attack, member = scores
     noise = np.random.default_rng(0).random(member.size)
     for delta, cuts in ((0.0, None), (0.0, lb.UnionBound()), (1e-4, None)):
         claim = lb.ApproxDP(delta=delta) if delta else lb.PureDP()
-        result = lb.audit(
-            attack,
-            lb.Panoramia(member, baseline=noise, real_nonmembers=True),
-            claim=claim,
-            cuts=cuts,
-            seed=3,
-        )
-        split = lb.audit(attack, lb.RandomSplit(member), claim=claim, cuts=cuts, seed=3)
+        how: dict[str, Any] = {"claim": claim, "cuts": cuts, "seed": 3}
+        real = lb.Panoramia(member, baseline=noise, real_nonmembers=True)
+        result = lb.audit(attack, real, **how)
+        split = lb.audit(attack, lb.RandomSplit(member), **how)
         assert result.bound == split.bound > 1
-        assert (result.m, result.guesses, result.correct, result.attack.path, result.ceiling) == (
-            split.m,
-            split.guesses,
-            split.correct,
-            "pairs",
-            split.ceiling,
-        )
+        for name in ("m", "guesses", "correct", "ceiling"):
+            assert getattr(result, name) == getattr(split, name), name
+        assert result.attack.path == "pairs"
         assert result.options["pairs"] == split.options["pairs"]
         assert result.options["level"] == pytest.approx(0.05)
         assert split.theorem in result.theorem
         assert lb.PanoramiaResult.from_json(result.to_json()) == result
+    in_pairs = lb.audit(attack, lb.Panoramia(member, baseline=noise, real_nonmembers=True))
     one_sided = lb.audit(attack, lb.Panoramia(member, baseline=noise, c_upper=0.0))
-    assert (
-        one_sided.bound
-        < lb.audit(attack, lb.Panoramia(member, baseline=noise, real_nonmembers=True)).bound
-    )
+    assert one_sided.bound < in_pairs.bound
 
 
-def test_what_real_non_members_refuse(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def test_what_real_non_members_refuse(scores: Ranked) -> None:
     _, attack, member = scores
     for options, words in (
         ({"delta": 1e-3, "relaxation": "published"}, "is for generated non-members"),
@@ -155,9 +137,7 @@ def test_what_real_non_members_refuse(
         lb.audit([1, 2, 3], lb.Panoramia([1, 1, 1], baseline=[1, 2, 3], real_nonmembers=True))
 
 
-def test_an_upper_limit_on_c_gives_a_lower_bound(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def test_an_upper_limit_on_c_gives_a_lower_bound(scores: Ranked) -> None:
     result = flat.panoramia(*scores, c_upper=1.0)
     assert (result.kind, result.c_upper) == ("lower_bound", 1.0)
     assert result.bound == result.lower_bound == result.c_plus_epsilon_lb - 1

@@ -13,6 +13,8 @@ import leakbound as lb
 from leakbound import errors, stats
 
 BETA = 0.05
+Ranked = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Scores of a baseline and of an attack, and membership."""
 M = 3000
 
 
@@ -21,7 +23,7 @@ def logit(p: float) -> float:
 
 
 @pytest.fixture
-def scores() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def scores() -> Ranked:
     rng = np.random.default_rng(11)
     member = rng.random(M) < 0.5
     return (
@@ -36,9 +38,7 @@ def path(scores: np.ndarray, member: np.ndarray) -> np.ndarray:
     return ordered
 
 
-def test_each_ranking_has_its_failures(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def test_each_ranking_has_its_failures(scores: Ranked) -> None:
     baseline, attack, member = scores
     gamma, delta = 1e-4, 3e-4
     result = flat.panoramia(*scores, gamma=gamma, delta=delta, cuts=lb.KLScan())
@@ -55,9 +55,7 @@ def test_each_ranking_has_its_failures(
     assert lb.PanoramiaResult.from_json(result.to_json()) == result
 
 
-def test_by_default_number_and_count_have_one_proof(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def test_by_default_number_and_count_have_one_proof(scores: Ranked) -> None:
     gamma, delta = 1e-4, 3e-4
     result = flat.panoramia(*scores, gamma=gamma, delta=delta)
     together = gamma + delta - gamma * delta
@@ -83,7 +81,7 @@ def test_by_default_number_and_count_have_one_proof(
     assert lb.PanoramiaResult.from_json(result.to_json()) == result
 
 
-def test_a_model_alone_may_fail(scores: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+def test_a_model_alone_may_fail(scores: Ranked) -> None:
     plain = flat.panoramia(*scores)
     relaxed = flat.panoramia(*scores, delta=1e-4, cuts=lb.KLScan())
     assert relaxed.c_lb == plain.c_lb
@@ -96,17 +94,15 @@ def test_a_model_alone_may_fail(scores: tuple[np.ndarray, np.ndarray, np.ndarray
     "options", [{"cuts": lb.KLScan()}, {"cuts": lb.UnionBound(grid="geometric")}]
 )
 def test_bounds_fall_as_the_generator_may_miss_more(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray], options: dict[str, Any]
+    scores: Ranked, options: dict[str, Any]
 ) -> None:
     """The shape of Table 11, recall up to a half."""
     results = [
         flat.panoramia(*scores, gamma=gamma, max_recall=0.5, **options)
         for gamma in (0.0, 1e-5, 1e-4, 1e-3)
     ]
-    for bounds in (
-        [result.c_lb for result in results],
-        [result.c_plus_epsilon_lb for result in results],
-    ):
+    for name in ("c_lb", "c_plus_epsilon_lb"):
+        bounds = [getattr(result, name) for result in results]
         assert bounds == sorted(bounds, reverse=True)
         assert bounds[3] < bounds[2] < bounds[0]
 
@@ -138,9 +134,7 @@ def test_the_published_form_is_a_concave_envelope() -> None:
         assert ours == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_published_form_says_what_it_is(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def test_the_published_form_says_what_it_is(scores: Ranked) -> None:
     single = flat.panoramia(*scores, gamma=1e-4, cuts=lb.Fixed(500), relaxation="published")
     right = int(path(scores[0], scores[2])[:500].sum())
     limit = stats.one_run_epsilon(right, 500, M, delta=1e-4, beta=BETA / 2, bound="panoramia")
@@ -153,9 +147,7 @@ def test_the_published_form_says_what_it_is(
     assert union.c_plus_epsilon_lb > 0
 
 
-def test_cuts_end_at_the_largest_recall(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def test_cuts_end_at_the_largest_recall(scores: Ranked) -> None:
     baseline, attack, member = scores
     result = flat.panoramia(*scores, max_recall=0.1)
     for scored, bound in ((baseline, result.c_lb), (attack, result.c_plus_epsilon_lb)):
@@ -186,9 +178,7 @@ def weighted_epsilon(weights: np.ndarray, member: np.ndarray, beta: float) -> fl
     return float(found)
 
 
-def test_weights_are_compared_with_a_weighted_tail(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def test_weights_are_compared_with_a_weighted_tail(scores: Ranked) -> None:
     baseline, attack, member = (one[:400] for one in scores)
     weights = [1 / (1 + np.exp(2 - 2 * one)) for one in (baseline, attack)]
     result = lb.audit(weights[1], lb.Panoramia(member, baseline=weights[0]), cuts=lb.Weighted())
@@ -204,41 +194,26 @@ def test_weights_are_compared_with_a_weighted_tail(
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "words"),
+    ("options", "words"),
     [
-        ({"gamma": -0.1}, errors.OptionError, "gamma"),
-        ({"delta": 1.0}, errors.OptionError, "delta"),
-        ({"max_recall": 0.0}, errors.OptionError, "max_recall"),
-        ({"max_recall": 1.5}, errors.OptionError, "max_recall"),
-        ({"relaxation": "loose"}, errors.OptionError, "relaxation"),
-        ({"relaxation": "published"}, errors.OptionError, "gamma or delta above 0"),
-        (
-            {"relaxation": "published", "gamma": 1e-3, "cuts": lb.KLScan()},
-            errors.OptionError,
-            "no published form",
-        ),
-        ({"gamma": 1e-3, "cuts": lb.Weighted()}, errors.OptionError, "no knapsack"),
-        (
-            {"gamma": 1e-3, "cuts": lb.UnionBound(tail="hoeffding")},
-            errors.OptionError,
-            "limits are exact",
-        ),
-        ({"gamma": 1e-3, "real_nonmembers": True}, errors.OptionError, "leave out"),
-        (
-            {"max_recall": 0.1, "cuts": lb.Fixed(1000)},
-            errors.OptionError,
-            "does not go with",
-        ),
-        ({"cuts": lb.Weighted()}, errors.OptionError, "weights"),
+        ({"gamma": -0.1}, "gamma"),
+        ({"delta": 1.0}, "delta"),
+        ({"max_recall": 0.0}, "max_recall"),
+        ({"max_recall": 1.5}, "max_recall"),
+        ({"relaxation": "loose"}, "relaxation"),
+        ({"relaxation": "published"}, "gamma or delta above 0"),
+        ({"relaxation": "published", "gamma": 1e-3, "cuts": lb.KLScan()}, "no such form"),
+        ({"gamma": 1e-3, "cuts": lb.Weighted()}, "no such form"),
+        ({"gamma": 1e-3, "cuts": lb.UnionBound(tail="hoeffding")}, "limits are exact"),
+        ({"gamma": 1e-3, "real_nonmembers": True}, "leave out"),
+        ({"max_recall": 0.1, "cuts": lb.Fixed(1000)}, "does not go with"),
+        ({"cuts": lb.Weighted()}, "weights"),
     ],
 )
 def test_what_does_not_go_together_is_refused(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-    options: dict[str, Any],
-    error: type[Exception],
-    words: str,
+    scores: Ranked, options: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(error, match=words):
+    with pytest.raises(errors.OptionError, match=words):
         flat.panoramia(*scores, **options)
 
 

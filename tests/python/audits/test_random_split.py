@@ -1,6 +1,5 @@
 """Audits of random splits: what is paired, what is guessed, and what the bound is made of."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,16 +72,15 @@ def test_the_guess_is_the_sign_and_zero_is_none() -> None:
         other_scores=np.zeros(5),
         seed=0,
     )
-    path = lb.KLScan().path(game.ranking(), "pairs")
+    path = game.ranked().path("member")
     assert (path.guesses, path.correct) == (4, 2)
     assert [path.count(r) for r in (1, 2, 4)] == [(1, 1), (3, 2), (4, 2)]  # two are tied
-    counted = replace(game, break_ties=True)
-    path = lb.KLScan().path(counted.ranking(), "pairs")
+    path = game.ranked("broken").path("member")
     assert (path.guesses, path.correct) == (5, 3)  # the coin guesses last
-    ranks = counted.without_ties().scores
-    assert np.abs(ranks[2]) == 1
-    assert np.sign(ranks).tolist() == [1, -1, 1, 1, -1]
-    assert np.unique(np.abs(ranks)).size == 5
+    ranking = game.untied()
+    assert (ranking.tied, ranking.blocks) == (0, 5)
+    path = ranking.path("member")
+    assert [path.count(r)[1] for r in (1, 3, 4, 5)] == [1, 2, 2, 3]
 
 
 def test_one_path_has_the_whole_level() -> None:

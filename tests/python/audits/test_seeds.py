@@ -35,9 +35,7 @@ def told(result: Any) -> Recorded:
 
 def synthetic(seed: int | None) -> Recorded:
     made = FEATURES[MEMBER] + 0.1
-    return told(
-        lb.audit_synthetic(FEATURES[MEMBER], FEATURES[~MEMBER], made, progress=False, seed=seed)
-    )
+    return told(lb.audit_synthetic(FEATURES[MEMBER], FEATURES[~MEMBER], made, seed=seed))
 
 
 def panoramia(seed: int | None, **options: Any) -> Recorded:

@@ -18,7 +18,7 @@ def halves(table: np.ndarray[Any, Any], seed: int) -> tuple[np.ndarray[Any, Any]
 
 
 def audit(members: Any, nonmembers: Any, synthetic: Any, **options: Any) -> lb.SyntheticResult:
-    how = {"progress": False, "challenge": False, **options}
+    how = {"challenge": False, **options}
     return lb.audit_synthetic(members, nonmembers, synthetic, **how)
 
 
@@ -79,14 +79,15 @@ def test_groups_are_split_as_one_and_not_compared() -> None:
         return {"a": values[rows, 0], "b": values[rows, 1], "person": person[rows]}
 
     made = {"a": values[side, 0] + 0.01, "b": values[side, 1]}
-    result = audit(table(side), table(~side), made, groups="person", attacks="attribution")
+    how: dict[str, Any] = {"columns": {"person": "group"}, "attacks": "attribution"}
+    result = audit(table(side), table(~side), made, **how)
     assert result.options["unit"] == "user"
     assert result.options["pairs"] == 60
     assert result.bound > 1
     torn = np.arange(360) < 181
     words = r"1 of 120 groups are not whole: 60\S* is .* \(row 180 of them\) .* \(row 0 of them\)"
     with pytest.raises(errors.InputError, match=words):
-        audit(table(torn), table(~torn), made, groups="person", attacks="attribution")
+        audit(table(torn), table(~torn), made, **how)
 
 
 def test_an_index_column_is_named_and_to_be_dropped() -> None:
@@ -139,7 +140,7 @@ def test_an_honest_reference_may_resemble_one_stratum_or_the_records_of_few_grou
 
     made = {"value": value + rng.normal(size=400), "stratum": stratum}
     how = {"reference": third, "attacks": "nearest_synthetic", "challenge": False}
-    result = audit(part(member), part(~member), made, strata="stratum", **how)
+    result = audit(part(member), part(~member), made, columns={"stratum": "stratum"}, **how)
     assert result.assumptions[-1].name == "reference chosen without membership"
 
     person = np.repeat(np.arange(60), 40)
@@ -151,7 +152,7 @@ def test_an_honest_reference_may_resemble_one_stratum_or_the_records_of_few_grou
         return {"profile": profile[person][rows], "person": person[rows]}
 
     profile[seen] = 1000 + np.arange(9)
-    how |= {"reference": {"profile": profile[seen]}, "groups": "person"}
+    how |= {"reference": {"profile": profile[seen]}, "columns": {"person": "group"}}
     audit(people(inside), people(~inside), {"profile": profile[:40]}, **how)
     how["reference"] = {"profile": np.unique(profile[inside])}
     profile[~inside] = -np.arange(1, 31)
@@ -209,7 +210,10 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"attacks": []}, errors.OptionError, "different names"),
     ({"attacks": 3}, errors.InputTypeError, "names, or a mapping"),
     ({"attacks": {"own": np.zeros(3)}}, errors.InputError, "members first"),
-    ({"strata": "9"}, errors.OptionError, "strata names '9'"),
+    ({"columns": {"9": "stratum"}}, errors.OptionError, "the stratum is '9'"),
+    ({"columns": {"0": "group", "1": "group"}}, errors.OptionError, "one column at most"),
+    ({"columns": {"0": "strata"}}, errors.OptionError, "must be one of 'stratum'"),
+    ({"columns": ["0"]}, errors.InputTypeError, "columns must be a mapping"),
     ({"seed": -1}, errors.OptionError, "seed"),
     ({"confidence": 1.0}, errors.OptionError, "confidence"),
 ]
@@ -219,4 +223,4 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 def test_bad_input(change: dict[str, Any], error: type[Exception], words: str) -> None:
     tables = {"members": WINE[:20], "nonmembers": WINE[20:], "synthetic": WINE[:10] + 0.1}
     with pytest.raises(error, match=words):
-        lb.audit_synthetic(**{"attacks": "attribution", "progress": False, **tables, **change})
+        lb.audit_synthetic(**{"attacks": "attribution", **tables, **change})

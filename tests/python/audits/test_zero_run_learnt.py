@@ -305,7 +305,7 @@ def test_features_are_joined_by_their_ids() -> None:
         ({"cuts": lb.KLScan()}, "cuts"),
         ({"adversary": "raw"}, "adversary"),
         ({"variant": "paper"}, "variant"),
-        ({"correction": "poisson_binomial"}, "poisson_binomial"),
+        ({"correction": "poisson_binomial"}, '"tamper" or "composition"$'),
         ({"uncertainty": "bootstrap"}, "not fitted"),
         ({"features": None}, "features="),
     ],

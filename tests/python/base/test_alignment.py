@@ -239,11 +239,10 @@ def test_scores_of_synthetic_data_are_joined_with_both_tables(name: Any) -> None
     rng = np.random.default_rng(8)
     records = pd.DataFrame(rng.normal(size=(M, 2)), index=name(np.arange(M)), columns=["a", "b"])
     inside, outside = records[MEMBER], records[~MEMBER]
-    options: dict[str, Any] = {"challenge": False, "progress": False}
 
     def bound(scores: Any, members: Any, others: Any) -> float:
         return lb.audit_synthetic(
-            members, others, records[:9], attacks={"own": scores}, **options
+            members, others, records[:9], attacks={"own": scores}, challenge=False
         ).bound
 
     first = np.concatenate([SCORES[MEMBER], SCORES[~MEMBER]])

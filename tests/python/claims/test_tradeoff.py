@@ -106,8 +106,7 @@ def test_bad_parameters() -> None:
         ({"bracket": (1.0, 1.0)}, errors.OptionError),
         ({"bracket": (1.0,)}, errors.OptionError),
         ({"bracket": 1.0}, errors.InputTypeError),
-        ({"bracket": (0.0, 1.0), "increasing": False}, errors.OptionError),
-        ({"increasing": 1}, errors.InputTypeError),
+        ({"bracket": (-1.0, 1.0)}, errors.OptionError),
         ({"tradeoff": 3}, errors.InputTypeError),
         ({"parameter": 3}, errors.InputTypeError),
     ],
@@ -117,7 +116,6 @@ def test_bad_families(change: dict[str, object], error: type[Exception]) -> None
         "parameter": "mu",
         "tradeoff": TradeOff.gaussian,
         "bracket": (0.0, 10.0),
-        "increasing": True,
     }
     with pytest.raises(error):
         TradeOffFamily(**(fields | change))  # type: ignore[arg-type]

@@ -160,7 +160,7 @@ def test_the_bundle_is_complete_and_nothing_else_is_left(scores: Path, tmp_path:
 def test_help_loads_nothing_that_it_does_not_need() -> None:
     code = (
         "import sys\n"
-        "from leakbound.cli import app\n"
+        "from leakbound.cli.commands import app\n"
         "try: app(['coins', '--help'])\n"
         "except SystemExit: pass\n"
         "print(*sys.modules, file=sys.stderr)"

@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from command_line import Terminal
-from leakbound.cli import app, demo
+from leakbound.cli import demo
+from leakbound.cli.commands import app
 from leakbound.demo import digits
 
 

@@ -63,7 +63,7 @@ CLAIMED = {
     "laplace eps=0.5": 1,
     "approx:1e-5 eps=0.5": 1,
     "dp-sgd:0.1,20 noise=4": 1,
-    "dp-sgd:0.1,20 sigma=0.2": 3,
+    "dp-sgd:0.1,20 noise=0.2": 3,
 }
 
 
@@ -105,9 +105,11 @@ REFUSED = {
     "coins --claim eps=1,eps=2": "must be eps",
     "coins --claim delta=0": "must be eps",
     "coins --claim eps=1,delta=1": "delta",
-    "coins --claim eps=1,delta=1e-5 --cuts weighted": "delta > 0 take outside-in, fixed:R, kl",
+    "coins --claim eps=1,delta=1e-5 --cuts weighted": "take one of fixed:R, kl, outside-in",
     "coins --claim mu=1 --prior 0.1": "prior other than 1/2 is for pure DP",
     "coins --confidence 1": "confidence must be",
+    "coins --member-values in,in": "--member-values must name two different words",
+    "coins --sep , --decimal ,": "--sep , and --decimal , cannot both be",
     "panoramia --real-nonmembers --c-upper 1": "leave out --c-upper",
     "panoramia --cuts hoeffding --gamma 0.1": "limits are exact",
     "zero-run --features score2 --holdout 400": "--holdout must be at least 0 and below 1, got",

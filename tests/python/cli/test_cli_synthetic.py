@@ -115,7 +115,7 @@ def test_what_is_refused_in_one_line(tables: dict[str, pd.DataFrame], tmp_path: 
     for more, words in (
         (["--reference", tmp_path / "nonmembers.csv"], "chosen by membership"),
         (["--attacks", "magic"], "among attribution"),
-        (["--strata", "planet"], "strata names 'planet'"),
+        (["--strata", "planet"], "the stratum is 'planet'"),
         (["--reference", tmp_path / "none.csv"], "none.csv"),
     ):
         assert words in leakbound("synthetic", *options, *more).refusal

@@ -1,24 +1,21 @@
 """`leakbound zero-run`: propensities from a column, a file or a fit, and how it ends."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
+import command_line
 import leakbound as lb
 from command_line import csv_text
-from leakbound.cli import app
 from leakbound.propensity import LogisticPropensity, cross_fit
 from leakbound.simulate import noisy_sum
 
 GAME = noisy_sum(1200, mu=2.5, shift=0.6, features=2, seed=3)
-
-
-def leakbound(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["zero-run", *(str(argument) for argument in arguments)])
+leakbound = partial(command_line.leakbound, "zero-run")
 
 
 @pytest.fixture
@@ -31,9 +28,9 @@ def table(tmp_path: Path) -> Path:
 
 def test_the_column_of_propensities(table: Path) -> None:
     answer = leakbound(table, "--json")
-    assert answer.exit_code == 0
+    assert answer.code == 0
     expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, GAME.propensity))
-    assert lb.ZeroRunResult.from_json(answer.stdout) == expected
+    assert lb.ZeroRunResult.from_json(answer.out) == expected
 
 
 def test_a_table_of_propensities(tmp_path: Path) -> None:
@@ -46,22 +43,22 @@ def test_a_table_of_propensities(tmp_path: Path) -> None:
     np.savetxt(propensities, rows, fmt=["%d", "%.17g"], **form)
     answer = leakbound(scores, "--propensity", propensities, "--json")
     expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, GAME.propensity))
-    assert json.loads(answer.stdout)["bound"] == expected.bound > 0
+    assert json.loads(answer.out)["bound"] == expected.bound > 0
     np.savetxt(propensities, rows + np.array([5, 0]), fmt=["%d", "%.17g"], **form)
     other = leakbound(scores, "--propensity", propensities)
-    assert other.exit_code == 2
-    assert f"{propensities} lacks 5 ids of the scores (0, 1, 2, …)" in other.stderr
+    assert other.code == 2
+    assert f"{propensities} lacks 5 ids of the scores (0, 1, 2, …)" in other.err
 
 
 def test_features_are_learnt_from_all_rows_unless_some_are_held_out(table: Path) -> None:
     answer = leakbound(table, "--features", "x0,x1", "--json")
-    found = lb.ZeroRunResult.from_json(answer.stdout)
+    found = lb.ZeroRunResult.from_json(answer.out)
     assert (found.m, found.kind) == (1200, "conditional_lower_bound")
     assert found == lb.audit(
         GAME.scores, lb.ZeroRun(GAME.member, LogisticPropensity(), features=GAME.features)
     )
     half = leakbound(table, "--features", "x0,x1", "--holdout", 0.5, "--json")
-    kept = lb.ZeroRunResult.from_json(half.stdout)
+    kept = lb.ZeroRunResult.from_json(half.out)
     assert kept.learnt is not None
     assert (kept.m, kept.learnt.reference) == (600, 600)
 
@@ -69,28 +66,28 @@ def test_features_are_learnt_from_all_rows_unless_some_are_held_out(table: Path)
 def test_a_bootstrap_is_exploratory_and_refutes_nothing(table: Path) -> None:
     explore = ("--features", "x0,x1", "--uncertainty", "bootstrap")
     answer = leakbound(table, *explore, "--claim", "mu=0.01")
-    assert answer.exit_code == 3
-    assert "an exploratory number refutes nothing" in answer.stdout
-    found = lb.ZeroRunResult.from_json(leakbound(table, *explore, "--json").stdout)
+    assert answer.code == 3
+    assert "an exploratory number refutes nothing" in answer.out
+    found = lb.ZeroRunResult.from_json(leakbound(table, *explore, "--json").out)
     assert (found.m, found.kind) == (600, "exploratory_lower_bound")
     assert found.bootstrap is not None
     alone = leakbound(table, "--uncertainty", "bootstrap")
-    assert alone.exit_code == 2
-    assert "--features" in alone.stderr
+    assert alone.code == 2
+    assert "--features" in alone.err
 
 
 def test_each_part_is_audited_by_a_model_of_the_others(table: Path) -> None:
     explore = ("--features", "x0,x1", "--uncertainty", "bootstrap")
     answer = leakbound(table, *explore, "--folds", 2, "--json")
-    found = lb.ZeroRunResult.from_json(answer.stdout)
+    found = lb.ZeroRunResult.from_json(answer.out)
     crossed = cross_fit(LogisticPropensity(), GAME.features, GAME.member)
     expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, crossed, uncertainty="bootstrap"))
     assert found == expected
     assert len(found.options["folds"]) == 2
     for options in ((), ("--features", "x0,x1")):
         alone = leakbound(table, *options, "--folds", 2)
-        assert alone.exit_code == 2
-        assert ("--uncertainty" if options else "--features") in alone.stderr
+        assert alone.code == 2
+        assert ("--uncertainty" if options else "--features") in alone.err
 
 
 def test_a_column_says_which_rows_are_held_out(tmp_path: Path) -> None:
@@ -105,7 +102,7 @@ def test_a_column_says_which_rows_are_held_out(tmp_path: Path) -> None:
     expected = lb.audit(
         GAME.scores[~learn], lb.ZeroRun(GAME.member[~learn], fit, features=GAME.features[~learn])
     )
-    found = lb.ZeroRunResult.from_json(answer.stdout)
+    found = lb.ZeroRunResult.from_json(answer.out)
     assert (found.m, found.bound) == (800, expected.bound)
 
 
@@ -121,15 +118,15 @@ def test_a_split_that_is_none(tmp_path: Path, words: list[str], complaint: str) 
     score = np.arange(4.0)
     np.savez(path, score=score, member=score < 2, x0=score, split=np.array(words))
     answer = leakbound(path, "--features", "x0")
-    assert answer.exit_code == 2
-    assert complaint in " ".join(answer.stderr.split())
+    assert answer.code == 2
+    assert complaint in " ".join(answer.err.split())
 
 
 def test_the_exit_code_is_that_of_the_claim(table: Path) -> None:
     found = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, GAME.propensity))
     between = (found.bound + found.ceiling) / 2
     claims = {"mu=0.2": 1, f"mu={between}": 0, "mu=90": 3, "eps=0.1,delta=1e-5": 1}
-    codes = {claim: leakbound(table, "--claim", claim).exit_code for claim in claims}
+    codes = {claim: leakbound(table, "--claim", claim).code for claim in claims}
     assert codes == claims
 
 
@@ -138,15 +135,15 @@ def test_a_file_that_is_an_array_or_none(table: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "draws.npy", draws)
     answer = leakbound(table, "--propensity", tmp_path / "draws.npy", "--json")
     expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, draws))
-    assert json.loads(answer.stdout)["bound"] == expected.bound
+    assert json.loads(answer.out)["bound"] == expected.bound
     both = leakbound(table, "--features", "x0", "--propensity", "p.npy")
-    assert "not both" in both.stderr
-    assert "nowhere.npy" in leakbound(table, "--propensity", "nowhere.npy").stderr
+    assert "not both" in both.err
+    assert "nowhere.npy" in leakbound(table, "--propensity", "nowhere.npy").err
     wrong = tmp_path / "wrong.npy"
     wrong.write_text("propensity\n0.5\n")
-    assert "numpy.save" in leakbound(table, "--propensity", wrong).stderr
+    assert "numpy.save" in leakbound(table, "--propensity", wrong).err
     np.save(wrong, np.zeros((1, 2, 3)))
-    assert "got shape (1, 2, 3)" in leakbound(table, "--propensity", wrong).stderr
+    assert "got shape (1, 2, 3)" in leakbound(table, "--propensity", wrong).err
 
 
 def test_refuted_propensities_are_withheld(tmp_path: Path) -> None:
@@ -157,5 +154,5 @@ def test_refuted_propensities_are_withheld(tmp_path: Path) -> None:
     path = tmp_path / "scores.npz"
     np.savez(path, score=rng.normal(size=2000) + odds, member=member, x=x)
     answer = leakbound(path, "--features", "x")
-    assert "Withheld" in answer.stdout
-    assert "Withheld" not in leakbound(path, "--features", "x", "--release-refuted").stdout
+    assert "Withheld" in answer.out
+    assert "Withheld" not in leakbound(path, "--features", "x", "--release-refuted").out

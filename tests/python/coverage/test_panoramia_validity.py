@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from torch import nn
 
 import leakbound as lb
 from census import Census, features
 from leakbound import stats
 from leakbound.panoramia import Examples, Helper, Options, run
 from leakbound.panoramia.models.target import train
+from memory import mlp, people
 
 KNOWN = 300
 """Members of the generator: the target knows them, and so what real examples look like."""
@@ -19,20 +19,13 @@ ERROR = 1e-4
 """Probability that a valid audit fails its test."""
 
 
-def mlp() -> nn.Module:
-    return nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 2))
-
-
 def trial(seed: int, options: Options) -> tuple[lb.PanoramiaResult, lb.PanoramiaResult]:
     """Audit a network that saw the generator's members only; return both results.
 
     One is with a generator, and one without.
     """
-    drawn = Census().sample(2000, seed=seed)
-    assert drawn.labels is not None
-    members, others = (
-        (drawn.values[part], drawn.labels[part]) for part in (slice(1000), slice(1000, None))
-    )
+    x, y = people(2000, seed)
+    members, others = ((x[part], y[part]) for part in (slice(1000), slice(1000, None)))
     known = Examples(members[0][:KNOWN], members[1][:KNOWN])
     target = train(Helper(network=mlp, epochs=5), mlp(), known, features, seed, lambda _: None)
     found = run(

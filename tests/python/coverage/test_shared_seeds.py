@@ -170,7 +170,6 @@ def synthetic(scores: Floats, member: Bools, seed: int) -> bool:
         attacks={"own": np.concatenate([scores[member], scores[~member]])},
         challenge=False,
         seed=seed,
-        progress=False,
     )
     return found.bound > 0
 

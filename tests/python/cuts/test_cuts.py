@@ -1,5 +1,7 @@
 """Every cut policy answers the same question: what do scores and membership prove at a level?"""
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
@@ -83,9 +85,9 @@ def test_ties_move_a_cut_to_the_end_of_their_block(cuts: PathPolicy, leak: float
 @each
 def test_what_a_level_leaves_open_is_filled_in_and_nothing_else(policy: CutPolicy) -> None:
     if isinstance(policy, PathPolicy):
-        full = policy.at_level(LEVEL)
-        assert type(full) is type(policy)
-        assert full.at_level(LEVEL / 2) == full
-        assert full.bound(path := game().ranking().path("member"), LEVEL).logit == (
-            policy.bound(path, LEVEL).logit
-        )
+        options = cast("dict[str, Any]", policy.described(LEVEL))
+        full = type(policy)(**{name: options[name] for name in options if name != "type"})
+        assert options["type"] == type(policy).__name__
+        assert full.described(LEVEL / 2) == options
+        path = game().ranked().path("member")
+        assert full.bound(path, "member", LEVEL).logit == policy.bound(path, "member", LEVEL).logit

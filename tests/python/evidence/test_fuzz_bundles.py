@@ -19,24 +19,23 @@ QUICK, LONG = 120, 10_000
 M = 60
 TEXTS = (
     *("audit.json", "protocol.json", "opening.json", "commitment.json", "assumptions.json"),
-    *("result.json", "manifest.json", "accountant.json"),
+    *("result.json", "manifest.json"),
 )
-PURE = {"object": "PureDP", "fields": {}}
-ARGUMENTS: list[Any] = [
-    *({"value": None}, {"value": "x"}, {"value": 10**400}, {"value": -1}, {"value": True}),
-    *({"number": "inf"}, {"array": "array-0"}, {"array": []}, {"plan": True}, {"plan": 1}, PURE),
-    *({"tuple": [PURE, PURE]}, {"tuple": []}, {"tuple": [{"tuple": [{"tuple": []}]}]}, [], 5),
-    *({"mapping": []}, {"mapping": [["a", {"array": "array-0"}]]}, {"mapping": [[1, 2]]}),
-    {"mapping": [["loss", {"array": "array-0"}], ["b", {"array": "array-0"}]]},
-    {"object": "Fixed", "fields": {"guesses": {"value": 10**9}}},
-    {"object": "OutsideIn", "fields": {"levels": {"tuple": [{"value": 5}, {"value": "x"}]}}},
-    {"object": "KLScan", "fields": {"kappa": {"value": "x"}}},
-    {"object": "UnionBound", "fields": {"grid": {"array": "array-0"}}},
-    {"object": "ApproxDP", "fields": {"delta": {"number": "inf"}}},
-    {"object": "ApproxDP", "fields": {"delta": {"value": 1e-5}}},
-    {"object": "SubsampledGaussianDP", "fields": {"steps": {"value": 10**9}}},
-    {"object": "LogisticPropensity", "fields": {}},
-    {"object": ["PureDP"], "fields": {}},
+PURE = {"type": "PureDP"}
+OPTIONS: list[Any] = [
+    *(None, "x", "inf", 10**400, -1, True, [], 5, {}, [PURE, PURE], ["loss"], [[[]]], PURE),
+    {"type": "Fixed", "guesses": 10**9},
+    {"type": "OutsideIn", "levels": [5, "x"]},
+    {"type": "KLScan", "kappa": "x"},
+    {"type": "UnionBound", "grid": "array"},
+    {"type": "ApproxDP", "delta": "inf"},
+    {"type": "ApproxDP", "delta": 1e-5},
+    {"type": "SubsampledGaussianDP", "steps": 10**9},
+    {"type": "LogisticPropensity"},
+    {"type": ["PureDP"]},
+]
+DATA: list[Any] = [
+    *(None, "array", "plan", "lower and upper limits", [], ["a"], ["loss", "b"], [["a"]], [1], {}),
 ]
 NAMES = (
     *("claim", "cuts", "design", "prior", "seed", "scores", "member", "features", "strata"),
@@ -59,7 +58,8 @@ def assaulted(content: Any, name: str, drawn: np.random.Generator) -> Any:
     """Return the JSON of a file with one or two of its parts replaced."""
     if name == "audit.json" and drawn.random() < 0.7:
         argument = NAMES[drawn.integers(len(NAMES))]
-        content["arguments"][argument] = ARGUMENTS[drawn.integers(len(ARGUMENTS))]
+        part, values = [("options", OPTIONS), ("data", DATA)][drawn.integers(2)]
+        content[part][argument] = values[drawn.integers(len(values))]
         return content
     for _ in range(drawn.integers(1, 3)):
         content = replaced(content, drawn)

@@ -16,32 +16,18 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from bundles import resealed, summed, tampered, why, write
+from bundles import NOTES, change, resealed, summed, tampered, why
 from command_line import leakbound
 from commitments import PROTOCOL, scored
 from leakbound._base import files
 from leakbound._base.records import parsed
 from leakbound.errors import FormatError, MissingExtraError
-from leakbound.evidence import contents, manifest, recipe, verify_bundle
-from leakbound.evidence.comparison import difference
+from leakbound.evidence import manifest, recipe, verification, verify_bundle
 from leakbound.evidence.manifest import MANIFEST
 from leakbound.planning import Opening
 
 QUICK, LONG = 8, 200
 """Positions in each file."""
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Opening]:
-    folder = tmp_path_factory.mktemp("bundles") / "bundle"
-    _, opening = write(folder)
-    assert why(folder, commitment=opening.commitment) == ""
-    return folder, opening
-
-
-@pytest.fixture
-def bundle(whole: tuple[Path, Opening], tmp_path: Path) -> Path:
-    return Path(shutil.copytree(whole[0], tmp_path / "bundle"))
 
 
 def names(folder: Path) -> list[str]:
@@ -105,27 +91,12 @@ def test_names_that_lead_elsewhere(name: str, bundle: Path) -> None:
     statement["subject"][3]["name"] = name
     path.write_text(json.dumps(statement, indent=1), encoding="utf-8")
     summed(bundle)
-    assert "which is no file of this bundle" in why(bundle)
+    assert "manifest.json is not the statement of these files" in why(bundle)
 
 
-NOTES = "predicate/configuration/0/annotations"
-PURE = {"object": "PureDP", "fields": {}}
+PURE = {"type": "PureDP"}
 
 # --- forgers who put the seals back on ------------------------------------------------------------
-
-
-def change(place: str, value: Any) -> Callable[[Any], Any]:
-    """Return what sets one value, by its path."""
-
-    def changed(content: Any) -> Any:
-        *steps, last = [int(one) if one.isdigit() else one for one in place.split("/")]
-        inner = content
-        for step in steps:
-            inner = inner[step]
-        inner[last] = value
-        return content
-
-    return changed
 
 
 @pytest.mark.parametrize(
@@ -140,27 +111,30 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
         ("result.json", "options/attacks", {"margin": 2.0}, "protocol: attacks: "),
         ("assumptions.json", "0/status", "checked", "assumptions: "),
         ("assumptions.json", "0/name", "others", "assumptions: .*does not assume"),
-        ("audit.json", "arguments/confidence/value", 0.9, "protocol: confidence"),
-        ("audit.json", "arguments/claim/object", "GaussianDP", "protocol: claim"),
-        ("audit.json", "arguments/claim", {"tuple": [PURE, PURE]}, "inputs: claim is "),
-        ("audit.json", "arguments/claim", {"value": None}, "inputs: claim is None"),
-        ("audit.json", "arguments/claim/object", "Fixed", "inputs: .*guesses"),
-        ("audit.json", "arguments/design", {"array": "array-0"}, "inputs: coins takes no"),
-        ("audit.json", "arguments/confidence", {"mapping": []}, "inputs: confidence is {}"),
-        ("audit.json", "arguments/scores", {"mapping": [["loss", PURE]]}, "something else than"),
-        ("audit.json", "arguments/scores/mapping/0/0", "margin", "audit: .*attack"),
-        ("audit.json", "arguments/features", {"array": "array-1"}, "coins takes no"),
-        ("audit.json", "arguments/claim/object", "Popen", "none of a bundle"),
-        ("audit.json", "arguments/claim/fields", {"x": {"value": 1}}, "none of a bundle"),
-        ("audit.json", "arguments/checkpoint", {"value": "/tmp/x"}, "takes no 'checkpoint'"),
-        ("audit.json", "arguments/seed", {"value": "x"}, "seed must be an integer"),
-        ("audit.json", "arguments/scores", {"array": "array-9"}, "none of a bundle"),
-        ("audit.json", "arguments/member", {"array": "array-1"}, "not that of the plan"),
-        ("audit.json", "arguments", [], "none of the designs"),
+        ("audit.json", "options/confidence", 0.9, "protocol: confidence"),
+        ("audit.json", "options/claim/type", "GaussianDP", "protocol: claim"),
+        ("audit.json", "options/claim", [PURE, PURE], "claim is .* cannot make"),
+        ("audit.json", "options/claim", None, "inputs: claim is None"),
+        ("audit.json", "options/claim/type", "Fixed", "inputs: claim is .* cannot make"),
+        ("audit.json", "options/claim/type", "Popen", "inputs: claim is .* cannot make"),
+        ("audit.json", "options/claim/x", 1, "inputs: claim: PureDP has no 'x'"),
+        ("audit.json", "options/design", "coins", "inputs: coins takes no design"),
+        ("audit.json", "options/confidence", {}, "inputs: confidence is {}"),
+        ("audit.json", "options/scores", None, "inputs: scores is None"),
+        ("audit.json", "options/checkpoint", "/tmp/x", "takes no checkpoint"),
+        ("audit.json", "options/seed", "x", "seed must be an integer"),
+        ("audit.json", "options", [], "options and data are tables"),
+        ("audit.json", "data/scores", [PURE], "none of a bundle's data"),
+        ("audit.json", "data/scores/0", "margin", "audit: .*attack"),
+        ("audit.json", "data/scores", ["loss", "loss"], "none of a bundle's data"),
+        ("audit.json", "data/scores", ["loss", "more"], "none of a bundle's data"),
+        ("audit.json", "data/features", "array", "coins takes no features"),
+        ("audit.json", "data/scores", "array", "none of a bundle's data"),
+        ("audit.json", "data/member", "array", "none of a bundle's data"),
+        ("audit.json", "data/claim", "array", "options and data are tables"),
         ("audit.json", "audit", "panoramia", "takes no|makes no"),
         ("audit.json", "audit", "os.system", "none of the designs"),
         ("audit.json", "layout", 2, "another layout"),
-        ("accountant.json", "steps", 2**128, "accountant: accountant.steps is an integer of 129"),
         ("protocol.json", "unit", "one person", "commitment: protocol.json is not the one"),
         ("protocol.json", "checked", {"epsilon": 2.0}, "protocol: checked"),
         ("opening.json", "nonce", "00" * 31, "commitment: .*256 random bits"),
@@ -170,7 +144,7 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
         ("manifest.json", "predicate/result", "PASSED", "manifest.json is not the statement"),
         ("manifest.json", f"{NOTES}/certified", "by nobody", "manifest: its annotations are not"),
         ("manifest.json", f"{NOTES}/seeds/audit", 7, "plan: its seed, or that of the audit"),
-        ("manifest.json", f"{NOTES}/numpy", ["2"], "manifest: a version of it is"),
+        ("manifest.json", f"{NOTES}/numpy", ["2"], r"manifest: \['2'\] is no version of numpy"),
         ("manifest.json", "subject", {}, "manifest: "),
         ("manifest.json", "subject/0/digest/sha256", None, "manifest"),
     ],
@@ -178,10 +152,6 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
 def test_forged_content_is_seen(
     name: str, place: str, value: Any, words: str, bundle: Path
 ) -> None:
-    if value == {"array": "array-1"}:
-        with np.load(bundle / "inputs.npz") as held:
-            arrays = {**held, "array-1": held["array-0"]}
-        np.savez_compressed(bundle / "inputs.npz", **arrays)
     tampered(bundle, name, change(place, value))
     found = why(bundle)
     assert re.search(words, found), found
@@ -200,24 +170,14 @@ def test_files_that_are_something_else(file: str, text: str, bundle: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('{"noise_multiplier": 9, "noise_multiplier": 1}', "occurs twice in one object"),
-        ('{"steps": 1}{}', "accountant.json: not JSON"),
-        ('{"steps": 1}\0', "accountant.json: not JSON"),
-        ("[]", "is no table"),
-        ('{"a": "\\ud800"}', "UTF-8 cannot"),
-    ],
+    ("more", "words"),
+    [("}{}", "not JSON"), ("}\0", "not JSON"), (', "layout": 1}', "occurs twice in one object")],
 )
-def test_what_the_accountant_was_told_can_be_read_in_one_way(
-    text: str, words: str, bundle: Path
-) -> None:
-    """It is compared with nothing, but whoever reads it by another parser reads the same."""
-    (bundle / "accountant.json").write_bytes(text.encode("latin-1"))
+def test_what_is_written_can_be_read_in_one_way(more: str, words: str, bundle: Path) -> None:
+    text = (bundle / "audit.json").read_text(encoding="utf-8").rstrip().removesuffix("}")
+    (bundle / "audit.json").write_text(text + more, encoding="utf-8")
     resealed(bundle)
-    found = why(bundle)
-    assert found.startswith("accountant: ")
-    assert words in found
+    assert words in why(bundle)
 
 
 def test_no_two_files_stand_in_for_each_other(bundle: Path) -> None:
@@ -239,12 +199,12 @@ def test_another_page_scores_or_plan(bundle: Path, whole: tuple[Path, Opening]) 
     shutil.copy(whole[0] / "report.html", bundle)
 
     _, scores = scored()
-    np.savez_compressed(bundle / "inputs.npz", **{"array-0": scores + 1e-9})
+    np.savez_compressed(bundle / "inputs.npz", **{"scores.0": scores + 1e-9})
     resealed(bundle)
     assert "audit: " in why(bundle)
-    np.savez_compressed(bundle / "inputs.npz", **{"array-0": scores, "array-1": scores})
+    np.savez_compressed(bundle / "inputs.npz", **{"scores.0": scores, "ids": scores})
     resealed(bundle)
-    assert "array-1 are no argument" in why(bundle)
+    assert "arrays ids are no argument" in why(bundle)
     shutil.copy(whole[0] / "inputs.npz", bundle)
 
     lb.InclusionPlan.create(300, seed=6).save(bundle / "plan.npz")
@@ -307,49 +267,15 @@ def test_a_large_file_is_digested_block_by_block(bundle: Path) -> None:
 def test_archives_that_unpack_to_more_than_is_read(
     bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Members of 200 MiB of zeros each, by the sizes that their headers tell."""
-    with zipfile.ZipFile(bundle / "inputs.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        for i in range(22):
-            with archive.open(f"array-{i}.npy", "w") as member:
-                np.lib.format.write_array_header_1_0(
-                    member, {"descr": "|u1", "fortran_order": False, "shape": (200 << 20,)}
-                )
-                for _ in range(200):
-                    member.write(b"\0" * (1 << 20) if i == 0 else b"")
-    forge_sizes(bundle / "inputs.npz", 200 << 20)
-    resealed(bundle)
+    """By the sizes that their headers tell, before anything is unpacked."""
+    monkeypatch.setattr(verification, "MOST_ARRAYS", 1000)
     read = files.Archive.__getitem__
 
-    def small(archive: Any, name: str) -> Any:
-        return pytest.fail("it was unpacked") if "array" in name else read(archive, name)
+    def unread(archive: Any, name: str) -> Any:
+        return pytest.fail("it was unpacked") if "scores" in name else read(archive, name)
 
-    monkeypatch.setattr(files.Archive, "__getitem__", small)
-    found = why(bundle)
-    assert "inputs: inputs.npz: its arrays have" in found
-    assert "at most 4,294,967,296 are read" in found
-
-
-def forge_sizes(path: Path, size: int) -> None:
-    """Say in the central directory of an archive that each member unpacks to `size` bytes."""
-    content = bytearray(path.read_bytes())
-    place = content.find(b"PK\x01\x02")
-    while place >= 0:
-        content[place + 24 : place + 28] = size.to_bytes(4, "little")
-        place = content.find(b"PK\x01\x02", place + 4)
-    path.write_bytes(content)
-
-
-def test_an_array_is_named_once(bundle: Path) -> None:
-    """Or 74 kB of zeros are hundreds of attacks on many examples, and verifying takes minutes."""
-
-    def doubled(content: Any) -> None:
-        scores = content["arguments"]["scores"]["mapping"]
-        scores.append(["again", scores[0][1]])
-
-    tampered(bundle, "audit.json", doubled)
-    assert why(bundle) == (
-        "inputs: array-0 stands for two arguments, and each has an array of its own"
-    )
+    monkeypatch.setattr(files.Archive, "__getitem__", unread)
+    assert re.search("inputs.npz: its arrays have .* at most 1,000 are read", why(bundle))
 
 
 def test_verifying_ends_when_its_time_is_up(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,7 +296,7 @@ def test_archives_of_very_many_arrays(bundle: Path) -> None:
         for i in range(1001):
             archive.writestr(f"array-{i}.npy", b"")
     resealed(bundle)
-    assert "inputs.npz holds 1,001 arrays, and at most 1,000 are read" in why(bundle)
+    assert "inputs.npz holds 1,001 arrays: at most 1,000 are read" in why(bundle)
 
 
 # --- what a terminal shows ------------------------------------------------------------------------
@@ -438,172 +364,6 @@ def test_a_disk_or_a_memory_that_fails_is_no_verdict(
 def test_canaries_that_no_protocol_names(bundle: Path, tmp_path: Path) -> None:
     (tmp_path / "canaries.csv").write_bytes(b"text\none\n")
     assert "no protocol here names the digest" in why(bundle, canaries=tmp_path / "canaries.csv")
-
-
-# --- other versions -------------------------------------------------------------------------------
-
-
-def by_other(bundle: Path, what: str = "instructions") -> None:
-    """Say that another version made a bundle, wherever it says so."""
-    if what != "instructions":
-        tampered(bundle, "result.json", change(f"provenance/{what}", "0.0.9"))
-    tampered(bundle, "manifest.json", change(f"{NOTES}/{what}", "0.0.9"))
-
-
-@pytest.mark.parametrize("name", ["leakbound", "numpy"])
-def test_versions_are_those_of_the_manifest(name: str, bundle: Path) -> None:
-    tampered(bundle, "result.json", change(f"provenance/{name}", "0.0.9"))
-    stated = f"result: made by {name} 0.0.9, it says, and manifest.json says "
-    assert why(bundle).startswith(stated)
-    certified = "0.1.0, certified by nobody"
-    tampered(bundle, "result.json", change(f"provenance/{name}", certified))
-    tampered(bundle, "manifest.json", change(f"{NOTES}/{name}", certified))
-    assert why(bundle) == f"manifest: {certified!r} is no version of {name}"
-
-
-def test_a_result_of_another_version_is_audited_again_before_it_is_bundled(tmp_path: Path) -> None:
-    plan, scores = scored()
-    data: Any = lb.audit(scores, lb.Coins(plan)).to_dict()
-    data["provenance"]["numpy"] = "0.0.9"
-    with pytest.raises(FormatError, match=r"would not verify: result: made by numpy 0\.0\.9"):
-        lb.AuditResult.from_dict(data).bundle(tmp_path / "bundle", scores=scores, plan=plan)
-    assert not (tmp_path / "bundle").exists()
-
-
-@pytest.mark.parametrize(
-    ("share", "here", "elsewhere"),
-    [(0.0, "", ""), (1e-13, "audit: ", ""), (1e-7, "audit: ", "audit: "), (-1e-7, "audit: ", "")],
-)
-def test_numbers_of_another_version_may_differ_in_the_last_places(
-    share: float, here: str, elsewhere: str, bundle: Path
-) -> None:
-    def moved(content: Any) -> None:
-        content["bound"] *= 1 - share
-
-    tampered(bundle, "result.json", moved)
-    assert why(bundle)[:7] == here
-    by_other(bundle)
-    assert why(bundle)[:7] == (elsewhere if share >= 0 else "audit: ")
-
-
-@pytest.mark.parametrize("version", ["numpy", "instructions"])
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        ("warnings", ["put in other words"]),
-        ("warnings", []),
-        ("theorem", "certified by nobody"),
-        ("assumptions/0/statement", "all is well"),
-        ("guesses", 62),
-        ("options/seed", 1),
-        ("provenance/sha256/scores of loss", "0" * 64),
-    ],
-)
-def test_a_forger_gains_nothing_by_naming_another_version(
-    version: str, place: str, value: Any, bundle: Path
-) -> None:
-    """Whatever a version is said to be, what this one computes is what counts."""
-    if place == "warnings" and not value:
-        _warned(bundle)
-    by_other(bundle, version)
-    tampered(bundle, "result.json", change(place, value))
-    assert re.match("assumptions: |audit: |result: |plan: ", why(bundle)), why(bundle)
-
-
-def _warned(folder: Path) -> None:
-    """Put a bundle whose result has a warning in the place of another."""
-    plan, scores = scored()
-    shutil.rmtree(folder)
-    result = lb.audit(scores.round(), lb.Coins(plan))
-    assert result.warnings
-    result.bundle(folder, scores=scores.round(), plan=plan)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"confidence": 1 - 9e-10}, {"confidence": 1 - 1e-15}),  # stated, and so exact
-        ({"claim": {"delta": 1e-14}}, {"claim": {"delta": 9e-13}}),
-        ({"bound": 1e-15}, {"bound": 1e-13}),  # last places are a share of a number
-        ({"bound": 0.0}, {"bound": 1e-15}),
-        ({"bound": 0.0}, {"bound": -0.0}),
-        ({"assumptions": [{"status": "declared"}]}, {"assumptions": [{"status": "checked"}]}),
-    ],
-)
-def test_what_has_no_last_places_is_told_apart_whatever_the_version(one: Any, other: Any) -> None:
-    plan, scores = scored()
-    result = lb.audit(scores, lb.Coins(plan), claim=lb.ApproxDP(delta=1e-5))
-    first, second = (
-        lb.AuditResult.from_dict(overlaid(result.to_dict(), own)) for own in (one, other)
-    )
-    for exact in (True, False):
-        assert next(iter(one)) in difference(first, second, exact=exact)
-
-
-def overlaid(content: Any, change: Any) -> Any:
-    """Return JSON data with some values replaced, at any depth."""
-    if isinstance(change, dict):
-        return content | {key: overlaid(content[key], one) for key, one in change.items()}
-    if isinstance(change, list):
-        return [overlaid(content[0], change[0]), *content[1:]]
-    return change
-
-
-def test_a_verdict_within_the_last_places_is_that_of_this_version() -> None:
-    """A bound moved by less than a share of 1e-9 can turn a verdict, and may not."""
-    plan, scores = scored()
-    result = lb.audit(scores, lb.Coins(plan))
-    claimed = result.bound * (1 - 1e-10)
-    data: Any = result.with_check(epsilon=claimed).to_dict()
-    assert data["checked"]["verdict"] == "refuted"
-    data |= {"bound": claimed, "checked": data["checked"] | {"verdict": "not refuted"}}
-    forged = lb.AuditResult.from_dict(data)
-    with pytest.raises(FormatError, match="checked is 'not refuted'"):
-        difference(result, forged, exact=False)
-
-
-def test_coins_of_another_version_are_those_of_their_seed(bundle: Path) -> None:
-    plan, _ = scored()
-    lb.InclusionPlan(~plan.member, seed=5).save(bundle / "plan.npz")
-    resealed(bundle)
-    by_other(bundle, "leakbound")
-    assert "not those of its seed, 5; if leakbound 0.0.9 made it" in why(bundle)
-
-
-def test_a_page_of_another_version_says_and_shows_the_same(bundle: Path) -> None:
-    page = (bundle / "report.html").read_text(encoding="utf-8")
-    by_other(bundle)
-    for forged, words in (
-        (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + ".0000004", page, count=1), ""),
-        (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + "9", page, count=1), "report: "),
-        (page.replace("leaks", "is safe"), "report: "),
-        (page.replace("</body>", "<script>1</script></body>"), "report: "),
-        (page.replace("2.49", "2.48"), "report: "),
-    ):
-        assert forged != page
-        (bundle / "report.html").write_text(forged, encoding="utf-8")
-        resealed(bundle)
-        assert why(bundle)[:8] == words
-        assert why(bundle, page=False) == ""
-    found = {one.name: one for one in verify_bundle(bundle, page=False).checks}
-    assert found["report"].passed is None
-    assert "do not rely on it" in found["report"].words
-    assert leakbound("verify", bundle).code == 1
-    assert leakbound("verify", bundle, "--no-page").code == 0
-
-
-def test_a_layout_of_another_version_is_named(bundle: Path) -> None:
-    def renumbered(statement: Any) -> None:
-        statement["predicate"]["configuration"][0]["annotations"]["layout"] = 2
-
-    tampered(bundle, "manifest.json", renumbered)
-    assert why(bundle) == "manifest: layout 2: this version of leakbound reads 1"
-
-
-def test_digits_of_other_scripts_are_no_coordinates() -> None:
-    mine, theirs = b'<path d="M 12.5 3" />', '<path d="M \u0661\u0662.\u0665 \u0663" />'.encode()
-    assert contents.same_page(mine, mine)
-    assert not contents.same_page(mine, theirs)
 
 
 def test_a_name_that_comes_twice_is_found_at_once() -> None:

@@ -23,31 +23,13 @@ PANORAMIA = lb.audit(NOISE + 2 * MEMBER, lb.Panoramia(MEMBER, baseline=NOISE))
 WARNED = lb.audit(NOISE.round(), lb.Coins(MEMBER))  # ties
 
 
-def test_what_passes() -> None:
-    assert_not_refuted(QUIET, epsilon=1)
-    assert_not_refuted(LEAKY, epsilon=LEAKY.bound)
+def test_warnings_and_ways_of_being_inconclusive_change_nothing_about_a_verdict() -> None:
+    """What passes and what fails of every kind of result is in tests of the protocol."""
     assert_not_refuted(WARNED, epsilon=1)
     assert_not_refuted(PANORAMIA, epsilon=3, c=1)
-
-
-@pytest.mark.parametrize(
-    ("result", "claimed", "words"),
-    [
-        (LEAKY, {"epsilon": 0.5}, "The claimed ε = 0.5 is refuted"),
-        (GAUSSIAN, {"parameter": 0.5}, "The claimed μ = 0.5 is refuted"),
-        (GAUSSIAN, {"epsilon": 0.5, "delta": 1e-5}, "with δ = 1e-05 is refuted"),
-        (
-            PANORAMIA,
-            {"epsilon": 0.1, "c": 0.1},
-            "c = 0.1 with ε = 0.1 for replacing one example is refuted",
-        ),
-    ],
-)
-def test_what_fails(result: Any, claimed: dict[str, Any], words: str) -> None:
-    with pytest.raises(RefutedError, match=words):
-        assert_not_refuted(result, **claimed)
-    with pytest.raises(RefutedError, match=words):
-        assert_not_refuted(result, **claimed, inconclusive="skip", strict=True)
+    for result, claimed in ((LEAKY, {"epsilon": 0.5}), (GAUSSIAN, {"parameter": 0.5})):
+        with pytest.raises(RefutedError, match=r"The claimed [εμ] = 0\.5 is refuted"):
+            assert_not_refuted(result, **claimed, inconclusive="skip", strict=True)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,6 @@ def labels_of(samples: Samples) -> Array:
     return samples.labels
 
 
-# --- what all generators of images do -----------------------------------------------------------
-
-
 def test_images_have_the_members_mean_and_covariance(glyphs: Samples) -> None:
     made = MIXTURE.fit(glyphs.values).sample(4000, seed=1).values.reshape(-1, 64)
     real = glyphs.values.reshape(-1, 64)
@@ -86,47 +83,37 @@ def test_bad_images_are_refused() -> None:
         MIXTURE.fit(images).sample(0, seed=0)
 
 
-# --- labels -------------------------------------------------------------------------------------
-
-
 def test_labels_are_drawn_and_not_the_likeliest() -> None:
     rng = np.random.default_rng(5)
     values = rng.normal(size=(4000, 2))
     high = rng.random(4000) < 1 / (1 + np.exp(-2 * values[:, 0]))
-    labels = np.where(high, "high", "low")
-    fitted = Labeler().fit(values, labels)
-    drawn = fitted.sample(values, seed=0)
+    fitted = Labeler().fit(values, np.where(high, "high", "low"))
+    first, again, other = (labels_of(fitted.label(values, seed=seed)) for seed in (0, 0, 1))
     # Some real labels are on the unlikely side, and as many of the drawn ones must be.
     unlikely = (high != (values[:, 0] > 0)).mean()
     assert unlikely > 0.15
-    assert ((drawn == "high") != (values[:, 0] > 0)).mean() == pytest.approx(unlikely, abs=0.03)
-    likeliest = fitted.classes[fitted.probabilities(values).argmax(1)]
-    assert ((likeliest == "high") != (values[:, 0] > 0)).mean() < 0.02
-    np.testing.assert_array_equal(drawn, fitted.sample(values, seed=0))
-    assert (drawn != fitted.sample(values, seed=1)).any()
+    assert ((first == "high") != (values[:, 0] > 0)).mean() == pytest.approx(unlikely, abs=0.03)
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
 
 
 def test_any_classifier_labels_and_is_not_changed() -> None:
     from sklearn.naive_bayes import GaussianNB
 
     values = np.random.default_rng(6).normal(size=(200, 2))
-    classifier = GaussianNB()
-    fitted = Labeler(classifier).fit(values, values[:, 1] > 0)
+    high, classifier = values[:, 1] > 0, GaussianNB()
+    fitted = Labeler(classifier).fit(values, high)
     assert not hasattr(classifier, "classes_")
-    chance = fitted.probabilities(values)[np.arange(200), (values[:, 1] > 0).astype(int)]
-    assert chance.mean() > 0.9
-    right = (fitted.sample(values, seed=0) == (values[:, 1] > 0)).mean()
+    chance = GaussianNB().fit(values, high).predict_proba(values)[np.arange(200), high.astype(int)]
+    right = (labels_of(fitted.label(values, seed=0)) == high).mean()
     spread = np.sqrt((chance * (1 - chance)).sum()) / 200
     assert right == pytest.approx(chance.mean(), abs=4 * spread)
     one = Labeler().fit(values, np.full(200, 3))
-    assert set(one.sample(values, seed=0)) == {3}
+    assert set(labels_of(one.label(values, seed=0))) == {3}
     with pytest.raises(InputTypeError, match="unfitted classifier"):
         Labeler(3)
     with pytest.raises(InputError, match="labels has 199"):
-        Labeler().fit(values, values[1:, 1] > 0)
-
-
-# --- the filter ---------------------------------------------------------------------------------
+        Labeler().fit(values, high[1:])
 
 
 class Sloppy:
@@ -169,9 +156,6 @@ def test_bad_filters_are_refused(tmp_path: Path) -> None:
         Filtered(GaussianCopula(), share=1)
     with pytest.raises(OptionError, match="filter before"):
         Filtered(FolderOfSamples(tmp_path))
-
-
-# --- files --------------------------------------------------------------------------------------
 
 
 def test_a_folder_gives_each_sample_once(tmp_path: Path, glyphs: Samples) -> None:

@@ -10,8 +10,6 @@ from census import Census
 from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.generators import SequentialCART, check_duplicates, split_members
 
-# --- the split ----------------------------------------------------------------------------------
-
 
 def test_parts_are_disjoint_complete_and_of_their_sizes() -> None:
     parts = split_members(1000, shares={"generator": 3, "train": 2, "test": 5}, seed=3)
@@ -55,9 +53,6 @@ def test_bad_splits_are_refused(
 ) -> None:
     with pytest.raises(error, match=match):
         split_members(**options)
-
-
-# --- copies -------------------------------------------------------------------------------------
 
 
 def images(n: int, seed: int) -> NDArray[np.float32]:

@@ -32,33 +32,18 @@ def mixed(rows: int = ROWS, seed: int = 0) -> tuple[Array, Array]:
 
 
 @generators
-def test_columns_keep_their_distributions(generator: Generator) -> None:
+def test_columns_keep_distributions_dependence_grid_and_range(generator: Generator) -> None:
     members, labels = mixed()
     samples = generator.fit(members, labels).sample(8000, seed=1)
+    values = samples.values
     for column in range(4):
         # Two samples of the same distribution differ by more than this once in 10,000 times.
-        assert ks_2samp(members[:, column], samples.values[:, column]).statistic < 0.056
+        assert ks_2samp(members[:, column], values[:, column]).statistic < 0.056
     assert samples.labels is not None
     assert samples.labels.mean() == pytest.approx(labels.mean(), abs=0.05)
-    assert (samples.values[:, 4] == 7).all()
-
-
-@generators
-def test_dependence_is_kept(generator: Generator) -> None:
-    members, labels = mixed()
-    samples = generator.fit(members, labels).sample(8000, seed=2)
-    assert samples.labels is not None
     real = spearmanr(np.column_stack([members[:, :4], labels])).statistic
-    made = spearmanr(np.column_stack([samples.values[:, :4], samples.labels])).statistic
+    made = spearmanr(np.column_stack([values[:, :4], samples.labels])).statistic
     assert np.abs(real - made).max() < 0.08
-
-
-@generators
-def test_samples_stay_on_the_grid_and_within_the_range_of_each_column(
-    generator: Generator,
-) -> None:
-    members, labels = mixed()
-    values = generator.fit(members, labels).sample(3000, seed=3).values
     assert (values.min(0) >= members.min(0)).all()
     assert (values.max(0) <= members.max(0)).all()
     np.testing.assert_array_equal(values[:, 1] % 10, 0)
@@ -138,7 +123,7 @@ def test_the_copula_undoes_what_atoms_take_from_correlations() -> None:
     z = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 20_000)
     members = np.column_stack([z[:, 0], z[:, 1] > 0.8])
     plain = np.corrcoef(members.T)[0, 1]
-    root = GaussianCopula().fit(members).strata[None].root
+    _, root, _ = GaussianCopula().fit(members).strata[None]
     assert plain < 0.55
     assert (root @ root.T)[0, 1] == pytest.approx(0.7, abs=0.02)
 

@@ -30,9 +30,6 @@ def model(**options: Any) -> LanguageModel:
     return LanguageModel(config(), epochs=12, learning_rate=1e-2, **options)
 
 
-# --- chunks -------------------------------------------------------------------------------------
-
-
 def test_chunks_are_the_documents_cut_up() -> None:
     texts = ["abcdefghij", "klm", "nopqrstu"]
     chunks = chunk_texts(texts, length=4)
@@ -58,9 +55,6 @@ def test_texts_without_chunks_are_refused() -> None:
         chunk_texts(["short", "too"])
     with pytest.raises(OptionError, match="most must be at least 1"):
         chunk_texts(["text"], most=0)
-
-
-# --- the model ----------------------------------------------------------------------------------
 
 
 def test_the_model_learns_what_follows_and_its_prompts_are_held_out() -> None:

@@ -155,7 +155,7 @@ def test_sizes_have_a_limit(most: int) -> None:
 
 
 def test_shares_of_a_stream_are_few() -> None:
-    with pytest.raises(errors.OptionError, match="shares must be at most 100, got 100000"):
+    with pytest.raises(errors.OptionError, match="at most 100; got"):
         lb.Stream(shares=[(i + 1) / 100_000 for i in range(100_000)])
 
 
@@ -174,7 +174,6 @@ def test_a_long_batch_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
 INTERRUPTED = """
 import os, signal, threading
 from leakbound import planning, simulate, stats
-from leakbound._base.streams import Purpose, permutation
 
 counts, form = (3 * (2**30 - 1), 2**32 - 1, 2**32 - 1), dict(delta=1e-12, beta=0.05)
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -194,7 +193,6 @@ except KeyboardInterrupt:
         "planning.power(10**8, 1.0, simulations=1)",
         "planning.power(10**8, planning.Gaussian(1.0), sides='pairs', simulations=1)",
         "simulate.gaussian(10**8, 1.0, seed=0)",
-        "permutation(Purpose.NULL_GAME.rng(0), 10**8)",
     ],
 )
 def test_ctrl_c_ends_what_takes_long(call: str) -> None:

@@ -18,29 +18,12 @@ ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "python" / "leakbound"
 # Most lines of a file, and the files that are still longer: each leaves the set once it is not.
 LONG = 450
-LONG_FILES = {
-    "python/leakbound/audits/stream.py",
-    "python/leakbound/claims/families.py",
-    "rust/leakbound-core/src/approx.rs",
-    "rust/leakbound-core/src/fdp/certificate/descent.rs",
-    "rust/leakbound-core/src/fdp/certificate/flow.rs",
-    "rust/leakbound-core/src/guesses/ranking.rs",
-    "rust/leakbound-core/src/scan/offsets.rs",
-    "rust/leakbound-math/src/poisson_binomial/base.rs",
-    "rust/leakbound-math/src/poisson_binomial/weights.rs",
-    "rust/leakbound-math/tests/properties.rs",
-    "rust/leakbound-propensity/src/confidence/guesses.rs",
-    "rust/leakbound-propensity/src/confidence/set.rs",
-    "rust/leakbound-propensity/tests/confidence.rs",
-    "rust/leakbound-py/src/audits.rs",
-    "rust/leakbound-simd/src/logistic.rs",
-    "tests/python/evidence/test_hostile_bundles.py",
-}
+LONG_FILES: set[str] = set()
 # Most parameters of a public function, and the functions that still have more.
 PARAMETERS = 11
-MANY_PARAMETERS = {"audits/synthetic.py audit_synthetic"}
+MANY_PARAMETERS: set[str] = set()
 # Shares of comment lines: fewer explain too little, more repeat the code.
-LOW, HIGH = 0.003, 0.03
+LOW, HIGH = 0.005, 0.03
 
 
 def files(folder: str, suffix: str = "py") -> list[Path]:
@@ -55,14 +38,14 @@ def lines(paths: list[Path]) -> int:
 
 @pytest.mark.parametrize(
     ("folder", "suffix", "ceiling"),
-    [("python/leakbound", "py", 37_000), ("tests", "py", 27_000), ("rust", "rs", 29_066)],
+    [("python/leakbound", "py", 36_000), ("tests", "py", 27_000), ("rust", "rs", 26_000)],
 )
 def test_lines_are_no_more_than_they_were(folder: str, suffix: str, ceiling: int) -> None:
     assert 0 < lines(files(folder, suffix)) <= ceiling
 
 
 def test_files_are_few() -> None:
-    assert 0 < len(files("python/leakbound")) <= 210
+    assert 0 < len(files("python/leakbound")) <= 200
 
 
 def test_files_are_short() -> None:

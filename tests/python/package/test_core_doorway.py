@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import leakbound as lb
 import leakbound._core as _core
 from leakbound import cuts, errors, stats
-from leakbound._base.checks import check_successes, numbers
+from leakbound._base.checks import booleans, numbers, vector
 
 
 def game(size: int = 300) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -60,7 +60,7 @@ def test_every_number_reads_a_mask_as_booleans() -> None:
     ).all()
     assert stats.shift_delta(scores, masked(member), 0.5) == stats.shift_delta(scores, member, 0.5)
     assert stats.poisson_binomial_tail(1, masked(np.array([True, False]))) == 1.0
-    for whole in (check_successes(masked(member)), numbers(masked(member), "member")):
+    for whole in (booleans(vector(masked(member), "x"), "x"), numbers(masked(member), "member")):
         np.testing.assert_array_equal(whole.view(np.uint8), member.astype(np.uint8))
 
 

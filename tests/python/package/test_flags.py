@@ -35,12 +35,8 @@ COUNTS = (9, 10, 10)
 WORDS = dict.fromkeys(("audit", "claim", "cuts", "sides", "truth"), "any")
 case: Any = partial(validity.Case, **WORDS, error=0.05, trial=lambda _: False, quick=1)  # type: ignore[arg-type]
 zero_run: Any = partial(flat.zero_run, SCORE, MEMBER, np.full(60, 0.4))
-family: Any = partial(
-    lb.TradeOffFamily, tradeoff=lb.TradeOff.gaussian, parameter="mu", bracket=(0.1, 9.0)
-)
 two_tables = {"the records": COLUMNS, "the synthetic table": COLUMNS}
 scored: Any = partial(score, EMBEDDING, (TOKENS, TOKENS), signal="cross_entropy")
-synthetic_audit: Any = partial(lb.audit_synthetic, X[:30], X[30:], X, attacks=["nearest_synthetic"])
 one_run: Any = partial(stats.one_run_epsilon, *COUNTS, delta=0.0, beta=0.05)
 
 OPTIONS: dict[str, Callable[..., Any]] = {
@@ -48,7 +44,6 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "panoramia.Options union": panoramia.Options,
     "panoramia.Options conditional": panoramia.Options,
     "Tally.sum allow_repeats": partial(lb.Tally.sum, [COUNTED]),
-    "TradeOffFamily increasing": family,
     "Panoramia real_nonmembers": partial(flat.panoramia, SCORE, SCORE, MEMBER),
     "ZeroRun falsify": zero_run,
     "ZeroRun release_refuted": zero_run,
@@ -57,7 +52,6 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "attacks.synthetic.Tables.of_columns progress": partial(
         synthetic.Tables.of_columns, two_tables
     ),
-    "audit_synthetic progress": synthetic_audit,
     "propensity.ConfidenceSet.fit own_intercept": partial(propensity.ConfidenceSet.fit, X, MEMBER),
     "propensity.PropensityFit.bootstrap progress": partial(CROSSED.fits[0].bootstrap, X, K=1),
     "stats.binomial_tail log": partial(stats.binomial_tail, 1, 2, 0.5),

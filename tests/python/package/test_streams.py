@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import leakbound
 from leakbound import InclusionPlan
-from leakbound._base.streams import Purpose, in_pieces, permutation
+from leakbound._base.streams import Purpose
 from leakbound.generators import PCAMixture
 from leakbound.planning import power
 from leakbound.propensity import LogisticPropensity, hold_out
@@ -176,20 +176,3 @@ def test_coins_are_none_of_numpys() -> None:
     theirs += [numbers < 0.5 for numbers in one_of_numpys(3, 256)]
     agreements = [int((plan.member == coins).sum()) for coins in theirs]
     assert max(abs(agreement - 128) for agreement in agreements) < 6 * 8
-
-
-def test_pieces_are_the_numbers_of_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leakbound._base.streams._AT_ONCE", 1000)
-    rng, other = Purpose.TIES.rng(7), Purpose.TIES.rng(7)
-    for size in (0, 1, 999, 1000, 1001, 12_345):
-        normal = in_pieces(size, lambda _, drawn: rng.normal(size=drawn), np.float64)
-        assert np.array_equal(normal, other.normal(size=size))
-        uniform = in_pieces(size, lambda _, drawn: rng.random(drawn), np.float64)
-        assert np.array_equal(uniform, other.random(size))
-        assert np.array_equal(permutation(rng, size), other.permutation(size))
-    assert rng.random() == other.random()
-
-
-def test_what_ends_a_permutation_on_a_thread_is_raised() -> None:
-    with pytest.raises(MemoryError):
-        permutation(Purpose.TIES.rng(0), 10**15)

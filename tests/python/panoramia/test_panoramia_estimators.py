@@ -13,17 +13,12 @@ from leakbound.errors import OptionError
 from leakbound.panoramia import Options, run
 from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.models.target import fingerprint, margins_of, taught
+from memory import people
 
 MEMBERS = 1000
 
 
-def census(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    drawn = Census().sample(n, seed=seed)
-    assert drawn.labels is not None
-    return drawn.values, drawn.labels
-
-
-X, Y = census(MEMBERS, 77)
+X, Y = people(MEMBERS, 77)
 OPTIONS = Options(inputs=features, saturation=(), seeds=(0,))
 
 
@@ -32,7 +27,7 @@ def grown(x: np.ndarray, y: np.ndarray) -> Any:
 
 
 def test_estimators_are_targets_and_helpers() -> None:
-    targets = {"by heart": grown(X, Y), "never saw": grown(*census(MEMBERS, 78))}
+    targets = {"by heart": grown(X, Y), "never saw": grown(*people(MEMBERS, 78))}
     report = run(targets, (X, Y), Census(), options=OPTIONS)
     heart, never = (row.results[0] for row in report.rows)
     assert heart.auc > 0.65 > 0.6 > never.auc

@@ -14,20 +14,16 @@ from typer.testing import CliRunner
 
 import leakbound as lb
 from census import Census, features
-from leakbound.cli import app
+from leakbound.cli.commands import app
 from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
 from leakbound.generators import Samples
 from leakbound.panoramia import Helper, Options, PanoramiaReport, StackedAttack, run
-from memory import Memory
+from memory import Memory, mlp, people
 
 if TYPE_CHECKING:
     from leakbound.panoramia.table import Audit
 
 MEMBERS = 1000
-
-
-def mlp() -> nn.Module:
-    return nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 2))
 
 
 def untrained(seed: int = 0) -> nn.Module:
@@ -52,16 +48,10 @@ class Spoilt:
         return Samples(values, drawn.labels)
 
 
-def census(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    drawn = Census().sample(n, seed=seed)
-    assert drawn.labels is not None
-    return drawn.values, drawn.labels
-
-
 HELPER = Helper(network=mlp, epochs=1)
 OPTIONS = Options(inputs=features, helper=HELPER, saturation=(0.5,), seeds=(0, 1), union=True)
-X, Y = census(MEMBERS, 77)
-OTHERS = census(600, 78)
+X, Y = people(MEMBERS, 77)
+OTHERS = people(600, 78)
 
 
 def audited(

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -70,76 +69,51 @@ CHUNKS = chunk_texts(
 )
 
 
-class StopError(Exception):
-    """Somebody pulled the plug."""
+def test_documents_are_audited_or_teach_and_every_phase_is_kept(tmp_path: Path) -> None:
+    def run() -> PanoramiaReport:
+        return panoramia.run(
+            untrained(0),
+            CHUNKS.values,
+            WRITER,
+            options=OPTIONS,
+            documents=CHUNKS.documents,
+            nonmembers=Babble().sample(200, seed=5).values + 97,
+            initial=untrained(2),
+            checkpoints=tmp_path,
+        )
 
-
-def run(**options: Any) -> PanoramiaReport:
-    others = Babble().sample(200, seed=5).values + 97
-    return panoramia.run(
-        untrained(0),
-        CHUNKS.values,
-        WRITER,
-        options=OPTIONS,
-        documents=CHUNKS.documents,
-        nonmembers=others,
-        initial=untrained(2),
-        **options,
-    )
-
-
-def test_an_interrupted_run_on_documents_goes_on_where_it_was(tmp_path: Path) -> None:
-    def stop(what: str, _: float) -> None:
-        if what == "seed 1: the attack on target":
-            raise StopError
-
-    with pytest.raises(StopError):
-        run(checkpoints=tmp_path, progress=stop)
-    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    phases = {"generated", "helper-0", "helper-1", "targets", "game-0-generated"}
-    assert {f"{phase}.npz" for phase in phases} <= set(kept)
-    calls: list[str] = []
-    resumed = run(checkpoints=tmp_path, progress=lambda what, _: calls.append(what))
-    assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == kept
-    assert not any("helper" in call or "generator" in call for call in calls)
-    assert resumed == run()
+    found = run()
+    phases = {"generated", "helper-0", "helper-1", "targets"}
+    phases |= {f"game-{seed}-{others}" for seed in (0, 1) for others in ("generated", "real")}
+    assert {path.stem for path in tmp_path.glob("*.npz")} == phases
+    assert run() == found
     shares = {"generator": 0.3, "audit": 0.7}
     split = split_members(len(CHUNKS), shares=shares, documents=CHUNKS.documents, seed=0)
     teaching = split["generator"]
-    assert resumed.sizes["generator"] == teaching.size
+    assert found.sizes["generator"] == teaching.size
     audited = np.setdiff1d(np.arange(len(CHUNKS)), teaching)
     assert not np.intersect1d(CHUNKS.documents[teaching], CHUNKS.documents[audited]).size
     for place, name in enumerate(("helper", "helper 2")):
         with np.load(tmp_path / f"helper-{place}.npz") as said:
             assert said[f"{name} members"].shape == (audited.size, LENGTH - 1)
-    assert [row.audit for row in resumed.rows[:4]] == [
-        "PANORAMIA",
-        "PANORAMIA, union",
-        "RM;RN",
-        "O(1)",
-    ]
-    assert resumed.saturation.examples.size == 2
+    audits = ["PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"]
+    assert [row.audit for row in found.rows[:4]] == audits
+    assert found.saturation.examples.size == 2
 
 
-def check(trials: int) -> None:
+@pytest.mark.validity
+def test_a_process_as_its_own_generator_is_not_told_from_members() -> None:
     """Count false bounds of baselines and attacks, and judge them exactly.
 
     With the process itself as the generator c = 0, and no member was seen: ε = 0. Each bound
     exceeds the truth with probability at most half of the nominal error.
     """
-    results = []
+    results, trials = list[lb.PanoramiaResult](), 60
     for seed in range(trials):
         options = Options(attack=StackedAttack("text"), helper=None, saturation=(), seeds=(seed,))
         members = Babble().sample(500, seed=1000 + seed).values
         found = panoramia.run(untrained(seed), members, Babble(), options=options)
-        (result,) = found.row("target").results
-        assert isinstance(result, lb.PanoramiaResult)
-        results.append(result)
+        results += found.row("target").estimates
     for bounds in ([one.c_lb for one in results], [one.c_plus_epsilon_lb for one in results]):
         false = int(np.count_nonzero(np.array(bounds) > 0))
         assert stats.binomial_tail(false, trials, NOMINAL / 2) > ERROR, f"{false} of {trials}"
-
-
-@pytest.mark.validity
-def test_a_process_as_its_own_generator_is_not_told_from_members() -> None:
-    check(60)

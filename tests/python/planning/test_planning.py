@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import leakbound as lb
 import leakbound._core as _core
 from leakbound import planning, simulate, stats
-from leakbound.cli import app
+from leakbound.cli.commands import app
 from leakbound.errors import InputTypeError, OptionError
 from leakbound.planning import forecast, truths
 

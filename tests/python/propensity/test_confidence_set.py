@@ -9,10 +9,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
+from leakbound.audits.zero_run.log_odds import OddsSet
+from leakbound.claims import PureDP
 from leakbound.errors import FitError, InputError, OptionError
-from leakbound.propensity.confidence import ConfidenceSet, balanced
+from leakbound.propensity import ConfidenceSet, bet_against_set, link_bent, products_missing
 from leakbound.propensity.falsification import REFUTED_BELOW
-from leakbound.propensity.form import bet_against_set, link_bent, products_missing
+from set_search import over_set
 from validity.nuisance import (
     RIGHT_FORMS,
     FormTrial,
@@ -57,7 +59,11 @@ def test_log_odds_are_those_of_the_model() -> None:
     plain = ConfidenceSet.fit(game.features, game.member)
     np.testing.assert_allclose(shifted.log_odds(), plain.log_odds(), atol=1e-7)
     edge = plain.boundary([0.0, 1.0, 0.0])
-    assert plain.core.deviance(edge) == pytest.approx(plain.squared_radius, rel=1e-6)
+    losses = [
+        np.logaddexp(0, score).sum() - score[game.member].sum()
+        for score in (plain.log_odds(edge), plain.log_odds())
+    ]
+    assert 2 * (losses[0] - losses[1]) == pytest.approx(plain.squared_radius, rel=1e-6)
     assert plain.max_abs_log_odds() > np.abs(plain.log_odds(edge)).max()
 
 
@@ -120,7 +126,9 @@ def test_guesses_are_balanced_against_features() -> None:
         return float(np.linalg.norm(np.sign(values) @ game.features))
 
     noisy = game.log_odds + np.random.default_rng(6).normal(size=2000)
-    residuals = balanced(noisy, game.features, weights, guesses=2000, labels=2000)
+    study = over_set(noisy, ConfidenceSet.fit(game.features, game.member), claim=PureDP())
+    assert isinstance(study.odds, OddsSet)
+    residuals = study.balanced(study.odds, weights, 2000)
     assert lean(residuals) < 0.02 * lean(noisy)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -21,8 +20,6 @@ from leakbound.propensity import (
     hold_out,
 )
 from leakbound.stats import bootstrap_quantile, match
-
-mpl.use("Agg")
 
 
 def shifted(

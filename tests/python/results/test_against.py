@@ -46,7 +46,6 @@ def test_proved_and_accounted_are_at_one_delta(result: lb.AuditResult, delta: fl
     assert 0 < proved < 8
     assert found.checked == Checked(
         "epsilon",
-        "<=",
         8.0,
         delta,
         result.check(epsilon=8, delta=delta),

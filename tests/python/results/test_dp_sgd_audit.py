@@ -3,7 +3,6 @@
 import json
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,9 +43,7 @@ def page(found: DPSGDAudit) -> str:
 def test_audits_go_to_json_and_back(fault: str) -> None:
     found = audit(fault)
     again = DPSGDAudit.from_json(found.to_json())
-    assert again == found
-    assert again.to_json() == found.to_json()
-    assert str(again) == str(found)
+    assert (again, str(again)) == (found, str(found))
     if fault != "varying":
         assert again.steps.epsilon(1e-6) == found.steps.epsilon(1e-6)
 
@@ -115,10 +112,8 @@ def test_numbers_are_rounded_to_the_side_that_is_proved() -> None:
     assert found.epsilon() - 0.01 < float(proved[1]) <= found.epsilon()
 
 
-@pytest.mark.parametrize("fault", ["batches"])
-def test_the_page_says_it_all(fault: str, tmp_path: Path) -> None:
-    found = audit(fault)
-    found.report(tmp_path / "report.html")
+def test_the_page_says_it_all() -> None:
+    found = audit("batches")
     text = page(found).replace("\N{NO-BREAK SPACE}", " ")
     for said in (found.summary().headline, *found.summary().paragraphs, *found.warnings):
         assert said in text
@@ -127,7 +122,6 @@ def test_the_page_says_it_all(fault: str, tmp_path: Path) -> None:
     assert "Steps: why one game of all coins holds" in text
     assert "leaves the law of what came before as it is" in text
     assert "it is not a lower bound" not in text.lower()
-    assert (tmp_path / "report.html").stat().st_size > 20_000
 
 
 def test_an_answer_is_about_the_accountants_delta() -> None:
@@ -139,8 +133,6 @@ def test_an_answer_is_about_the_accountants_delta() -> None:
         "Inconclusive: the claimed ε = 500 with δ = 1e-06 is out of reach"
     )
     assert "the claimed ε = 6.5 with δ = 1e-06" in found.summary().answer  # the accountant's
-    checked = found.with_check(epsilon=0.01)
-    assert DPSGDAudit.from_json(checked.to_json()) == checked
     assert found.with_check(parameter=0.1).summary().answer.startswith("The claimed μ = 0.1 is")
 
 

@@ -81,9 +81,7 @@ def test_of_a_curve_that_is_not_its_mirror_image_the_order_of_members_counts() -
         power = 1 - math.exp(-theta)
         return lb.TradeOff.table([0.0, 0.2, 1.0], [1.0, 0.8 * (1 - power), 0.0])
 
-    family = lb.TradeOffFamily(
-        parameter="strength", tradeoff=one_way, bracket=(0.0, 9.0), increasing=True
-    )
+    family = lb.TradeOffFamily(parameter="strength", tradeoff=one_way, bracket=(0.0, 9.0))
     game = simulate.gaussian(M, 3.0, seed=2)
     result = lb.audit(game.scores, lb.Coins(game.member), claim=family)
     assert result.bound > 0

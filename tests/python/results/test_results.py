@@ -4,19 +4,14 @@ import dataclasses
 import json
 import math
 import os
-import pickle
 import stat
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-mpl.use("Agg")
-
 
 import flat
 import leakbound as lb
@@ -25,7 +20,6 @@ from leakbound._base import files, records
 from leakbound._base.formatting import down
 
 Game = tuple[np.ndarray, np.ndarray]
-POLICIES = [lb.KLScan(), lb.UnionBound(grid=[5, 100])]
 
 
 @pytest.fixture
@@ -73,21 +67,15 @@ def test_pure_dp_speaks_of_delta_zero_only(
             one.epsilon(delta=1)
 
 
-@pytest.mark.parametrize("cuts", POLICIES, ids=repr)
-def test_json_round_trip(game: Game, cuts: Any) -> None:
-    result = flat.coins(*game, cuts=cuts)
+def test_arrays_keep_their_types_in_json(result: lb.AuditResult) -> None:
     back = lb.AuditResult.from_json(result.to_json())
-    assert back == result
-    assert hash(back) == hash(result)
-    assert repr(back) == repr(result)
-    assert back.ceiling == result.ceiling
+    assert (back, hash(back), repr(back)) == (result, hash(result), repr(result))
+    assert (back.ceiling, back.to_json()) == (result.ceiling, result.to_json())
     for part in ("curve", "roc", "histogram"):
-        for field in dataclasses.fields(getattr(result, part)):
-            live = getattr(getattr(result, part), field.name)
-            stored = getattr(getattr(back, part), field.name)
-            assert live.dtype == stored.dtype
-            np.testing.assert_array_equal(live, stored)
-    assert back.to_json() == result.to_json()
+        stored = vars(getattr(back, part))
+        for name, live in vars(getattr(result, part)).items():
+            assert live.dtype == stored[name].dtype
+            np.testing.assert_array_equal(live, stored[name])
 
 
 def test_infinities_and_values_that_do_not_exist(result: lb.AuditResult) -> None:
@@ -105,11 +93,6 @@ def test_infinities_and_values_that_do_not_exist(result: lb.AuditResult) -> None
     np.testing.assert_array_equal(back.histogram.edges, edges)
     assert np.isnan(back.curve.bound).all()
     assert back == strange
-
-
-def test_results_can_be_pickled(result: lb.AuditResult, panoramia: lb.PanoramiaResult) -> None:
-    assert pickle.loads(pickle.dumps(result)) == result
-    assert pickle.loads(pickle.dumps(panoramia)) == panoramia
 
 
 BROKEN: list[tuple[dict[str, Any], str]] = [

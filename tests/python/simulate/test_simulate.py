@@ -193,20 +193,3 @@ def test_members_and_others_have_one_law_but_for_membership(
 def test_bad_options(play: Callable[[], object], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         play()
-
-
-@pytest.mark.parametrize("size", [1, 97])
-def test_games_are_the_same_in_pieces_of_any_size(
-    size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plays = PLAYS | {
-        "partly": lambda seed: simulate.randomized_response(
-            500, 1.0, fraction=0.3, delta=0.1, seed=seed
-        )
-    }
-    whole = {name: play(3) for name, play in plays.items()}
-    monkeypatch.setattr("leakbound._base.streams._AT_ONCE", size)
-    for name, play in plays.items():
-        game = play(3)
-        assert np.array_equal(game.scores, whole[name].scores), name
-        assert np.array_equal(game.member, whole[name].member), name

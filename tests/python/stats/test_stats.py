@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy import special
 from scipy import stats as scipy_stats
 
-import leakbound._core as _core
 from leakbound import errors, stats
 
 SCANS: dict[str, Callable[..., Any]] = {
@@ -69,19 +68,6 @@ def test_offsets_are_checked() -> None:
             stats.kl_scan_offsets([True, False], [0.0, offset], beta=0.05)
     nothing = stats.kl_scan_offsets([False, False], [0.0, 1.0], beta=0.05)
     assert (nothing.epsilon, nothing.cut, nothing.successes) == (-math.inf, 0, 0)
-
-
-@given(st.lists(st.integers(-2, 14), min_size=1, max_size=12), st.data())
-def test_crossing_probability_by_enumeration(boundary: list[int], data: st.DataObject) -> None:
-    m = len(boundary)
-    p = np.array(data.draw(st.lists(st.floats(0, 1), min_size=m, max_size=m)))
-    paths = (np.arange(2**m)[:, None] >> np.arange(m)) & 1
-    weights = np.where(paths, p, 1 - p).prod(axis=1)
-    crosses = (np.cumsum(paths, axis=1) >= boundary).any(axis=1)
-    exact = weights[crosses].sum()
-    steps = np.clip(boundary, 0, m + 1).astype(np.uint32)
-    got = _core.crossing_probability(steps, p)
-    assert exact - 1e-15 <= got <= exact * (1 + 1e-9) + 1e-15
 
 
 @pytest.mark.parametrize("scan", list(SCANS))

@@ -69,9 +69,6 @@ def forms() -> dict[str, Any]:
     }
 
 
-# --- the numbers --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("scale", [1e-3, 30.0, 1e4])
@@ -146,9 +143,6 @@ def test_a_callable_may_repeat_itself_if_it_says_so() -> None:
         score(network(), (inputs, targets), signal=lambda *pair: right(*pair).float())
 
 
-# --- order, ids, kinds of data ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("form", forms())
 def test_every_form_of_data_gives_the_same_scores_in_order(form: str, device: str) -> None:
@@ -169,9 +163,6 @@ def test_ids_stay_with_their_scores(ids: Any) -> None:
     np.testing.assert_array_equal(straight.ids, ids)
     np.testing.assert_array_equal(straight.ids, back.ids[::-1])
     np.testing.assert_allclose(straight.values, back.values[::-1], rtol=1e-6)
-
-
-# --- the model is left as it was ----------------------------------------------------------------
 
 
 def state(model: nn.Module) -> list[Any]:
@@ -235,9 +226,6 @@ def test_a_spread_model_runs_where_it_is() -> None:
     np.testing.assert_allclose(found.values, reference(network(), *examples()), rtol=1e-5)
     with pytest.raises(OptionError, match=r"spread over cpu, meta.*device='auto'"):
         score(model, examples(), device="cpu")
-
-
-# --- progress -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("progress", "patience"), [(True, 0.0), (True, 1e9), (False, 0.0)])

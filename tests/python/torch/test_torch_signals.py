@@ -109,9 +109,6 @@ def forms() -> dict[str, tuple[Any, Tensor]]:
     }
 
 
-# --- tokens -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("form", forms())
 def test_the_score_of_a_sequence_is_minus_its_mean_loss(form: str, device: str) -> None:
@@ -162,9 +159,6 @@ def test_vocabularies_beyond_a_block_of_logits() -> None:
     np.testing.assert_allclose(found, expected.view(3, 3), rtol=1e-6)
 
 
-# --- several labels -----------------------------------------------------------------------------
-
-
 def several() -> tuple[nn.Module, Tensor, Tensor]:
     torch.manual_seed(4)
     return nn.Linear(6, 5), torch.randn(30, 6), torch.randint(2, (30, 5))
@@ -204,9 +198,6 @@ def test_confident_labels_stay_apart() -> None:
         data = rows, torch.full((50, 1), sign)
         found = score(nn.Identity(), data, signal="binary_cross_entropy")
         np.testing.assert_allclose(found.values, -np.exp(-logits[:, 0].double().numpy()), rtol=1e-8)
-
-
-# --- comparisons with an earlier model ----------------------------------------------------------
 
 
 def trained(model: nn.Module, loss: Any, steps: int = 3) -> nn.Module:
@@ -299,9 +290,6 @@ def test_both_models_are_left_as_they_were(signal: Any) -> None:
     assert state() == before
 
 
-# --- what is refused ----------------------------------------------------------------------------
-
-
 def with_label(row: int, column: int | slice, label: int) -> tuple[Tensor, Tensor]:
     labels = tokens()
     labels[row, column] = label
@@ -366,9 +354,6 @@ def test_a_model_is_not_compared_with_itself(signal: Any) -> None:
     model, data, _ = classifier()
     with pytest.raises(InputError, match="pass as reference the model as it was before"):
         score(model, data, signal=signal, reference=model)
-
-
-# --- into a file --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", DEVICES)

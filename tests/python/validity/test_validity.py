@@ -13,7 +13,7 @@ from scipy import stats as scipy_stats
 from typer.testing import CliRunner
 
 from leakbound import validity
-from leakbound.cli import app
+from leakbound.cli.commands import app
 from leakbound.errors import InputError, InputTypeError, OptionError
 from validity.catalogue import cases
 from validity.games import LaplaceNoise

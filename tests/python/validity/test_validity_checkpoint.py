@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import leakbound
 from leakbound import validity
-from leakbound.cli import app
+from leakbound.cli.commands import app
 from leakbound.errors import FormatError, OptionError
 from leakbound.validity.suite import source_digest
 

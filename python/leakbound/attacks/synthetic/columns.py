@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from leakbound._base.types import ArrayInput, BoolArray
 from leakbound.errors import InputError
 
+# A data frame, a mapping from names to columns, or a two-dimensional array.
 TableInput: TypeAlias = Mapping[str, ArrayInput] | ArrayInput
-"""A data frame, a mapping from names to columns, or a two-dimensional array."""
 ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "word", "empty"]
 
 _LISTED = 5  # names that a message lists
@@ -105,6 +105,7 @@ def pooled(members: RawColumn, nonmembers: RawColumn, name: str) -> RawColumn:
         )
         raise InputError(message)
     column = joined([members, nonmembers])
+    # Both sides get the precision of the coarser one.
     coarse = min(members.precision, nonmembers.precision, key=lambda one: one.itemsize)
     if coarse == _DOUBLE and column.kind == "number":
         coarse = _once(members, nonmembers)
@@ -119,6 +120,7 @@ def pooled(members: RawColumn, nonmembers: RawColumn, name: str) -> RawColumn:
 def _once(members: RawColumn, nonmembers: RawColumn) -> np.dtype[Any]:
     """Return the precision that all numbers of one of the tables were once held in."""
     sides = [one.values[~one.missing] for one in (members, nonmembers) if one.kind == "number"]
+    # Numbers that all fit a coarser type on one side only came from there.
     for coarse in _COARSE if len(sides) == 2 else ():
         with np.errstate(over="ignore"):
             finer = [int((one.astype(coarse) != one).sum()) for one in sides]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.attacks.synthetic.tables import Tables, nearest
@@ -66,6 +67,8 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     tables, member : Tables, and ndarray of bool of shape (N,)
         Records and synthetic table, and which records are members. No attack sees this.
     """
+    with needs("ml", "similarity metrics"):
+        from scipy.stats import ks_2samp
     size = len(tables.points)
     inside = np.bincount(tables.place[member], minlength=size)
     outside = np.bincount(tables.place[~member], minlength=size)
@@ -75,17 +78,18 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     shares = inside / np.maximum(audited, 1)
     known = audited[nearest_point] > 0
     rng = Purpose.SYNTHETIC_METRICS.rng(tables.seed)
-    made = _some(tables.synthetic, MOST, rng)
+    synthetic = _some(tables.synthetic, MOST, rng)
     members, others = tables.points[tables.place[member]], tables.points[tables.place[~member]]
     alike = min(len(members), len(others), MOST)
     distances, ratios = list[float](), list[float]()
     for rows in (members, others):
         some = _some(rows, alike, rng)
-        nearest_two = nearest(some, made, min(2, len(some)), what="Distances", shown=False)
+        nearest_two = nearest(some, synthetic, min(2, len(some)), what="Distances", shown=False)
         first, last = nearest_two.distances[:, 0], nearest_two.distances[:, -1]
         ratio = np.divide(first, last, out=np.ones(len(first)), where=last > 0)
         distances.append(float(np.median(first)))
         ratios.append(float(np.median(ratio)))
+    apart = ks_2samp(members, tables.synthetic, method="asymp").statistic
     return Similarity(
         copies_of_members=float((copy & (inside[nearest_point] > 0)).mean()),
         copies_of_nonmembers=float((copy & (outside[nearest_point] > 0)).mean()),
@@ -95,8 +99,9 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
         distance_to_nonmembers=distances[1],
         ratio_to_members=ratios[0],
         ratio_to_nonmembers=ratios[1],
-        marginals=1 - float(_kolmogorov_smirnov(members, tables.synthetic).mean()),
-        correlations=1 - float(np.abs(_correlations(members) - _correlations(made)).mean()) / 2,
+        marginals=1 - float(apart.mean()),
+        correlations=1
+        - float(np.abs(_correlations(members) - _correlations(synthetic)).mean()) / 2,
     )
 
 
@@ -104,17 +109,6 @@ def _some(rows: FloatArray, most: int, rng: np.random.Generator) -> FloatArray:
     if len(rows) <= most:
         return rows
     return rows[np.sort(rng.choice(len(rows), most, replace=False))]
-
-
-def _kolmogorov_smirnov(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Return the largest difference of the distribution functions, for each coordinate."""
-    found = np.empty(one.shape[1])
-    for j in range(found.size):
-        first, second = np.sort(one[:, j]), np.sort(other[:, j])
-        at = np.concatenate([first, second])
-        below = np.searchsorted(first, at, side="right") / first.size
-        found[j] = np.abs(below - np.searchsorted(second, at, side="right") / second.size).max()
-    return found
 
 
 def _correlations(rows: FloatArray) -> FloatArray:

@@ -126,10 +126,10 @@ class Tables:
         progress : bool
             Whether attacks that last show a bar on standard error.
         """
-        given = {"the records": records, "the synthetic table": synthetic}
+        tables = {"the records": records, "the synthetic table": synthetic}
         if reference is not None:
-            given["the reference"] = reference
-        read = {name: read_columns(table, name) for name, table in given.items()}
+            tables["the reference"] = reference
+        read = {name: read_columns(table, name) for name, table in tables.items()}
         return cls.of_columns(read, categorical=categorical, seed=seed, progress=progress)
 
     @classmethod
@@ -149,6 +149,7 @@ class Tables:
             if name not in names:
                 message = f"categorical names {name!r}, and the columns are {', '.join(names)}"
                 raise OptionError(message)
+        # 1. Columns as coordinates; rows of the tables stay in the order given.
         sizes = [next(iter(table.values())).missing.size for table in read.values()]
         ends = np.cumsum(sizes).tolist()
         blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
@@ -171,6 +172,7 @@ class Tables:
         if not blocks:
             message = f"no column tells records apart: {'; '.join(notes)}"
             raise InputError(message)
+        # 2. Equal records become one point.
         rows = np.ascontiguousarray(np.concatenate(blocks, axis=1) + 0.0)  # -0.0 becomes 0.0
         real = np.concatenate([rows[: ends[0]], rows[ends[1] :]])
         # Different rows in an order of their bytes, which says nothing of where they came from.
@@ -236,6 +238,7 @@ def nearest(
     distances, indices = list[FloatArray](), list[IntArray]()
     for start in track(starts, what, total=len(starts), shown=shown):
         block = queries[start : start + BLOCK]
+        # Products of matrices round, so that distances of candidates are computed anew.
         candidates = np.asarray(search.kneighbors(block, return_distance=False))
         exact = np.sqrt(((block[:, None] - points[candidates]) ** 2).sum(axis=2))
         order = np.lexsort((candidates, exact), axis=1)[:, :k]
@@ -251,6 +254,7 @@ def _encode(
 
     Rows before `records` are audited, rows before `end` synthetic.
     """
+    # What varies among the audited records alone can tell them apart.
     known = ~column.missing
     there = np.unique(column.values[:records][known[:records]])
     if not there.size:
@@ -284,14 +288,14 @@ def _words(
     """Return a coordinate for each word or, if there are many, a random vector for each."""
     known = ~column.missing
     words, code = np.unique(column.values, return_inverse=True)
-    audited, made = (
+    audited, synthetic = (
         np.unique(code[part][known[part]]) for part in (slice(records), slice(records, end))
     )
     if words.size == 2:
         vectors = np.array([[0.0], [1.0]])
     elif words.size <= ONE_HOT:
         vectors = np.eye(words.size) / np.sqrt(2)
-    elif not np.intersect1d(audited, made).size:
+    elif not np.intersect1d(audited, synthetic).size:
         return np.empty((0, 0)), "has no word in common with the synthetic table"
     else:
         vectors = rng.choice([-1.0, 1.0], (words.size, CODE)) / np.sqrt(2 * CODE)

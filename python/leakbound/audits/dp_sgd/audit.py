@@ -8,11 +8,11 @@ import numpy as np
 from leakbound._base.checks import complement, shown
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.coins import Coins
-from leakbound.audits.design import audit
 from leakbound.audits.dp_sgd.betting import Bet, correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
 from leakbound.audits.policies.reference import Reference, best_fixed
+from leakbound.audits.road import audit
 from leakbound.claims import ApproxDP, Claim, FamilyClaim, GaussianDP, SubsampledGaussianDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
@@ -38,25 +38,25 @@ PARTS_TESTED = 3
 """Audits that may refute: each has this share of the probability of error."""
 RATE_SHARE = 0.1
 """Share of the steps' probability of error that the lower limit of the sampling rate has."""
+# Relative difference of stated numbers that is put down to rounding.
 _CLOSE = 1e-3
-"""Relative difference of stated numbers that is put down to rounding."""
 
 
+# Share of the level of what is planned to prove more of the steps: bets, or one game.
 _FAVOURED = 0.9
-"""Share of the level of what is planned to prove more of the steps: bets, or one game."""
+# Ranking, weight, and by what factor the noise that is planned for is less than what is stated.
 _BETS: tuple[tuple[CoinRanking, float, float], ...] = (
     ("each step", 0.8, 1.0),
     ("across steps", 0.1, 1.0),
     ("across steps", 0.1, 4.0),
 )
-"""Ranking, weight, and by what factor the noise that is planned for is less than what is stated."""
+# As for bets. The first for a run as stated, the others for faults, which need little.
 _TRIED = {
     "each step": ("each step", 0.8, 1.0),
     "each step, more guesses": ("each step", 0.1, 2.0),
     "each step, many guesses": ("each step", 0.05, 4.0),
     "across steps, many guesses": ("across steps", 0.05, 4.0),
 }
-"""As for bets. The first for a run as stated, the others for faults, which need little."""
 
 
 def audit_dp_sgd(
@@ -228,7 +228,7 @@ class _Run:
             return None
         steps = self.observed.steps + self.observed.steps_beyond
         family = SubsampledGaussianDP(sampling_rate=self.design.sampling_rate, steps=steps)
-        curve = family.attained(self.least_noise, "both")
+        curve = family.attained(1 / self.least_noise, "both")
         return float(curve.epsilon(self.accounted.delta))
 
     def refuted_by(self, sampling: SamplingResult, share: float) -> tuple[Part, ...]:
@@ -261,14 +261,14 @@ class _Run:
         )
         if not counted.guesses:
             return False
-        curve = self.family.curve(self.least_noise, "both")
+        curve = self.family.curve(1 / self.least_noise, "both")
         return fdp_rejects(
             counted.correct, counted.guesses, float(counted.m), tradeoff=curve, tau=share
         )
 
     def _membership_cut(self, level: float) -> Fixed:
         """Plan the number of guesses from what was declared, before any coin is looked at."""
-        curve = _shares(self.family.attained(self.planned_noise, "member"))
+        curve = _shares(self.family.attained(1 / self.planned_noise, "member"))
         return best_fixed(self.design.canaries, level, GaussianDP(), "both", curve)[0]
 
     def warnings(self, sampling: SamplingResult) -> list[str]:

@@ -27,19 +27,19 @@ from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.results.steps import CoinRanking
 from leakbound.stats import normal_quantile
 
+# Shares of a step's coins that planning considers guessing.
 _SHARES = np.array([1, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.01])
-"""Shares of a step's coins that planning considers guessing."""
 _STAKES = 0.5 ** np.arange(0, 8, 0.5)
+# Of the μ planned for: how much of it planning asks whether a bet proves.
 _FRACTIONS = np.linspace(0.0, 1.0, 201)[:-1]
-"""Of the μ planned for: how much of it planning asks whether a bet proves."""
 _SCORES = normal_quantile((np.arange(9) + 0.5) / 9)
 _HALVINGS = 55
+# Released values beyond are as good: sums of them stay finite.
 _LARGEST = 1e30
-"""Released values beyond are as good: sums of them stay finite."""
+# Coins that are ranked at a time.
 _CHUNK = 1 << 21
-"""Coins that are ranked at a time."""
+# Relative allowance for rounding: in the largest mean, and in the logarithm of what was won.
 _SLACK = 1e-9
-"""Relative allowance for rounding: in the largest mean, and in the logarithm of what was won."""
 
 
 @dataclass(frozen=True)

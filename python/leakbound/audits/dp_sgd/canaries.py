@@ -16,16 +16,16 @@ from leakbound.claims.dp_sgd import privacy_loss
 from leakbound.claims.families import checked_rate
 from leakbound.errors import InputError, OptionError
 
+# Coins of steps that are tossed where nobody says how many: bets need few more.
 _COINS = 200_000
-"""Coins of steps that are tossed where nobody says how many: bets need few more."""
+# Coins of short runs, which are one game: the more the better.
 _FEWEST_COINS = 20_000
-"""Coins of short runs, which are one game: the more the better."""
+# Step canaries, at most, of long and short runs: half of them are rows of every batch.
 _STEP_CANARIES, _MOST_STEP_CANARIES = 200, 500
-"""Step canaries, at most, of long and short runs: half of them are rows of every batch."""
+# Coins of steps, at most: what is seen of each takes four bytes.
 _MOST_COINS = 10**8
-"""Coins of steps, at most: what is seen of each takes four bytes."""
+# The law of a longer run takes too much memory, and time.
 _MOST_STEPS = 10**6
-"""The law of a longer run takes too much memory, and time."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,12 @@ from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.results.steps import SamplingResult
 from leakbound.stats import binomial_tail, clopper_pearson
 
+# Sets of sizes drawn to compare the variance with: the smallest p-value is 1/1000.
 _GAMES = 1999
-"""Sets of sizes drawn to compare the variance with: the smallest p-value is 1/1000."""
+# Batches whose variance is compared, at most.
 _MOST_BATCHES = 2000
-"""Batches whose variance is compared, at most."""
+# Examples times batches of that comparison, at most: a limit of NumPy's generator.
 _MOST_ROWS = 10**9
-"""Examples times batches of that comparison, at most: a limit of NumPy's generator."""
 
 
 def audit_batch_sizes(

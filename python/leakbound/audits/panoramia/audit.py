@@ -1,16 +1,13 @@
-"""PANORAMIA: audits of a trained model against generated non-members, without retraining.
-
-Kazmi et al., "PANORAMIA: Privacy Auditing of Machine Learning Models without Retraining", 2024
-(arXiv 2402.09477).
-"""
+"""PANORAMIA: audits of a trained model against generated non-members, without retraining."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import (
+    check_features,
     check_ids,
     check_length,
     check_scores,
@@ -18,31 +15,17 @@ from leakbound._base.checks import (
     real,
 )
 from leakbound._base.formatting import down
-from leakbound._base.types import (
-    ArrayInput,
-    BoolArray,
-    FloatArray,
-    HasMember,
-    Kind,
-    Relaxation,
-)
-from leakbound.audits.design import Design, Request, Scores
+from leakbound._base.types import ArrayInput, HasMember, Relaxation
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
-from leakbound.audits.panoramia.rankings import RankingOptions, Rankings, Relaxed
-from leakbound.audits.road import delta_warnings, provenance
+from leakbound.audits.panoramia.rankings import Rankings, Relaxed
+from leakbound.audits.road import Design, Request, Scores, delta_warnings, provenance
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.errors import OptionError
-from leakbound.propensity.data import check_features
-from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, ZeroRunResult
+from leakbound.results import Assumption, PanoramiaResult, ZeroRunResult
 
 _CROWDED = 2 / 3
 """Share of its ceiling above which c_lb leaves little room for ε̃."""
-_NO_DIFFERENCE = (
-    "the attack finds no more than the baseline: the generated points may be too easy to tell "
-    "from real ones, the attack may be too weak, or the model may leak little (Kazmi et al. 2024, "
-    "appendix D.5)"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,42 +44,36 @@ class Panoramia(Design[PanoramiaResult]):
     gamma : float
         γ of a generator that is (c, γ)-close, in [0, 1): it may miss real points of so much mass.
     relaxation : {"knapsack", "published"}
-        How γ and the claim's δ are allowed for: whatever failures depend on (by coupling, and for
-        `OutsideIn` with number and count in one proof), or for `Fixed` and `UnionBound` as
-        published, where they depend on nothing.
+        How γ and the claim's δ are allowed for: whatever failures depend on, or for `Fixed` and
+        `UnionBound` as published, where they depend on nothing.
     max_recall : float
         Cuts are tested up to this share of the examples, in (0, 1], which is their recall if scores
         say nothing. It is fixed in advance, so it is free.
     real_nonmembers : bool
-        Whether the non-members are real and exchangeable with the members. Then c = 0, the examples
-        shown are a random split and are audited as one: in pairs, each bound at the whole
-        probability of error. The result is a lower bound, and the baseline only checks that it
-        finds nothing.
+        Whether the non-members are real and exchangeable with the members. Then c = 0, and the
+        examples shown are audited as a random split, in pairs: the result is a lower bound, and the
+        baseline only checks that it finds nothing.
     c_upper : float, optional
         An upper limit on c that the caller vouches for, at least 0. It makes the result a lower
         bound.
     features : array-like, shape (m, d), optional
-        Features of the examples. With them the result has a conditional lower bound on ε beside the
-        estimate: Zero-Run on the same examples, over all logistic models of the probability that
-        an example is real given its features and the baseline's score which the coins do not rule
-        out; tests try to refute that form.
+        Features of the examples. With them the result has a conditional lower bound on ε: Zero-Run
+        over all logistic models, of the features and the baseline's score, that the coins do not
+        rule out; tests try to refute that form.
 
     Notes
     -----
     The claim is `PureDP` or `ApproxDP`. Cuts are `KLScan()`, and `OutsideIn()` for a ranking with γ
     or δ above 0; `UnionBound()` is the paper's; `Weighted()` takes scores in [0, 1] as weights.
-
     c-closeness bounds the generator from below only, so all guesses are "member". The unseen real
-    point of a pair stays in the training set: ε is that of replacing one example, which for
-    training that is ε'-DP under adding or removing one is as much as 2ε'. Exchangeable non-members
-    may be told by low scores as well: shown members are matched with shown non-members, and the
-    larger score of each pair is guessed to be the member's (`docs/random-splits.md`).
+    point of a pair stays in the training set: ε is that of replacing one example, as much as 2ε'
+    for training that is ε'-DP under adding or removing one.
 
-    With `features` the examples are audited as those of `ZeroRun` as well, at the same confidence:
-    by each example's own odds (`conditional`; after matching for δ > 0) and after matching
-    (`conditional_by_match`). Propensities are learnt from the audited coins themselves: a fifth of
-    the error probability pays for a confidence set of them, and each bound is the least over that
-    set. Each holds by itself, the largest of them does not. `docs/panoramia.md` has the argument.
+    With `features` the examples are audited as those of `ZeroRun` too, at the same confidence: by
+    each example's own odds (`conditional`; after matching for δ > 0) and after matching
+    (`conditional_by_match`). A fifth of the error pays for a confidence set of propensities, learnt
+    from the audited coins. Each bound holds by itself, the largest of them does not.
+    `docs/panoramia.md` has the argument.
 
     References
     ----------
@@ -137,16 +114,13 @@ class Panoramia(Design[PanoramiaResult]):
 
     def audit(self, scores: Scores, request: Request, /) -> PanoramiaResult:
         """See `Design.audit`."""
-        claim = request.claim
+        claim, confidence = request.claim, request.confidence
         if not isinstance(claim, PureDP | ApproxDP):
             message = f"Panoramia bounds PureDP() or ApproxDP(delta=…), not {claim.name}"
             raise OptionError(message)
         relaxed = Relaxed.read(self.gamma, claim, self.relaxation)
-        real_nonmembers = flag(self.real_nonmembers, "real_nonmembers")
-        if real_nonmembers and relaxed.gamma:
-            message = "real_nonmembers=True means c = 0 and gamma = 0: leave out gamma"
-            raise OptionError(message)
-        limit = _upper_limit(self.c_upper, real_nonmembers=real_nonmembers)
+        exchangeable = flag(self.real_nonmembers, "real_nonmembers")
+        limit = self._limit(exchangeable=exchangeable)
         # 1. Both rankings and membership in one order.
         order = ExampleOrder(request.ids)
         attack_scores = check_scores(order.scores(scores, "scores"), "scores")
@@ -158,49 +132,61 @@ class Panoramia(Design[PanoramiaResult]):
         # 2. Is membership what fair coins give?
         count = MemberCount.of_coins(int(member.sum()), member.size, pairs=True)
         count.refuse()
-        # 3. What each ranking proves, and what holds given features.
-        conditional = _Conditional(claim)
+        # 3. What holds given features: by each example's own odds, or after matching for δ > 0.
+        conditional: list[ZeroRunResult] = []
         if self.features is not None:
-            table = order.placed(self.features, "features")
-            data = (baseline_scores, attack_scores, member)
-            conditional = _Conditional.of(data, table, claim, request.confidence, request.seed)
-        options = RankingOptions(request=request, relaxed=relaxed, max_recall=self.max_recall)
-        audited = Rankings.of_split if real_nonmembers else Rankings.of_coins
-        proof = audited(baseline_scores, attack_scores, member, options)
-        baseline, attack = proof.baseline, proof.attack
-        c_lb = 0.0 if real_nonmembers else baseline.bound
-        kind: Kind = "estimate" if limit is None else "lower_bound"
+            table = check_features(order.placed(self.features, "features"), "features")
+            check_length(table[:, 0], member.size, "features")
+            shown = Shown.of_audited(baseline_scores, table)
+            pairs = PairAudit.prepare(
+                attack_scores, member, shown, confidence=confidence, seed=request.seed
+            )
+            if isinstance(claim, PureDP):
+                conditional.append(pairs.bound(claim, "poisson_binomial"))
+            conditional.append(pairs.bound(claim, "match"))
+        # 4. What each ranking proves, and how much of it is not the generator's.
+        proof = Rankings.of(
+            (baseline_scores, attack_scores),
+            member,
+            request,
+            relaxed,
+            paired=exchangeable,
+            max_recall=self.max_recall,
+        )
+        attack, c_lb = proof.attack, 0.0 if exchangeable else proof.baseline.bound
         bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
+        options: dict[str, Any] = {
+            "cuts": attack.options["cuts"],
+            "level": proof.level,
+            "gamma": relaxed.gamma,
+            "delta": claim.delta,
+            "relaxation": relaxed.how,
+            "max_recall": proof.recall,
+            "real_nonmembers": exchangeable,
+            "seed": request.seed,
+        }
+        if exchangeable:
+            options["pairs"] = proof.guesses
         return PanoramiaResult(
-            kind=kind,
+            kind="estimate" if limit is None else "lower_bound",
             claim=claim,
             bound=bound,
-            reason="" if bound else _NO_DIFFERENCE if limit is None else _no_excess(limit),
-            confidence=request.confidence,
+            reason="" if bound else _nothing(limit),
+            confidence=confidence,
             m=attack.m,
             c_lb=c_lb,
             c_plus_epsilon_lb=attack.bound,
             epsilon_tilde=max(0.0, attack.bound - c_lb),
             c_upper=limit,
-            lower_bound=bound if kind == "lower_bound" else None,
-            baseline=baseline,
+            lower_bound=None if limit is None else bound,
+            baseline=proof.baseline,
             attack=attack,
-            theorem=proof.theorem + _meaning(limit, real_nonmembers=real_nonmembers),
-            assumptions=_assumptions(
-                limit, relaxed, count, baseline.bound, real_nonmembers=real_nonmembers
-            ),
-            options={
-                "cuts": attack.options["cuts"],
-                "level": proof.level,
-                **relaxed.options(),
-                "max_recall": proof.recall,
-                "real_nonmembers": real_nonmembers,
-                **({"pairs": proof.guesses} if real_nonmembers else {}),
-                "seed": request.seed,
-            },
-            warnings=_warnings(proof, count, limit, relaxed.delta) + conditional.warnings,
-            conditional=conditional.bound,
-            conditional_by_match=conditional.by_match,
+            theorem=proof.theorem + _meaning(limit, exchangeable=exchangeable),
+            assumptions=_assumptions(limit, relaxed, count, proof, exchangeable=exchangeable),
+            options=options,
+            warnings=(*_warnings(proof, count, limit, claim.delta), *_doubts(conditional[:1])),
+            conditional=next(iter(conditional), None),
+            conditional_by_match=next(iter(conditional[1:]), None),
             _provenance=provenance(
                 request.seed,
                 baseline_scores=baseline_scores,
@@ -209,64 +195,49 @@ class Panoramia(Design[PanoramiaResult]):
             ),
         )
 
-
-@dataclass(frozen=True)
-class _Conditional:
-    """Lower bounds under a logistic model: the claim's own, and for pure DP by matching."""
-
-    claim: PureDP | ApproxDP
-    bound: ZeroRunResult | None = None
-    by_match: ZeroRunResult | None = None
-    warnings: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        data: tuple[FloatArray, FloatArray, BoolArray],
-        features: ArrayInput,
-        claim: PureDP | ApproxDP,
-        confidence: float,
-        seed: int,
-    ) -> "_Conditional":
-        """Audit baseline scores, attack scores and coins, given features."""
-        baseline, attack, member = data
-        table = check_features(features, "features")
-        check_length(table[:, 0], member.size, "features")
-        shown = Shown.of_audited(baseline, table)
-        audit = PairAudit.prepare(attack, member, shown, confidence=confidence, seed=seed)
-        if isinstance(claim, ApproxDP):
-            found, matched = audit.bound(claim, "match"), None
-        else:
-            found, matched = audit.bound(claim, "poisson_binomial"), audit.bound(claim, "match")
-        return cls(claim, found, matched, _doubts(found))
+    def _limit(self, *, exchangeable: bool) -> float | None:
+        """Return what c is known not to exceed, if anything."""
+        if not exchangeable:
+            return (
+                None
+                if self.c_upper is None
+                else real(self.c_upper, "c_upper", least=0, below=math.inf)
+            )
+        for name, value in (("gamma", self.gamma), ("c_upper", self.c_upper)):
+            if value:
+                message = (
+                    f"real_nonmembers=True means c = 0 and gamma = 0: leave out {name}=, or set "
+                    "real_nonmembers=False"
+                )
+                raise OptionError(message)
+        return 0.0
 
 
-def _doubts(found: ZeroRunResult) -> tuple[str, ...]:
+def _doubts(conditional: list[ZeroRunResult]) -> tuple[str, ...]:
     """Say that a conditional bound is withheld."""
-    if not found.withheld:
-        return ()
-    note = (
+    return tuple(
         "the conditional lower bound is withheld: the propensity model was refuted (p = "
-        f"{found.tested:.2g}), so the examples say more of their coins than the "
-        "baseline's score and the features in a logistic regression do"
+        f"{one.tested:.2g}), so the examples say more of their coins than the baseline's score and "
+        "the features in a logistic regression do"
+        for one in conditional
+        if one.withheld
     )
-    return (note,)
 
 
-def _upper_limit(c_upper: float | None, *, real_nonmembers: bool) -> float | None:
-    """Return what c is known not to exceed, if anything."""
-    if c_upper is None:
-        return 0.0 if real_nonmembers else None
-    if real_nonmembers:
-        message = (
-            "real_nonmembers=True means c = 0: leave out c_upper=, or set real_nonmembers=False"
-        )
-        raise OptionError(message)
-    return real(c_upper, "c_upper", least=0, below=math.inf)
+def _nothing(limit: float | None) -> str:
+    """Say why the bound is 0."""
+    if limit is not None:
+        return f"the bound on c + epsilon does not exceed {limit:g}, the upper limit on c"
+    return (
+        "the attack finds no more than the baseline: the generated points may be too easy to tell "
+        "from real ones, the attack may be too weak, or the model may leak little (Kazmi et al. "
+        "2024, appendix D.5)"
+    )
 
 
-def _meaning(limit: float | None, *, real_nonmembers: bool) -> str:
-    if real_nonmembers:
+def _meaning(limit: float | None, *, exchangeable: bool) -> str:
+    """Say what the bounds are of ε."""
+    if exchangeable:
         return " The bound on c + ε is one on ε, of replacing one example."
     if limit is None:
         return (
@@ -276,46 +247,44 @@ def _meaning(limit: float | None, *, real_nonmembers: bool) -> str:
     return f" Where c is at most {limit:g}, ε is at least the bound on c + ε minus {limit:g}."
 
 
-def _no_excess(limit: float) -> str:
-    return f"the bound on c + epsilon does not exceed {limit:g}, the upper limit on c"
-
-
 def _warnings(
     proof: Rankings, count: MemberCount, limit: float | None, delta: float
 ) -> tuple[str, ...]:
-    baseline, attack = proof.baseline, proof.attack
+    """Say what limits the audit, and what each ranking says."""
+    baseline, notes = proof.baseline, list[str]()
+    if limit is None:
+        notes += saturation_warnings(baseline.bound, lambda: baseline.ceiling)
+    elif baseline.bound > limit:
+        notes.append(
+            f"the baseline gives c >= {down(baseline.bound)}, above the upper limit {limit:g}: "
+            "that limit is wrong, and the lower bound with it"
+        )
     return (
-        *_contradiction(baseline, limit),
-        *(() if limit is not None else _saturated(baseline)),
+        *notes,
         *count.warnings(),
         *delta_warnings(delta, proof.guesses),
         *(f"baseline: {text}" for text in baseline.warnings),
-        *(f"attack: {text}" for text in attack.warnings),
+        *(f"attack: {text}" for text in proof.attack.warnings),
     )
-
-
-def _saturated(baseline: ScoreAudit) -> tuple[str, ...]:
-    return saturation_warnings(baseline.bound, lambda: baseline.ceiling)
-
-
-def _contradiction(baseline: ScoreAudit, limit: float | None) -> tuple[str, ...]:
-    if limit is None or baseline.bound <= limit:
-        return ()
-    note = (
-        f"the baseline gives c >= {down(baseline.bound)}, above the upper limit {limit:g}: that "
-        "limit is wrong, and the lower bound with it"
-    )
-    return (note,)
 
 
 def _assumptions(
     limit: float | None,
     relaxed: Relaxed,
     count: MemberCount,
-    c_lb: float,
+    proof: Rankings,
     *,
-    real_nonmembers: bool,
+    exchangeable: bool,
 ) -> tuple[Assumption, ...]:
+    """Return what must be true for the bounds."""
+    how = "Cuts and order of the guesses depend on scores only; ties stay together."
+    if relaxed.together:
+        how = "Cuts and order of the guesses depend on scores only; ties are broken by the seed."
+    if exchangeable:
+        how = (
+            "Given membership and scores, examples shown were matched at random, from the seed; "
+            "cuts and order of the guesses depend on the sizes of differences only."
+        )
     return (
         Assumption(
             "independent fair coins",
@@ -325,7 +294,7 @@ def _assumptions(
             ),
             count.status("declared"),
         ),
-        _about_c(limit, relaxed.gamma, c_lb, real_nonmembers=real_nonmembers),
+        _about_c(limit, relaxed.gamma, proof.baseline.bound, exchangeable=exchangeable),
         REPLACED,
         Assumption(
             "separate training data",
@@ -339,23 +308,12 @@ def _assumptions(
             "baseline or attack was tried on it.",
             "declared",
         ),
-        Assumption(
-            "order from scores alone",
-            (
-                "Given membership and scores, examples shown were matched at random, from the "
-                "seed; cuts and order of the guesses depend on the sizes of differences only."
-                if real_nonmembers
-                else "Cuts and order of the guesses depend on scores only; "
-                + ("ties are broken by the seed." if relaxed.together else "ties stay together.")
-            ),
-            "checked",
-        ),
+        Assumption("order from scores alone", how, "checked"),
     )
 
 
-def _about_c(
-    limit: float | None, gamma: float, c_lb: float, *, real_nonmembers: bool
-) -> Assumption:
+def _about_c(limit: float | None, gamma: float, c_lb: float, *, exchangeable: bool) -> Assumption:
+    """Return what is assumed of the generator, and whether the baseline contradicts it."""
     close = f"(c, {gamma:g})-close" if gamma else "c-close"
     if limit is None:
         return Assumption(
@@ -364,11 +322,10 @@ def _about_c(
             "from real ones. Otherwise part of ε̃ is the generator's, not the model's.",
             "unverifiable",
         )
-    name, statement = (
-        ("real non-members", "Members and non-members are exchangeable but for training: c = 0.")
-        if real_nonmembers
-        else ("upper limit on c", f"The generator is {close} for c = {limit:g}.")
-    )
+    name, statement = "upper limit on c", f"The generator is {close} for c = {limit:g}."
+    if exchangeable:
+        name = "real non-members"
+        statement = "Members and non-members are exchangeable but for training: c = 0."
     if c_lb <= limit:
         return Assumption(name, statement, "declared")
     proved = f"{statement} But the baseline gives c >= {down(c_lb)}."

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from leakbound._base.checks import choice, real
-from leakbound._base.types import BoolArray, FloatArray, JsonValue, Kind, Relaxation
-from leakbound.audits.design import Request
+from leakbound._base.types import BoolArray, FloatArray, Relaxation, TailBound
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.audits.policies.approximate_dp import ApproxPolicy, relaxed_policy
+from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy
 from leakbound.audits.random_split import split_theorem
-from leakbound.audits.road import prove, score_audit
-from leakbound.claims import ApproxDP, PureDP
+from leakbound.audits.road import Request, parts, prove
+from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.cuts import (
     CutPolicy,
     Fixed,
@@ -50,6 +49,11 @@ _RELAXED_JOINTLY = (
     "plus gamma, and with the model e^(c+ε) times, plus gamma + δ - gamma δ (appendix E). These "
     "stand for e^ε and δ below. "
 )
+_FORMS: dict[Relaxation, tuple[TailBound, ...]] = {
+    "knapsack": ("coupling", "exact"),
+    "published": ("panoramia",),
+}
+"""How failures are allowed for, by the name of the relaxation: what is first is preferred."""
 _REAL = (
     "Members and non-members are exchangeable but for training, so c = 0; and given which of them "
     "are shown, and how many members these are, the members are a random part of them. "
@@ -58,7 +62,7 @@ _REAL = (
 
 @dataclass(frozen=True)
 class Relaxed:
-    """How much of the guarantees may fail."""
+    """How much of the guarantees may fail, and how that is allowed for."""
 
     gamma: float
     claim: PureDP | ApproxDP
@@ -75,14 +79,9 @@ class Relaxed:
         return relaxed
 
     @property
-    def delta(self) -> float:
-        """δ of the model's guarantee."""
-        return self.claim.delta
-
-    @property
     def together(self) -> float:
         """γ + δ - γδ."""
-        return self.gamma + self.delta - self.gamma * self.delta
+        return self.gamma + self.claim.delta - self.gamma * self.claim.delta
 
     def theorem(self, policy: Policy) -> str:
         """Return what holds but for failures, as the policy uses it; "" where there are none."""
@@ -91,19 +90,6 @@ class Relaxed:
         jointly = isinstance(policy, ApproxPolicy) and isinstance(policy.base, OutsideIn)
         return _RELAXED_JOINTLY if jointly else _RELAXED
 
-    def options(self) -> dict[str, JsonValue]:
-        """Return what the result shows."""
-        return {"gamma": self.gamma, "delta": self.delta, "relaxation": self.how}
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankingOptions:
-    """How rankings are audited."""
-
-    request: Request
-    relaxed: Relaxed
-    max_recall: float
-
 
 @dataclass(frozen=True, kw_only=True)
 class Rankings:
@@ -111,78 +97,67 @@ class Rankings:
 
     baseline: ScoreAudit
     attack: ScoreAudit
-    kind: Kind
     theorem: str
     level: float
     recall: float
     guesses: int
 
     @classmethod
-    def of_coins(
-        cls, baseline: FloatArray, attack: FloatArray, member: BoolArray, options: RankingOptions
+    def of(
+        cls,
+        scores: tuple[FloatArray, FloatArray],
+        member: BoolArray,
+        request: Request,
+        relaxed: Relaxed,
+        *,
+        paired: bool,
+        max_recall: float,
     ) -> Self:
-        """Guess members, where a coin decided between a member and a generated point."""
-        request, relaxed, examples = options.request, options.relaxed, member.size
-        recall = _recall(options.max_recall, request.cuts, examples)
-        level = request.level / 2
+        """Test the scores of the baseline and of the attack, in pairs where non-members are real.
 
-        def proof_of(values: FloatArray, name: str, failures: float) -> Proof:
-            game = ScoreGame(
-                scores=values,
-                member=member,
-                sides="member",
-                seed=request.seed,
-                name=name,
-                break_ties=failures > 0,
-                recall=recall,
-            )
-            policy = _policy(request.cuts, failures, relaxed.how, examples)
-            return policy.audit(game, level)
-
-        first = proof_of(baseline, "baseline scores", relaxed.gamma)
-        second = proof_of(attack, "scores", relaxed.together)
-        policy = second.policy
-        return cls(
-            baseline=score_audit(first),
-            attack=score_audit(second),
-            kind=policy.kind,
-            theorem=_THEOREM + relaxed.theorem(policy) + policy.method,
-            level=level,
-            recall=recall,
-            guesses=examples,
-        )
-
-    @classmethod
-    def of_split(
-        cls, baseline: FloatArray, attack: FloatArray, member: BoolArray, options: RankingOptions
-    ) -> Self:
-        """Guess which of two examples shown is the member, where non-members are real."""
-        request, relaxed = options.request, options.relaxed
-        if relaxed.how == "published":
+        In pairs, which of two examples shown is the member is guessed; else who is a member, where
+        a coin decided between a member and a generated point.
+        """
+        if paired and relaxed.how == "published":
             message = (
                 'relaxation="published" is for generated non-members: real ones are audited as a '
                 "random split, so leave it out"
             )
             raise OptionError(message)
-        pairs = Pairs.drawn(Units.of(member, None, None, "mean"), request.seed)
-        recall = _recall(options.max_recall, request.cuts, pairs.count)
+        seed, level, guesses, pairs = request.seed, request.level / 2, member.size, None
+        if paired:  # c is known, and each ranking has the whole level
+            pairs = Pairs.drawn(Units.of(member, None, None, "mean"), seed)
+            level, guesses = request.level, pairs.count
+        recall = _recall(max_recall, request.cuts, guesses)
 
-        def proof_of(values: FloatArray, name: str, claim: PureDP | ApproxDP) -> Proof:
-            game = replace(pairs.game(values, request.seed), name=name, recall=recall)
-            return prove(claim, request.cuts, game, None, request.level)
+        def proof_of(values: FloatArray, name: str, claim: Claim, failures: float) -> Proof:
+            if pairs is not None:
+                game = replace(pairs.game(values, seed), name=name, recall=recall)
+                return prove(replace(request, claim=claim), game, level)
+            shown = ScoreGame(
+                scores=values, member=member, sides="member", seed=seed, name=name, recall=recall
+            )
+            return _policy(request.cuts, failures, relaxed.how, guesses).audit(shown, level)
 
         # The baseline saw nothing of the model, whatever δ is.
-        first = proof_of(baseline, "baseline scores", PureDP())
-        second = proof_of(attack, "scores", relaxed.claim)
+        first = proof_of(scores[0], "baseline scores", PureDP(), relaxed.gamma)
+        second = proof_of(scores[1], "scores", relaxed.claim, relaxed.together)
+        theorem = _REAL + split_theorem(relaxed.claim)
+        if not paired:
+            theorem = _THEOREM + relaxed.theorem(second.policy)
         return cls(
-            baseline=score_audit(first),
-            attack=score_audit(second),
-            kind=second.policy.kind,
-            theorem=_REAL + split_theorem(relaxed.claim) + second.policy.method,
-            level=request.level,
+            baseline=_score_audit(first),
+            attack=_score_audit(second),
+            theorem=theorem + second.policy.method,
+            level=level,
             recall=recall,
-            guesses=pairs.count,
+            guesses=guesses,
         )
+
+
+def _score_audit(proof: Proof) -> ScoreAudit:
+    """Return what one ranking proves as a record of its own."""
+    return ScoreAudit(**parts(proof), options=proof.options, warnings=proof.warnings)
 
 
 def _policy(
@@ -190,7 +165,9 @@ def _policy(
 ) -> Policy:
     """Return the policy, with failures where there may be some."""
     if failures:
-        return relaxed_policy(cuts, failures, relaxation, examples=examples)
+        return approx_policy(
+            cuts, failures, examples=examples, sides="member", forms=_FORMS[relaxation]
+        )
     if cuts is None:
         return KLScan() if relaxation == "knapsack" else UnionBound()
     return cuts

@@ -1,20 +1,24 @@
 """Cut policies under (ε, δ)-DP, and the choice between them before labels are seen.
 
 Each is a policy of `leakbound.cuts` that knows how many examples there are and how likely a failure
-is. Guesses on a path with fewer guesses than examples are all of one role.
+is.
 """
 
-import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import JsonValue, Relaxation, Sides, TailBound, TailOptions
+from leakbound._base.types import (
+    JsonValue,
+    PathOrder,
+    Sides,
+    TailBound,
+    TailOptions,
+)
 from leakbound.audits.policies.reference import REFERENCE
-from leakbound.claims import ApproxDP
 from leakbound.claims.base import counts_of
 from leakbound.cuts import (
     BestCut,
@@ -28,6 +32,7 @@ from leakbound.cuts import (
     Proof,
     UnionBound,
 )
+from leakbound.cuts.games import Ties
 from leakbound.cuts.outside_in import chosen_cut, marked
 from leakbound.cuts.policies import GridPolicy
 from leakbound.cuts.policy import Best, DerivedPolicy
@@ -52,58 +57,25 @@ _FORMS: dict[TailBound, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Claim:
-    """What a policy under (ε, δ)-DP has to know."""
-
-    delta: float
-    examples: int
-    sides: Sides
-    form: TailBound
-
-    def one_sided(self, path: _core.Path) -> bool:
-        if self.sides == "pairs":
-            return False
-        return self.sides == "member" or path.guesses < self.examples
-
-    def options(self, path: _core.Path) -> TailOptions:
-        return {
-            "bound": self.form,
-            "m": self.examples,
-            "delta": self.delta,
-            "k": 2,
-            "one_sided": self.one_sided(path),
-        }
-
-    def failures(self, path: _core.Path) -> float:
-        return (1 if self.one_sided(path) else 2) * self.examples * self.delta / 2
-
-
 B = TypeVar("B", bound=PathPolicy)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApproxPolicy(DerivedPolicy[B]):
-    """A policy with bounds that hold under (ε, δ)-DP."""
+    """A policy with bounds that hold under (ε, δ)-DP, for so many examples."""
 
     forms: ClassVar[tuple[TailBound, ...]] = ("exact", "coupling", "panoramia")
     """The bounds on so many correct guesses that it has."""
-    claim: _Claim
+    ties: ClassVar[Ties] = "broken"
+    delta: float
+    examples: int
+    sides: Sides
+    form: TailBound
 
-    @classmethod
-    def of(cls, base: B, claim: _Claim) -> Self:
-        """Return the policy with what stands for None filled in."""
-        return cls(base=base, claim=claim)
 
-    @property
-    def horizon(self) -> int:
-        """See `PathPolicy.horizon`: beyond 1/δ failures outweigh what examples add."""
-        return math.ceil(min(100_000, 1 / self.claim.delta))
-
-    def with_size(self, guesses: int, examples: int, /) -> Self:
-        """See `PathPolicy.with_size`."""
-        base = self.base.with_size(guesses, examples)
-        return replace(self, base=base, claim=replace(self.claim, examples=examples))
+def _one_sided(order: PathOrder) -> bool:
+    """Return whether all guesses of a path are of one role."""
+    return order not in {"interleaved", "pairs"}
 
 
 class _ApproxScan(ApproxPolicy[KLScan]):
@@ -111,21 +83,19 @@ class _ApproxScan(ApproxPolicy[KLScan]):
 
     forms: ClassVar[tuple[TailBound, ...]] = ("coupling",)
 
-    @classmethod
-    def of(cls, base: KLScan, claim: _Claim) -> Self:
-        """Return the policy from the number of guesses on that failures leave worth testing."""
-        least = base.min_guesses or min(_FEWEST, claim.examples)
-        return cls(base=replace(base, min_guesses=least), claim=claim)
+    method: ClassVar[str] = f"{KLScan.method} {_FORMS['coupling']}"
 
-    @property
-    def method(self) -> str:
-        return f"{self.base.method} {_FORMS[self.claim.form]}"
+    def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
+        return self.base.bound(path, order, level, failures=self._failures(order))
 
-    def bound(self, path: _core.Path, level: float, /) -> BestCut:
-        return self.base.bound(path, level, failures=self.claim.failures(path))
+    def curve(
+        self, path: _core.Path, order: PathOrder, level: float, points: int, /
+    ) -> CurvePoints:
+        return self.base.curve(path, order, level, points, failures=self._failures(order))
 
-    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
-        return self.base.curve(path, level, points, failures=self.claim.failures(path))
+    def _failures(self, order: PathOrder) -> float:
+        """Return the mean number of guesses that a failure may make right."""
+        return (1 if _one_sided(order) else 2) * self.examples * self.delta / 2
 
 
 class _ApproxGrid(ApproxPolicy[GridPolicy]):
@@ -133,20 +103,28 @@ class _ApproxGrid(ApproxPolicy[GridPolicy]):
 
     @property
     def method(self) -> str:
-        return f"{self.base.design} {_FORMS[self.claim.form]}"
+        return f"{self.base.design} {_FORMS[self.form]}"
 
-    def bound(self, path: _core.Path, level: float, /) -> BestCut:
+    def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
         grid, ratio = self.base.grid_on(path)
-        return _core.approx_union_bound(
-            path, beta=level, grid=grid, ratio=ratio, options=self.claim.options(path)
+        return _core.union_bound(path, beta=level, grid=grid, ratio=ratio, tail=self._tail(order))
+
+    def curve(
+        self, path: _core.Path, order: PathOrder, level: float, points: int, /
+    ) -> CurvePoints:
+        grid, ratio = self.base.grid_on(path)
+        return _core.union_curve(
+            path, beta=level, grid=grid, ratio=ratio, tail=self._tail(order), points=points
         )
 
-    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
-        grid, ratio = self.base.grid_on(path)
-        options = self.claim.options(path)
-        return _core.approx_union_curve(
-            path, beta=level, grid=grid, ratio=ratio, options=options, points=points
-        )
+    def _tail(self, order: PathOrder) -> TailOptions:
+        return {
+            "bound": self.form,
+            "m": self.examples,
+            "delta": self.delta,
+            "k": 2,
+            "one_sided": _one_sided(order),
+        }
 
 
 class _ApproxFixed(_ApproxGrid):
@@ -154,44 +132,13 @@ class _ApproxFixed(_ApproxGrid):
 
     base: Fixed
 
-    def bound(self, path: _core.Path, level: float, /) -> BestCut:
-        return Best(super().bound(path, level).logit, *self.base.cut(path))
+    def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
+        return Best(super().bound(path, order, level).logit, *self.base.cut(path))
 
-    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
-        return self.base.curve(path, level, points)
-
-
-_JOINT = (
-    "The count is tested by the largest probability that Theorem 3.1 of Mahloujifar et al. (2025) "
-    "allows number and count together for the tradeoff curve e^ε x + δ, in closed form."
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Joint:
-    """Limits that hold whatever number of guesses is chosen, by the output or from outside in."""
-
-    claim: _Claim
-    level: float
-
-    @property
-    def failures(self) -> float:
-        """The share of the level that failures have, fixed before labels are seen."""
-        claim = self.claim
-        return failure_share(claim.examples, self.level, claim.delta, claim.sides)
-
-    def plan(self, cuts: OutsideIn) -> _core.OutsideIn:
-        """Return the ladder, and the rule that stops on it."""
-        claim = self.claim
-        return cuts.plan(
-            claim.examples, self.level, claim.sides, "approximate", claim.delta, self.failures
-        )
-
-    def limit(self, guesses: int, correct: int) -> float:
-        """Return the limit on ε of a count, not clipped."""
-        one_sided = self.claim.sides == "member"
-        counts = counts_of(correct, guesses, self.claim.examples, one_sided=one_sided)
-        return _core.approx_joint_epsilon(counts, self.claim.delta, self.level, self.failures)
+    def curve(
+        self, path: _core.Path, order: PathOrder, level: float, points: int, /
+    ) -> CurvePoints:
+        return self.base.curve(path, order, level, points)
 
 
 class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
@@ -199,39 +146,44 @@ class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
 
     forms: ClassVar[tuple[TailBound, ...]] = ("exact",)
 
-    @property
-    def method(self) -> str:
-        return f"{self.base.design} {_JOINT}"
+    method: ClassVar[str] = (
+        f"{OutsideIn.design} The count is tested by the largest probability that Theorem 3.1 of "
+        "Mahloujifar et al. (2025) allows number and count together for the tradeoff curve "
+        "e^ε x + δ, in closed form."
+    )
 
     def audit(self, game: Game, level: float, /) -> Proof:
-        found = super().audit(game, level)
-        best, claim = found.best, ApproxDP(delta=self.claim.delta)
-        joint = _Joint(claim=self.claim, level=level)
-        chosen: dict[str, JsonValue] = {
-            "levels": list(joint.plan(self.base).levels),
-            "guesses": best.cut,
-            "bound_if_fixed": claim.lower_bound(
-                best.successes,
-                best.cut,
-                self.claim.examples,
-                level,
-                one_sided=self.claim.sides == "member",
-            ),
-            "failures": joint.failures,
+        proof = super().audit(game, level)
+        ladder: dict[str, JsonValue] = {
+            "levels": list(self._plan(level).levels),
+            "guesses": proof.best.cut,
+            "failures": self._failures(level),
         }
-        return replace(found, options=found.options | {"outside_in": chosen})
+        return proof.with_options({"outside_in": ladder})
 
     def ladder(self, _examples: int, level: float, _sides: Sides, /) -> tuple[int, ...]:
-        return tuple(_Joint(claim=self.claim, level=level).plan(self.base).levels)
+        return tuple(self._plan(level).levels)
 
-    def bound(self, path: _core.Path, level: float, /) -> Best:
-        joint = _Joint(claim=self.claim, level=level)
-        guesses, correct = chosen_cut(joint.plan(self.base), path)
-        return Best(joint.limit(guesses, correct), guesses, correct)
+    def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> Best:
+        guesses, correct = chosen_cut(self._plan(level), path)
+        one_sided = self.sides == "member"
+        counts = counts_of(correct, guesses, self.examples, one_sided=one_sided)
+        limit = _core.approx_joint_epsilon(counts, self.delta, level, self._failures(level))
+        return Best(limit, guesses, correct)
 
-    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
-        best = self.bound(path, level)
-        return marked(path, points, best.cut, best.logit)
+    def curve(
+        self, path: _core.Path, order: PathOrder, level: float, points: int, /
+    ) -> CurvePoints:
+        return marked(path, points, self.bound(path, order, level))
+
+    def _failures(self, level: float) -> float:
+        """Return the share of the level that failures have, fixed before labels are seen."""
+        return failure_share(self.examples, level, self.delta, self.sides)
+
+    def _plan(self, level: float) -> _core.OutsideIn:
+        """Return the ladder, and the rule that stops on it."""
+        size, share = self.examples, self._failures(level)
+        return self.base.plan(size, level, self.sides, "approximate", self.delta, share)
 
 
 @lru_cache(maxsize=256)
@@ -265,65 +217,38 @@ _BY_CUTS: dict[type[PathPolicy], type[ApproxPolicy[Any]]] = {
 """The policies that have a form under δ > 0, and which."""
 
 
-def _derived(cuts: CutPolicy) -> type[ApproxPolicy[Any]] | None:
-    return next((form for kind, form in _BY_CUTS.items() if isinstance(cuts, kind)), None)
+def approx_policy(
+    cuts: CutPolicy | None,
+    delta: float,
+    *,
+    examples: int,
+    sides: Sides,
+    forms: tuple[TailBound, ...] = ("exact", "coupling"),
+) -> ApproxPolicy[PathPolicy]:
+    """Return the policy of an audit under (ε, δ)-DP, by the first of some forms that it has.
 
-
-def _check_tail(cuts: CutPolicy) -> None:
-    """Refuse a tail that has no form where guarantees may fail."""
+    Without `cuts` it is `OutsideIn()`, and `UnionBound()` for the published form. Raise OptionError
+    if the policy or its tail has no form under δ > 0.
+    """
+    if cuts is None:
+        cuts = UnionBound() if forms == ("panoramia",) else OutsideIn()
+    kinds = {kind: [form for form in forms if form in one.forms] for kind, one in _BY_CUTS.items()}
+    form = next(iter(kinds.get(cast("type[PathPolicy]", type(cuts)), ())), None)
+    if form is None:
+        listed = ", ".join(sorted(kind.__name__ for kind, found in kinds.items() if found))
+        message = (
+            f"cuts={type(cuts).__name__} has no such form: with delta or gamma above 0 take one of "
+            f"{listed}"
+        )
+        raise OptionError(message)
     if isinstance(cuts, UnionBound) and cuts.tail != "exact":
         message = (
             f'UnionBound(tail="{cuts.tail}") is for pure DP: where delta or gamma is above 0 the '
             "limits are exact"
         )
         raise OptionError(message)
-
-
-def approx_policy(
-    cuts: CutPolicy | None, delta: float, *, examples: int, sides: Sides
-) -> tuple[ApproxPolicy[PathPolicy], dict[str, JsonValue]]:
-    """Return the policy of an audit under (ε, δ)-DP, fixed before labels are seen, and options.
-
-    Without `cuts` it is `OutsideIn()`. Raise OptionError if the policy or its tail
-    has no form under δ > 0.
-    """
-    cuts = OutsideIn() if cuts is None else cuts
-    derived = _derived(cuts)
-    if derived is None:
-        message = (
-            f"cuts={type(cuts).__name__} is for pure DP: under delta > 0 take OutsideIn, Fixed, "
-            "KLScan or UnionBound"
-        )
-        raise OptionError(message)
-    _check_tail(cuts)
-    form = derived.forms[0]
-    context = _Claim(delta=delta, examples=examples, sides=sides, form=form)
-    return derived.of(cuts, context), {"bound": form}
-
-
-def relaxed_policy(
-    cuts: CutPolicy | None, failures: float, relaxation: Relaxation, *, examples: int
-) -> ApproxPolicy[PathPolicy]:
-    """Return the policy for guesses of "member" about members and generated points.
-
-    Without `cuts` it is `OutsideIn()`, or for the published form `UnionBound()`; `failures` is
-    γ + δ - γδ. Raise OptionError if the policy has no such form.
-    """
-    if cuts is None:
-        cuts = UnionBound() if relaxation == "published" else OutsideIn()
-    _check_tail(cuts)
-    allowed: tuple[TailBound, ...]
-    allowed = ("panoramia",) if relaxation == "published" else ("coupling", "exact")
-    derived = _derived(cuts)
-    forms = () if derived is None else derived.forms
-    form = next((form for form in allowed if form in forms), None)
-    if derived is None or form is None:
-        fit = [kind for kind, one in _BY_CUTS.items() if not set(allowed).isdisjoint(one.forms)]
-        listed = ", ".join(sorted(kind.__name__ for kind in fit))
-        message = (
-            f"cuts={type(cuts).__name__} has no {relaxation} form: with gamma or delta above 0 "
-            f"take one of {listed}"
-        )
-        raise OptionError(message)
-    context = _Claim(delta=failures, examples=examples, sides="member", form=form)
-    return derived.of(cuts, context)
+    if isinstance(cuts, KLScan) and cuts.min_guesses is None:
+        # among few guesses one failure is worth a lot
+        cuts = replace(cuts, min_guesses=min(_FEWEST, examples))
+    derived = _BY_CUTS[cast("type[PathPolicy]", type(cuts))]
+    return derived(base=cuts, delta=delta, examples=examples, sides=sides, form=form)

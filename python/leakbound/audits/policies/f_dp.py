@@ -1,22 +1,45 @@
-"""Cut policies under a family of trade-off functions, and their number of guesses.
+"""Cut policies under a family of trade-off functions, with one number of guesses or several.
 
-Bounds are on the strength of the family: its parameter where larger values are the less private,
-else the inverse of the parameter. A strength of 0 means that nothing is rejected.
+Bounds are on the parameter of the family; 0 means that nothing is rejected. Where labels choose
+the number of guesses, `leakbound_core::fdp::certificate::joint` states the theorem: levels are
+named before labels are seen, the one that is tested depends on scores, and on labels beyond it at
+most.
 """
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, TypeVar, cast
 
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import CountOptions, FloatArray, IntArray, Kind, PathOrder, Sides
-from leakbound.claims import AnyFamily
+from leakbound._base.types import (
+    CountOptions,
+    FloatArray,
+    IntArray,
+    JsonValue,
+    Kind,
+    PathOrder,
+    Sides,
+)
+from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.claims.base import counts_of, unexplained
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import CutPolicy, Fixed, UnionBound
+from leakbound.cuts import (
+    CurvePoints,
+    CutPolicy,
+    Fixed,
+    Game,
+    OutsideIn,
+    PathPolicy,
+    Proof,
+    UnionBound,
+)
+from leakbound.cuts.games import Ties
+from leakbound.cuts.outside_in import chosen_cut, marked
 from leakbound.cuts.policies import GridPolicy
-from leakbound.cuts.policy import ORDERS, Best, CurvePoints, DerivedPolicy
+from leakbound.cuts.policy import ORDERS, Best, DerivedPolicy
 from leakbound.errors import OptionError
 
 _TEST = (
@@ -24,85 +47,34 @@ _TEST = (
     "with a proof that none is worse; or by Algorithm 3 of Mahloujifar et al. (2025), where that "
     "rejects more."
 )
+_FINENESS = 2.0**20
+"""Critical values are rounded down to so many steps between powers of two: see `_bound`."""
+_CLOSE = 0.02
+"""A proof made at a parameter within this share of what it proves is as good as any."""
+
+B = TypeVar("B", bound=PathPolicy)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FamilyPolicy(DerivedPolicy[GridPolicy]):
+class FamilyPolicy(DerivedPolicy[B]):
     """A policy whose bounds are on a family of trade-off functions."""
 
     kind: ClassVar[Kind] = "family_lower_bound"
+    ties: ClassVar[Ties] = "broken"
     claim: AnyFamily
     examples: int
     sides: Sides
-
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return f"{self.base.design} {_TEST}"
-
-    @property
-    def strength(self) -> str:
-        """See `PathPolicy.strength`."""
-        named = self.claim.parameter
-        return named if self.claim.order == "increasing" else f"1/{named}"
-
-    def with_size(self, guesses: int, examples: int, /) -> Self:
-        """See `PathPolicy.with_size`."""
-        return replace(self, base=self.base.with_size(guesses, examples), examples=examples)
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: the one path that guesses of both sides, or of one, take."""
         return ORDERS[sides][-1:]
 
-    def bound(self, path: _core.Path, level: float, /) -> Best:
-        """See `PathPolicy.bound`."""
-        guesses, correct = self._cuts(path)
-        strength = self.limits(guesses, correct, level / guesses.size)
-        top = int(np.argmax(strength))
-        return Best(float(strength[top]), int(guesses[top]), int(correct[top]))
-
-    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
-        """See `PathPolicy.curve`; tested cuts are among the points."""
-        tested, _ = self._cuts(path)
-        others, _ = path.sample(max(1, points - tested.size))
-        guesses = np.union1d(tested, others)
-        correct = np.array([path.count(int(cut))[1] for cut in guesses])
-        strength = np.full(guesses.size, np.nan)
-        where = np.searchsorted(guesses, tested)
-        for index in where:
-            cut = slice(index, index + 1)
-            strength[cut] = self.limits(guesses[cut], correct[cut], level / tested.size)
-        return guesses, correct, strength
-
-    def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
-        """Return the strength that each cut proves, 0 where another one rejects more."""
-        found, best = np.zeros(guesses.size), 0.0
-        for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
-            counts = self._counts(made, right)
-            if best and not self._rejects(best, counts, level):
-                continue
-            theta = self.claim.critical(counts, level, "tight")
-            if theta is not None:
-                found[i] = self.claim.strength(theta)
-                best = max(best, found[i])
-        return found
-
-    def rejected(self, strength: float) -> TradeOff | None:
-        """Return the curve of a strength that ε is converted from, None for 0."""
-        if not strength:
-            return None
-        return self.claim.attained(self.claim.at_strength(strength), self.sides)
-
-    def _rejects(self, strength: float, counts: CountOptions, level: float) -> bool:
-        curve = self.claim.curve(self.claim.at_strength(strength), self.sides)
-        return _core.fdp_rejects(counts, curve.core, level, "tight")
-
-    def parameter(self, strength: float) -> float:
-        """See `Policy.parameter`."""
-        return self.claim.at_strength(strength)
+    def rejected(self, bound: float) -> TradeOff | None:
+        """Return the curve of a bound that ε is converted from, None for 0."""
+        return self.claim.attained(bound, self.sides) if bound else None
 
     def doubt(self, guesses: int, correct: int, level: float, /) -> str:
-        """See `Policy.doubt`: fair coins hardly give a count that no mechanism explains."""
+        """See `PathPolicy.doubt`: fair coins hardly give a count that no mechanism explains."""
         if not unexplained(self._counts(guesses, correct), level):
             return ""
         return (
@@ -114,19 +86,212 @@ class FamilyPolicy(DerivedPolicy[GridPolicy]):
         one_sided = self.sides == "member"
         return counts_of(correct, guesses, self.examples, one_sided=one_sided)
 
+
+class GridFamily(FamilyPolicy[GridPolicy]):
+    """A few cuts, each at an equal share of the level."""
+
+    @property
+    def method(self) -> str:
+        """How the bound is valid, in a sentence of the result."""
+        return f"{self.base.design} {_TEST}"
+
+    def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> Best:
+        """See `PathPolicy.bound`."""
+        guesses, correct = self._cuts(path)
+        bounds = self.limits(guesses, correct, level / guesses.size)
+        top = int(np.argmax(bounds))
+        return Best(float(bounds[top]), int(guesses[top]), int(correct[top]))
+
+    def curve(
+        self, path: _core.Path, _order: PathOrder, level: float, points: int, /
+    ) -> CurvePoints:
+        """See `PathPolicy.curve`; tested cuts are among the points."""
+        tested, _ = self._cuts(path)
+        others, _ = path.sample(max(1, points - tested.size))
+        guesses = np.union1d(tested, others)
+        correct = np.array([path.count(int(cut))[1] for cut in guesses])
+        bounds = np.full(guesses.size, np.nan)
+        for index in np.searchsorted(guesses, tested):
+            cut = slice(index, index + 1)
+            bounds[cut] = self.limits(guesses[cut], correct[cut], level / tested.size)
+        return guesses, correct, bounds
+
+    def limits(self, guesses: IntArray, correct: IntArray, level: float) -> FloatArray:
+        """Return the bound that each cut proves, 0 where another one rejects more."""
+        bounds, best = np.zeros(guesses.size), 0.0
+        for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
+            counts = self._counts(made, right)
+            if best and not self._rejects(best, counts, level):
+                continue
+            theta = self.claim.critical(counts, level, "tight")
+            if theta is not None:
+                bounds[i] = theta
+                best = max(best, theta)
+        return bounds
+
+    def _rejects(self, bound: float, counts: CountOptions, level: float) -> bool:
+        curve = self.claim.curve(bound, self.sides)
+        return _core.fdp_rejects(counts, curve.core, level, "tight")
+
     def _cuts(self, path: _core.Path) -> tuple[IntArray, IntArray]:
         pairs = [path.count(cut) for cut in self.base.cuts(path.guesses)]
         guesses, correct = np.array(pairs, dtype=np.int64).T
         return guesses, correct
 
 
+@dataclass(frozen=True, kw_only=True)
+class JointTest:
+    """What counts prove of a family where one of several numbers of guesses was chosen.
+
+    `tau` are the levels of Algorithm 3 whose least counts are the vector v(t).
+    """
+
+    claim: AnyFamily
+    levels: tuple[int, ...]
+    tau: tuple[float, ...]
+    examples: int
+    sides: Sides
+    level: float
+
+    @property
+    def proxy(self) -> GaussianDP | LaplaceDP:
+        """The family whose critical values weigh levels against each other."""
+        return self.claim if isinstance(self.claim, GaussianDP | LaplaceDP) else GaussianDP()
+
+    def counts(self, index: int, correct: int) -> CountOptions:
+        """Return the counts of so many correct guesses at a level."""
+        one_sided = self.sides == "member"
+        return counts_of(correct, self.levels[index], self.examples, one_sided=one_sided)
+
+    def rough(self, index: int, correct: int) -> float:
+        """Return what Algorithm 3 alone would prove of the proxy at a level."""
+        return self.proxy.critical(self.counts(index, correct), self.tau[index], "recursion") or 0.0
+
+    def bound(self, index: int, correct: int) -> float:
+        """Return the bound that so many correct guesses at a level prove, 0 for nothing."""
+        if unexplained(self.counts(index, correct), self.level):
+            return 0.0
+        find = _remembered_bound if self.proxy is self.claim else _bound
+        return find(self, index, correct)
+
+
+def _bound(test: JointTest, index: int, correct: int) -> float:
+    """Return the bound that `correct` guesses right at a level prove, 0 for nothing.
+
+    What is reported is proved of the vector v(t), at whichever curve the proof was made; vectors
+    are nested in t, so that the least of those that prove too much bounds all of them. t is rounded
+    down to a grid so coarse that roundings of the recursion cannot make the least counts of two of
+    its values fall; the count seen is then compared with that of its level once more.
+    """
+    # 1. The value t of the proxy that the count reaches, rounded down, and its least counts v(t).
+    claim, proxy, sides, level = test.claim, test.proxy, test.sides, test.level
+    one_sided = sides == "member"
+    critical = test.rough(index, correct)
+    if not critical:
+        return 0.0
+    mantissa, exponent = math.frexp(critical)
+    t = math.ldexp(math.floor(mantissa * _FINENESS - 1) / _FINENESS, exponent)
+    curve = proxy.curve(t, sides)
+    least = _core.fdp_least_rejected(test.levels, test.examples, one_sided, curve.core, test.tau)
+    if correct < least[index]:
+        return 0.0
+    tested = [
+        (made, right) for made, right in zip(test.levels, least, strict=True) if right <= made
+    ]
+    made, right = zip(*tested, strict=True)
+    # 2. A certificate of v(t), made once more at the parameter that it proves.
+    best: float | None = None
+    proof = _core.JointCertificate(made, right, test.examples, one_sided, curve.core)
+    for last in (False, True):
+        theta = _proved(claim, proof, sides, level)
+        if theta is None and best is None and proxy is not claim:
+            own = claim.critical(test.counts(index, correct), test.tau[index], "recursion")
+            if own is not None:  # the proxy may be unlike the family: begin at its own curve
+                proof = proof.made_at(claim.curve(own, sides).core)
+                theta = _proved(claim, proof, sides, level)
+        if theta is None:
+            break
+        before, best = best, max(best or 0.0, theta)
+        close = before is None and proxy is claim and abs(theta - t) <= _CLOSE * t
+        if last or close:
+            break
+        proof = proof.made_at(claim.curve(theta, sides).core)
+    return best or 0.0
+
+
+def _proved(
+    claim: AnyFamily, proof: _core.JointCertificate, sides: Sides, level: float
+) -> float | None:
+    """Return the least private parameter that a certificate refutes, if any."""
+    return claim.least_private(
+        lambda theta: proof.bound_for(claim.curve(theta, sides).core) <= level
+    )
+
+
+_remembered_bound = lru_cache(maxsize=65_536)(_bound)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutsideInFamily(FamilyPolicy[OutsideIn]):
+    """The number of guesses chosen by labels from outside in, one certificate for them all.
+
+    At a value t of a proxy's parameter, each level l has a least count v_l(t), which never falls
+    with t. From the count at the level chosen follow t and the vector v(t); what is reported is the
+    least private parameter at which a certificate of this vector proves at most the level.
+    """
+
+    method: ClassVar[str] = (
+        f"{OutsideIn.design} The count is tested against the worst law of number and count "
+        "together that the inequalities for all sets of them allow, with a proof that none is "
+        "worse."
+    )
+
+    def plan(self, level: float) -> _core.OutsideIn:
+        """Return levels, how they are weighed, and the rule that chooses from the outside in."""
+        return self.base.plan(self.examples, level, self.sides, "family")
+
+    def ladder(self, _examples: int, level: float, _sides: Sides, /) -> tuple[int, ...]:
+        """See `PathPolicy.ladder`."""
+        return tuple(self.plan(level).levels)
+
+    def audit(self, game: Game, level: float, /) -> Proof:
+        """See `Policy.audit`: options tell the levels, and the one reached."""
+        proof, levels = super().audit(game, level), cast("JsonValue", self.plan(level).levels)
+        return proof.with_options({"outside_in": {"levels": levels, "guesses": proof.best.cut}})
+
+    def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> Best:
+        """See `PathPolicy.bound`: a cut at none of the levels rejects nothing."""
+        plan = self.plan(level)
+        levels, (guesses, correct) = tuple(plan.levels), chosen_cut(plan, path)
+        if guesses not in levels:
+            return Best(0.0, guesses, correct)
+        test = JointTest(
+            claim=self.claim,
+            levels=levels,
+            tau=tuple(share * level for share in plan.shares),
+            examples=self.examples,
+            sides=self.sides,
+            level=level,
+        )
+        return Best(test.bound(levels.index(guesses), correct), guesses, correct)
+
+    def curve(
+        self, path: _core.Path, order: PathOrder, level: float, points: int, /
+    ) -> CurvePoints:
+        """See `PathPolicy.curve`: the chosen level is among the points, alone with a bound."""
+        return marked(path, points, self.bound(path, order, level))
+
+
 def family_policy(
-    cuts: CutPolicy, claim: AnyFamily, *, examples: int, sides: Sides
-) -> FamilyPolicy:
+    cuts: CutPolicy | None, claim: AnyFamily, *, examples: int, sides: Sides
+) -> GridFamily | OutsideInFamily:
     """Return the policy of an audit of a family, fixed before labels are seen.
 
-    Raise OptionError if there is no form for families.
+    Without `cuts` it is `OutsideIn()`. Raise OptionError if there is no form for families.
     """
+    if cuts is None or isinstance(cuts, OutsideIn):
+        ladder = cuts or OutsideIn()
+        return OutsideInFamily(base=ladder, claim=claim, examples=examples, sides=sides)
     if not isinstance(cuts, Fixed | UnionBound):
         message = (
             f"cuts={type(cuts).__name__} is not for {claim.name}: take OutsideIn, Fixed or "
@@ -139,4 +304,4 @@ def family_policy(
             "a few numbers of guesses"
         )
         raise OptionError(message)
-    return FamilyPolicy(base=cuts, claim=claim, examples=examples, sides=sides)
+    return GridFamily(base=cuts, claim=claim, examples=examples, sides=sides)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from leakbound._base.types import FloatArray, Sides
+from leakbound.claims import GaussianDP, SubsampledGaussianDP, TradeOffFamily
 from leakbound.claims.base import Guarantee
 from leakbound.cuts import Fixed
 from leakbound.stats import normal_cdf, normal_quantile
@@ -85,4 +86,7 @@ def plan_guesses(
     examples: int, level: float, claim: Guarantee, sides: Sides
 ) -> tuple[Fixed, float]:
     """Return the number of guesses that proves most at the reference, and what it proves there."""
-    return best_fixed(examples, level, claim.proxy, sides, REFERENCE.curve(sides))
+    # Curves of other families are slow, and plans need none of their own.
+    if isinstance(claim, SubsampledGaussianDP | TradeOffFamily):
+        claim = GaussianDP()
+    return best_fixed(examples, level, claim, sides, REFERENCE.curve(sides))

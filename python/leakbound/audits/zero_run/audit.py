@@ -4,33 +4,46 @@ Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import complement
 from leakbound._base.records import Lazy, encode
+from leakbound._base.tally import Tally
 from leakbound._base.types import (
+    Adversary,
     ArrayInput,
     Correction,
+    CorrectionChoice,
     FloatArray,
+    HasMember,
+    Uncertainty,
+    ZeroRunVariant,
 )
 from leakbound.audits.figures import histogram
-from leakbound.audits.road import delta_warnings, family_assumption, provenance
+from leakbound.audits.road import (
+    Design,
+    Request,
+    Scores,
+    delta_warnings,
+    family_assumption,
+    provenance,
+)
 from leakbound.audits.zero_run.composition import by_composition
 from leakbound.audits.zero_run.learning import Learning, check_folds, learnt
 from leakbound.audits.zero_run.log_odds import Knowledge, OddsBox, OddsSet, known
 from leakbound.audits.zero_run.matching import by_matching
 from leakbound.audits.zero_run.offsets import by_offsets
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest, conditions
-from leakbound.audits.zero_run.study import ShiftProof, Study, strengths
+from leakbound.audits.zero_run.study import ShiftProof, Study
 from leakbound.audits.zero_run.tampering import by_tampering
-from leakbound.claims import FAMILIES, ApproxDP, PureDP
+from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
-from leakbound.cuts.policy import tie_warnings
+from leakbound.cuts.games import tie_warnings
 from leakbound.errors import OptionError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
 from leakbound.results.zero_run import Bootstrap, ZeroRunResult
@@ -46,12 +59,112 @@ CORRECTIONS: dict[Correction, Callable[[Study], ShiftProof]] = {
     "composition": by_composition,
 }
 """What takes shift out of a study."""
+# Share of examples kept below which most of them are wasted.
 _SCARCE = 0.1
-"""Share of examples kept below which most of them are wasted."""
 _WITHHELD = (
     "the propensity model was refuted, so the bound is withheld: fit a richer one, or ask for the "
     "bound with release_refuted=True"
 )
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroRun(Design[ZeroRunResult]):
+    """Nothing was randomised: these examples were in the training set, those were not.
+
+    They may differ in distribution, so that correct guesses may say nothing about the model. The
+    propensity π(x) = P(member | features x) says what features alone give away; a correction takes
+    it out, and what is left refutes guarantees too strong to explain it.
+
+    Parameters
+    ----------
+    member : array-like of shape (m,), or InclusionPlan
+        Booleans, {0, 1} or {-1, +1}. What carries ids (a plan, a pandas index) is joined with the
+        ids of the scores, propensities and features too.
+    propensity : array-like, PropensityFit, LogisticPropensity, CrossFit, or two array-likes
+        Propensities, shape (m,), taken as right; a model fitted to other examples (D'); a logistic
+        model that is not fitted (the default), learnt from the audited labels; or a tuple of lower
+        and upper limits, of which the worse one counts for each guess. To explore, K replicates of
+        shape (K, m), or models of `propensity.cross_fit`, of which each audits the fold that it did
+        not see at its share of the error probability, and the best fold wins; logistic ones are
+        learnt from all audited labels instead, unless a bootstrap is asked for.
+    correction : {"conditional", "match", "poisson_binomial", "tamper", "composition"}
+        How shift is taken out; "conditional" is "poisson_binomial" for `PureDP`, else "match", or
+        "tamper" where there are limits only.
+    adversary : {"raw", "paper_aware", "residual"}, optional
+        What guesses are ranked by: the scores; the scores less their median, weighted by what
+        tampering leaves; or what scores say beyond features (`stats.residual_scores`). If None,
+        "raw" for "composition", else "residual". Over a confidence set leave it out: what features
+        predict of the scores is taken off, and guesses are balanced against features.
+    variant : {"directional", "paper", "untampered"}
+        How guesses are tampered with (`stats.tamper_probability`); for "poisson_binomial" Tλ
+        ("directional") or |λ| (the others), which stays safe if λ is too large. "untampered" is
+        "poisson_binomial" for `ApproxDP`, with |λ|, and Markov's inequality for failures; "match"
+        proves more.
+    uncertainty : {"set", "bootstrap", "none"}, optional
+        What is done about the error of a model. "set", the default of logistic ones: the bound is
+        the least over a confidence set of their coefficients, which holds the true ones in finite
+        samples. "bootstrap", the default of others: a low percentile of refits, the procedure of
+        the paper, which is no confidence bound; "none": the model is taken as it is. Both are of
+        kind "exploratory_lower_bound" and refute nothing.
+    features : array-like, shape (m, d), optional
+        Features of the examples, for a model and tests of it.
+    max_log_odds : float, optional
+        Examples with |λ| above this are left out. Needed if propensities are 0 or 1. With a fitted
+        model λ is that of D'.
+    falsify : bool
+        Whether tests, where there are features, try to refute the propensities: an independent
+        model, and for a confidence set score tests of its form. They take scikit-learn.
+    release_refuted : bool
+        Whether to report the bound although the propensities were refuted, instead of 0. The
+        assumption is "contradicted" all the same.
+
+    Notes
+    -----
+    If `cuts` is None: `KLScan()` for `PureDP` by matching or with odds of its own for each guess,
+    `OutsideIn()` for other claims by matching, else `Fixed` at a planned number. Over a confidence
+    set `Fixed`, or if None a number that labels choose from the outside in (matching, where there
+    is D'), and else planned ones. `docs/zero-run.md` says of each correction what is tested, what
+    is random and what is assumed.
+
+    References
+    ----------
+    T. Cebere, M. Even, L. Bleistein and A. Bellet, "Privacy auditing with zero (0) training run".
+
+    Examples
+    --------
+    >>> import numpy as np, leakbound as lb
+    >>> rng = np.random.default_rng(0)
+    >>> log_odds = 1.5 * rng.normal(size=4000)
+    >>> member = rng.random(4000) < 1 / (1 + np.exp(-log_odds))
+    >>> shifted = log_odds + 0.5 * rng.normal(size=4000)  # knows features, not membership
+    >>> result = lb.audit(shifted, lb.ZeroRun(member, 1 / (1 + np.exp(-log_odds))))
+    >>> result.bound, result.naive > 0.5
+    (0.0, True)
+    """
+
+    name: ClassVar[str] = "zero_run"
+    claim: ClassVar[Claim] = GaussianDP()
+    member: ArrayInput | HasMember
+    propensity: Propensities = LogisticPropensity()  # noqa: RUF009 (frozen)
+    correction: CorrectionChoice = field(default="conditional", kw_only=True)
+    adversary: Adversary | None = field(default=None, kw_only=True)
+    variant: ZeroRunVariant = field(default="directional", kw_only=True)
+    uncertainty: Uncertainty | None = field(default=None, kw_only=True)
+    features: ArrayInput | None = field(default=None, kw_only=True)
+    max_log_odds: float | None = field(default=None, kw_only=True)
+    falsify: bool = field(default=True, kw_only=True)
+    release_refuted: bool = field(default=False, kw_only=True)
+
+    def audit(self, scores: Scores, request: Request, /) -> ZeroRunResult:
+        """See `Design.audit`."""
+        if isinstance(scores, Tally):
+            message = "ZeroRun tells examples apart by propensity, and a tally only counts them"
+            raise OptionError(message)
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        member, propensity = own.pop("member"), own.pop("propensity")
+        shared = {one.name: getattr(request, one.name) for one in fields(request) if one.init}
+        asked = ZeroRunRequest(**shared, **own)
+        return audited(Candidates.read(scores, member, asked), propensity)
 
 
 def audited(candidates: Candidates, propensity: Propensities) -> ZeroRunResult:
@@ -103,7 +216,7 @@ class ZeroRunAudit:
             claim=claim,
             confidence=float(request.confidence),
             kind=what.kind,
-            bound=claim.nothing if withheld else proof.bound,
+            bound=0.0 if withheld else proof.bound,
             reason=_WITHHELD if withheld else proof.reason,
             theorem=what.theorem + proof.theorem,
             assumptions=(
@@ -137,7 +250,7 @@ class ZeroRunAudit:
                 *_scarce(proof),
                 *delta_warnings(claim.delta, scores.size),
             ),
-            rejected=_curve(request, claim.nothing if withheld else proof.bound),
+            rejected=_curve(request, 0.0 if withheld else proof.bound),
             correction=proof.study.correction,
             kept=proof.kept,
             m_eff=proof.m_eff,
@@ -199,8 +312,7 @@ def _proved(study: Study) -> ShiftProof:
     if draws is None or proof.bounds is None:
         return proof
     replicates = Bootstrap(bounds=proof.bounds(draws), estimate=proof.bound, p=study.level)
-    strength = bootstrap_quantile(strengths(replicates.bounds, study.claim), p=study.level)
-    bound = float(strengths(np.array(strength), study.claim))
+    bound = bootstrap_quantile(replicates.bounds, p=study.level)
     reason = proof.reason or (
         f"the propensities are too uncertain: the bound is {replicates.estimate:.3g} at their "
         f"estimate, and {bound:.3g} under enough of their replicates"
@@ -208,7 +320,7 @@ def _proved(study: Study) -> ShiftProof:
     # the audit is that at the estimate
     audit = proof.audit(study.scores)
     return replace(
-        proof, bound=bound, reason="" if strength > 0 else reason, own=audit, bootstrap=replicates
+        proof, bound=bound, reason="" if bound > 0 else reason, own=audit, bootstrap=replicates
     )
 
 
@@ -247,7 +359,7 @@ def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:
         results.append(ZeroRunAudit.prepare(fold, model)(own))
     refuted = [number for number, result in enumerate(results) if result.withheld]
     bounds = np.array([result.bound for result in results])
-    chosen = refuted[0] if refuted else int(np.argmax(strengths(bounds, request.claim)))
+    chosen = refuted[0] if refuted else int(np.argmax(bounds))
     return replace(
         results[chosen],
         options=results[chosen].options
@@ -284,7 +396,7 @@ def correction_of(request: ZeroRunRequest, odds: OddsBox | OddsSet) -> Correctio
 def _curve(request: ZeroRunRequest, bound: float) -> TradeOff | None:
     """Return the curve of a family at a bound; None if nothing is bounded, or no family."""
     claim = request.claim
-    if not isinstance(claim, FAMILIES) or bound == claim.nothing:
+    if not isinstance(claim, FAMILIES) or not bound:
         return None
     return claim.attained(bound, request.sides)
 

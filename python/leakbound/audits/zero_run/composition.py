@@ -40,10 +40,8 @@ def by_composition(study: Study) -> ShiftProof:
     # 1. What is proved as if there were no shift.
     known, cuts = isinstance(odds, OddsBox), study.request.cuts
     ranks = study.ranked(study.ranked_by(odds) if isinstance(odds, OddsBox) else study.scores)
-    if isinstance(claim, PureDP):
-        counted = not known and cuts is not None
-    else:
-        counted = not known or study.one_sided
+    pure = isinstance(claim, PureDP)
+    counted = (not known and cuts is not None) if pure else (not known or study.one_sided)
     number, own = study.examples, None
     if counted or (cuts is None and isinstance(claim, ApproxDP)):
         number = study.planned(study.examples, study.level)
@@ -65,10 +63,9 @@ def by_composition(study: Study) -> ShiftProof:
         own = study.as_coins(ranks, study.member, cuts)
         guesses, correct, total, theorem = own.guesses, own.correct, own.bound, own.theorem
     # 2. Less what features alone may leak.
-    if isinstance(odds, OddsBox):
-        shift = float(odds.largest.max())
-    else:
-        shift = odds.found.max_abs_log_odds()
+    shift = (
+        float(odds.largest.max()) if isinstance(odds, OddsBox) else odds.found.max_abs_log_odds()
+    )
 
     def left(total: float, shift: float = shift) -> float:
         return remaining_leakage(total, shift, claim)

@@ -9,22 +9,22 @@ values maximized over a confidence set for the nuisance parameter", 1994).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.checks import check_length, complement
+from leakbound._base.checks import check_features, check_length, complement
 from leakbound._base.records import Lazy
+from leakbound._base.streams import Purpose
 from leakbound.audits.zero_run.log_odds import (
     Knowledge,
     OddsBox,
     OddsSet,
-    audited_features,
     other_share,
 )
-from leakbound.audits.zero_run.residuals import beyond_features, usable
 from leakbound.cuts import Fixed
-from leakbound.errors import FitError, InputError, OptionError
+from leakbound.errors import FitError, InputError, MissingExtraError, OptionError
 from leakbound.propensity import (
     ConfidenceSet,
     CrossFit,
@@ -33,7 +33,6 @@ from leakbound.propensity import (
     link_bent,
     products_missing,
 )
-from leakbound.propensity.data import check_features, distinct_columns
 from leakbound.propensity.overlap import overlap
 from leakbound.results import Assumption
 from leakbound.results.zero_run import LearntLogOdds
@@ -45,8 +44,21 @@ if TYPE_CHECKING:
 
 SET_SHARE = 0.2
 """Share of the probability of error that the confidence set takes: a smaller set pays for it."""
+# The largest feature, in absolute value: the square of a larger one may be no number.
 _HUGE = 1e100
-"""The largest feature, in absolute value: the square of a larger one may be no number."""
+
+_FOLDS = 5
+# Squares and products that a fit may use: those that scores follow most.
+_PRODUCTS = 200
+# Standard deviations at which features are clipped before they are multiplied.
+_CLIPPED = 3.0
+_PENALTIES = np.logspace(-1, 4, 11)
+# Robust standard deviations beyond which a score counts by its logarithm in fits.
+_TAIL = 4.0
+# Scores beyond this in absolute value are scaled down first.
+_VAST = 1e150
+# Share of a product's mean square below which its variance is rounding.
+_CONSTANT = 1e-9
 
 _THEOREM = (
     "If log-odds of membership are linear in the features, the true coefficients are in a "
@@ -88,8 +100,7 @@ class Learning:
         if isinstance(propensity, CrossFit):
             check_folds(propensity, candidates)
             return cls(features=propensity.features, seen=propensity.features)
-        given = candidates.features()
-        table = check_features(audited_features(propensity, given, candidates.order.distinct_ids))
+        table = check_features(candidates.features_for(propensity))
         if table.shape[0] != member.size:
             message = f"features has {table.shape[0]} rows and there are {member.size} scores"
             raise InputError(message)
@@ -269,7 +280,7 @@ def _columns(learning: Learning) -> IntArray:
             "square is no number: give it in other units"
         )
         raise InputError(message)
-    return distinct_columns(together)
+    return _distinct_columns(together)
 
 
 def _confidence_set(
@@ -295,3 +306,139 @@ def _confidence_set(
         level=SET_SHARE * complement(request.confidence),
         seed=request.seed,
     )
+
+
+def _distinct_columns(features: FloatArray) -> IntArray:
+    """Return the columns that are neither constant nor equal to one before them.
+
+    Without the others a model is the same. Columns that nearly depend on one another are not: what
+    is left out of those may be what membership depends on.
+    """
+    varied = np.flatnonzero(features.max(axis=0) > features.min(axis=0))
+    if not varied.size:
+        message = "every feature is constant: pass propensities, which are then all the same"
+        raise InputError(message)
+    first: dict[bytes, int] = {}
+    for column in varied.tolist():
+        values = features[:, column] + 0.0  # -0.0 and 0.0 are equal and differ in bytes
+        first.setdefault(blake2b(values.tobytes()).digest(), column)
+    return np.array(sorted(first.values()), dtype=np.int64)
+
+
+def beyond_features(
+    scores: FloatArray, features: FloatArray, *, trees: bool = False, seed: int
+) -> FloatArray:
+    """Return scores less their prediction from features, fold by fold from the other folds.
+
+    Scores themselves, where nothing predicts them better than a line: guesses are balanced against
+    that in any case, and a prediction of more terms than are needed is noise.
+    """
+    if scores.size < 2 * _FOLDS:
+        return scores
+    fold = Purpose.BEYOND_FEATURES.rng(seed).permutation(scores.size) % _FOLDS
+    spread = features.std(axis=0)
+    units = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    left: FloatArray = scores - scores.mean()
+    line = _ridge(units, left, fold)
+    first = fold == 0
+    # of products that were chosen without the first fold: others would fit noise there too
+    bent = _closer(_curve(units, left, fold, ~first)[first], line[first], left[first])
+    left -= _curve(units, left, fold, fold >= 0) if bent else line
+    beyond = _trees(units, left, fold, seed) if trees else np.zeros(scores.size)
+    return left - beyond if bent or beyond.any() else scores
+
+
+def _curve(units: FloatArray, scores: FloatArray, fold: IntArray, chosen: BoolArray) -> FloatArray:
+    """Return ridge predictions from features and the products that tell most of chosen rows."""
+    clipped = np.clip(units, -_CLIPPED, _CLIPPED)
+    one, other = _telling(scores[chosen], units[chosen], clipped[chosen])
+    columns = np.column_stack([units, clipped[:, one] * clipped[:, other]])
+    return _ridge(columns - columns.mean(axis=0), scores, fold)
+
+
+def _telling(
+    scores: FloatArray, units: FloatArray, clipped: FloatArray
+) -> tuple[IntArray, IntArray]:
+    """Return the squares and products that scores, less a linear fit, follow most."""
+    line = np.column_stack([np.ones(scores.size), units])
+    left = scores - line @ np.linalg.lstsq(line.T @ line, line.T @ scores, rcond=None)[0]
+    left -= left.mean()
+    one, other = np.triu_indices(units.shape[1])
+    # Of products p: Σ p·left, and their means and mean squares, none of them written down.
+    strength = np.abs((clipped * left[:, None]).T @ clipped)[one, other]
+    squares = clipped**2
+    mean_square = (squares.T @ squares)[one, other] / scores.size
+    variance = mean_square - ((clipped.T @ clipped)[one, other] / scores.size) ** 2
+    varies = variance > _CONSTANT * mean_square
+    strength[varies] /= np.sqrt(variance[varies])
+    strength[~varies] = 0.0
+    top = np.argsort(-strength, kind="stable")[:_PRODUCTS]
+    return one[top], other[top]
+
+
+def _ridge(columns: FloatArray, scores: FloatArray, fold: IntArray) -> FloatArray:
+    """Return ridge predictions of each fold, at the penalty that predicts all folds best."""
+    rows = [np.flatnonzero(fold == k) for k in range(_FOLDS)]
+    tables = [columns[here] for here in rows]
+    grams = [table.T @ table for table in tables]
+    crosses = [table.T @ scores[here] for table, here in zip(tables, rows, strict=True)]
+    gram, cross = sum(grams), sum(crosses)
+    predicted = np.empty((_PENALTIES.size, scores.size))
+    for k in range(_FOLDS):
+        values, vectors = np.linalg.eigh(gram - grams[k])
+        turned = vectors.T @ (cross - crosses[k])
+        weights = turned[:, None] / (np.maximum(values, 0.0)[:, None] + _PENALTIES)
+        predicted[:, rows[k]] = (tables[k] @ (vectors @ weights)).T
+    errors = ((scores - predicted) ** 2).sum(axis=1)
+    best: FloatArray = predicted[int(np.argmin(errors))]
+    return best
+
+
+def _trees(units: FloatArray, scores: FloatArray, fold: IntArray, seed: int) -> FloatArray:
+    """Return what trees predict of each fold: nothing where they are of no use for the first."""
+    try:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+    except ImportError as error:
+        message = (
+            "the trees that predict scores are of scikit-learn, which needs the extra ml: "
+            "pip install 'leakbound[ml]'"
+        )
+        raise MissingExtraError(message) from error
+    predicted = np.zeros(scores.size)
+    for k in range(_FOLDS):
+        model = HistGradientBoostingRegressor(
+            max_iter=80,
+            max_leaf_nodes=8,
+            learning_rate=0.07,
+            min_samples_leaf=30,
+            early_stopping=False,
+            random_state=Purpose.BEYOND_FEATURES_TREES.derived(seed, bits=32),
+        )
+        rows = fold == k
+        model.fit(units[~rows], scores[~rows])
+        predicted[rows] = model.predict(units[rows])
+        if k == 0 and not _closer(predicted[rows], 0.0, scores[rows]):
+            return np.zeros(scores.size)
+    return predicted
+
+
+def _closer(predicted: FloatArray, other: FloatArray | float, scores: FloatArray) -> bool:
+    """Return whether predictions come nearer to scores than others do."""
+    return float(((scores - predicted) ** 2).sum()) < float(((scores - other) ** 2).sum())
+
+
+def usable(scores: FloatArray) -> FloatArray:
+    """Return finite scores in robust units, in the same order, with tails that grow slowly."""
+    finite = scores[np.isfinite(scores)]
+    if not finite.size:
+        return np.sign(scores)
+    largest = float(np.abs(finite).max())
+    if largest > _VAST:  # differences of such scores are no numbers
+        return usable(scores / largest)
+    centre = float(np.median(finite))
+    spread = 1.4826 * float(np.median(np.abs(finite - centre))) or float(finite.std()) or 1.0
+    low, high = finite.min() - spread, finite.max() + spread
+    values = (np.clip(scores, low, high) - centre) / spread
+    beyond = np.maximum(np.abs(values) - _TAIL, 0.0)
+    grown: FloatArray = np.sign(values) * (np.minimum(np.abs(values), _TAIL) + np.log1p(beyond))
+    return grown

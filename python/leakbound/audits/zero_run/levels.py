@@ -20,10 +20,10 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.odds import expit
 from leakbound.audits.policies.approximate_dp import failure_share
-from leakbound.audits.policies.joint import JointTest
-from leakbound.claims import ApproxDP, PureDP
+from leakbound.audits.policies.f_dp import JointTest
+from leakbound.claims import ApproxDP
 from leakbound.claims.base import counts_of
-from leakbound.cuts import Fixed, OutsideIn
+from leakbound.cuts import OutsideIn
 
 if TYPE_CHECKING:
     from leakbound._base.types import BoolArray, FloatArray
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from leakbound.claims import AnyFamily
     from leakbound.cuts.outside_in import Form
 
+# Part of the examples expected to be kept that a set is sure to keep,
 _SHARE = 0.95
-"""Part of the examples expected to be kept that a set is sure to keep,"""
+# but for so many standard deviations.
 _DEVIATIONS = 3.0
-"""but for so many standard deviations."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,12 +78,12 @@ class Level:
             )
             return max(0.0, limit)
         test, index = self._test(kept)
-        return study.claim.at_strength(test.strength(index, correct))
+        return test.bound(index, correct)
 
     def roughly(self, correct: int, kept: int) -> float:
-        """Return a strength that moves with the counts as that of `proved` does, and no more."""
+        """Return a number that moves with the counts as `proved` does, and no more."""
         if isinstance(self.study.claim, ApproxDP):
-            return self.study.claim.strength(self.proved(correct, kept))
+            return self.proved(correct, kept)
         test, index = self._test(kept)
         return test.rough(index, correct)
 
@@ -108,12 +108,9 @@ class Level:
 def choose_level(study: Study, odds: OddsSet) -> Level | None:
     """Choose how many kept examples to guess about, by labels from the outside in.
 
-    None where the number is named, or the claim has no joint proof, or nothing but audited labels
-    says how many examples matching keeps.
+    None where so few examples are kept that no level is reached.
     """
     claim, audited, level = study.claim, study.examples, study.draw_level
-    if isinstance(claim, PureDP) or isinstance(study.request.cuts, Fixed) or not odds.guide.any():
-        return None
     chance = 2 * expit(-np.abs(odds.guide))
     expected = min(audited, max(2, int(chance.sum())))
     rows, signs = study.guessed(study.matched(odds, study.planned(expected, level)), audited)

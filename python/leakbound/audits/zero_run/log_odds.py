@@ -24,8 +24,6 @@ from leakbound.propensity.overlap import overlap
 from leakbound.results import Assumption
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from leakbound._base.types import (
         ArrayInput,
         BoolArray,
@@ -37,19 +35,17 @@ if TYPE_CHECKING:
     from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
     from leakbound.propensity import (
         ConfidenceSet,
-        CrossFit,
         Falsification,
-        LogisticPropensity,
         Overlap,
     )
     from leakbound.results.zero_run import LearntLogOdds
 
 REPLICATES = 600
 """Refits of a propensity model, as in the paper."""
+# Log-odds beyond which a guess could never count; a double rounds the probability to 0 or 1.
 _LARGEST = 300.0
-"""Log-odds beyond which a guess could never count; a double rounds the probability to 0 or 1."""
+# Standard errors at which two shares of members are plainly not the same.
 _MISMATCH = 5.0
-"""Standard errors at which two shares of members are plainly not the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +121,7 @@ def known(candidates: Candidates, propensity: Any) -> Knowledge:
     # 1. Log-odds of all examples.
     notes: tuple[str, ...] = ()
     if isinstance(propensity, PropensityFit):
-        table = audited_features(propensity, features, order.distinct_ids)
+        table = candidates.features_for(propensity)
         box, notes = _of_model(propensity, member, table, request)
     elif isinstance(propensity, tuple):
         limits = [order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity)]
@@ -204,20 +200,6 @@ def _assumptions(
         Assumption("propensities", count.statement(text), status),
         Assumption("propensities from other examples", source, "declared"),
     )
-
-
-def audited_features(
-    model: PropensityFit | CrossFit | LogisticPropensity,
-    features: ArrayInput | None,
-    ids: NDArray[Any] | None,
-) -> ArrayInput:
-    """Return the features of the audited examples, none of which may be in D'."""
-    if features is None:
-        message = "a propensity model needs the features of the audited examples: features="
-        raise OptionError(message)
-    if ids is not None and isinstance(model, PropensityFit):
-        model.check_disjoint(ids)
-    return features
 
 
 def other_share(model: PropensityFit, member: BoolArray) -> tuple[str, ...]:

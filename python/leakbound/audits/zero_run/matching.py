@@ -29,33 +29,32 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
     from leakbound.audits.zero_run.levels import Level
-    from leakbound.claims import Claim
     from leakbound.cuts import CutPolicy
 
+# Parts of the examples to which the number kept is rounded up: a bound falls with it.
 _PARTS = 200
-"""Parts of the examples to which the number kept is rounded up: a bound falls with it."""
+# Examples that matching must keep on average.
 _FEWEST = 2.0
-"""Examples that matching must keep on average."""
+# Fewest and most members of the set that the search looks at beside those it set out from.
 _LOOKED_AT = (48, 1600)
-"""Fewest and most members of the set that the search looks at beside those it set out from."""
+# Their number times the examples, within these limits: of many, one guess is worth less.
 _VISITS = 720_000
-"""Their number times the examples, within these limits: of many, one guess is worth less."""
+# Shares of them that are anywhere and that descents look at; random steps have what is left.
 _ANYWHERE, _DESCENDED = 0.25, 0.45
-"""Shares of them that are anywhere and that descents look at; random steps have what is left."""
+# Members looked at together in random steps.
 _NEAR = 8
-"""Members looked at together in random steps."""
+# The smallest reach of a search, in radii of the set, and how it changes.
 _CLOSEST, _GROWS, _SHRINKS = 0.01, 1.5, 0.6
-"""The smallest reach of a search, in radii of the set, and how it changes."""
+# What it begins with.
 _REACH = 0.5
-"""What it begins with."""
+# How far from the estimate every other member anywhere is; the others are on the boundary.
 _HALFWAY = 0.7
-"""How far from the estimate every other member anywhere is; the others are on the boundary."""
+# Of the draws, in order, those whose mean tells members apart that have the same middle one.
 _BAND = (0.3, 0.7)
-"""Of the draws, in order, those whose mean tells members apart that have the same middle one."""
+# Members that a search carries on, and those whose bounds are computed beside the estimate's.
 _LOWEST, _FINALISTS = 16, 4
-"""Members that a search carries on, and those whose bounds are computed beside the estimate's."""
+# Share by which the number kept is raised to see what a bound makes of it.
 _PROBE = 0.1
-"""Share by which the number kept is raised to see what a bound makes of it."""
 
 _THEOREM = (
     "A member is kept with probability min(1, (1 - π)/π), a non-member with min(1, π/(1 - π)); "
@@ -64,8 +63,8 @@ _THEOREM = (
 )
 _AT_A_MEMBER = "Half of several draws must reach the bound at half of the level."
 
+# A bound, with its guesses, right ones and examples kept.
 _Outcome: TypeAlias = tuple[float, int, int, int]
-"""A bound, with its guesses, right ones and examples kept."""
 
 
 def by_matching(study: Study) -> ShiftProof:
@@ -173,13 +172,13 @@ class _OneDraw:
 
 def _least(matching: Matching) -> ShiftProof:
     """Match at the least favourable members: the middle bound of draws, at half the level."""
-    study, found, claim = matching.study, matching.odds.found, matching.study.claim
+    study, found = matching.study, matching.odds.found
     rows, signs = study.guessed(matching.ranks, study.examples)
     estimate = matching.middle(matching.counts(found.log_odds()[None])[0])
     least, coefficients = estimate, found.coefficients
     for member in matching.lowest(rows, signs, estimate):
         here = matching.middle(member.counts)
-        if claim.strength(here[0]) < claim.strength(least[0]):
+        if here[0] < least[0]:
             least, coefficients = here, member.coefficients
     bound, made, correct, kept = least
     return study.proof(
@@ -230,7 +229,10 @@ class Matching:
     @classmethod
     def of(cls, study: Study, odds: OddsSet) -> Matching:
         """Choose the number of guesses, by labels from the outside in where it can be, and rank."""
-        level = choose_level(study, odds)
+        # Labels choose where the claim has a joint proof, no number of guesses is named, and D'
+        # says how many examples matching keeps.
+        named = isinstance(study.claim, PureDP) or isinstance(study.request.cuts, Fixed)
+        level = choose_level(study, odds) if odds.guide.any() and not named else None
         if level is not None:
             levels: JsonValue = list(level.levels)
             made = level.guesses
@@ -283,15 +285,15 @@ class Matching:
         return self._proved[key]
 
     def roughly(self, correct: int, guesses: int, kept: int) -> float:
-        """Return a strength that moves with the counts as that of `proved` does, and no more."""
+        """Return a number that moves with the counts as `proved` does, and no more."""
         if self.level is not None and kept > 0:
             return self.level.roughly(correct, kept)
-        return self.study.claim.strength(self.proved(correct, guesses, kept))
+        return self.proved(correct, guesses, kept)
 
     def middle(self, counts: IntArray) -> _Outcome:
         """Return the bound that half of the draws reach, with its guesses, right ones and kept."""
         kept, made, correct = counts
-        return middle(kept, made, correct, self.study.claim, self.proved)
+        return middle(kept, made, correct, self.proved)
 
     def prices(self, estimate: _Outcome) -> _Prices | None:
         """Return what moves a bound near that of the estimate; None if nothing can be told."""
@@ -309,7 +311,7 @@ class Matching:
     def lowest(self, rows: IntArray, signs: IntArray, estimate: _Outcome) -> list[_Member]:
         """Return the members found at which draws prove least, as correct guesses and kept go."""
         core = self.odds.found.core
-        if not self.study.claim.strength(estimate[0]) > 0:
+        if not estimate[0] > 0:
             return []
         # 1. Where ascents of mean counts end.
         prices = self.prices(estimate)
@@ -342,13 +344,8 @@ class Matching:
         return (best if self.level is None else sorted(best, key=self._rough))[:_FINALISTS]
 
     def _rough(self, member: _Member) -> float:
-        claim = self.study.claim
-
-        def roughly(correct: int, made: int, kept: int) -> float:
-            return claim.at_strength(self.roughly(correct, made, kept))
-
         kept, made, correct = member.counts
-        return claim.strength(middle(kept, made, correct, claim, roughly)[0])
+        return middle(kept, made, correct, self.roughly)[0]
 
     def _descent(
         self, start: _Member, made: FloatArray, prices: _Prices, budget: int
@@ -401,7 +398,6 @@ def middle(
     kept: IntArray,
     made: IntArray,
     right: IntArray,
-    claim: Claim,
     proved: Callable[[int, int, int], float],
 ) -> _Outcome:
     """Return a bound that half of the draws reach, with its guesses, right ones and kept."""
@@ -417,7 +413,7 @@ def middle(
         )
         return each[right.size - needed]
     bounds = [(proved(c, n, k), n, c, k) for n, c, k in _reached(kept, made, right)]
-    return max(bounds, key=lambda one: claim.strength(one[0]))
+    return max(bounds, key=lambda one: one[0])
 
 
 def _reached(kept: IntArray, made: IntArray, right: IntArray) -> list[tuple[int, int, int]]:

@@ -10,7 +10,6 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.odds import expit
-from leakbound._base.records import encode
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.study import ShiftProof, Study, least_fixed
 from leakbound.claims import ApproxDP, PureDP
@@ -21,12 +20,12 @@ from leakbound.stats import kl_scan_offsets, poisson_binomial_epsilon
 if TYPE_CHECKING:
     from leakbound._base.types import BoolArray, FloatArray, IntArray, PathName
 
+# Shares of the largest number of guesses at which pure DP is tested over a set.
 _CUTS = (1.0, 0.2)
-"""Shares of the largest number of guesses at which pure DP is tested over a set."""
+# ε that guesses over a set are balanced for.
 _PLANNED_EPSILON = 0.5
-"""ε that guesses over a set are balanced for."""
+# Log-odds beyond which a guess counts as certain.
 _CERTAIN = 250.0
-"""Log-odds beyond which a guess counts as certain."""
 
 _THEOREM = (
     "Given the trained model and the coins of the guesses before, a guess T is right with "
@@ -84,7 +83,7 @@ def by_offsets(study: Study) -> ShiftProof:
         theorem=_THEOREM + (_FIXED if isinstance(cuts, Fixed) else KLScan().method),
         ceiling=ceiling,
         path=path.name,
-        options={"cuts": encode(cuts.at_level(level)), "paths": [one.name for one in paths]},
+        options={"cuts": cuts.described(level), "paths": [one.name for one in paths]},
         bounds=bounds,
     )
 
@@ -109,8 +108,11 @@ def _checked(study: Study) -> Fixed | KLScan:
     if not isinstance(study.claim, PureDP) and study.request.variant != "untampered":
         message = (
             f'correction="poisson_binomial" is for pure DP, got {study.claim!r}: take "match", '
-            '"tamper" or "composition", or variant="untampered" for approximate DP'
+            '"tamper" or "composition"'
         )
+        # A confidence set has no form of the variant.
+        if isinstance(study.odds, OddsBox):
+            message += ', or variant="untampered" for approximate DP'
         raise OptionError(message)
     cuts = study.request.cuts or KLScan()
     if not isinstance(cuts, Fixed | KLScan):

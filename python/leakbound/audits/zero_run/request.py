@@ -18,11 +18,11 @@ from leakbound._base.types import (
     ZeroRunVariant,
 )
 from leakbound.audits.coins import as_if_fair
-from leakbound.audits.design import Request
-from leakbound.audits.road import Attacks
+from leakbound.audits.road import Attacks, Request
 from leakbound.claims import Claim, GaussianDP
 from leakbound.cuts import CutPolicy, Fixed, Weighted
 from leakbound.errors import AbstentionError, DesignError, OptionError
+from leakbound.propensity import LogisticPropensity, PropensityFit
 from leakbound.results import Assumption
 from leakbound.results.one_run import as_epsilon
 
@@ -105,6 +105,16 @@ class Candidates:
         """Return the features in the order of the scores, if there are any."""
         given = self.request.features
         return None if given is None else self.order.placed(given, "features")
+
+    def features_for(self, model: PropensityFit | LogisticPropensity) -> ArrayInput:
+        """Return the features that a model needs, of examples none of which may be in its D'."""
+        features, ids = self.features(), self.order.distinct_ids
+        if features is None:
+            message = "a propensity model needs the features of the audited examples: features="
+            raise OptionError(message)
+        if ids is not None and isinstance(model, PropensityFit):
+            model.check_disjoint(ids)
+        return features
 
     def naive(self, request: ZeroRunRequest) -> float:
         """Return the ε claimed by an audit that takes every membership for a fair coin."""

@@ -16,13 +16,12 @@ from leakbound._base.records import Lazy, encode
 from leakbound._base.streams import Purpose
 from leakbound.audits.figures import POINTS, histogram, roc
 from leakbound.audits.policies.reference import plan_guesses
+from leakbound.audits.zero_run.learning import usable
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.request import as_coins
-from leakbound.audits.zero_run.residuals import usable
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn
-from leakbound.cuts.policy import inverted_warnings
+from leakbound.cuts.games import inverted_warnings
 from leakbound.errors import OptionError
-from leakbound.propensity.confidence import balanced
 from leakbound.results import Curve, ScoreAudit
 from leakbound.stats.distribution_shift import residual_scores, survival
 
@@ -44,12 +43,12 @@ if TYPE_CHECKING:
     from leakbound.results import AuditResult
     from leakbound.results.zero_run import Bootstrap
 
+# Share of correct guesses, and of the ceiling, from which more examples may show more.
 _NEAR = 0.9
-"""Share of correct guesses, and of the ceiling, from which more examples may show more."""
+# Fewest and most draws of what matching keeps over a set, of which the middle bound counts.
 _DRAWS = (51, 201)
-"""Fewest and most draws of what matching keeps over a set, of which the middle bound counts."""
+# Coins of all draws together, within these limits.
 _COINS = 10**6
-"""Coins of all draws together, within these limits."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -171,7 +170,7 @@ class Study:
     def proof(self, bound: float, correct: int, guesses: int, **more: Any) -> ShiftProof:
         """Return what is proved, with the reason where that is nothing."""
         reason = ""
-        if not strengths(np.array(bound), self.claim) > 0:
+        if not bound > 0:
             reason = f"shift and chance explain {correct} correct guesses of {guesses}"
             if guesses == 0:
                 reason = (
@@ -214,15 +213,15 @@ class Study:
 
         So what guesses are right hardly depends on which member of the set is the true one.
         """
-        found = odds.found
-        return balanced(
+        found, nothing = odds.found, np.empty(0)
+        return _core.balanced_scores(
             self.scores,
             found.features,
             weights,
-            odd=odd,
-            counts=counts,
-            guesses=guesses,
-            labels=found.audited + found.reference,
+            nothing if odd is None else odd,
+            nothing if counts is None else counts,
+            guesses=float(guesses),
+            labels=(found.audited + found.reference) / self.examples,
             one_sided=self.one_sided,
         )
 
@@ -264,12 +263,7 @@ class ShiftProof:
     @classmethod
     def none(cls, study: Study, reason: str) -> ShiftProof:
         """Return what is proved where there is no confidence set: nothing, for a reason."""
-        return study.proof(study.claim.nothing, 0, 0, theorem="", reason=reason)
-
-    @property
-    def strength(self) -> float:
-        """The bound as a number that is larger the more is proved."""
-        return float(strengths(np.array(self.bound), self.study.claim))
+        return study.proof(0.0, 0, 0, theorem="", reason=reason)
 
     def with_options(self, more: dict[str, JsonValue]) -> ShiftProof:
         """Return the same with more options to report."""
@@ -302,15 +296,6 @@ class ShiftProof:
             _roc=Lazy(lambda: roc(ranking)),
             _histogram=Lazy(lambda: histogram(scores, member)),
         )
-
-
-def strengths(values: FloatArray, claim: Claim) -> FloatArray:
-    """Return parameters as strengths or strengths as parameters: 0 and inf change places."""
-    if claim.order == "increasing":
-        return values
-    with np.errstate(divide="ignore"):
-        inverse: FloatArray = 1 / values
-    return inverse
 
 
 def distinct_ranks(values: FloatArray, ties: IntArray) -> FloatArray:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import FloatArray, IntArray, TailBound
 
+# Parts of the examples to which Σ 2w is rounded up between replicates: a bound falls with it.
 _FINEST = 200
-"""Parts of the examples to which Σ 2w is rounded up between replicates: a bound falls with it."""
 
 _LEAST = "The bound is the least ε that the guesses tampered for it do not refute. "
 _PURE = (

@@ -1,16 +1,73 @@
 """Baseline and attack: a model of the example, and of what other models say of it, stacked."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from importlib import import_module
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
 
 from leakbound._base.checks import choice, instance, integer, real
-from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
-from leakbound.errors import InputError
-from leakbound.panoramia.examples import Sample
-from leakbound.panoramia.models import stacking
-from leakbound.panoramia.models.stacking import FittedAttack, choose
+from leakbound._base.imports import needs
+from leakbound._base.types import BoolArray, FloatArray, JsonValue
+from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, ScoreGame
+from leakbound.errors import AbstentionError, InputError
+from leakbound.panoramia.examples import Examples, Sample
 
 Modality: TypeAlias = Literal["tabular", "image", "text"]
+
+_MODULES: dict[Modality, str] = {"tabular": "trees", "image": "images", "text": "text"}
+
+
+@dataclass(frozen=True, eq=False)
+class FittedAttack:
+    """What `StackedAttack.fit` returns: an attack that was trained.
+
+    Parameters
+    ----------
+    options : dict
+        Hyper-parameters chosen on the validation data.
+    validation : ndarray of float64, shape (n,)
+        Scores of the validation data.
+    parts : callable
+        From examples and signals to the log-odds that each model of the stack gives: columns.
+    weights : object
+        The logistic regression on these.
+    """
+
+    options: dict[str, JsonValue]
+    validation: FloatArray
+    parts: Callable[[Examples, FloatArray], FloatArray]
+    weights: Any
+
+    @classmethod
+    def stack(
+        cls,
+        options: dict[str, JsonValue],
+        parts: Callable[[Examples, FloatArray], FloatArray],
+        validation: Sample,
+    ) -> Self:
+        """Weigh models by a logistic regression on the log-odds that they give."""
+        with needs("ml", "an attack"):
+            from sklearn.linear_model import LogisticRegression
+            from sklearn.pipeline import make_pipeline
+            from sklearn.preprocessing import StandardScaler
+        table = parts(validation.examples, validation.signals)
+        weights = make_pipeline(StandardScaler(), LogisticRegression())
+        weights.fit(table, validation.member)
+        return cls(options, np.asarray(weights.decision_function(table)), parts, weights)
+
+    def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
+        """Return the log-odds of membership.
+
+        Parameters
+        ----------
+        examples : Examples
+            Examples of either kind.
+        signals : ndarray of float64, shape (n, models, values)
+            What the models say of them, in the order of the training data.
+        """
+        return np.asarray(self.weights.decision_function(self.parts(examples, signals)))
 
 
 @dataclass(frozen=True)
@@ -62,10 +119,10 @@ class StackedAttack:
         instance(policy, "cuts", CUT_POLICIES)
         for name, part in (("train", train), ("validation", validation)):
             _check(part, name, train)
-        models = self._models
-        ready = models.prepare(train, validation, seed) if prepared is None else prepared
-        candidates = models.candidates(train, validation, seed, ready)
-        return choose(candidates, validation.member, level=level, cuts=policy)
+        # Networks on examples alone are the same for baseline and attacks.
+        ready = self.prepare(train, validation, seed=seed) if prepared is None else prepared
+        candidates = self._models.candidates(train, validation, seed, ready)
+        return _choose(candidates, validation.member, level=level, cuts=policy)
 
     def prepare(self, train: Sample, validation: Sample, *, seed: int = 0) -> Any:
         """Train what sees no signal, and so serves all attacks on the same examples."""
@@ -73,16 +130,25 @@ class StackedAttack:
 
     @property
     def _models(self) -> Any:
-        """What is trained; networks need torch."""
-        if self.modality == "tabular":
-            return stacking
-        if self.modality == "image":
-            from leakbound.panoramia.models import images
+        """The module that trains the models; networks need torch."""
+        return import_module(f"leakbound.panoramia.models.{_MODULES[self.modality]}")
 
-            return images
-        from leakbound.panoramia.models import text
 
-        return text
+def _choose(
+    candidates: Iterable[FittedAttack], member: BoolArray, *, level: float, cuts: CutPolicy
+) -> FittedAttack:
+    """Return the attack that proves most on validation data; of equals, the one of largest AUC."""
+
+    # An attack whose scores are all tied proves nothing.
+    def merit(candidate: FittedAttack) -> tuple[float, float]:
+        try:
+            game = ScoreGame(scores=candidate.validation, member=member, sides="member", seed=0)
+            proof = cuts.audit(game, level)
+        except AbstentionError:
+            return 0.0, 0.5
+        return proof.bound, proof.ranking.auc
+
+    return max(candidates, key=merit)
 
 
 def _check(part: Sample, name: str, like: Sample) -> None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -16,25 +16,16 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.errors import InputError
 from leakbound.panoramia.examples import Examples, Sample
+from leakbound.panoramia.models.attack import FittedAttack
 from leakbound.panoramia.models.networks import (
     HIDDEN,
     Signals,
     answers,
     one_epoch,
     optimizer_of,
-    quietly,
     targets_of,
 )
-from leakbound.panoramia.models.stacking import (
-    GRID,
-    STAGES,
-    FittedAttack,
-    after,
-    columns,
-    grow,
-    log_odds,
-    stacked,
-)
+from leakbound.panoramia.models.trees import GRID, STAGES, after, columns, grow
 
 CHANNELS = 16
 CELLS = 4  # features are averaged over a grid of so many cells each way
@@ -108,7 +99,6 @@ class Pictures:
     mean: float
     spread: float
     classes: int
-    on_validation: FloatArray
 
     @classmethod
     def train(
@@ -117,27 +107,26 @@ class Pictures:
         """Train, and hand out a copy at each stage."""
         x = _pixels(train.examples.x)
         labels = [part.examples.y for part in (train, validation)]
+        # Labels beyond those of training and validation are none to the network.
         classes = max((1 + int(y.max()) for y in labels if y is not None), default=0)
         mean, spread = float(x.mean()), float(x.std()) or 1.0
-        with quietly():
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(Purpose.PICTURES.derived(seed))
             network = plan.network(x.shape[1:], classes)
-            model = cls(network, mean, spread, classes, np.empty(0))
+            model = cls(network, mean, spread, classes)
             inputs, targets = model.inputs(train.examples), targets_of(train)
             optimizer = optimizer_of(network, plan.learning_rate, plan.decay)
-            steps = math.ceil(len(targets) / BATCH) * plan.stages[-1]
-            schedule = (
-                OneCycleLR(optimizer, plan.learning_rate, total_steps=steps)
-                if plan.falling
-                else None
-            )
+            schedule = None
+            if plan.falling:
+                steps = math.ceil(len(targets) / BATCH) * plan.stages[-1]
+                schedule = OneCycleLR(optimizer, plan.learning_rate, total_steps=steps)
             for epoch in range(1, plan.stages[-1] + 1):
                 one_epoch(network, optimizer, inputs, targets, batch=BATCH, schedule=schedule)
                 if epoch in plan.stages:
+                    # A copy, as training goes on.
                     frozen = plan.network(x.shape[1:], classes)
                     frozen.load_state_dict(network.state_dict())
-                    copy = replace(model, network=frozen)
-                    yield epoch, replace(copy, on_validation=copy.logits(validation.examples))
+                    yield epoch, replace(model, network=frozen)
 
     def inputs(self, examples: Examples) -> list[Tensor]:
         """Return standardised images, and labels one by one."""
@@ -153,53 +142,38 @@ class Pictures:
         return answers(self.network, self.inputs(examples))
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """Models that see no signal, and so serve all attacks."""
-
-    pictures: dict[int, Pictures]
-    dense: Pictures
-    trees: Any
-    on_validation: FloatArray
+# Models that see no signal, and so serve all attacks: convolutions by epoch, dense, trees.
+Prepared: TypeAlias = tuple[dict[int, Pictures], Pictures, Any]
 
 
 def prepare(train: Sample, validation: Sample, seed: int) -> Prepared:
     """Train what sees no signal."""
-    pictures = dict(Pictures.train(train, validation, seed, CONVOLUTIONS))
+    convolutions = dict(Pictures.train(train, validation, seed, CONVOLUTIONS))
     ((_, dense),) = Pictures.train(train, validation, seed, DENSE)
-    trees = grow(columns(train.examples), train, GRID[-1], seed)
-    of_trees = after(trees, columns(validation.examples), STAGES[-1])
-    return Prepared(pictures, dense, trees, np.column_stack([dense.on_validation, of_trees]))
+    return convolutions, dense, grow(columns(train.examples), train, GRID[-1], seed)
 
 
 def candidates(
     train: Sample, validation: Sample, seed: int, prepared: Prepared
 ) -> Iterator[FittedAttack]:
     """Stack the convolutional network at each of its stages with the others and one on signals."""
+    convolutions, dense, trees = prepared
     signals = Signals.train(train, seed)
-    for epochs, network in prepared.pictures.items():
-        own = [network.on_validation, prepared.on_validation, *signals.logits(validation.signals)]
-        parts = np.column_stack(own)
-        weights = stacked(parts, validation.member)
-        score = partial(_score, network, prepared, signals, weights)
-        yield FittedAttack({"epochs": epochs}, log_odds(weights, parts), score)
+    for epochs, network in convolutions.items():
+        parts = partial(_parts, (network, dense), trees, signals)
+        yield FittedAttack.stack({"epochs": epochs}, parts, validation)
 
 
-def _score(
-    pictures: Pictures,
-    prepared: Prepared,
-    network: Signals,
-    weights: Any,
+def _parts(
+    networks: tuple[Pictures, ...],
+    trees: Any,
+    of_signals: Signals,
     examples: Examples,
     signals: FloatArray,
 ) -> FloatArray:
-    parts = [
-        pictures.logits(examples),
-        prepared.dense.logits(examples),
-        after(prepared.trees, columns(examples), STAGES[-1]),
-        *network.logits(signals),
-    ]
-    return log_odds(weights, np.column_stack(parts))
+    logits = [network.logits(examples) for network in networks]
+    logits.append(after(trees, columns(examples), STAGES[-1]))
+    return np.column_stack([*logits, *of_signals.logits(signals)])
 
 
 def _pixels(x: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,8 +1,7 @@
 """Small networks of baseline and attack: their training, their answers, and the one on signals."""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,7 +12,8 @@ from torch import Tensor, nn
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.panoramia.examples import Sample
-from leakbound.panoramia.models.stacking import flat_signals
+from leakbound.panoramia.models.trees import flat_signals
+from leakbound.torch.placement import descend
 
 HIDDEN = 64
 DECAY = 1e-3
@@ -36,7 +36,7 @@ class Signals:
         mean, spread = values.mean(axis=0), values.std(axis=0) + 1e-9
         if not values.shape[1]:
             return cls(None, mean, spread)
-        with quietly():
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(Purpose.SIGNALS.derived(seed))
             network = nn.Sequential(
                 nn.Linear(values.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1), nn.Flatten(0)
@@ -59,19 +59,13 @@ class Signals:
 
     def inputs(self, signals: FloatArray) -> Tensor:
         """Return what the network takes."""
+        # Standardised as the training data were.
         values = (flat_signals(signals) - self.mean) / self.spread
         return torch.tensor(values, dtype=torch.float32)
 
     def logits(self, signals: FloatArray) -> list[FloatArray]:
         """Return the log-odds of membership, or nothing where there is no model."""
         return [] if self.network is None else [answers(self.network, [self.inputs(signals)])]
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Keep torch's random state on the CPU for whoever comes after."""
-    with torch.random.fork_rng(devices=[]):
-        yield
 
 
 def targets_of(sample: Sample) -> Tensor:
@@ -120,10 +114,8 @@ def step(
     network: nn.Module, optimizer: torch.optim.Optimizer, inputs: Sequence[Tensor], targets: Tensor
 ) -> None:
     """Make one step down the gradient of the logistic loss."""
-    optimizer.zero_grad()
-    loss = nn.functional.binary_cross_entropy_with_logits(network(*inputs), targets)
-    torch.autograd.backward(loss)
-    optimizer.step()
+    logits = network(*inputs)
+    descend(optimizer, nn.functional.binary_cross_entropy_with_logits(logits, targets))
 
 
 def loss_of(network: nn.Module, inputs: Sequence[Tensor], targets: Tensor) -> float:

@@ -18,13 +18,12 @@ from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks import score
 from leakbound.errors import InputError, OptionError
 from leakbound.panoramia.examples import Examples
-from leakbound.panoramia.models.helper import Helper, Inputs, Target
-from leakbound.panoramia.models.networks import quietly, train_to_best
+from leakbound.panoramia.models.networks import train_to_best
+from leakbound.panoramia.options import Helper, Inputs, Target
 from leakbound.torch import token_losses
-from leakbound.torch.checks import unwrapped
 from leakbound.torch.data import read
-from leakbound.torch.placement import evaluating
-from leakbound.torch.signals import measure
+from leakbound.torch.placement import descend, evaluating
+from leakbound.torch.signals import measure, unwrapped
 
 Progress: TypeAlias = Callable[[str], None]
 BATCH = 512
@@ -64,9 +63,10 @@ def train(
         progress("fitting the helper")
         fitted: Target = taught(target, examples, inputs, seed)
         return fitted
-    with quietly():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(Purpose.HELPER.derived(seed))
         model = helper.network() if helper.network is not None else _blank(target)
+        # The first tenth says when to stop; examples come in random order.
         held = max(1, len(examples) // HELD_OUT)
         training, rest = examples.take(slice(held, None)), examples.take(slice(held))
         data, held_out = pairs(training, inputs), pairs(rest, inputs)
@@ -77,9 +77,7 @@ def train(
             progress(f"training the helper, epoch {epoch} of {helper.epochs}")
             model.train()
             for x, y in loader:
-                optimizer.zero_grad()
-                torch.autograd.backward(_loss(model, x, y))
-                optimizer.step()
+                descend(optimizer, _loss(model, x, y))
 
         train_to_best(model, helper.epochs, one_epoch, lambda: _mean_loss(model, held_out))
     return model
@@ -119,6 +117,7 @@ def _blank(target: Target) -> nn.Module:
     """Return the target's architecture with new weights."""
     assert isinstance(target, nn.Module)
     model = copy.deepcopy(target)
+    # Weights of modules that cannot be initialised would be those of the target.
     fresh: set[int] = set()
     for module in model.modules():
         reset = getattr(module, "reset_parameters", None)
@@ -164,8 +163,8 @@ def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatAr
         message = "a target that is no torch module must be a classifier: members must have labels"
         raise OptionError(message)
     x = examples.x if inputs is None else inputs(examples.x)
-    found: FloatArray = np.clip(score(model, x, examples.y).values, -SURE, SURE)
-    return found[:, None]
+    margins: FloatArray = np.clip(score(model, x, examples.y).values, -SURE, SURE)
+    return margins[:, None]
 
 
 def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> Any:
@@ -178,6 +177,7 @@ def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> A
         raise OptionError(message)
     from sklearn.base import clone
 
+    # Of a pipeline, every step has a random state of its own.
     helper = clone(target)
     drawn = [name for name in helper.get_params() if name.split("__")[-1] == "random_state"]
     helper.set_params(**dict.fromkeys(drawn, Purpose.HELPER_ESTIMATOR.derived(seed, bits=32)))

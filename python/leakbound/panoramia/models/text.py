@@ -1,6 +1,6 @@
 """Texts: a small transformer whose hidden vector stands beside the losses of every token."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.errors import InputError
 from leakbound.panoramia.examples import Examples, Sample
+from leakbound.panoramia.models.attack import FittedAttack
 from leakbound.panoramia.models.networks import (
     HIDDEN,
     Signals,
@@ -23,11 +24,9 @@ from leakbound.panoramia.models.networks import (
     loss_of,
     one_epoch,
     optimizer_of,
-    quietly,
     targets_of,
     train_to_best,
 )
-from leakbound.panoramia.models.stacking import FittedAttack, log_odds, stacked
 
 WIDTH, HEADS = 64, 4
 NEIGHBOURS = 5  # tokens that are read together before attention: what a word looks like
@@ -53,7 +52,7 @@ class Reader:
         """Train it, as far as it gets better on the validation data."""
         tokens = _tokens(train.examples)
         vocabulary = np.unique(tokens).astype(np.int64)
-        with quietly():
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(Purpose.READER.derived(seed))
             network = _Transformer(vocabulary.size + 1, tokens.shape[1])
             reader = cls(network, vocabulary, tokens.shape[1])
@@ -74,9 +73,10 @@ class Reader:
         if tokens.shape[1] != self.length:
             message = f"texts must have {self.length} tokens, as in training, got {tokens.shape[1]}"
             raise InputError(message)
+        # Tokens that training did not hold are one more, the last.
         places = np.searchsorted(self.vocabulary, tokens)
-        found = self.vocabulary[np.minimum(places, self.vocabulary.size - 1)] == tokens
-        return torch.from_numpy(np.where(found, places, self.vocabulary.size))
+        in_training = self.vocabulary[np.minimum(places, self.vocabulary.size - 1)] == tokens
+        return torch.from_numpy(np.where(in_training, places, self.vocabulary.size))
 
 
 def prepare(train: Sample, validation: Sample, seed: int) -> Reader:
@@ -89,7 +89,7 @@ def candidates(
 ) -> Iterator[FittedAttack]:
     """Train a network on losses, then that and the transformer together, ever longer."""
     signals = Signals.train(train, seed, validation)
-    with quietly():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(Purpose.READER_AND_SIGNALS.derived(seed))
         network = _Both(prepared.network, signals)
         inputs = [prepared.inputs(train.examples), signals.inputs(train.signals)]
@@ -98,11 +98,8 @@ def candidates(
             if epoch:
                 one_epoch(network, optimizer, inputs, targets_of(train), batch=BATCH)
             if epoch in TOGETHER:
-                made = partial(_parts, prepared, signals, deepcopy(network))
-                parts = made(validation.examples, validation.signals)
-                weights = stacked(parts, validation.member)
-                score = partial(_score, made, weights)
-                yield FittedAttack({"epochs": epoch}, log_odds(weights, parts), score)
+                parts = partial(_parts, prepared, signals, deepcopy(network))
+                yield FittedAttack.stack({"epochs": epoch}, parts, validation)
 
 
 def _parts(
@@ -113,15 +110,6 @@ def _parts(
     alone, together = answers(reader.network, inputs[:1]), answers(network, inputs)
     means = [of_model.mean(axis=1) for of_model in np.moveaxis(losses, 1, 0)]
     return np.column_stack([alone, together, *means])
-
-
-def _score(
-    parts: Callable[[Examples, FloatArray], FloatArray],
-    weights: Any,
-    examples: Examples,
-    losses: FloatArray,
-) -> FloatArray:
-    return log_odds(weights, parts(examples, losses))
 
 
 class _Transformer(nn.Module):
@@ -180,6 +168,7 @@ class _Both(nn.Module):
             heads.append(last)
         self.head = nn.Linear(WIDTH + HIDDEN * (len(heads) - 1), 1)
         with torch.no_grad():
+            # The sum of both heads, so that training starts from what each part knows.
             self.head.weight.copy_(torch.cat([head.weight for head in heads], dim=1))
             self.head.bias.copy_(torch.stack([head.bias for head in heads]).sum(dim=0))
         self.reader.head.requires_grad_(requires_grad=False)

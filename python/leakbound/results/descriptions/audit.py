@@ -16,10 +16,9 @@ from leakbound.report.description import (
     Terms,
 )
 from leakbound.report.style import MEMBER
-from leakbound.results.checks import direction
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, standard
 from leakbound.results.one_run import AuditResult, as_epsilon
-from leakbound.results.words import DELTA, PATHS, symbol_of
+from leakbound.results.words import DELTA, PATHS, scale_of
 
 _AT = f" at δ = {DELTA:g}"
 
@@ -33,17 +32,19 @@ def of_audit(
     result: AuditResult, *, subject: str = "model", condition: str = "", shifted: bool = False
 ) -> Description:
     """Describe an audit of a `subject`; the bound may hold on a condition, or under shift."""
+    # 1. The bound as an ε: of a family at δ = 1e-5, by the rejected curve.
     unit, claim, kind = result.options.get("unit", "example"), result.claim, KINDS[result.kind]
     replaced = f" for replacing one {unit}" if result.relation == "replace" else ""
     epsilon = as_epsilon(claim, result.bound, result.rejected)
     ceiling = as_epsilon(claim, result.ceiling, result.rejectable)
     family = isinstance(claim, FAMILIES)
     profile = Profile(result.rejected, result.rejectable) if family else None
+    # 2. What every audit of one ranking says.
     terms = _terms(result, replaced, epsilon, condition)
-    bound = direction(claim).rounded(result.bound)
-    symbol = symbol_of(claim.parameter)
+    scale = scale_of(claim)
+    bound = scale.rounded(result.bound)
     drawn = bound if family else number(result.bound)
-    series = Series(f"this {subject}", symbol, "", MEMBER, drawn, result, terms.units)
+    series = Series(f"this {subject}", scale.name, "", MEMBER, drawn, result, terms.units)
     said = standard(
         result,
         result,
@@ -61,8 +62,9 @@ def of_audit(
         subject=subject,
         withheld=result.is_withheld,
     )
+    # 3. The key numbers: first the family's own parameter, then ε.
     at = _AT if family else ""
-    own = f"{symbol} {direction(claim).limit}" if kind.proves else symbol
+    own = f"{scale.name} {scale.limit}" if kind.proves else scale.name
     metrics = (
         *said.metrics,
         *((Metric(own, bound, claim.name),) if family else ()),
@@ -98,25 +100,23 @@ def _claimed(result: AuditResult) -> float | None:
 
 def formula(result: AuditResult, bound: float) -> str:
     """Return a bound on the claim's parameter with its sign."""
-    side = direction(result.claim)
     if not isinstance(result.claim, FAMILIES):
         return f"ε ≥ {number(bound)}"
-    return f"{symbol_of(result.claim.parameter)} {side.sign} {side.rounded(bound)}"
+    return scale_of(result.claim).formula(bound)
 
 
 def _terms(result: AuditResult, replaced: str, epsilon: float, condition: str) -> Terms:
     """Return what the bound refers to."""
-    claim, side = result.claim, direction(result.claim)
+    claim, scale = result.claim, scale_of(result.claim)
     condition = condition or KINDS[result.kind].condition
     units = f"{result.options.get('unit', 'example')}s"
     if isinstance(claim, FAMILIES):
-        symbol = symbol_of(claim.parameter)
-        own = f"{symbol} {side.refuted} {side.rounded(result.bound)}"
+        own = f"{scale.name} {scale.refuted} {scale.rounded(result.bound)}"
         return Terms(
             guarantee=f"guarantee of {claim.name}{replaced}",
             family=claim.name + replaced,
             bound=f"{own} (ε < {number(epsilon)}{_AT})",
-            however=f"however {side.smallest} its {symbol}",
+            however=f"however {scale.smallest} its {scale.name}",
             at=_AT,
             condition=condition,
             units=units,
@@ -147,7 +147,7 @@ def _headline(result: AuditResult, said: Description) -> str:
     return (
         f"This {said.subject} leaks: {condition} training is DP-SGD "
         f"(q = {claim.sampling_rate:g}, {steps}), its noise multiplier was at most "
-        f"{direction(claim).rounded(result.bound)}, so ε ≥ {number(said.epsilon)}{_AT}{replaced} "
+        f"{scale_of(claim).rounded(result.bound)}, so ε ≥ {number(said.epsilon)}{_AT}{replaced} "
         f"({percent(result.confidence)} confidence)."
     )
 
@@ -158,7 +158,8 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
         return (f"The bound is 0 because {result.reason}.",)
     terms = said.terms
     if result.refutes:
-        fixed = result.options["cuts"]["type"] == "Fixed"
+        cuts = result.options.get("cuts")  # what was read may hold anything
+        fixed = isinstance(cuts, dict) and cuts.get("type") == "Fixed"
         search = "" if fixed else ", the search over the cuts of the ranking included"
         about = "which of two was trained on" if result.path == "pairs" else "membership"
         return (
@@ -184,11 +185,8 @@ def _first_figure(result: AuditResult, epsilon: float, ceiling: float) -> tuple[
             "The ε that the least private rejected curve of the family has at each δ, and dotted "
             "the curve that a perfect attack would have rejected.",
         )
-    highest = "It is 0 throughout"
-    if result.bound > 0:
-        highest = f"It is highest, {number(result.bound)}, at {result.guesses:,} guesses"
     words = (
-        f"Lower bound on ε against number of guesses. {highest}; a perfect attack would reach "
-        f"{number(ceiling)}."
+        f"Lower bound on ε against number of guesses: {number(result.bound)} at {result.guesses:,} "
+        f"guesses; a perfect attack would reach {number(ceiling)}."
     )
     return "Bound against guesses", words, CUTS

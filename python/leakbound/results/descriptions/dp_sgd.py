@@ -38,6 +38,7 @@ _MEANS = (
     "No guarantee whose ε is below what is proved holds for the run that was watched, all noisy "
     "gradients released, at the stated confidence."
 )
+_CONVERTED = "The ε of membership is a conversion, within {}."
 _NOT_MEANT = (
     NO_UPPER_LIMIT,
     "It is about a run whose noisy gradients are all released: the final model may leak less.",
@@ -54,38 +55,34 @@ _BETTING_ASSUMPTION = Assumption(
 
 def describe(result: DPSGDAudit) -> Description:
     """Describe an audited run: the verdict is on the mechanism as stated, ε that of membership."""
-    found, at = result.membership, f" at δ = {result.delta:g}"
+    # 1. Membership, beside the accountant's ε where nothing else was claimed.
+    membership, steps, at = result.membership, result.steps, f" at δ = {result.delta:g}"
     checked, stated = result.checked, result.accounted
     if checked is None and stated is not None:
-        checked = found.with_check(epsilon=stated.epsilon, delta=stated.delta).checked
-    told, proved = of_audit(replace(found, checked=checked)), result.epsilon()
-    family = isinstance(found.claim, FAMILIES)
-    within = f" within {found.claim.name}" if family else ""
-    ceiling = found.ceiling
+        checked = membership.with_check(epsilon=stated.epsilon, delta=stated.delta).checked
+    said, proved = of_audit(replace(membership, checked=checked)), result.epsilon()
+    # 2. ε at the accountant's δ, and what a perfect attack would have proved there.
+    name, family = membership.claim.name, isinstance(membership.claim, FAMILIES)
+    within, ceiling, means = "", membership.ceiling, [_MEANS]
     if family:
-        perfect = found.rejectable
+        perfect = membership.rejectable
         ceiling = 0.0 if perfect is None else float(perfect.epsilon(result.delta))
-    whole = None if result.steps.varies else result.steps.epsilon(result.delta)
-    sampling = Section("Sampling", (_of_sampling(result.sampling),), _assumed(result.sampling))
+        within, means = f" within {name}", [_MEANS, _CONVERTED.format(name)]
+    whole = None if steps.varies else steps.epsilon(result.delta)
+    # 3. Grounds of each of the three audits.
     sections = (
-        grounds(found, "Membership: why it holds"),
-        *_grounds(result.steps),
-        sampling,
+        grounds(membership, "Membership: why it holds"),
+        *_grounds(steps),
+        Section("Sampling", (_of_sampling(result.sampling),), _assumed(result.sampling)),
     )
     doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
-    terms = Terms(
-        guarantee=f"guarantee of {found.claim.name}",
-        family=found.claim.name,
-        bound=f"ε < {number(proved)}",
-        at=at,
-    )
-    conversion = f"The ε of membership is a conversion, within {found.claim.name}."
+    terms = Terms(f"guarantee of {name}", name, f"ε < {number(proved)}", at=at)
     return replace(
-        told,
+        said,
         title="Audit of a training run with DP-SGD",
         warnings=result.warnings,
         confidence=result.confidence,
-        claim=f"DP-SGD, {found.claim.name}",
+        claim=f"DP-SGD, {name}",
         terms=terms,
         epsilon=proved,
         ceiling=ceiling,
@@ -96,10 +93,10 @@ def describe(result: DPSGDAudit) -> Description:
         headline=_headline(result, whole, within),
         paragraphs=_evidence(result, proved, within),
         metrics=_metrics(result, proved, whole, at),
-        meaning=Meaning((_MEANS, conversion) if family else (_MEANS,), _NOT_MEANT),
+        meaning=Meaning(tuple(means), _NOT_MEANT),
         levels=levels_of(terms, proved, ceiling, proves=True),
         sections=sections,
-        numbers=told.numbers | {"epsilon": proved, "epsilon_ceiling": ceiling},
+        numbers=said.numbers | {"epsilon": proved, "epsilon_ceiling": ceiling},
         contradicted=tuple(dict.fromkeys(doubted)),
         claimed=checked.value if checked is not None and checked.delta == result.delta else None,
         papers=(),
@@ -126,11 +123,12 @@ def _headline(result: DPSGDAudit, whole: float | None, within: str) -> str:
 
 def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]:
     """Return what each part says: membership, steps, sampling, and wrong arithmetic."""
-    found = result.membership
-    why = f" Nothing, because {found.reason}." if found.reason else ""
+    membership = result.membership
+    why = f" Nothing, because {membership.reason}." if membership.reason else ""
     said = [
-        f"Membership: of {found.guesses:,} guesses about {found.m:,} canaries {found.correct:,} "
-        f"were correct, which proves ε ≥ {number(proved)} at δ = {result.delta:g}{within}.{why}",
+        f"Membership: of {membership.guesses:,} guesses about {membership.m:,} canaries "
+        f"{membership.correct:,} were correct, which proves ε ≥ {number(proved)} at δ = "
+        f"{result.delta:g}{within}.{why}",
         f"Steps: {_of_steps(result.steps, result.delta)}",
         f"Sampling: {_of_sampling(result.sampling)}",
     ]
@@ -144,30 +142,31 @@ def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]
 
 def _metrics(result: DPSGDAudit, proved: float, whole: float | None, at: str) -> tuple[Metric, ...]:
     """Return accounted and proved ε, noise, and rate."""
-    steps, sampling, found = result.steps, result.sampling, result.membership
-    game, bets = steps.game, steps.betting
-    counted = (f"{game.correct:,} of {game.guesses:,}", f"of {game.m:,} coins")
+    steps, sampling, stated = result.steps, result.sampling, result.accounted
+    guessed, coins, bets = steps.game, f"of {steps.game.m:,} coins", steps.betting
+    right, made = guessed.correct, guessed.guesses
     if bets is not None and bets.bound <= steps.bound < math.inf:  # bets prove more than one game
-        coins = f"of {bets.coins * bets.steps:,} coins"
-        counted = (f"{bets.correct:,} of {bets.guesses:,}", coins)
+        right, made, coins = bets.correct, bets.guesses, f"of {bets.coins * bets.steps:,} coins"
     metrics = []
-    if result.accounted is not None:
-        stated = result.accounted
-        metrics.append((f"ε accounted{at}", f"{stated.epsilon:.4g}", stated.source or "stated"))
-    metrics.append((f"ε from membership{at}", number(proved), "to quote: measured end to end"))
+    if stated is not None:
+        metrics = [Metric(f"ε accounted{at}", f"{stated.epsilon:.4g}", stated.source or "stated")]
+    metrics.append(Metric(f"ε from membership{at}", number(proved), "to quote: end to end"))
     if whole is not None:
         note = f"computed, if the noise is constant, at {_rate(steps)}"
-        metrics.append((f"ε from steps{at}", number(whole), note))
+        metrics.append(Metric(f"ε from steps{at}", number(whole), note))
     noise = f"of some step; {steps.noise_multiplier:.4g} stated"
     rate = f"{sampling.sampling_rate:.4g} stated"
-    metrics += [
-        ("Noise multiplier at most", up(steps.bound), noise),
-        ("Sampling rate", sampling.limits or "not tested", rate),
-        ("Correct guesses", f"{found.correct:,} of {found.guesses:,}", "membership"),
-        ("Correct guesses, steps", *counted),
-        ("Steps", f"{steps.steps:,}", f"{result.max_steps:,} declared"),
-    ]
-    return tuple(Metric(*one) for one in metrics)
+    membership = result.membership
+    return (
+        *metrics,
+        Metric("Noise multiplier at most", up(steps.bound), noise),
+        Metric("Sampling rate", sampling.limits or "not tested", rate),
+        Metric(
+            "Correct guesses", f"{membership.correct:,} of {membership.guesses:,}", "membership"
+        ),
+        Metric("Correct guesses, steps", f"{right:,} of {made:,}", coins),
+        Metric("Steps", f"{steps.steps:,}", f"{result.max_steps:,} declared"),
+    )
 
 
 def _rate(steps: StepsResult) -> str:
@@ -208,44 +207,50 @@ def _grounds(steps: StepsResult) -> tuple[Section, ...]:
     return why, game
 
 
-def _of_sampling(found: SamplingResult) -> str:
+def _of_sampling(sampling: SamplingResult) -> str:
     """Return what the sizes of the batches say."""
-    if found.reason:
-        return f"Sizes of batches were not tested: {found.reason}."
-    low, high = found.least_examples, found.most_examples
-    examples, mean = f"{low:,}", f"{found.sampling_rate * low:.1f}"
+    if sampling.reason:
+        return f"Sizes of batches were not tested: {sampling.reason}."
+    low, high = sampling.least_examples, sampling.most_examples
+    examples, mean = f"{low:,}", f"{sampling.sampling_rate * low:.1f}"
     if low != high:
         examples += f" to {high:,}"
-        mean += f" to {found.sampling_rate * high:.1f}"
+        mean += f" to {sampling.sampling_rate * high:.1f}"
     seen = (
-        f"{found.batches:,} batches of {found.mean:.1f} examples on average, variance "
-        f"{found.variance:.1f}; Poisson samples of {examples} examples at rate "
-        f"{found.sampling_rate:g} have {mean}, variance {found.expected_variance:.1f}"
+        f"{sampling.batches:,} batches of {sampling.mean:.1f} examples on average, variance "
+        f"{sampling.variance:.1f}; Poisson samples of {examples} examples at rate "
+        f"{sampling.sampling_rate:g} have {mean}, variance {sampling.expected_variance:.1f}"
     )
-    if not found.refutes:
-        stated = "" if found.limits else "; the rate is only stated: pass examples=len(dataset)"
+    if not sampling.refutes:
+        stated = "" if sampling.limits else "; the rate is only stated: pass examples=len(dataset)"
         return f"{seen}: nothing speaks against it{stated}."
     wrong = []
-    if found.largest > high:
-        wrong.append(f"a batch has {found.largest:,} examples, more than there are")
-    elif 2 * found.p_mean <= 1 - found.confidence:
-        limits = f"; it is {found.limits}, if samples are Poisson" if found.limits else ""
-        wrong.append(f"the rate is not {found.sampling_rate:g} (p = {found.p_mean:.2g}{limits})")
-    if 2 * found.p_variance <= 1 - found.confidence:
-        how = "too much alike" if found.variance < found.expected_variance else "too unlike"
-        wrong.append(f"sizes are {how} for Poisson sampling (p = {found.p_variance:.2g})")
+    if sampling.largest > high:
+        wrong.append(f"a batch has {sampling.largest:,} examples, more than there are")
+    elif 2 * sampling.p_mean <= 1 - sampling.confidence:
+        limits = f"; it is {sampling.limits}, if samples are Poisson" if sampling.limits else ""
+        wrong.append(
+            f"the rate is not {sampling.sampling_rate:g} (p = {sampling.p_mean:.2g}{limits})"
+        )
+    if 2 * sampling.p_variance <= 1 - sampling.confidence:
+        how = "too much alike" if sampling.variance < sampling.expected_variance else "too unlike"
+        wrong.append(f"sizes are {how} for Poisson sampling (p = {sampling.p_variance:.2g})")
     return f"{seen}. Refuted: {', and '.join(wrong)}."
 
 
-def _assumed(found: SamplingResult) -> tuple[Assumption, ...]:
+def _assumed(sampling: SamplingResult) -> tuple[Assumption, ...]:
     """Return what the rate assumes."""
     return (
         Assumption(
             "Poisson sampling",
-            f"Every example is in every batch with probability {found.sampling_rate:g}, by itself. "
+            f"An example is in a batch with probability {sampling.sampling_rate:g}, by itself. "
             "Sizes of batches show fixed sizes, and a wrong rate where the number of examples is "
             "known; which examples are in them is not seen.",
-            "contradicted" if found.refutes else "checked" if found.limits else "unverifiable",
+            "contradicted"
+            if sampling.refutes
+            else "checked"
+            if sampling.limits
+            else "unverifiable",
         ),
         Assumption(
             "number of steps",

@@ -19,14 +19,7 @@ from leakbound.report.description import (
     Terms,
     estimated,
 )
-from leakbound.report.style import (
-    MEMBER,
-    MUTED,
-    OTHER,
-    house_style,
-    name_axes,
-    new_axes,
-)
+from leakbound.report.style import MEMBER, MUTED, OTHER, house_style, name_axes, new_axes
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, grounds, standard
 from leakbound.results.descriptions.zero_run import HOW
 
@@ -56,16 +49,18 @@ def describe(result: PanoramiaResult) -> Description:
         replaced=_REPLACED,
         figures=_figures(result),
     )
+    # Conditional bounds stand beside the estimate: doubts about them are told as well.
     others = "real" if result.options["real_nonmembers"] else "generated"
     conditionals = tuple(one.summary() for one in result.conditionals)
     doubted = (*said.contradicted, *(x for one in conditionals for x in one.contradicted))
     beside = _conditional(result)
     headline, levels, meaning = said.headline, said.levels, said.meaning
+    # An estimate is no bound: the bar shows c and c + ε, and 0 takes an explanation.
     if result.kind == "estimate":
         c, both = number(result.c_lb), number(result.c_plus_epsilon_lb)
-        found = number(result.bound)
-        levels = estimated(c, result.c_lb, both, result.c_plus_epsilon_lb, found)
-        headline = f"Estimated leakage: ε̃ = {found}. This is not a lower bound on ε."
+        tilde = number(result.bound)
+        levels = estimated(c, result.c_lb, both, result.c_plus_epsilon_lb, tilde)
+        headline = f"Estimated leakage: ε̃ = {tilde}. This is not a lower bound on ε."
         if not result.bound:
             headline = NOTHING
             certified = ""
@@ -93,10 +88,8 @@ def describe(result: PanoramiaResult) -> Description:
     )
 
 
-NOTHING = (
-    "No leakage estimated: the attack with the model finds no more than the baseline finds without "
-    "it."
-)
+NOTHING = "No leakage estimated: the attack with the model finds no more than the baseline."
+"""The headline of an estimate of 0."""
 
 
 def _evidence(result: PanoramiaResult) -> str:
@@ -122,25 +115,25 @@ def _evidence(result: PanoramiaResult) -> str:
 
 def _conditional(result: PanoramiaResult) -> str:
     """Return what Zero-Run says of the same examples, and what that rests on."""
-    found = result.conditionals
-    if not found:
+    results = result.conditionals
+    if not results:
         return ""
-    model = str(found[0].options["propensity"])
-    if any(one.withheld for one in found):
-        refuted = [one.tested for one in found if one.withheld and one.refuted]
+    model = str(results[0].options["propensity"])
+    if any(one.withheld for one in results):
+        refuted = [one.tested for one in results if one.withheld and one.refuted]
         by = f" (p = {refuted[0]:.2g})" if refuted else ""
         return (
             f"Zero-Run on the same examples gives no bound: the {model}, was refuted{by}, so the "
             "examples say more of their coins than it knows."
         )
-    if not any(one.bound for one in found):
+    if not any(one.bound for one in results):
         return (
             "Zero-Run on the same examples gives no bound either: what the examples say of their "
             f"coins by themselves, and chance, explain all correct guesses, if the {model}, is "
             "right."
         )
-    bounds = " and ".join(f"ε ≥ {number(one.bound)} {HOW[one.correction]}" for one in found)
-    tested = found[0].tested
+    bounds = " and ".join(f"ε ≥ {number(one.bound)} {HOW[one.correction]}" for one in results)
+    tested = results[0].tested
     tried = "" if tested is None else f" Tests did not refute it (p = {tested:.2g})."
     return (
         f"Zero-Run on the same examples gives a conditional lower bound: {bounds}. It holds if "
@@ -169,9 +162,9 @@ def _metrics(
             Metric(
                 "Conditionally, ε at least",
                 number(one.epsilon),
-                withheld if found.withheld else HOW[found.correction],
+                withheld if part.withheld else HOW[part.correction],
             )
-            for one, found in zip(conditionals, result.conditionals, strict=True)
+            for one, part in zip(conditionals, result.conditionals, strict=True)
         ),
         *counted(result, result.attack, said.terms, f"baseline {result.baseline.auc:.3f}"),
     )
@@ -207,17 +200,16 @@ def _figures(result: PanoramiaResult) -> tuple[Figure, ...]:
     shared = figures_of(
         Drawing(result.kind, series), ("Bound against guesses", bound, CUTS), refuted=True
     )
-    found = Figure(
+    positives = Figure(
         "true_positives",
         "True positives",
         partial(_plot_true_positives, result),
-        f"Correct guesses against guesses: {attack.correct:,} of {attack.guesses:,} with the "
-        f"model, {baseline.correct:,} of {baseline.guesses:,} by the baseline, at the cuts with "
-        "the largest bounds.",
-        "Members found among the first guesses, as the propositions count them. Between the dotted "
-        "lines lies what is possible beyond a coin toss.",
+        f"Correct guesses against guesses, at the best cuts: {attack.correct:,} of "
+        f"{attack.guesses:,} with the model, {baseline.correct:,} of {baseline.guesses:,} by the "
+        "baseline.",
+        "Members among the first guesses. Between the dotted lines lies what beats a coin toss.",
     )
-    return (*shared, found)
+    return (*shared, positives)
 
 
 def _plot_true_positives(result: PanoramiaResult, ax: Axes | None) -> Axes:

@@ -17,8 +17,7 @@ from leakbound.report.description import (
     Section,
 )
 from leakbound.report.figures import PLOTS
-from leakbound.results.checks import COMPARED
-from leakbound.results.words import DESIGNS, FORMS, meaning_of, symbol_of
+from leakbound.results.words import COMPARED, Scale, meaning_of, scale_of
 
 if TYPE_CHECKING:
     from leakbound.report.description import Drawing, Terms
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     Audit: TypeAlias = AuditResult | PanoramiaResult
 
-_COUNTS = ("m", "members", "guesses", "correct", "auc")
 CUTS = (
     "Each tested cut of the ranking, with the bound it would give were it the best. The dashed "
     "line is the final bound, the dotted line what a perfect attack would have reached."
@@ -50,7 +48,10 @@ def standard(
     """Return what is said of most results: types of their own replace what differs."""
     kind, unit = KINDS[result.kind], result.options.get("unit", "example")
     leaks = result.refutes and epsilon >= SMALL
-    sign, tail = FORMS.get(result.kind, ("ε ≥", ""))
+    sign, tail = {
+        "estimate": ("ε̃ =", ", estimate"),
+        "exploratory_lower_bound": ("ε ≈", ", exploratory"),
+    }.get(result.kind, ("ε ≥", ""))
     if not kind.proves:
         verdict = kind.tag.split(",")[0]
     elif withheld:
@@ -69,7 +70,9 @@ def standard(
         confidence=result.confidence,
         warnings=result.warnings,
         claim=result.claim.name + replaced,
-        design=DESIGNS.get(str(result.options.get("design")), DESIGNS["coins"]),
+        design="a random split"
+        if result.options.get("design") == "random_split"
+        else "independent coins for each example",
         terms=terms,
         epsilon=epsilon,
         ceiling=ceiling,
@@ -96,10 +99,10 @@ def _headline(
     ranking: ScoreAudit,
     terms: Terms,
     subject: str,
-    found: tuple[float, float, bool],
+    values: tuple[float, float, bool],
 ) -> str:
     """Return the verdict in one sentence: what is proved, or that nothing is."""
-    epsilon, ceiling, leaks = found
+    epsilon, ceiling, leaks = values
     bound, sure = number(epsilon), f"({percent(result.confidence)} confidence)"
     if result.kind == "exploratory_lower_bound":
         return (
@@ -132,7 +135,8 @@ def _answer(
     one = result.checked
     if one is None:
         return ""
-    claim = f"{symbol_of(one.parameter)} {'=' if one.relation == '<=' else '≥'} {one.value:g}"
+    scale = scale_of(result.claim) if one.delta is None else Scale("ε")
+    claim = f"{scale.name} {'≥' if scale.inverse else '='} {scale.value(one.value):g}"
     claim += f" with δ = {one.delta:g}" if one.delta else ""
     if one.compares:
         claim += f" for {COMPARED[one.compares]} one {result.options.get('unit', 'example')}"
@@ -140,26 +144,24 @@ def _answer(
         claim += replaced
     claim = claim if one.c is None else f"c = {one.c:g} with {claim}"
     sure = f"({percent(result.confidence)} confidence)"
-    if result.kind == "estimate" and one.c is None:
-        return (
+    said = f"The claimed {claim} is not refuted, though this audit could have refuted it {sure}."
+    if one.verdict == "refuted":
+        said = terms.conditional(f"The claimed {claim} is refuted{terms.within} {sure}.")
+    elif result.kind == "estimate" and one.c is None:
+        said = (
             f"The claimed {claim} cannot be tested alone: an estimate refutes nothing. Claim c "
             "and ε together."
         )
-    if one.verdict == "refuted":
-        said = terms.conditional(f"The claimed {claim} is refuted{terms.within} {sure}.")
-    elif one.verdict == "not refuted":
-        said = (
-            f"The claimed {claim} is not refuted, though this audit could have refuted it {sure}."
+    elif one.verdict == "inconclusive":
+        why = (
+            f"is out of reach, since with these {ranking.m:,} {terms.units} even a perfect attack "
+            "could not refute it"
         )
-    elif withheld:
-        said = f"Inconclusive: the claimed {claim} cannot be tested, as the bound is withheld."
-    elif not KINDS[result.kind].proves and one.c is None:
-        said = f"The claimed {claim} cannot be tested: an exploratory number refutes nothing."
-    else:
-        said = (
-            f"Inconclusive: the claimed {claim} is out of reach, since with these "
-            f"{ranking.m:,} {terms.units} even a perfect attack could not refute it."
-        )
+        if withheld:
+            why = "cannot be tested, as the bound is withheld"
+        elif not KINDS[result.kind].proves and one.c is None:
+            why = "cannot be tested: an exploratory number refutes nothing"
+        said = f"Inconclusive: the claimed {claim} {why}."
     if one.proved is None:
         return said
     return f"Accounted {one.accounted}, proved ε ≥ {number(one.proved)}. {said}"
@@ -195,15 +197,18 @@ def _numbers(
     result: Audit, ranking: ScoreAudit, epsilon: float, ceiling: float
 ) -> dict[str, float]:
     """Return finite numbers by their names."""
-    found: dict[str, float] = {name: getattr(ranking, name) for name in _COUNTS}
-    found |= {"epsilon": epsilon, "epsilon_ceiling": ceiling, "bound": result.bound}
-    found |= {"delta": result.claim.delta, "confidence": result.confidence}
-    one = result.checked
-    if one is not None:
-        found["checked_value"] = one.value
-        found |= {} if one.verdict == "inconclusive" else {"refuted": one.verdict == "refuted"}
-        found |= {} if one.proved is None else {"proved_value": one.proved}
-    return {name: float(value) for name, value in found.items() if math.isfinite(value)}
+    counts = ("m", "members", "guesses", "correct", "auc")
+    numbers: dict[str, float | None] = {name: getattr(ranking, name) for name in counts}
+    numbers |= {"epsilon": epsilon, "epsilon_ceiling": ceiling, "bound": result.bound}
+    numbers |= {"delta": result.claim.delta, "confidence": result.confidence}
+    if (one := result.checked) is not None:
+        decided = {"refuted": True, "not refuted": False}.get(one.verdict)
+        numbers |= {"checked_value": one.value, "refuted": decided, "proved_value": one.proved}
+    return {
+        name: float(value)
+        for name, value in numbers.items()
+        if value is not None and math.isfinite(value)
+    }
 
 
 def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...] = ()) -> Section:
@@ -226,38 +231,26 @@ def figures_of(
     `shifted` says that features alone tell members apart.
     """
     ranking, family = drawing.series[0].ranking, drawing.profile is not None
-    precision = "With no cut far enough above ½, no bound above 0 follows."
+    precision = "The marked cut is the one tested."
+    if withheld:
+        precision = "Features alone may explain this share: the bound is withheld."
+    elif not family:
+        precision = "The dashed line, if there is one, joins all points that have the final bound."
     rates = "The dotted line is guessing. Rates of 0 are drawn at the edge."
     if refuted:
-        precision = (
-            "Every point of a dashed line has the same bound as the result. The measured curve "
-            "touches it at the chosen cut and stays below it elsewhere."
-        )
-        line = "guarantee at the bound allows: TPR = exp(ε) · FPR and its mirror image"
+        most = "the rejected curve allows" if family else "a guarantee at the bound allows"
         rates = (
-            f"The dashed line is the most that {'the rejected trade-off curve' if family else 'a'} "
-            f"{'allows' if family else line}. How far the measured curve passes it is partly "
-            "chance, which the bound leaves out."
-        )
-    if family:
-        precision = "The marked cut is the one tested."
-    if withheld:
-        precision = (
-            "The share of correct guesses as it is: features alone may explain it, and the bound "
-            "is withheld."
+            f"The dashed line is the most that {most}. How far the measured curve passes it is "
+            "partly chance, which the bound leaves out."
         )
     if shifted:
-        rates += (
-            " It is the ranking as it is: shift is not corrected for in this figure, and features "
-            "alone may lift the curve."
-        )
+        rates += " Shift is not corrected for here: features alone may lift the curve."
     others = ranking.m - ranking.members
-    said = (
-        bound,
+    rest = (
         (
             "Precision and recall",
-            f"Share of correct guesses against recall. {ranking.correct:,} of {ranking.guesses:,} "
-            "guesses are correct at the chosen cut.",
+            f"Share of correct guesses against recall: {ranking.correct:,} of {ranking.guesses:,} "
+            "at the chosen cut.",
             precision,
         ),
         (
@@ -269,11 +262,11 @@ def figures_of(
         (
             "Scores",
             f"Histogram of the scores of {ranking.members:,} members and {others:,} non-members.",
-            "The scores ranked by. Leakage shows where one group stands alone, most often in the "
-            "right tail. The outermost bins hold everything beyond.",
+            "The scores used to rank. Leakage shows where the two groups separate, most often in "
+            "the right tail. The outermost bins hold everything beyond.",
         ),
     )
     return tuple(
         Figure(name, title, partial(plot, drawing), words, caption)
-        for (name, plot), (title, words, caption) in zip(PLOTS.items(), said, strict=True)
+        for (name, plot), (title, words, caption) in zip(PLOTS.items(), (bound, *rest), strict=True)
     )

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import share
 from leakbound.report.description import Description, Meaning, Metric
-from leakbound.results.checks import direction
 from leakbound.results.descriptions.audit import of_audit
 from leakbound.results.descriptions.standard import grounds
+from leakbound.results.words import scale_of
 
 if TYPE_CHECKING:
     from leakbound.results.synthetic import SyntheticResult
@@ -23,32 +23,32 @@ _MISSED = (
 
 def describe(result: SyntheticResult) -> Description:
     """Describe an audit of synthetic data: similarity metrics stand beside the bound."""
-    said, found = of_audit(result, subject="generator"), result.similarity
+    said, similarity = of_audit(result, subject="generator"), result.similarity
     compared = "of synthetic records; of non-members"
-    expected = f"of synthetic records; {share(found.expected)} if nothing is copied"
+    expected = f"of synthetic records; {share(similarity.expected)} if nothing is copied"
     metrics = (
         ("Attack", result.attack.replace("_", " "), "the one that the bound comes from"),
         (
             "Equal to a member",
-            share(found.copies_of_members),
-            f"{compared}: {share(found.copies_of_nonmembers)}",
+            share(similarity.copies_of_members),
+            f"{compared}: {share(similarity.copies_of_nonmembers)}",
         ),
-        ("Closest record is a member", share(found.closer_to_members), expected),
+        ("Closest record is a member", share(similarity.closer_to_members), expected),
         (
             "Distance to members",
-            f"{found.distance_to_members:.3f}",
-            f"median (DCR); to non-members: {found.distance_to_nonmembers:.3f}",
+            f"{similarity.distance_to_members:.3f}",
+            f"median (DCR); to non-members: {similarity.distance_to_nonmembers:.3f}",
         ),
         (
             "Distance ratio to members",
-            f"{found.ratio_to_members:.3f}",
-            f"median (NNDR); to non-members: {found.ratio_to_nonmembers:.3f}",
+            f"{similarity.ratio_to_members:.3f}",
+            f"median (NNDR); to non-members: {similarity.ratio_to_nonmembers:.3f}",
         ),
-        ("Marginals", f"{found.marginals:.3f}", "similarity; 1 is equal"),
-        ("Correlations", f"{found.correlations:.3f}", "similarity; 1 is equal"),
+        ("Marginals", f"{similarity.marginals:.3f}", "similarity; 1 is equal"),
+        ("Correlations", f"{similarity.correlations:.3f}", "similarity; 1 is equal"),
     )
     attacks = result.options["attacks"]
-    rounded = direction(result.claim).rounded
+    rounded = scale_of(result.claim).rounded
     listed = ", ".join(
         f"{name.replace('_', ' ')} {rounded(float(bound))}" for name, bound in attacks.items()
     )

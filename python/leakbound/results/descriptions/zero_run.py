@@ -12,8 +12,8 @@ from leakbound._base.formatting import number
 from leakbound.propensity.overlap import plot_overlap
 from leakbound.report.description import Description, Figure, Metric
 from leakbound.report.style import MEMBER, MUTED, house_style, name_axes, new_axes
-from leakbound.results.checks import direction
 from leakbound.results.descriptions.audit import formula, of_audit
+from leakbound.results.words import scale_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,9 +38,8 @@ _TAKEN_OUT: dict[Correction, str] = {
 
 def describe(result: ZeroRunResult) -> Description:
     """Describe a Zero-Run audit: how shift was taken out, and what it would have claimed."""
-    condition = (
-        "" if result.learnt is None else "if log-odds of membership are linear in the features"
-    )
+    linear = "if log-odds of membership are linear in the features"
+    condition = "" if result.learnt is None else linear
     said = of_audit(result, condition=condition, shifted=True)
     headline = said.headline
     if result.withheld:
@@ -94,51 +93,50 @@ def _evidence(result: ZeroRunResult, said: Description) -> str:
 
 def _metrics(result: ZeroRunResult) -> list[Metric]:
     """Return what the correction left, and what tests said."""
-    rounded = direction(result.claim).rounded
-    found = [Metric("Correction", result.correction.replace("_", "-"), HOW[result.correction])]
+    metrics = [Metric("Correction", result.correction.replace("_", "-"), HOW[result.correction])]
     if result.correction == "match":
-        found.append(Metric("Kept", f"{result.kept:,} of {result.m:,}", "after matching"))
+        metrics.append(Metric("Kept", f"{result.kept:,} of {result.m:,}", "after matching"))
     if result.abstained:
-        found.append(Metric("Abstained", f"{result.abstained:,}", "their features say too much"))
+        metrics.append(Metric("Abstained", f"{result.abstained:,}", "their features say too much"))
     if result.bootstrap is not None:
-        size = result.bootstrap.bounds.size
-        found.append(Metric("Replicates", f"{size:,}", "of the propensities"))
+        size = f"{result.bootstrap.bounds.size:,}"
+        metrics.append(Metric("Replicates", size, "of the propensities"))
     if result.learnt is not None:
-        estimate = rounded(result.learnt.at_estimate)
-        found.append(Metric("At the estimated log-odds", estimate, "no bound"))
+        estimate = scale_of(result.claim).rounded(result.learnt.at_estimate)
+        metrics.append(Metric("At the estimated log-odds", estimate, "no bound"))
     if result.tested is not None:
         p_value = f"{result.tested:.2g}"
-        found.append(Metric("Smallest p-value", p_value, "of tests of the propensities"))
-    return found
+        metrics.append(Metric("Smallest p-value", p_value, "of tests of the propensities"))
+    return metrics
 
 
 def _figures(result: ZeroRunResult) -> list[Figure]:
     """Return the figures of propensities: their overlap, and the bound under replicates."""
     overlap, bootstrap = result.overlap, result.bootstrap
-    found = [
+    figures = [
         Figure(
             "overlap",
             "Overlap",
             partial(plot_overlap, overlap),
-            f"Histogram of the propensities of {result.m:,} examples, which are worth "
-            f"{overlap.m_eff:,.0f}.",
+            f"Histogram of the propensities of {result.m:,} examples, worth {overlap.m_eff:,.0f}.",
             "How likely features alone make each example a member. Where members and non-members "
             "overlap, a correct guess says something about the model.",
         )
     ]
     if bootstrap is not None:
-        bounds = bootstrap.bounds
-        words = (
-            f"Histogram of the bound under {bounds.size:,} replicates of the propensities, from "
-            f"{bounds.min():.3g} to {bounds.max():.3g}."
+        low, high = bootstrap.bounds.min(), bootstrap.bounds.max()
+        figures.append(
+            Figure(
+                "bootstrap",
+                "Uncertain propensities",
+                partial(_plot_bootstrap, bootstrap, result.bound),
+                f"Histogram of the bound under {bootstrap.bounds.size:,} replicates of the "
+                f"propensities, from {low:.3g} to {high:.3g}.",
+                "Propensities are known only roughly: the reported bound is a low percentile of "
+                "those under refitted propensities.",
+            )
         )
-        caption = (
-            "The propensities are known only roughly: the bound that is reported is low among "
-            "those under refitted propensities, and the estimate alone is not used."
-        )
-        draw = partial(_plot_bootstrap, bootstrap, result.bound)
-        found.append(Figure("bootstrap", "Uncertain propensities", draw, words, caption))
-    return found
+    return figures
 
 
 def _plot_bootstrap(bootstrap: Bootstrap, reported: float, ax: Axes | None) -> Axes:
@@ -150,6 +148,5 @@ def _plot_bootstrap(bootstrap: Bootstrap, reported: float, ax: Axes | None) -> A
         ax.axvline(reported, color=MEMBER, linestyle="--", label="reported")
         ax.axvline(bootstrap.estimate, color=MUTED, linestyle=":", label="at the estimate")
         ax.legend(frameon=False)
-        title = f"Bound under {bootstrap.bounds.size:,} replicates of the propensities"
-        name_axes(ax, title, "bound", "replicates per bin")
+        name_axes(ax, "Bound under replicates of the propensities", "bound", "replicates per bin")
     return ax

@@ -7,7 +7,7 @@ use crate::crossing::first_crossing::{FirstCrossing, Passage};
 use crate::crossing::knapsack::{by_failures, knapsack};
 use crate::crossing::success_probabilities::{LogitFamily, SuccessProbabilities};
 use crate::crossing::walk::Walk;
-use crate::error::{AuditError, check_level};
+use crate::error::{AuditError, check_level, out_of_range};
 use crate::interrupt::Interrupt;
 
 /// What a calibration may drop, relative to its level.
@@ -60,11 +60,8 @@ impl Boundary {
             return Err(AuditError::StepMismatch { given, steps });
         }
         if guesses.first() == Some(&0) || !guesses.is_sorted_by(|a, b| a < b) {
-            return Err(AuditError::ParameterOutOfRange {
-                name: "guesses",
-                value: guesses.first().copied().map_or(f64::NAN, f64::from),
-                range: "strictly increasing from 1 on",
-            });
+            let first = guesses.first().copied().map_or(f64::NAN, f64::from);
+            return out_of_range("guesses", first, "strictly increasing from 1 on");
         }
         let (guesses, thresholds) = guesses
             .iter()
@@ -77,31 +74,37 @@ impl Boundary {
         })
     }
 
-    /// Upper bound on P(cross) when each guess is correct with probability `p`, independently.
+    /// Upper bound on P(cross) when guess i is correct with probability `p[i]`, independently, or
+    /// each with `p[0]` if that is the only one.
     ///
     /// The relative excess over the exact value is about 1e-13 and the rounding of as many
     /// additions as there are guesses, at any size of the answer down to 1e-280.
-    ///
-    /// # Errors
-    /// Only an interrupt.
     pub fn crossing_probability(
         &self,
-        p: Probability,
+        p: &[Probability],
         interrupt: &Interrupt,
     ) -> Result<f64, AuditError> {
-        self.crossing(&SuccessProbabilities::Equal(p), interrupt)
-    }
-
-    fn crossing(
-        &self,
-        probabilities: &SuccessProbabilities,
-        interrupt: &Interrupt,
-    ) -> Result<f64, AuditError> {
-        refine(|loss| {
+        let steps = self.guesses.last().copied().unwrap_or(0) as usize;
+        let probabilities = match p {
+            &[p] => SuccessProbabilities::Equal(p),
+            p if p.len() >= steps => SuccessProbabilities::Each(p.to_vec()),
+            p => {
+                let given = p.len();
+                return Err(AuditError::StepMismatch { given, steps });
+            }
+        };
+        // Repeat with a smaller loss until the loss no longer matters beside the answer.
+        let mut loss = 1e-25;
+        loop {
             let crossing =
                 self.first_crossing(f64::NAN, probabilities.clone(), loss, 0.0, interrupt)?;
-            Ok(crossing.probability())
-        })
+            let value = crossing.probability();
+            // The smallest loss leaves room for the probabilities of single states above underflow.
+            if loss <= CALIBRATION_LOSS * value || loss <= 1e-295 {
+                return Ok(value);
+            }
+            loss = (CALIBRATION_LOSS * value).min(loss * 1e-30).max(1e-295);
+        }
     }
 
     /// The largest p at which P(cross) ≤ `beta` was certified, to about 1e-13 in logit p.
@@ -111,9 +114,6 @@ impl Boundary {
     /// cuts find the base; as a rule a single fine walk then certifies the solution.
     ///
     /// None if the boundary is crossed with certainty at every p, or cannot be crossed.
-    ///
-    /// # Errors
-    /// `beta` outside (0, 1), or an interrupt.
     pub fn calibrate(
         &self,
         beta: f64,
@@ -149,24 +149,12 @@ impl Boundary {
     }
 
     /// Upper bound on P(some count plus F reaches its threshold) for any F ≥ 0 with
-    /// E F ≤ `failures`·(1 − p), whatever its dependence on the walk.
+    /// E F ≤ `failures`·(1 − p), whatever its dependence on the walk. Head starts are followed up to
+    /// `ahead`.
     ///
     /// With g(k) the probability of a crossing from a head start of k, that is the knapsack of g:
     /// F must be at least the smallest k that would have crossed.
-    ///
-    /// # Errors
-    /// Only an interrupt.
     pub fn crossing_with_failures(
-        &self,
-        p: Probability,
-        failures: f64,
-        interrupt: &Interrupt,
-    ) -> Result<f64, AuditError> {
-        self.knapsack(p, failures, f64::INFINITY, interrupt)
-    }
-
-    /// The same, followed no further than a head start of `ahead`.
-    fn knapsack(
         &self,
         p: Probability,
         failures: f64,
@@ -207,7 +195,7 @@ impl Boundary {
         let ahead = 4.0 * failures / beta + 64.0;
         let excess = |logit: f64| -> Result<f64, AuditError> {
             let p = Probability::from_logit(logit)?;
-            Ok((self.knapsack(p, failures, ahead, interrupt)? / beta).ln())
+            Ok((self.crossing_with_failures(p, failures, ahead, interrupt)? / beta).ln())
         };
         let (mut low, mut high) = (0.0, highest.logit());
         if high < low || excess(low)? > 0.0 {
@@ -365,49 +353,4 @@ impl Boundary {
 fn farthest(deviation: f64, loss: f64) -> f64 {
     let (rarity, variance) = (-loss.ln(), deviation.powi(-2));
     rarity / 3.0 + (rarity * rarity / 9.0 + 2.0 * rarity * variance).sqrt()
-}
-
-/// Upper bound on P(∃ r: W_r ≥ `boundary[r−1]`) for a walk whose guess `r` is correct with
-/// probability `p[r−1]`, or `p[0]` throughout if that is the only one.
-///
-/// An entry above `r` means no cut there.
-///
-/// # Errors
-/// An empty boundary, a count of probabilities that is neither 1 nor the boundary's length, or an
-/// interrupt.
-pub fn crossing_probability(
-    boundary: &[u32],
-    p: &[Probability],
-    interrupt: &Interrupt,
-) -> Result<f64, AuditError> {
-    let steps = boundary.len();
-    if steps == 0 {
-        return Err(AuditError::Empty);
-    }
-    if boundary.contains(&0) {
-        return Ok(1.0);
-    }
-    let probabilities = match p {
-        &[p] => SuccessProbabilities::Equal(p),
-        p if p.len() == steps => SuccessProbabilities::Each(p.to_vec()),
-        p => {
-            let given = p.len();
-            return Err(AuditError::StepMismatch { given, steps });
-        }
-    };
-    let guesses: Vec<u32> = (1..=steps as u32).collect();
-    Boundary::new(&guesses, boundary)?.crossing(&probabilities, interrupt)
-}
-
-/// Repeat with a smaller loss until the loss no longer matters beside the answer.
-fn refine(mut upper_bound: impl FnMut(f64) -> Result<f64, AuditError>) -> Result<f64, AuditError> {
-    let mut loss = 1e-25;
-    loop {
-        let value = upper_bound(loss)?;
-        // The smallest loss leaves room for the probabilities of single states above underflow.
-        if loss <= CALIBRATION_LOSS * value || loss <= 1e-295 {
-            return Ok(value);
-        }
-        loss = (CALIBRATION_LOSS * value).min(loss * 1e-30).max(1e-295);
-    }
 }

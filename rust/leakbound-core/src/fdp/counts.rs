@@ -1,6 +1,6 @@
 //! What an audit of f-DP observes.
 
-use crate::error::AuditError;
+use crate::error::{AuditError, out_of_range};
 
 /// c' guesses among m examples with one of k values each, c of them correct.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,22 +37,20 @@ impl Counts {
         arms: u32,
         one_sided: bool,
     ) -> Result<Self, AuditError> {
-        let wrong =
-            |name, value, range| Err(AuditError::ParameterOutOfRange { name, value, range });
         if !(examples >= f64::MIN_POSITIVE && examples.is_finite()) {
-            return wrong("m", examples, "a positive number");
+            return out_of_range("m", examples, "a positive number");
         }
         if guesses == 0 {
-            return wrong("guesses", 0.0, "at least 1");
+            return out_of_range("guesses", 0.0, "at least 1");
         }
         if correct > guesses {
-            return wrong("correct", correct as f64, "at most the number of guesses");
+            return out_of_range("correct", correct as f64, "at most the number of guesses");
         }
         if arms < 2 {
-            return wrong("k", arms.into(), "at least 2");
+            return out_of_range("k", arms.into(), "at least 2");
         }
         if arms > 2 && one_sided {
-            return wrong("k", arms.into(), "2 for one-sided guesses");
+            return out_of_range("k", arms.into(), "2 for one-sided guesses");
         }
         Ok(Self {
             // Half of the smallest number allowed is still above 0.
@@ -69,25 +67,21 @@ impl Counts {
     }
 
     /// m, or m/2 for one-sided guesses.
-    #[must_use]
     pub fn examples(&self) -> f64 {
         self.examples
     }
 
     /// c', the guesses made.
-    #[must_use]
     pub fn guesses(&self) -> u64 {
         self.guesses
     }
 
     /// c, the correct ones.
-    #[must_use]
     pub fn correct(&self) -> u64 {
         self.correct
     }
 
     /// k − 1, the wrong values of an example.
-    #[must_use]
     pub fn others(&self) -> f64 {
         f64::from(self.arms) - 1.0
     }

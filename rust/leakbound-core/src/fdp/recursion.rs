@@ -23,12 +23,6 @@ pub enum Decision {
 
 impl Decision {
     /// Whether f-DP was rejected.
-    ///
-    /// ```
-    /// use leakbound_core::fdp::recursion::Decision;
-    /// assert!(Decision::Rejected { exit: 3 }.rejected() && !Decision::Kept.rejected());
-    /// ```
-    #[must_use]
     pub fn rejected(self) -> bool {
         self != Self::Kept
     }
@@ -47,19 +41,6 @@ impl Decision {
 ///
 /// Domain: τ in (0, 1). Direction: [`TradeOff::inverse`] is rounded down, so that roundings keep
 /// rather than reject. Cost: tens to thousands of steps, each one `inverse`.
-///
-/// # Errors
-/// τ outside (0, 1), or an interruption.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, recursion, tradeoff::Gaussian};
-/// let counts = Counts::new(100.0, 100, 80, 2, false)?;
-/// let decision =
-///     recursion::decide(&counts, &Gaussian::new(0.5, 0.0)?, 0.05, &Interrupt::default())?;
-/// assert_eq!(decision, recursion::Decision::Rejected { exit: 69 });
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn decide(
     counts: &Counts,
     curve: &(impl TradeOff + ?Sized),
@@ -102,19 +83,6 @@ pub fn decide(
 /// Counts are halved as if rejection went on from one count to all larger ones. Whether or not it
 /// does, the count never falls from a curve to one that allows more: at each halving the larger
 /// curve rejects only if the smaller one does.
-///
-/// # Errors
-/// τ outside (0, 1), or an interruption.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, recursion, tradeoff::Gaussian};
-/// let counts = Counts::new(100.0, 100, 0, 2, false)?;
-/// let curve = Gaussian::new(0.5, 0.0)?;
-/// let least = recursion::least_rejected(&counts, &curve, 0.05, &Interrupt::default())?;
-/// assert_eq!(least, 79);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn least_rejected(
     counts: &Counts,
     curve: &(impl TradeOff + ?Sized),
@@ -137,18 +105,6 @@ pub fn least_rejected(
 /// that at least `counts.correct` guesses are correct.
 ///
 /// Direction: rounded up, to the end of a bracket at which [`decide`] rejects; 1 if none does.
-///
-/// # Errors
-/// An interruption.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, recursion, tradeoff::Gaussian};
-/// let counts = Counts::new(100.0, 100, 60, 2, false)?;
-/// let p = recursion::p_value(&counts, &Gaussian::new(0.0, 0.0)?, &Interrupt::default())?;
-/// assert!((p - 0.0324).abs() < 1e-4);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn p_value(
     counts: &Counts,
     curve: &(impl TradeOff + ?Sized),
@@ -161,19 +117,6 @@ pub fn p_value(
 ///
 /// The curves must allow more the larger θ, from θ = 0 on. Direction: the rejected end of a bracket
 /// 1e-13 wide, relative.
-///
-/// # Errors
-/// Those of `family` and of [`decide`].
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, recursion, tradeoff::Gaussian};
-/// let counts = Counts::new(1000.0, 1000, 1000, 2, false)?;
-/// let gaussian = |mu| Gaussian::new(mu, 0.0);
-/// let mu = recursion::critical(&counts, gaussian, 0.05, &Interrupt::default())?;
-/// assert!(mu.is_some_and(|mu| (mu - 2.368_073_900_4).abs() < 1e-10));
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn critical<T: TradeOff>(
     counts: &Counts,
     family: impl Fn(f64) -> Result<T, AuditError>,

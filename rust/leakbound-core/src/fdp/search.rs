@@ -1,6 +1,7 @@
 //! Searches that end on the side on which the test rejects.
 
-use crate::error::AuditError;
+use crate::error::{AuditError, out_of_range};
+use crate::halving::halve;
 
 /// Relative width at which a bracket is narrow enough.
 const NARROW: f64 = 1e-13;
@@ -12,17 +13,6 @@ const LN_LOWEST: f64 = -700.0;
 /// The largest θ ≥ 0 that `rejects` is known to reject, or none if it does not reject 0.
 ///
 /// `rejects` is true up to some θ and false beyond. Direction: rounded down, by 1e-13 relative.
-///
-/// # Errors
-/// Those of `rejects`; or it rejects every θ up to 1e308.
-///
-/// ```
-/// use leakbound_core::fdp::search::largest_rejected;
-/// let theta = largest_rejected(|theta| Ok(theta < 0.3))?;
-/// assert!(theta.is_some_and(|theta| theta < 0.3 && theta > 0.3 - 1e-13));
-/// assert_eq!(largest_rejected(|_| Ok(false))?, None);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn largest_rejected(
     mut rejects: impl FnMut(f64) -> Result<bool, AuditError>,
 ) -> Result<Option<f64>, AuditError> {
@@ -33,31 +23,17 @@ pub fn largest_rejected(
     while rejects(high)? {
         (low, high) = (high, 2.0 * high);
         if high == f64::INFINITY {
-            return Err(AuditError::ParameterOutOfRange {
-                name: "parameter",
-                value: low,
-                range: "below the value from which nothing is rejected",
-            });
+            let range = "below the value from which nothing is rejected";
+            return out_of_range("parameter", low, range);
         }
     }
-    Ok(Some(narrow(low, high, &mut rejects)?))
+    Ok(Some(halve((low, high), HALVINGS, NARROW, rejects)?))
 }
 
 /// The smallest τ that `rejects` is known to reject, 1 if there is none: a p-value.
 ///
 /// `rejects` is false up to some τ and true beyond. Direction: rounded up, by 1e-10 relative
 /// at most; at least 1e-304.
-///
-/// # Errors
-/// Those of `rejects`.
-///
-/// ```
-/// use leakbound_core::fdp::search::smallest_level;
-/// let p = smallest_level(|tau| Ok(tau > 0.2))?;
-/// assert!(p > 0.2 && p < 0.2 + 1e-12);
-/// assert_eq!(smallest_level(|_| Ok(false))?, 1.0);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn smallest_level(
     mut rejects: impl FnMut(f64) -> Result<bool, AuditError>,
 ) -> Result<f64, AuditError> {
@@ -68,27 +44,7 @@ pub fn smallest_level(
     let found = if at(-LN_LOWEST)? {
         -LN_LOWEST
     } else {
-        narrow(0.0, -LN_LOWEST, &mut at)?
+        halve((0.0, -LN_LOWEST), HALVINGS, NARROW, at)?
     };
     Ok((-found).exp().min(1.0_f64.next_down()))
-}
-
-/// Halve the bracket between a rejected `low` and a kept `high`; the rejected end that remains.
-fn narrow(
-    mut low: f64,
-    mut high: f64,
-    rejects: &mut impl FnMut(f64) -> Result<bool, AuditError>,
-) -> Result<f64, AuditError> {
-    for _ in 0..HALVINGS {
-        let middle = 0.5 * (low + high);
-        if high - low <= NARROW * high || middle <= low || middle >= high {
-            break;
-        }
-        if rejects(middle)? {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
 }

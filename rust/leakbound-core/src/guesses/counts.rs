@@ -1,6 +1,6 @@
 //! Examples counted by score: how many lie above the end of each tied block, and how many members.
 
-use crate::error::AuditError;
+use crate::error::{AuditError, out_of_range};
 
 /// Running counts over the blocks of equal score, the highest score first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +44,10 @@ impl Counts {
         let (mut above, mut members_above) = (0_u64, 0_u64);
         for (&size, &members) in examples.iter().zip(members) {
             let (Ok(size), Ok(inside)) = (u64::try_from(size), u64::try_from(members)) else {
-                return Err(impossible(members));
+                return impossible(members);
             };
             if inside > size {
-                return Err(impossible(members));
+                return impossible(members);
             }
             above = above.saturating_add(size);
             members_above += inside;
@@ -106,10 +106,7 @@ impl Counts {
     }
 }
 
-fn impossible(members: i64) -> AuditError {
-    AuditError::ParameterOutOfRange {
-        name: "members",
-        value: members as f64,
-        range: "from 0 to the number of examples of the same score",
-    }
+fn impossible<T>(members: i64) -> Result<T, AuditError> {
+    let range = "from 0 to the number of examples of the same score";
+    out_of_range("members", members as f64, range)
 }

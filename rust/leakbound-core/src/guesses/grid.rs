@@ -1,6 +1,6 @@
 //! Which numbers of guesses are looked at.
 
-use crate::error::AuditError;
+use crate::error::{AuditError, out_of_range};
 
 /// Up to this many guesses [`Grid::Auto`] looks at every cut.
 const EVERY_CUT_UP_TO: u32 = 20_000;
@@ -47,19 +47,12 @@ impl Grid {
             Self::Geometric { ratio } if *ratio > 1.0 && ratio.is_finite() => {
                 Ok(Some(geometric_grid(Vec::new(), 1.0, *ratio, length)))
             }
-            Self::Geometric { ratio } => Err(AuditError::ParameterOutOfRange {
-                name: "ratio",
-                value: *ratio,
-                range: "a finite number above 1",
-            }),
+            Self::Geometric { ratio } => out_of_range("ratio", *ratio, "a finite number above 1"),
             Self::Listed(positions) => listed_grid(positions, length).map(Some),
         }
     }
 
     /// How many cuts a union bound over this grid pays for.
-    ///
-    /// # Errors
-    /// As [`Grid::positions`].
     pub fn size(&self, length: u32) -> Result<usize, AuditError> {
         Ok(self
             .positions(length)?

@@ -51,15 +51,6 @@ pub struct MatchedCounts {
 /// numbers as there are examples; no NaN. The result does not depend on the number of threads.
 /// Cost: O(m) for each pair of rows.
 ///
-/// ```
-/// use leakbound_core::{Guessing, Interrupt, Observed, matched_counts};
-/// let seen = Observed { scores: &[3.0, 2.0, 1.0, 0.0], member: &[true, false, true, false] };
-/// let guessing = Guessing { guesses: 2, one_sided: false, residual: false };
-/// let counts = matched_counts(seen, &[0.0; 4], &[0.5; 4], guessing, &Interrupt::default())?;
-/// assert_eq!((counts[0].kept, counts[0].guesses, counts[0].correct), (4, 2, 2));
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
-///
 /// # Errors
 /// No example, lengths that do not fit, or an interrupt.
 pub fn matched_counts(
@@ -71,24 +62,15 @@ pub fn matched_counts(
 ) -> Result<Vec<MatchedCounts>, AuditError> {
     let examples = observed.scores.len();
     check(observed, log_odds, uniforms)?;
-    // U < e^−Sλ, without an exponential for each replicate
-    if guessing.residual {
-        let margins: Vec<f64> = uniforms.iter().map(|uniform| -uniform.ln()).collect();
-        return log_odds
-            .par_chunks_exact(examples)
-            .flat_map_iter(|odds| {
-                margins
-                    .chunks_exact(examples)
-                    .map(move |drawn| (odds, drawn))
-            })
-            .map(|(odds, drawn)| {
-                interrupt.check()?;
-                Ok(replicate(observed, odds, drawn, guessing))
-            })
-            .collect();
-    }
-    // What is kept changes no order here: examples are ranked once.
-    let order = ranking(observed.scores);
+    // U < e^−Sλ, without an exponential for each replicate. Unless the residual ranks, what is kept
+    // changes no order, so that examples are ranked once.
+    let order = if guessing.residual {
+        (0..examples).collect()
+    } else {
+        ranking(observed.scores)
+    };
+    let in_order = |values: &[f64]| order.iter().map(|&place| values[place]).collect();
+    let scores: Vec<f64> = in_order(observed.scores);
     let margins: Vec<f64> = uniforms
         .par_chunks_exact(examples)
         .flat_map_iter(|drawn| order.iter().map(|&place| -drawn[place].ln()))
@@ -97,13 +79,20 @@ pub fn matched_counts(
     let replicates: Vec<Vec<MatchedCounts>> = log_odds
         .par_chunks_exact(examples)
         .map(|odds| {
-            let against: Vec<f64> = (order.iter().zip(&member))
-                .map(|(&place, &member)| if member { odds[place] } else { -odds[place] })
+            let odds: Vec<f64> = in_order(odds);
+            let against: Vec<f64> = (odds.iter().zip(&member))
+                .map(|(&odds, &member)| if member { odds } else { -odds })
                 .collect();
             (margins.chunks_exact(examples))
                 .map(|drawn| {
                     interrupt.check()?;
-                    Ok(ranked_counts(&member, &against, drawn, guessing))
+                    let mut kept: Vec<usize> = (0..examples)
+                        .filter(|&place| against[place] < drawn[place])
+                        .collect();
+                    if guessing.residual {
+                        rank_by_residual(&mut kept, &scores, &odds);
+                    }
+                    Ok(count(&kept, &member, guessing))
                 })
                 .collect()
         })
@@ -116,37 +105,6 @@ fn ranking(scores: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
     order
-}
-
-/// Counts where example i, in the order of the scores, is kept if `against[i]` < `margins[i]`.
-fn ranked_counts(
-    member: &[bool],
-    against: &[f64],
-    margins: &[f64],
-    guessing: Guessing,
-) -> MatchedCounts {
-    let is_kept = |place: usize| against[place] < margins[place];
-    let kept = (against.iter().zip(margins))
-        .map(|(against, margin)| u32::from(against < margin))
-        .sum::<u32>();
-    let guesses = kept.min(guessing.guesses);
-    let top = if guessing.one_sided {
-        guesses
-    } else {
-        guesses.div_ceil(2)
-    };
-    let correct = |places: &mut dyn Iterator<Item = usize>, number: u32, is: bool| {
-        (places.filter(|&place| is_kept(place)).take(number as usize))
-            .map(|place| u32::from(member[place] == is))
-            .sum::<u32>()
-    };
-    let all = 0..member.len();
-    MatchedCounts {
-        kept,
-        guesses,
-        correct: correct(&mut all.clone(), top, true)
-            + correct(&mut all.rev(), guesses - top, false),
-    }
 }
 
 fn check(observed: Observed<'_>, log_odds: &[f64], uniforms: &[f64]) -> Result<(), AuditError> {
@@ -175,59 +133,31 @@ fn check(observed: Observed<'_>, log_odds: &[f64], uniforms: &[f64]) -> Result<(
     Ok(())
 }
 
-/// A kept example: what it is ranked by, its place in the order given, whether it is a member.
-#[derive(Clone, Copy)]
-struct MatchedExample {
-    value: f64,
-    place: u32,
-    member: bool,
-}
-
-/// Counts of guesses ranked by what scores say beyond λ, as a line through the kept examples has it.
-fn replicate(
-    observed: Observed<'_>,
-    log_odds: &[f64],
-    margins: &[f64],
-    guessing: Guessing,
-) -> MatchedCounts {
-    let examples = observed.scores.iter().zip(observed.member).zip(log_odds);
-    let mut place = 0;
-    let mut kept: Vec<(MatchedExample, f64)> = examples
-        .zip(margins)
-        .filter_map(|(((&value, &member), &odds), &margin)| {
-            let example = MatchedExample {
-                value,
-                place,
-                member,
-            };
-            place += 1;
-            let against = if member { odds } else { -odds };
-            (against < margin).then_some((example, odds))
-        })
+/// Ranks places by what scores say beyond λ, as a line through them has it.
+fn rank_by_residual(kept: &mut Vec<usize>, scores: &[f64], log_odds: &[f64]) {
+    let slope = slope(kept, scores, log_odds);
+    let mut ranked: Vec<(f64, usize)> = (kept.iter())
+        .map(|&place| (scores[place] - slope * log_odds[place], place))
         .collect();
-    let slope = slope(&kept);
-    for (example, odds) in &mut kept {
-        example.value -= slope * *odds;
-    }
-    let mut ranked: Vec<MatchedExample> = kept.into_iter().map(|(example, _)| example).collect();
-    count(&mut ranked, guessing)
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    *kept = ranked.into_iter().map(|(_, place)| place).collect();
 }
 
 /// The least-squares slope of scores on log-odds where scores are finite; 0 where it is undefined.
-fn slope(kept: &[(MatchedExample, f64)]) -> f64 {
-    let finite = || kept.iter().filter(|(example, _)| example.value.is_finite());
-    let (mut number, mut odds, mut scores) = (0.0_f64, 0.0, 0.0);
-    for (example, shift) in finite() {
+fn slope(kept: &[usize], scores: &[f64], log_odds: &[f64]) -> f64 {
+    let finite = || kept.iter().filter(|&&place| scores[place].is_finite());
+    let (mut number, mut odds, mut total) = (0.0_f64, 0.0, 0.0);
+    for &place in finite() {
         number += 1.0;
-        odds += shift;
-        scores += example.value;
+        odds += log_odds[place];
+        total += scores[place];
     }
-    let (centre, level) = (odds / number, scores / number);
+    let (centre, level) = (odds / number, total / number);
     let (mut spread, mut both) = (0.0, 0.0);
-    for (example, shift) in finite() {
-        let off = shift - centre;
+    for &place in finite() {
+        let off = log_odds[place] - centre;
         spread += off * off;
-        both += off * (example.value - level);
+        both += off * (scores[place] - level);
     }
     // Below this the log-odds are all the same but for rounding.
     if spread > 1e-24 * number {
@@ -237,30 +167,19 @@ fn slope(kept: &[(MatchedExample, f64)]) -> f64 {
     }
 }
 
-fn count(ranked: &mut [MatchedExample], guessing: Guessing) -> MatchedCounts {
-    let kept = ranked.len();
-    let guesses = kept.min(guessing.guesses as usize);
+/// Guesses about places in order, the likeliest members first.
+fn count(kept: &[usize], member: &[bool], guessing: Guessing) -> MatchedCounts {
+    let guesses = kept.len().min(guessing.guesses as usize);
     let top = if guessing.one_sided {
         guesses
     } else {
         guesses.div_ceil(2)
     };
-    let order = |a: &MatchedExample, b: &MatchedExample| {
-        b.value.total_cmp(&a.value).then(a.place.cmp(&b.place))
-    };
-    let mut select = |from: usize, at: usize| {
-        if from < at && at < kept {
-            ranked[from..].select_nth_unstable_by(at - from, order);
-        }
-    };
-    select(0, top);
-    select(top, kept - (guesses - top));
-    let members = |part: &[MatchedExample]| part.iter().filter(|example| example.member).count();
-    let bottom = &ranked[kept - (guesses - top)..];
-    let correct = members(&ranked[..top]) + bottom.len() - members(bottom);
+    let members = |part: &[usize]| part.iter().filter(|&&place| member[place]).count();
+    let bottom = &kept[kept.len() - (guesses - top)..];
+    let correct = members(&kept[..top]) + bottom.len() - members(bottom);
     // At most the number of examples, which was checked to fit.
-    #[allow(clippy::cast_possible_truncation)]
-    let [kept, guesses, correct] = [kept, guesses, correct].map(|number| number as u32);
+    let [kept, guesses, correct] = [kept.len(), guesses, correct].map(|number| number as u32);
     MatchedCounts {
         kept,
         guesses,

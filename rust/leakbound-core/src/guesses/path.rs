@@ -93,7 +93,6 @@ impl Path {
     }
 
     /// A path on which every cut is allowed.
-    #[must_use]
     pub fn from_successes(successes: &[bool]) -> Self {
         Self::new(
             successes.iter().copied().collect(),
@@ -102,15 +101,6 @@ impl Path {
     }
 
     /// A path on which every cut is allowed, all correct guesses first.
-    ///
-    /// ```
-    /// use leakbound_core::Path;
-    /// assert_eq!(Path::correct_first(1_000_000_000, 7)?.cut_at_or_after(9)?.correct, 7);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// No guesses, or more correct ones than guesses.
     pub fn correct_first(guesses: u32, correct: u32) -> Result<Self, AuditError> {
         let (all, right) = (i64::from(guesses), i64::from(correct));
         let counts = Counts::of_blocks(&[right, all - right], &[right, 0])?;
@@ -123,7 +113,6 @@ impl Path {
     }
 
     /// Number of guesses on the whole path.
-    #[must_use]
     pub fn guesses(&self) -> u32 {
         match &self.0 {
             Guesses::Each { success, .. } => success.len() as u32,
@@ -133,7 +122,6 @@ impl Path {
     }
 
     /// Number of correct guesses on the whole path.
-    #[must_use]
     pub fn correct(&self) -> u32 {
         match &self.0 {
             Guesses::Each { success, .. } => success.count() as u32,
@@ -143,9 +131,6 @@ impl Path {
     }
 
     /// The shortest allowed prefix of at least `guesses` guesses.
-    ///
-    /// # Errors
-    /// `guesses` is zero or more than the path holds.
     pub fn cut_at_or_after(&self, guesses: u32) -> Result<Cut, AuditError> {
         let available = self.guesses();
         let out_of_range = AuditError::GuessesOutOfRange {
@@ -185,12 +170,6 @@ impl Path {
 
     /// The path to its last allowed cut of at most `guesses` guesses, or to its first cut if that is
     /// beyond.
-    ///
-    /// ```
-    /// use leakbound_core::Path;
-    /// let path = Path::from_successes(&[true, true, false, true]).prefix(2);
-    /// assert_eq!((path.guesses(), path.correct()), (2, 2));
-    /// ```
     #[must_use]
     pub fn prefix(&self, guesses: u32) -> Self {
         match &self.0 {
@@ -221,9 +200,6 @@ impl Path {
     ///
     /// A position of the grid inside a tied block moves back to the end of the block before, so
     /// the cuts still depend on scores alone.
-    ///
-    /// # Errors
-    /// A grid that does not fit the path's length.
     pub fn cuts(&self, grid: &Grid, min_guesses: u32) -> Result<Vec<Cut>, AuditError> {
         let mut cuts = match grid.positions(self.guesses())? {
             None => self.every_cut(),
@@ -234,7 +210,6 @@ impl Path {
     }
 
     /// At most `points` allowed cuts, geometric in the number of guesses.
-    #[must_use]
     pub fn sample(&self, points: usize) -> Vec<Cut> {
         let positions = geometric_positions(self.guesses() as usize, points);
         self.cuts_at_or_before(&positions.iter().map(|&p| p as u32).collect::<Vec<_>>())

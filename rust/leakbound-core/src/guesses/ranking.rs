@@ -3,18 +3,11 @@
 use std::sync::Arc;
 
 use crate::error::AuditError;
-use crate::guesses::bits::Bits;
 use crate::guesses::counts::{Block, Counts};
 use crate::guesses::path::{Cut, Order, Path, Turns, cuts_at, geometric_positions};
 use crate::guesses::shuffled::Shuffled;
+use crate::guesses::sorted::{Sorted, in_turn, merge, sorted_keys};
 use crate::interrupt::Interrupt;
-
-/// Examples that are sorted, or looked at, between two looks for interrupts: a few tenths of a second
-/// of work at most.
-const AT_ONCE: usize = 1 << 22;
-
-/// Greater than the sort key of every number.
-const SENTINEL: u64 = u64::MAX;
 
 /// Membership in order of score, highest first.
 ///
@@ -22,8 +15,9 @@ const SENTINEL: u64 = u64::MAX;
 /// of equal scores carries no information: cuts are allowed only where a block ends.
 ///
 /// ```
-/// use leakbound_core::{Order, Ranking};
-/// let ranking = Ranking::new(&[0.1, 2.0, 2.0, -1.0], &[false, true, false, true])?;
+/// use leakbound_core::{Interrupt, Order, Ranking};
+/// let (scores, member) = ([0.1, 2.0, 2.0, -1.0], [false, true, false, true]);
+/// let ranking = Ranking::new(&scores, &member, &Interrupt::default())?;
 /// assert_eq!(ranking.blocks(), 3);
 /// let path = ranking.path(Order::Member)?;
 /// assert_eq!(path.cut_at_or_after(1)?.guesses, 2); // the two tied examples stay together
@@ -47,16 +41,6 @@ enum Ranks {
     Shuffled(Arc<Shuffled>),
 }
 
-/// Examples in order of score.
-#[derive(Debug, Clone)]
-struct Sorted {
-    /// Bit `i`: is the example at rank `i` a member?
-    member: Bits,
-    /// Bit `i`: does the next rank hold a different score?
-    block_end: Bits,
-    blocks: usize,
-}
-
 /// How examples of equal score are ordered where they are known by their counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ties {
@@ -73,20 +57,8 @@ impl Ranking {
     /// copy of the scores while it runs, two bits per example afterwards.
     ///
     /// # Errors
-    /// No examples, more than `u32::MAX`, lengths that differ, or a NaN score.
-    pub fn new(scores: &[f64], member: &[bool]) -> Result<Self, AuditError> {
-        Self::new_until(scores, member, &Interrupt::default())
-    }
-
-    /// The same as [`new`](Self::new), unless it is stopped.
-    ///
-    /// # Errors
-    /// Those of [`new`](Self::new), or an interrupt.
-    pub fn new_until(
-        scores: &[f64],
-        member: &[bool],
-        interrupt: &Interrupt,
-    ) -> Result<Self, AuditError> {
+    /// No examples, more than `u32::MAX`, lengths that differ, a NaN score, or an interrupt.
+    pub fn new(scores: &[f64], member: &[bool], interrupt: &Interrupt) -> Result<Self, AuditError> {
         if scores.len() != member.len() {
             let (scores, members) = (scores.len(), member.len());
             return Err(AuditError::LengthMismatch { scores, members });
@@ -103,7 +75,12 @@ impl Ranking {
             return Err(AuditError::ScoreIsNan { index });
         }
         let (members, non_members) = sorted_keys(scores, member, interrupt)?;
-        merge(&members, &non_members, interrupt)
+        let (sorted, pairs_won_or_tied) = merge(&members, &non_members, interrupt)?;
+        Ok(Self {
+            ranks: Ranks::Each(sorted),
+            members: members.len() - 1,
+            pairs_won_or_tied,
+        })
     }
 
     /// The ranking of examples that are counted: so many at each score, the highest score first, and
@@ -111,13 +88,6 @@ impl Ranking {
     ///
     /// Memory and cost: those of the blocks, whatever the number of examples. Ties that are shuffled
     /// have the law of a random order; only what paths are asked for is drawn.
-    ///
-    /// ```
-    /// use leakbound_core::{Order, Ranking, Ties};
-    /// let ranking = Ranking::of_blocks(&[2, 3_000_000_000], &[2, 1_000_000_000], Ties::Together)?;
-    /// assert_eq!(ranking.path(Order::Member)?.cut_at_or_after(1)?.correct, 2);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     ///
     /// # Errors
     /// No examples, more than `u32::MAX`, lengths that differ, negative counts, or more members than
@@ -140,7 +110,6 @@ impl Ranking {
     }
 
     /// Number of examples, `m`.
-    #[must_use]
     pub fn examples(&self) -> usize {
         match &self.ranks {
             Ranks::Each(sorted) => sorted.examples(),
@@ -150,13 +119,11 @@ impl Ranking {
     }
 
     /// How many of them are members.
-    #[must_use]
     pub fn members(&self) -> usize {
         self.members
     }
 
     /// Number of distinct scores; of examples, where ties are broken.
-    #[must_use]
     pub fn blocks(&self) -> usize {
         match &self.ranks {
             Ranks::Each(sorted) => sorted.blocks,
@@ -166,7 +133,6 @@ impl Ranking {
     }
 
     /// How many examples share their score with another; none where ties are broken.
-    #[must_use]
     pub fn tied(&self) -> usize {
         if self.blocks() == self.examples() {
             return 0;
@@ -185,7 +151,6 @@ impl Ranking {
     /// Area under the ROC curve: P(member's score > non-member's) + ½ P(equal); ½ without both.
     ///
     /// Counted examples of equal score are equal here, however their order is drawn.
-    #[must_use]
     pub fn auc(&self) -> f64 {
         let non_members = self.examples() - self.members;
         if self.members == 0 || non_members == 0 {
@@ -254,7 +219,6 @@ impl Ranking {
     ///
     /// Half of the cuts are geometric from the top, half from the bottom, each moved to the end of
     /// its tied block.
-    #[must_use]
     pub fn roc(&self, points: usize) -> Vec<Cut> {
         let examples = self.examples();
         let from_the_top = geometric_positions(examples, points / 2);
@@ -303,133 +267,6 @@ impl Ranking {
     }
 }
 
-impl Sorted {
-    fn examples(&self) -> usize {
-        self.member.len()
-    }
-
-    /// Whole blocks from the top down to `top` examples and from the bottom up to `bottom`, in turn.
-    fn visit(&self, top: usize, bottom: usize) -> Path {
-        let examples = self.examples();
-        if self.blocks == examples {
-            return self.visit_untied(top, bottom);
-        }
-        let mut successes = Bits::with_capacity(top + bottom);
-        let mut cuts = Bits::with_capacity(top + bottom);
-        let from_top = self.blocks_from_the_top();
-        let from_bottom = self.blocks_from_the_bottom();
-        in_turn(
-            from_top.take_while(|&(_, end)| end <= top),
-            from_bottom.take_while(|&(start, _)| start + bottom >= examples),
-            |&(start, end)| end - start,
-            |(start, end), is_top| {
-                for rank in start..end {
-                    successes.push(self.member.get(rank) == is_top);
-                    cuts.push(rank + 1 == end);
-                }
-            },
-        );
-        Path::new(successes, cuts)
-    }
-
-    /// [`Self::visit`] where every block is one example.
-    fn visit_untied(&self, top: usize, bottom: usize) -> Path {
-        let (last, paired) = (self.examples() - 1, top.min(bottom));
-        let mut successes = Bits::with_capacity(top + bottom);
-        let mut taken = 0;
-        while paired - taken >= 32 {
-            let high = self.member.chunk(taken, taken + 32) as u32;
-            let end = last + 1 - taken;
-            let low = !(self.member.chunk(end - 32, end) as u32).reverse_bits();
-            successes.push_word(spread(high) | spread(low) << 1);
-            taken += 32;
-        }
-        for i in taken..paired {
-            successes.push(self.member.get(i));
-            successes.push(!self.member.get(last - i));
-        }
-        (paired..top).for_each(|i| successes.push(self.member.get(i)));
-        (paired..bottom).for_each(|i| successes.push(!self.member.get(last - i)));
-        Path::new(successes, Bits::ones(top + bottom))
-    }
-
-    /// Blocks of equal score as `start..end` in ranks, from the highest score down.
-    fn blocks_from_the_top(&self) -> impl Iterator<Item = (usize, usize)> {
-        let mut start = 0;
-        std::iter::from_fn(move || {
-            let end = (start < self.examples()).then(|| self.block_end.next_set(start))?? + 1;
-            Some((std::mem::replace(&mut start, end), end))
-        })
-    }
-
-    /// The same blocks from the lowest score up.
-    fn blocks_from_the_bottom(&self) -> impl Iterator<Item = (usize, usize)> {
-        let mut end = self.examples();
-        std::iter::from_fn(move || {
-            if end == 0 {
-                return None;
-            }
-            let start = if end == 1 {
-                0
-            } else {
-                self.block_end
-                    .previous_set(end - 2)
-                    .map_or(0, |previous_end| previous_end + 1)
-            };
-            Some((start, std::mem::replace(&mut end, start)))
-        })
-    }
-}
-
-/// The bits of a number, a zero above each.
-fn spread(bits: u32) -> u64 {
-    let mut spread = u64::from(bits);
-    for (shift, mask) in [
-        (16, 0x0000_ffff_0000_ffff),
-        (8, 0x00ff_00ff_00ff_00ff),
-        (4, 0x0f0f_0f0f_0f0f_0f0f),
-        (2, 0x3333_3333_3333_3333),
-        (1, 0x5555_5555_5555_5555),
-    ] {
-        spread = (spread | spread << shift) & mask;
-    }
-    spread
-}
-
-/// Visit blocks from both ends, the next always from the side with fewer guesses so far; `visit`
-/// is told whether a block is from the top.
-fn in_turn<B>(
-    top: impl Iterator<Item = B>,
-    mut bottom: impl Iterator<Item = B>,
-    size: impl Fn(&B) -> usize,
-    mut visit: impl FnMut(B, bool),
-) {
-    let mut top = top.peekable();
-    let mut bottom_block = bottom.next();
-    let (mut from_top, mut from_bottom) = (0, 0);
-    loop {
-        let take_top = match (top.peek(), &bottom_block) {
-            (Some(_), Some(_)) => from_top <= from_bottom,
-            (Some(_), None) => true,
-            (None, Some(_)) => false,
-            (None, None) => break,
-        };
-        let block = if take_top {
-            top.next()
-        } else {
-            std::mem::replace(&mut bottom_block, bottom.next())
-        };
-        let Some(block) = block else { break };
-        let side = if take_top {
-            &mut from_top
-        } else {
-            &mut from_bottom
-        };
-        *side += size(&block);
-        visit(block, take_top);
-    }
-}
-
 /// [`Sorted::visit`] for blocks of which the counts are known.
 fn visit_counts(counts: &Counts, top: usize, bottom: usize) -> Path {
     let examples = counts.examples() as usize;
@@ -471,122 +308,4 @@ fn roc_of(counts: &Counts, positions: impl Iterator<Item = usize>) -> Vec<Cut> {
     cuts.sort_unstable_by_key(|cut| cut.guesses);
     cuts.dedup();
     cuts
-}
-
-/// Keys of members and of non-members, each increasing as scores decrease, with a sentinel last.
-fn sorted_keys(
-    scores: &[f64],
-    member: &[bool],
-    interrupt: &Interrupt,
-) -> Result<(Vec<u64>, Vec<u64>), AuditError> {
-    let members = member.iter().filter(|&&is_member| is_member).count();
-    let mut keys = (
-        Vec::with_capacity(members + 1),
-        Vec::with_capacity(scores.len() - members + 1),
-    );
-    for (scores, member) in scores.chunks(AT_ONCE).zip(member.chunks(AT_ONCE)) {
-        interrupt.check()?;
-        for (&score, &is_member) in scores.iter().zip(member) {
-            if is_member {
-                keys.0.push(key(score))
-            } else {
-                keys.1.push(key(score))
-            }
-        }
-    }
-    let (members, others) = rayon::join(
-        || sort(&mut keys.0, interrupt),
-        || sort(&mut keys.1, interrupt),
-    );
-    members?;
-    others?;
-    keys.0.push(SENTINEL);
-    keys.1.push(SENTINEL);
-    Ok(keys)
-}
-
-/// Sort, the larger half and the smaller half by themselves where there are many.
-fn sort(keys: &mut [u64], interrupt: &Interrupt) -> Result<(), AuditError> {
-    interrupt.check()?;
-    if keys.len() <= AT_ONCE {
-        keys.sort_unstable();
-        return Ok(());
-    }
-    let (low, _, high) = keys.select_nth_unstable(keys.len() / 2);
-    let (low, high) = rayon::join(|| sort(low, interrupt), || sort(high, interrupt));
-    low.and(high)
-}
-
-/// An integer that decreases as the score increases; −0 and +0 share one.
-fn key(score: f64) -> u64 {
-    let bits = (score + 0.0).to_bits();
-    let sign = 1 << 63;
-    if bits & sign == 0 {
-        !(bits | sign)
-    } else {
-        bits
-    }
-}
-
-/// Merge two key lists that end in [`SENTINEL`], members first within a block.
-fn merge(
-    members: &[u64],
-    non_members: &[u64],
-    interrupt: &Interrupt,
-) -> Result<Ranking, AuditError> {
-    let examples = members.len() + non_members.len() - 2;
-    let mut sorted = Sorted {
-        member: Bits::with_capacity(examples),
-        block_end: Bits::with_capacity(examples),
-        blocks: 0,
-    };
-    let mut pairs_won_or_tied = 0;
-    let (mut i, mut j) = (0, 0);
-    while i + j < examples {
-        interrupt.check()?;
-        let end = examples.min(i + j + AT_ONCE);
-        while i + j < end {
-            // No branch depends on the data: either list is as likely to come next.
-            let is_member = members[i] <= non_members[j];
-            let current = members[i].min(non_members[j]);
-            pairs_won_or_tied += u64::from(is_member) * (non_members.len() - 1 - j) as u64;
-            i += usize::from(is_member);
-            j += usize::from(!is_member);
-            let is_end = current != members[i].min(non_members[j]);
-            sorted.member.push(is_member);
-            sorted.block_end.push(is_end);
-            sorted.blocks += usize::from(is_end);
-        }
-    }
-    Ok(Ranking {
-        ranks: Ranks::Each(sorted),
-        members: members.len() - 1,
-        pairs_won_or_tied,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interrupt_stops_a_ranking() {
-        let stop = Interrupt::default();
-        stop.request();
-        let ranking = Ranking::new_until(&[0.0, 1.0], &[true, false], &stop);
-        assert!(matches!(ranking, Err(AuditError::Interrupted)));
-        let stopped = sort(&mut vec![0; AT_ONCE + 1], &stop);
-        assert!(matches!(stopped, Err(AuditError::Interrupted)));
-    }
-
-    #[test]
-    fn many_keys_are_sorted_in_halves() {
-        let mut keys: Vec<u64> = (0..2 * AT_ONCE as u64 + 3)
-            .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40)
-            .collect();
-        let mut expected = keys.clone();
-        expected.sort_unstable();
-        sort(&mut keys, &Interrupt::default()).unwrap();
-        assert_eq!(keys, expected);
-    }
 }

@@ -31,9 +31,6 @@ pub enum Form {
 impl Form {
     /// The bound of a count, roughly; 0 if nothing is refuted. For a family it is that of a test at
     /// this share of the level.
-    ///
-    /// # Errors
-    /// A level outside (0, 1), or an interruption.
     pub(super) fn bound(
         &self,
         counts: &Counts,

@@ -2,8 +2,9 @@
 
 use leakbound_math::{Binomial, Probability, binomial};
 
-use crate::error::{AuditError, check_level};
+use crate::error::{AuditError, check_delta, check_level};
 use crate::fdp::counts::Counts;
+use crate::halving::halve;
 
 /// Roundings of a tail and of a few products of such.
 const INFLATION: f64 = 1.0 + 8.0 * binomial::RELATIVE_ERROR;
@@ -36,26 +37,8 @@ pub struct JointTail {
 
 impl JointTail {
     /// Limits at level β, of which a share φ is for failures.
-    ///
-    /// # Errors
-    /// δ outside [0, 1), or `level` or `share` outside (0, 1).
-    ///
-    /// ```
-    /// use leakbound_core::JointTail;
-    /// use leakbound_core::fdp::Counts;
-    /// let tail = JointTail::new(1e-5, 0.05, 0.1)?;
-    /// let epsilon = tail.limit(&Counts::new(1000.0, 80, 75, 2, false)?);
-    /// assert!(epsilon.is_some_and(|epsilon| epsilon > 1.8 && epsilon < 1.93));
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(delta: f64, level: f64, share: f64) -> Result<Self, AuditError> {
-        if !(0.0..1.0).contains(&delta) {
-            return Err(AuditError::ParameterOutOfRange {
-                name: "delta",
-                value: delta,
-                range: "at least 0 and below 1",
-            });
-        }
+        check_delta(delta)?;
         let (level, share) = (check_level("beta", level)?, check_level("share", share)?);
         let kappa = (1.0 - share) * level;
         // β − κ, rounded down.
@@ -83,24 +66,16 @@ impl JointTail {
     }
 
     /// The largest ε that is refuted, rounded down; none if not even every ε below −700.
-    #[must_use]
     pub fn limit(&self, counts: &Counts) -> Option<f64> {
         let others = counts.others().ln();
         let refutes =
             |logit: f64| Probability::from_logit(logit).is_ok_and(|p| self.refutes(counts, p));
-        let (mut low, mut high) = (-FARTHEST, FARTHEST);
-        if !refutes(low) {
+        if !refutes(-FARTHEST) {
             return None;
         }
-        for _ in 0..HALVINGS {
-            let middle = 0.5 * (low + high);
-            if refutes(middle) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        Some((low + others).next_down())
+        let ends = (-FARTHEST, FARTHEST);
+        let largest = halve(ends, HALVINGS, 0.0, |logit| Ok(refutes(logit))).ok()?;
+        Some((largest + others).next_down())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::form::Form;
 use super::models::Model;
-use crate::error::AuditError;
+use crate::error::{AuditError, out_of_range};
 use crate::fdp::counts::Counts;
 use crate::guesses::path::Path;
 use crate::interrupt::Interrupt;
@@ -128,13 +128,11 @@ impl OutsideIn {
     }
 
     /// The levels, increasing.
-    #[must_use]
     pub fn levels(&self) -> &[u32] {
         &self.levels
     }
 
     /// The share of β at which each level is weighed against the others.
-    #[must_use]
     pub fn shares(&self) -> &[f64] {
         &self.shares
     }
@@ -162,7 +160,6 @@ impl OutsideIn {
     /// The index of the level to test. Whether it is that of a level or a smaller one depends on
     /// the guesses beyond that level only; a path that is shorter than the edges is looked at as far
     /// as it goes.
-    #[must_use]
     pub fn choose(&self, path: &Path) -> usize {
         let mut beliefs = self.beliefs.clone();
         let mut shell = self.edges.len() - 1;
@@ -200,11 +197,14 @@ fn checked(levels: &[u32], examples: u32) -> Result<Vec<u32>, AuditError> {
         (Some(&first), Some(&last)) if first > 0 && last <= examples && increasing => {
             Ok(levels.to_vec())
         }
-        _ => Err(AuditError::ParameterOutOfRange {
-            name: "levels",
-            value: levels.last().map_or(0.0, |&last| f64::from(last)),
-            range: "increasing numbers of guesses, from 1 to the number of examples",
-        }),
+        _ => {
+            let range = "increasing numbers of guesses, from 1 to the number of examples";
+            out_of_range(
+                "levels",
+                levels.last().map_or(0.0, |&last| f64::from(last)),
+                range,
+            )
+        }
     }
 }
 

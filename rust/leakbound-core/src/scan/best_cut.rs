@@ -21,33 +21,35 @@ const CUTS_PER_CHECK: usize = 1 << 8;
 ///
 /// A sparse pass first finds a high level, so that almost every cut of the second pass is ruled
 /// out by [`may_exceed`](CutStatistic::may_exceed). The maximum does not depend on the order.
-///
-/// # Errors
-/// A limit that cannot be computed, or an interrupt.
 pub fn best_cut(
     cuts: &[Cut],
-    statistic: &impl CutStatistic,
+    statistic: &(impl CutStatistic + ?Sized),
     interrupt: &Interrupt,
 ) -> Result<CutBound, AuditError> {
     let mut best = CutBound::NONE;
     for &cut in cuts.iter().step_by(SPARSE) {
         interrupt.check()?;
-        raise(&mut best, cut, statistic)?;
+        raise(&mut best, cut, statistic, interrupt)?;
     }
     for chunk in cuts.chunks(CUTS_PER_CHECK) {
         interrupt.check()?;
         for &cut in chunk {
-            raise(&mut best, cut, statistic)?;
+            raise(&mut best, cut, statistic, interrupt)?;
         }
     }
     Ok(best)
 }
 
-fn raise(best: &mut CutBound, cut: Cut, statistic: &impl CutStatistic) -> Result<(), AuditError> {
+fn raise(
+    best: &mut CutBound,
+    cut: Cut,
+    statistic: &(impl CutStatistic + ?Sized),
+    interrupt: &Interrupt,
+) -> Result<(), AuditError> {
     if best.cut.is_some() && !statistic.may_exceed(cut, best.statistic) {
         return Ok(());
     }
-    match statistic.limit(cut)? {
+    match statistic.limit(cut, interrupt)? {
         Some(limit) if best.cut.is_none() || exceeds(limit, best.statistic) => {
             *best = CutBound {
                 probability: limit,

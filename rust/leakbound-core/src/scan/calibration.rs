@@ -1,13 +1,13 @@
 //! All cuts at once: a statistic's maximum, calibrated exactly.
 
 use crate::crossing::boundary::Boundary;
-use crate::error::AuditError;
+use crate::error::{AuditError, out_of_range};
 use crate::guesses::grid::Grid;
 use crate::guesses::path::{Cut, Path};
 use crate::interrupt::Interrupt;
 use crate::scan::best_cut::best_cut;
 use crate::scan::bound::CutBound;
-use crate::scan::statistic::ScanStatistic;
+use crate::scan::statistic::KlDivergence;
 use leakbound_math::Probability;
 
 /// Lower confidence bound at error probability `beta` from the best cut of a path.
@@ -25,34 +25,12 @@ use leakbound_math::Probability;
 /// Sources: test inversion after Buehler (1957); the coupling is the one behind Steinke, Nasr and
 /// Jagielski (2023), Theorem 5.2, and PANORAMIA (Kazmi et al. 2024), Proposition 1.
 ///
-/// ```
-/// use leakbound_core::{Grid, Interrupt, KlDivergence, Path, scan};
-/// let path = Path::from_successes(&[true; 100]);
-/// let bound = scan(&path, &KlDivergence::for_level(0.05)?, 0.05, &Grid::All, 1,
-///                  &Interrupt::default())?;
-/// assert!((bound.probability.p() - 0.05_f64.powf(0.01)).abs() < 1e-12);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
-///
-/// # Errors
-/// A parameter outside its range, a grid that does not fit the path, or an interrupt.
-pub fn scan(
-    path: &Path,
-    statistic: &impl ScanStatistic,
-    beta: f64,
-    grid: &Grid,
-    min_guesses: u32,
-    interrupt: &Interrupt,
-) -> Result<CutBound, AuditError> {
-    scan_with_failures(path, statistic, beta, grid, min_guesses, 0.0, interrupt)
-}
-
-/// [`scan`] for guesses that are correct with probability at most p but for rare failures.
+/// # Rare failures
 ///
 /// Under (ε, δ)-DP, p = σ(ε), the guesses are dominated by independent ones together with a number
 /// of failures F of mean at most g·m·δ/(2(1 + e^ε)), g = 1 for guesses of "member" only and 2 where
-/// scores decide between the roles. `failures` is g·m·δ/2, m the number of all examples. The bound
-/// is the largest p ≥ ½ at which
+/// scores decide between the roles. `failures` is g·m·δ/2, m the number of all examples, and 0
+/// under pure DP. Where it is positive, the bound is the largest p ≥ ½ at which
 /// [`crossing_with_failures`](Boundary::crossing_with_failures) is at most `beta`; 0 if there is
 /// none. Set `min_guesses` well above 1: where few guesses are made, one failure is worth a lot.
 ///
@@ -61,22 +39,22 @@ pub fn scan(
 /// [`ApproxLimit`](crate::ApproxLimit), with the statistic's maximum in place of the count.
 ///
 /// ```
-/// use leakbound_core::{Grid, Interrupt, KlDivergence, Path, scan_with_failures};
+/// use leakbound_core::{Grid, Interrupt, KlDivergence, Path, scan};
 /// let path = Path::from_successes(&[true; 200]);
 /// let kl = KlDivergence::for_level(0.05)?;
-/// let failures = 0.5 * 200.0 * 1e-5;
-/// let bound = scan_with_failures(&path, &kl, 0.05, &Grid::All, 50, failures,
-///                                &Interrupt::default())?;
-/// let without = 0.05_f64.powf(1.0 / 200.0);
-/// assert!(bound.probability.p() < without && bound.probability.p() > without - 1e-3);
+/// let bound = |failures| scan(&path, &kl, 0.05, &Grid::All, 50, failures, &Interrupt::default());
+/// let (pure, failing) = (bound(0.0)?.probability.p(), bound(0.5 * 200.0 * 1e-5)?.probability.p());
+/// assert!((pure - 0.05_f64.powf(1.0 / 200.0)).abs() < 1e-12);
+/// assert!(failing < pure && failing > pure - 1e-3);
 /// # Ok::<(), leakbound_core::AuditError>(())
 /// ```
 ///
 /// # Errors
-/// As [`scan`]; `failures` negative or not a number.
-pub fn scan_with_failures(
+/// A parameter outside its range, a grid that does not fit the path, `failures` negative or not a
+/// number, or an interrupt.
+pub fn scan(
     path: &Path,
-    statistic: &impl ScanStatistic,
+    statistic: &KlDivergence,
     beta: f64,
     grid: &Grid,
     min_guesses: u32,
@@ -90,7 +68,7 @@ pub fn scan_with_failures(
         return Ok(CutBound::NONE);
     };
     let level = ErrorRate { beta, failures };
-    let probability = calibrate(&cuts, statistic, best.statistic, cut, level, interrupt)?;
+    let probability = calibrate(&cuts, *statistic, best.statistic, cut, level, interrupt)?;
     if failures > 0.0 {
         let probability = probability.unwrap_or(Probability::ZERO);
         return Ok(CutBound {
@@ -117,17 +95,13 @@ pub(crate) fn check_failures(failures: f64) -> Result<(), AuditError> {
     if failures >= 0.0 && failures.is_finite() {
         return Ok(());
     }
-    Err(AuditError::ParameterOutOfRange {
-        name: "failures",
-        value: failures,
-        range: "a number of at least 0",
-    })
+    out_of_range("failures", failures, "a number of at least 0")
 }
 
 /// The bound of a scan whose statistic is largest at `cut`, with the value `level`.
 pub(crate) fn calibrate(
     cuts: &[Cut],
-    statistic: &impl ScanStatistic,
+    statistic: KlDivergence,
     level: Probability,
     cut: Cut,
     rate: ErrorRate,

@@ -8,7 +8,7 @@ use crate::guesses::path::{Cut, Path, geometric_positions};
 use crate::interrupt::Interrupt;
 use crate::scan::best_cut::best_cut;
 use crate::scan::calibration::{ErrorRate, calibrate, check_failures};
-use crate::scan::statistic::{CutStatistic, ScanStatistic};
+use crate::scan::statistic::{CutStatistic, KlDivergence};
 
 /// Levels at which a scan is calibrated for a curve; between them the calibration is interpolated.
 const NODES: usize = 9;
@@ -23,12 +23,9 @@ pub struct CurvePoint {
 }
 
 /// A statistic's limits at no more than `points` cuts and at its best one.
-///
-/// # Errors
-/// As [`best_cut`].
 pub fn pointwise_curve(
     path: &Path,
-    statistic: &impl CutStatistic,
+    statistic: &(impl CutStatistic + ?Sized),
     grid: &Grid,
     points: usize,
     interrupt: &Interrupt,
@@ -37,7 +34,7 @@ pub fn pointwise_curve(
     let best = best_cut(&cuts, statistic, interrupt)?;
     sample(&cuts, best.cut, points)
         .into_iter()
-        .map(|cut| point(cut, statistic))
+        .map(|cut| point(cut, statistic, interrupt))
         .collect()
 }
 
@@ -46,13 +43,10 @@ pub fn pointwise_curve(
 /// The bound is an increasing function of the statistic alone. It is computed at a few levels, the
 /// observed maximum among them, and its distance from the statistic is interpolated between: the
 /// largest value of the curve is the bound itself, the others are exact to the width of a line.
-///
-/// # Errors
-/// As [`scan_with_failures`](crate::scan_with_failures()).
 #[allow(clippy::too_many_arguments)]
 pub fn scan_curve(
     path: &Path,
-    statistic: &impl ScanStatistic,
+    statistic: &KlDivergence,
     beta: f64,
     grid: &Grid,
     min_guesses: u32,
@@ -65,7 +59,7 @@ pub fn scan_curve(
     let best = best_cut(&cuts, statistic, interrupt)?;
     let mut curve = sample(&cuts, best.cut, points)
         .into_iter()
-        .map(|cut| point(cut, statistic))
+        .map(|cut| point(cut, statistic, interrupt))
         .collect::<Result<Vec<_>, _>>()?;
     let Some(best_cut) = best.cut else {
         return Ok(curve);
@@ -91,7 +85,7 @@ pub fn scan_curve(
                 correct: 0,
             }
         };
-        let bound = calibrate(&cuts, statistic, level, observed, rate, interrupt)?;
+        let bound = calibrate(&cuts, *statistic, level, observed, rate, interrupt)?;
         corrections.push(bound.map_or(f64::NEG_INFINITY, |bound| bound.logit() - logit));
     }
     for point in &mut curve {
@@ -123,9 +117,13 @@ fn sample(cuts: &[Cut], best: Option<Cut>, points: usize) -> Vec<Cut> {
     sample
 }
 
-fn point(cut: Cut, statistic: &impl CutStatistic) -> Result<CurvePoint, AuditError> {
+fn point(
+    cut: Cut,
+    statistic: &(impl CutStatistic + ?Sized),
+    interrupt: &Interrupt,
+) -> Result<CurvePoint, AuditError> {
     let logit = statistic
-        .limit(cut)?
+        .limit(cut, interrupt)?
         .map_or(f64::NEG_INFINITY, Probability::logit);
     Ok(CurvePoint { cut, logit })
 }

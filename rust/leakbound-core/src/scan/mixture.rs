@@ -2,10 +2,11 @@
 
 use leakbound_math::{Binomial, Probability, binomial};
 
-use crate::error::{AuditError, check_level};
+use crate::error::{AuditError, check_level, out_of_range};
 use crate::guesses::path::Cut;
+use crate::halving::halve;
 use crate::interrupt::Interrupt;
-use crate::scan::statistic::{CutStatistic, divergence_bounds, is_above};
+use crate::scan::statistic::{divergence_bounds, is_above};
 
 /// Limits by Ville's inequality: refute p at a cut if M(p) ≥ 1/β, where
 ///
@@ -22,7 +23,7 @@ use crate::scan::statistic::{CutStatistic, divergence_bounds, is_above};
 /// With x = p + (1−p)u the integrand is (1 + u(1−p)/p)^w (1−u)^{r−w}: it falls with p, is convex
 /// in logit p, and is at most 1 where w ≤ r·p, so that M refutes nothing there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct VilleMixture {
+struct VilleMixture {
     /// ln(1/β)
     strength: f64,
 }
@@ -64,18 +65,14 @@ impl VilleMixture {
     const NEAR: f64 = 4.0;
 
     /// Limits at error probability `beta`, all cuts together.
-    ///
-    /// # Errors
-    /// `beta` is not in (0, 1).
-    pub fn new(beta: f64) -> Result<Self, AuditError> {
+    fn new(beta: f64) -> Result<Self, AuditError> {
         Ok(Self {
             strength: -check_level("beta", beta)?.ln(),
         })
     }
-}
 
-impl CutStatistic for VilleMixture {
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+    /// The largest probability refuted at this cut, rounded down; none if even 0 is not.
+    fn limit(self, cut: Cut) -> Result<Option<Probability>, AuditError> {
         if cut.correct == 0 {
             return Ok(None);
         }
@@ -103,16 +100,10 @@ impl CutStatistic for VilleMixture {
         }
         Ok(None)
     }
-
-    fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
-        is_above(cut, level)
-            && divergence_bounds(cut, level).1 > self.strength
-            && Mixture::new(cut, level).ln > self.strength
-    }
 }
 
 /// Limits by the mean of the mixtures of K sequences of guesses: refute p at a moment if
-/// (M₁(p) + … + M_K(p))/K ≥ 1/β, with M of [`VilleMixture`] where each sequence then stands.
+/// (M₁(p) + … + M_K(p))/K ≥ 1/β, with M of Ville's inequality, below, where each sequence then stands.
 ///
 /// Where one order of visiting serves all sequences, each of which takes some of the guesses, the
 /// mean of nonnegative supermartingales that start at 1 is another one. It refutes whatever
@@ -137,16 +128,9 @@ impl MeanMixture {
     const MOMENTS_PER_CHECK: usize = 1 << 14;
 
     /// Limits at error probability `beta` for so many sequences, all moments together.
-    ///
-    /// # Errors
-    /// `beta` is not in (0, 1), or there is no sequence.
     pub fn new(sequences: usize, beta: f64) -> Result<Self, AuditError> {
         if sequences == 0 {
-            return Err(AuditError::ParameterOutOfRange {
-                name: "sequences",
-                value: 0.0,
-                range: "at least 1",
-            });
+            return out_of_range("sequences", 0.0, "at least 1");
         }
         let unanimous = VilleMixture::new(beta)?;
         Ok(Self {
@@ -181,20 +165,8 @@ impl MeanMixture {
 
     /// The largest p refuted where the sequences stand at `moment`, rounded down; none if not
     /// even 0 is.
-    ///
-    /// # Errors
-    /// A limit that cannot be computed.
-    ///
-    /// ```
-    /// use leakbound_core::{Cut, CutStatistic, MeanMixture, VilleMixture};
-    /// let cut = Cut { guesses: 50, correct: 48 };
-    /// let mean = MeanMixture::new(3, 0.05)?.limit(&[cut, cut, cut])?;
-    /// let (mean, one) = (mean.unwrap(), VilleMixture::new(0.05)?.limit(cut)?.unwrap());
-    /// assert!((mean.logit() - one.logit()).abs() < 1e-9);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn limit(&self, moment: &[Cut]) -> Result<Option<Probability>, AuditError> {
-        let highest = |statistic: &VilleMixture| -> Result<Option<f64>, AuditError> {
+        let highest = |statistic: VilleMixture| -> Result<Option<f64>, AuditError> {
             let mut best: Option<f64> = None;
             for &cut in moment {
                 if let Some(limit) = statistic.limit(cut)? {
@@ -203,31 +175,21 @@ impl MeanMixture {
             }
             Ok(best)
         };
-        let (Some(mut low), Some(mut high)) = (highest(&self.single)?, highest(&self.unanimous)?)
-        else {
+        let (Some(low), Some(high)) = (highest(self.single)?, highest(self.unanimous)?) else {
             return Ok(None);
         };
         let mut verified = Probability::from_logit(low)?;
-        for _ in 0..Self::HALVINGS {
-            let middle = 0.5 * (low + high);
-            if middle <= low || middle >= high {
-                break;
-            }
-            let p = Probability::from_logit(middle)?;
-            if self.refutes(moment, p) {
-                (low, verified) = (middle, p);
-            } else {
-                high = middle;
-            }
-        }
+        halve((low, high), Self::HALVINGS, 0.0, |logit| {
+            let p = Probability::from_logit(logit)?;
+            let refuted = self.refutes(moment, p);
+            verified = if refuted { p } else { verified };
+            Ok(refuted)
+        })?;
         Ok(Some(verified))
     }
 
     /// The moment with the largest limit, and that limit; `moments` holds the K cuts of each, one
     /// moment after the other.
-    ///
-    /// # Errors
-    /// A limit that cannot be computed, or an interrupt.
     pub fn best(
         &self,
         moments: &[Cut],
@@ -354,7 +316,8 @@ mod tests {
                         "{cut:?}"
                     );
                     let above = Probability::from_logit(limit.logit() + 1e-6).unwrap();
-                    assert!(!statistic.may_exceed(cut, above), "{cut:?} {beta}");
+                    let single = MeanMixture::new(1, beta).unwrap();
+                    assert!(!single.refutes(&[cut], above), "{cut:?} {beta}");
                 }
             }
         }

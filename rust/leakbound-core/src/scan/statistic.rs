@@ -2,8 +2,9 @@
 
 use leakbound_math::{Binomial, Probability, binomial, clopper_pearson, deviance};
 
-use crate::error::{AuditError, check_level};
+use crate::error::{AuditError, check_level, out_of_range};
 use crate::guesses::path::Cut;
+use crate::interrupt::Interrupt;
 
 /// A pointwise limit: at each cut, the largest probability of a correct guess that the cut refutes.
 ///
@@ -11,23 +12,10 @@ use crate::guesses::path::Cut;
 /// of a statistic (Buehler's construction), its shape only decides power.
 pub trait CutStatistic: Sync {
     /// The largest probability refuted at this cut, rounded down; none if even 0 is not.
-    ///
-    /// # Errors
-    /// A limit that cannot be computed.
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError>;
+    fn limit(&self, cut: Cut, interrupt: &Interrupt) -> Result<Option<Probability>, AuditError>;
 
     /// Could [`limit`](Self::limit) exceed `level` here? Says yes when in doubt, quickly.
     fn may_exceed(&self, cut: Cut, level: Probability) -> bool;
-}
-
-/// A statistic whose maximum over cuts can be calibrated by a boundary-crossing probability.
-pub trait ScanStatistic: CutStatistic {
-    /// At each of the increasing numbers of guesses, the fewest correct ones whose limit reaches
-    /// `level`; beyond the number of guesses where none does.
-    ///
-    /// # Errors
-    /// A tail that cannot be computed.
-    fn thresholds(&self, level: Probability, guesses: &[u32]) -> Result<Vec<u32>, AuditError>;
 }
 
 /// Bounds of r·KL(w/r ‖ p), without a logarithm.
@@ -61,25 +49,14 @@ impl KlDivergence {
     const SLACK: f64 = 1e-12;
 
     /// A statistic with threshold `kappa`.
-    ///
-    /// # Errors
-    /// `kappa` is not a positive number.
     pub fn new(kappa: f64) -> Result<Self, AuditError> {
         if kappa > 0.0 && kappa.is_finite() {
             return Ok(Self { kappa });
         }
-        let range = "a positive number";
-        Err(AuditError::ParameterOutOfRange {
-            name: "kappa",
-            value: kappa,
-            range,
-        })
+        out_of_range("kappa", kappa, "a positive number")
     }
 
     /// The default for a scan at error probability `beta`: κ = ln(1/β) + 1.
-    ///
-    /// # Errors
-    /// `beta` is not in (0, 1).
     pub fn for_level(beta: f64) -> Result<Self, AuditError> {
         Self::new(1.0 - check_level("beta", beta)?.ln())
     }
@@ -87,6 +64,20 @@ impl KlDivergence {
     /// κ.
     pub(crate) fn kappa(self) -> f64 {
         self.kappa
+    }
+
+    /// At each of the increasing numbers of guesses, the fewest correct ones whose limit reaches
+    /// `level`; beyond the number of guesses where none does.
+    pub(crate) fn thresholds(
+        self,
+        level: Probability,
+        guesses: &[u32],
+    ) -> Result<Vec<u32>, AuditError> {
+        walk_thresholds(
+            guesses,
+            |index| f64::from(guesses[index]) * level.p(),
+            |_, cut| Ok(self.reaches(cut, level)),
+        )
     }
 
     /// Does the cut refute this probability?
@@ -101,7 +92,7 @@ impl KlDivergence {
 }
 
 impl CutStatistic for KlDivergence {
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+    fn limit(&self, cut: Cut, _: &Interrupt) -> Result<Option<Probability>, AuditError> {
         if cut.correct == 0 {
             return Ok(None);
         }
@@ -156,20 +147,9 @@ const MAX_NEWTON: usize = 128;
 /// Where Newton stops, in logit units.
 const NEWTON_TOLERANCE: f64 = 1e-15;
 
-impl ScanStatistic for KlDivergence {
-    fn thresholds(&self, level: Probability, guesses: &[u32]) -> Result<Vec<u32>, AuditError> {
-        walk_thresholds(
-            guesses,
-            |index| f64::from(guesses[index]) * level.p(),
-            |_, cut| Ok(self.reaches(cut, level)),
-        )
-    }
-}
-
 /// Clopper–Pearson limits at one pointwise level: refute q if P(Bin(r, q) ≥ w) ≤ α.
 ///
-/// The maximum over cuts is a union bound when α = β divided by their number, a scan statistic
-/// when it is calibrated, and invalid as it stands.
+/// The maximum over cuts is a union bound when α = β divided by their number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EqualLevel {
     alpha: f64,
@@ -179,9 +159,6 @@ pub struct EqualLevel {
 
 impl EqualLevel {
     /// Limits at the pointwise level `alpha`.
-    ///
-    /// # Errors
-    /// `alpha` is not in (0, 1).
     pub fn new(alpha: f64) -> Result<Self, AuditError> {
         let alpha = check_level("alpha", alpha)?;
         Ok(Self {
@@ -199,7 +176,7 @@ impl EqualLevel {
 }
 
 impl CutStatistic for EqualLevel {
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+    fn limit(&self, cut: Cut, _: &Interrupt) -> Result<Option<Probability>, AuditError> {
         if cut.correct == 0 {
             return Ok(None);
         }
@@ -221,16 +198,6 @@ impl CutStatistic for EqualLevel {
     }
 }
 
-impl ScanStatistic for EqualLevel {
-    fn thresholds(&self, level: Probability, guesses: &[u32]) -> Result<Vec<u32>, AuditError> {
-        walk_thresholds(
-            guesses,
-            |index| f64::from(guesses[index]) * level.p(),
-            |_, cut| Ok(self.reaches(cut, level)),
-        )
-    }
-}
-
 /// Hoeffding limits at one pointwise level: w/r − √(ln(1/α) / 2r).
 ///
 /// The form of PANORAMIA (Kazmi et al. 2024, equation 1); never above Clopper–Pearson by more
@@ -242,9 +209,6 @@ pub struct Hoeffding {
 
 impl Hoeffding {
     /// Limits at the pointwise level `alpha`.
-    ///
-    /// # Errors
-    /// `alpha` is not in (0, 1).
     pub fn new(alpha: f64) -> Result<Self, AuditError> {
         Ok(Self {
             strength: -check_level("alpha", alpha)?.ln(),
@@ -258,7 +222,7 @@ impl Hoeffding {
 }
 
 impl CutStatistic for Hoeffding {
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+    fn limit(&self, cut: Cut, _: &Interrupt) -> Result<Option<Probability>, AuditError> {
         let value = self.value(cut).next_down();
         Ok(if value > 0.0 {
             Some(Probability::new(value)?)

@@ -4,12 +4,6 @@
 /// Smallest p of the central approximation: ½ − 0.425.
 pub(super) const CENTRE: f64 = 0.075;
 
-/// ln of 1 − [`CENTRE`], the largest.
-pub(super) const LN_CENTRE_END: f64 = -0.077_961_541_469_711_86;
-
-/// ln of [`CENTRE`].
-pub(super) const LN_CENTRE: f64 = -2.590_267_165_445_826_6;
-
 /// Smallest ln p of the tail approximation, where √(−ln p) = 27.
 pub(super) const LN_FAR: f64 = -729.0;
 
@@ -19,7 +13,7 @@ pub(super) fn central(d: f64) -> f64 {
     d * horner(&CENTRE_NUMERATOR, z) / horner(&CENTRE_DENOMINATOR, z)
 }
 
-/// −Φ⁻¹(p) for ln p from [`LN_FAR`] to [`LN_CENTRE`].
+/// −Φ⁻¹(p) for ln p from [`LN_FAR`] to that of [`CENTRE`].
 pub(super) fn tail(ln_p: f64) -> f64 {
     let root = (-ln_p).sqrt();
     if root <= 5.0 {

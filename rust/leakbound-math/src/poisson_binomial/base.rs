@@ -9,17 +9,18 @@
 //! terms is at most A₁|S|(w|S|)ᴸ/((L+1)(1−w|S|)), w the largest wᵢ. Where the variance is too small
 //! for the series, the few terms with large wᵢ are kept apart and multiplied out.
 
-use leakbound_simd::{LogRatio, MAX_TERMS, PowerSums, log_ratio, power_sums, rough_power_sums};
+use leakbound_simd::{LogRatio, PowerSums, log_ratio, power_sums, rough_power_sums};
 
 use super::exact::{self, Sized, Sum, two_product, two_sum};
+use super::series::{
+    Cumulants, Estimate, REMAINDER, allowance, enough_terms, node_remainder, remainder,
+};
 use super::terms::Terms;
 
 /// The mean of an accepted base is this many standard deviations from the target at most.
 const NEAR: f64 = 3.0;
 /// And the remaining shift in ln x at most this.
 const LARGEST_SHIFT: f64 = 0.4;
-/// Accepted remainder of the series, relative to the generating function.
-const REMAINDER: f64 = 2e-16;
 /// The series with `SPLIT_TERMS` terms is right for all w below this share of the variance:
 /// (2(L+1)w/(e·var))ᴸ ≤ 3·10⁻¹⁶ at L = 16. So at most 117 trials are ever multiplied out.
 const SPLIT: f64 = 0.0085;
@@ -49,105 +50,6 @@ pub(super) struct Base {
     pub(super) d: f64,
     /// The variance at ln x + d.
     pub(super) variance: f64,
-}
-
-/// What an earlier pass says about a later one.
-#[derive(Clone, Copy)]
-struct Estimate {
-    variance: f64,
-    largest: f64,
-}
-
-/// κ₂…κ₅ of a law.
-#[derive(Clone, Copy)]
-struct Cumulants([f64; 4]);
-
-impl Cumulants {
-    fn of(sums: &PowerSums) -> Self {
-        let (a, b) = (&sums.even, &sums.odd);
-        Self([a[0], b[0], a[0] - 6.0 * a[1], b[0] - 12.0 * b[1]])
-    }
-
-    /// Adds one trial with odds `o`.
-    fn add(&mut self, o: f64) {
-        let q = 1.0 / (1.0 + o);
-        let (w, t) = (o * q * q, q - o * q);
-        for (sum, term) in
-            self.0
-                .iter_mut()
-                .zip([w, t * w, w - 6.0 * w * w, t * (w - 12.0 * w * w)])
-        {
-            *sum += term;
-        }
-    }
-
-    /// The root d of κ₂d + κ₃d²/2 + κ₄d³/6 + κ₅d⁴/24 = `delta`, by Newton from d = delta/κ₂. Any d
-    /// is valid where it is used, so four steps and no test are enough.
-    fn shift(self, delta: f64) -> f64 {
-        let [k2, k3, k4, k5] = self.0;
-        let mut d = delta / k2;
-        for _ in 0..4 {
-            let value = d * (k2 + d * (k3 / 2.0 + d * (k4 / 6.0 + d * k5 / 24.0)));
-            let slope = self.variance(d);
-            if slope.is_nan() || slope <= 0.0 {
-                return delta / k2;
-            }
-            d -= (value - delta) / slope;
-        }
-        d
-    }
-
-    /// κ₂ + κ₃d + κ₄d²/2 + κ₅d³/6.
-    fn variance(self, d: f64) -> f64 {
-        let [k2, k3, k4, k5] = self.0;
-        k2 + d * (k3 + d * (k4 / 2.0 + d * k5 / 6.0))
-    }
-}
-
-/// Bounds the error of `terms` terms of the series at |S| = `s`.
-fn remainder(variance: f64, largest: f64, terms: usize, s: f64) -> f64 {
-    let ratio = largest * s;
-    if ratio >= 0.95 {
-        return f64::INFINITY;
-    }
-    let terms = terms as f64;
-    variance * s * ratio.powf(terms) / ((terms + 1.0) * (1.0 - ratio))
-}
-
-/// Bounds the error of `terms` terms over the nodes of a contour: at distance s from a real tilt the
-/// tilted characteristic function is below e^{−var·s/2}, and the product peaks at s = 2(L+1)/var.
-/// `share` is the part of the `variance` that is in the series.
-fn node_remainder(share: f64, variance: f64, largest: f64, terms: usize, d: f64) -> f64 {
-    let widest = (80.0 / variance).min(4.0);
-    let shifted = 4.0 * (0.5 * d).sinh().powi(2);
-    let peak = (2.0 * (terms as f64 + 1.0) / variance).min(widest);
-    if largest * (widest + shifted) >= 0.95 {
-        return f64::INFINITY;
-    }
-    remainder(share, largest, terms, peak + shifted) * (-0.5 * variance * peak).exp()
-}
-
-/// The remainder allowed at a real argument, where ln P is about −variance·s/2.
-fn allowance(variance: f64, s: f64) -> f64 {
-    REMAINDER * (1.0 + variance * s)
-}
-
-/// The fewest terms that serve the nodes and, if 24 can, the real argument `theta` too; none if even
-/// 24 do not serve the nodes.
-fn enough_terms(estimate: Estimate, theta: f64) -> Option<usize> {
-    let Estimate { variance, largest } = estimate;
-    let s = 4.0 * (0.5 * theta).sinh().powi(2);
-    let mut for_nodes = None;
-    for terms in (2..=MAX_TERMS).step_by(2) {
-        if node_remainder(variance, variance, largest, terms, 0.0) > REMAINDER {
-            continue;
-        }
-        for_nodes = for_nodes.or(Some(terms));
-        if remainder(variance, largest, terms, s) < allowance(variance, s) {
-            return Some(terms);
-        }
-    }
-    for_nodes
 }
 
 /// A lower and an upper limit for ln x, closed in on with every pass.
@@ -319,25 +221,6 @@ impl Base {
             estimate = Some(known);
             log_x = bracket.step(log_x, delta, d);
         }
-    }
-
-    /// The law at `log_x` itself, for bounds.
-    pub(super) fn at(log_x: f64, sums: PowerSums) -> Self {
-        let variance = sums.even[0];
-        Self::new(log_x, sums, Vec::new(), 0.0, variance)
-    }
-
-    /// The shift in ln x that would bring the mean to about `v`.
-    pub(super) fn towards(&self, v: f64) -> f64 {
-        newton(Cumulants::of(&self.sums), distance(&self.sums, v))
-    }
-
-    /// A lower bound for the variance at `theta` ≥ 0: Taylor's formula with |w‴| = |wt(1−12w)| ≤ w, or
-    /// w(θ) ≥ we^{−θ}.
-    pub(super) fn least_variance(&self, theta: f64) -> f64 {
-        let Cumulants([k2, k3, k4, _]) = Cumulants::of(&self.sums);
-        let rest = k2 * theta.exp() * theta.powi(3) / 6.0;
-        (k2 + theta * (k3 + 0.5 * theta * k4) - rest).max(k2 * (-theta).exp())
     }
 
     /// Bounds the error of [`Self::log_mgf`] at `z`, however large; none if it is infinite.

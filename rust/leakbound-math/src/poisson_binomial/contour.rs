@@ -252,31 +252,4 @@ impl Contour {
         let first = self.re[0] * first * if ABOVE { 1.0 } else { keep };
         (sum + first, size + first)
     }
-
-    /// P̃(S = v + offset) for `offset` from `first` on, written over `window`; within J of v.
-    pub(super) fn window(&self, first: f64, window: &mut [f64]) {
-        window.fill(0.0);
-        for (k, &angle) in self.nodes.angles().iter().enumerate() {
-            // Re ψe^{−iφj} for consecutive j: a rotation, started afresh every 16.
-            let (step_sine, step_cosine) = angle.sin_cos();
-            for (chunk, entries) in window.chunks_mut(16).enumerate() {
-                let start = angle * (first + 16.0 * chunk as f64);
-                let (mut sine, mut cosine) = start.sin_cos();
-                for entry in entries {
-                    *entry += self.re[k] * cosine + self.im[k] * sine;
-                    let next = sine * step_cosine + cosine * step_sine;
-                    cosine = cosine * step_cosine - sine * step_sine;
-                    sine = next;
-                }
-            }
-        }
-        for entry in window {
-            *entry = entry.max(0.0);
-        }
-    }
-
-    /// How far from v the window can reach.
-    pub(super) fn reach(&self) -> f64 {
-        self.half
-    }
 }

@@ -6,7 +6,7 @@ use super::all_succeed::AllSucceed;
 use super::exact::UNIT;
 use super::terms::Terms;
 use super::tilted::{LogTail, Tilted};
-use crate::error::MathError;
+use crate::error::{MathError, check_level};
 
 /// The secant roughly squares its error once near. Where rounding leads it astray the bracket is
 /// halved from [`MOST_SECANTS`] on: 3000 in θ down to the narrowest is 73 halvings.
@@ -106,31 +106,15 @@ impl Terms {
     ///
     /// −∞ if certain terms alone make v (the tail is 1 for every ε); +∞ if v exceeds the number of
     /// trials. Right to 10⁻¹³, at the cost of about one tail: the tilted law does not depend on ε.
-    ///
-    /// # Errors
-    /// [`MathError::LevelOutOfRange`] unless 0 < β < 1.
-    ///
-    /// # Examples
-    /// ```
-    /// use leakbound_math::poisson_binomial::Terms;
-    ///
-    /// let terms = Terms::from_offsets(&[0.0; 100])?;
-    /// let epsilon = terms.epsilon(75, 1e-2)?;
-    /// assert!((epsilon - 0.555_871_167_497_501_3).abs() < 1e-13);
-    /// # Ok::<(), leakbound_math::MathError>(())
-    /// ```
     pub fn epsilon(&self, v: i64, beta: f64) -> Result<f64, MathError> {
-        check(beta)?;
+        check_level("beta", beta)?;
         Ok(self.epsilon_from(v, beta, None)?.0)
     }
 
     /// [`Self::epsilon`] for every v, in parallel on the current pool. Neighbours share their search,
     /// in runs that do not depend on the number of threads; neither does any bit of the result.
-    ///
-    /// # Errors
-    /// As [`Self::epsilon`].
     pub fn epsilons(&self, v: &[i64], beta: f64) -> Result<Vec<f64>, MathError> {
-        check(beta)?;
+        check_level("beta", beta)?;
         let runs: Result<Vec<Vec<f64>>, MathError> = v
             .par_chunks(RUN)
             .map(|run| {
@@ -185,29 +169,12 @@ impl Terms {
 /// [`Terms::epsilon`] for `count` replicates, the k-th made by `replicate(k)` as terms and v, in
 /// parallel on the current pool. Each replicate starts its search where the one before ended, in runs
 /// that do not depend on the number of threads: one pass over the data per replicate.
-///
-/// # Errors
-/// The first error in order, of `replicate` or of [`Terms::epsilon`].
-///
-/// # Examples
-/// ```
-/// use leakbound_math::poisson_binomial::{Terms, replicate_epsilons};
-///
-/// let offsets = [-1.0, -0.5, 0.0, 0.5, 1.0];
-/// let replicate = |k: usize| {
-///     let counts = [20, 20 + k as u64, 20, 20, 20];
-///     Ok((Terms::from_grouped_offsets(&offsets, Some(&counts))?, 70))
-/// };
-/// let epsilons = replicate_epsilons(3, 0.05, replicate)?;
-/// assert!(epsilons[0] > epsilons[1] && epsilons[1] > epsilons[2]);
-/// # Ok::<(), leakbound_math::MathError>(())
-/// ```
 pub fn replicate_epsilons(
     count: usize,
     beta: f64,
     replicate: impl Fn(usize) -> Result<(Terms, i64), MathError> + Sync,
 ) -> Result<Vec<f64>, MathError> {
-    check(beta)?;
+    check_level("beta", beta)?;
     let runs: Result<Vec<Vec<f64>>, MathError> = (0..count.div_ceil(RUN))
         .into_par_iter()
         .map(|run| {
@@ -224,17 +191,6 @@ pub fn replicate_epsilons(
         .collect();
     Ok(runs?.concat())
 }
-
-fn check(beta: f64) -> Result<(), MathError> {
-    if beta > 0.0 && beta < 1.0 {
-        return Ok(());
-    }
-    Err(MathError::LevelOutOfRange {
-        name: "beta",
-        value: beta,
-    })
-}
-
 /// The ε at which `law` has the tail `level`, rounded to the side where the tail is smaller, by a
 /// bracketed secant on √(−2 ln P).
 fn solve(law: &Tilted, level: Level, guess: f64) -> Result<f64, MathError> {
@@ -349,17 +305,5 @@ mod tests {
         assert!(tail(epsilon) <= 0.7 && tail(epsilon + 1e-9) > 0.7);
         let alike = Terms::from_grouped_offsets(&offsets, Some(&[94, 5])).unwrap();
         assert!((alike.epsilon(5, 0.7).unwrap() - epsilon).abs() < 1e-3);
-    }
-
-    #[test]
-    fn levels_outside_the_unit_interval_are_refused() {
-        let terms = Terms::from_offsets(&[0.0]).unwrap();
-        for beta in [0.0, 1.0, -0.1, f64::NAN] {
-            let error = terms.epsilon(1, beta).unwrap_err();
-            assert!(matches!(
-                error,
-                MathError::LevelOutOfRange { name: "beta", .. }
-            ));
-        }
     }
 }

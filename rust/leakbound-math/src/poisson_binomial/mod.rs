@@ -2,9 +2,7 @@
 //!
 //! [`Terms`] holds the terms, as probabilities or as offsets aᵢ with pᵢ = σ(ε + aᵢ), and gives tails
 //! P(S ≥ v) and their inverse in ε at O(n) each and at the relative accuracy of a double, from 1 down
-//! to e^−10⁶ and from one term to ten million. [`Weighted`] and [`RealWeighted`] do the same for
-//! ΣtᵢXᵢ, [`prefix_log_tails`] for all nested prefixes; [`Bounds`] are cheaper and one-sided;
-//! [`fn@pmf`] lists all probabilities of few terms.
+//! to e^−10⁶ and from one term to ten million. [`Weighted`] does the same for ΣtᵢXᵢ.
 //!
 //! # Method
 //!
@@ -35,42 +33,28 @@
 //!
 //! # Sources
 //!
-//! - W. Hoeffding (1956), On the distribution of the number of successes in independent trials,
-//!   Annals of Mathematical Statistics 27.
 //! - G. Bennett (1962), Probability inequalities for the sum of independent random variables, Journal
 //!   of the American Statistical Association 57.
 //! - H. E. Daniels (1954), Saddlepoint approximations in statistics, Annals of Mathematical
 //!   Statistics 25: the tilt.
 //! - L. N. Trefethen & J. A. C. Weideman (2014), The exponentially convergent trapezoidal rule, SIAM
 //!   Review 56.
-//! - W. Biscarri, S. D. Zhao & R. J. Brunner (2018), A simple and fast method for computing the
-//!   Poisson binomial distribution function, Computational Statistics & Data Analysis 122: the
-//!   convolutions and Fourier transforms this is compared with.
-//! - N. Peres, A. R. Lee & U. Keich (2021), Exactly computing the tail of the Poisson-binomial
-//!   distribution, ACM Transactions on Mathematical Software 47: exponential shifts before an FFT.
 
 mod all_succeed;
 mod base;
-mod bounds;
 mod contour;
 mod exact;
 mod inverse;
-mod lattice;
-mod pmf;
 mod points;
-mod prefixes;
+mod series;
 mod tail;
 mod tail_value;
 mod terms;
 mod tilted;
 mod weights;
 
-pub use bounds::Bounds;
 pub use inverse::replicate_epsilons;
-pub use lattice::{BracketedTail, RealWeighted};
 pub use leakbound_simd::Level;
-pub use pmf::{pmf, pmf_until};
-pub use prefixes::prefix_log_tails;
 pub use tail_value::Tail;
 pub use terms::Terms;
 pub use weights::Weighted;

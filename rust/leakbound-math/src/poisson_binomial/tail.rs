@@ -32,18 +32,6 @@ impl Terms {
     /// # Source
     /// A saddle-point contour integral (Daniels 1954) by the trapezoidal rule, whose error is
     /// bounded by Bennett's inequality (Bennett 1962) instead of estimated.
-    ///
-    /// # Examples
-    /// ```
-    /// use leakbound_math::poisson_binomial::Terms;
-    ///
-    /// let fair = Terms::from_offsets(&[0.0; 1000])?;
-    /// let tail = fair.tail(600, 0.0);
-    /// assert!((tail.log - -22.715_259_240).abs() < 1e-8);
-    /// assert!(tail.relative_error < 1e-12);
-    /// # Ok::<(), leakbound_math::MathError>(())
-    /// ```
-    #[must_use]
     pub fn tail(&self, v: i64, epsilon: f64) -> Tail {
         self.tail_from(v, epsilon, None).0
     }

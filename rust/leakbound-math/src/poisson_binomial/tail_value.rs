@@ -61,7 +61,6 @@ impl Tail {
     }
 
     /// An upper bound on ln P(S ≥ v).
-    #[must_use]
     pub fn log_upper(&self) -> f64 {
         (self.log + self.relative_error).min(0.0).next_up().min(0.0)
     }

@@ -2,7 +2,7 @@
 
 use leakbound_simd::{Level, odds_from_logits, odds_from_probabilities};
 
-use crate::error::MathError;
+use crate::error::{MathError, check_length, check_probabilities};
 
 /// Positive probabilities below this are raised to it.
 const SMALLEST_PROBABILITY: f64 = 1e-250;
@@ -22,16 +22,6 @@ const MOST_TRIALS: u64 = 1 << 53;
 /// # Accuracy
 /// Probabilities between 0 and 10⁻²⁵⁰ are raised to 10⁻²⁵⁰; tails so small that it could matter
 /// report an infinite relative error (the value is then an upper bound).
-///
-/// # Examples
-/// ```
-/// use leakbound_math::poisson_binomial::Terms;
-///
-/// let terms = Terms::from_probabilities(&[0.5, 0.25, 1.0])?;
-/// let tail = terms.tail(2, 0.0);
-/// assert!((tail.value - 0.625).abs() < 1e-15);
-/// # Ok::<(), leakbound_math::MathError>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct Terms {
     pub(super) level: Level,
@@ -58,10 +48,6 @@ impl Terms {
     }
 
     /// Terms with the probabilities `p`, the i-th occurring `counts[i]` times.
-    ///
-    /// # Errors
-    /// As [`Self::from_probabilities`]; [`MathError::LengthMismatch`];
-    /// [`MathError::TooManyTrials`] above 2⁵³ trials.
     pub fn from_grouped_probabilities(
         p: &[f64],
         counts: Option<&[u64]>,
@@ -72,15 +58,7 @@ impl Terms {
             odds_from_probabilities(terms.level, p, &mut terms.odds, &mut terms.residuals);
             return Ok(terms);
         }
-        for (index, &value) in p.iter().enumerate() {
-            if !(0.0..=1.0).contains(&value) {
-                return Err(MathError::NotAProbabilityAt {
-                    name: "p",
-                    index,
-                    value,
-                });
-            }
-        }
+        check_probabilities("p", p)?;
         let (kept, mut terms) = Self::sort_out(p, counts, "p", |&p| match p {
             0.0 => Fate::Never,
             1.0 => Fate::Always,
@@ -107,9 +85,6 @@ impl Terms {
     }
 
     /// As [`Self::from_offsets`], the i-th term occurring `counts[i]` times.
-    ///
-    /// # Errors
-    /// As [`Self::from_offsets`] and [`Self::from_grouped_probabilities`].
     pub fn from_grouped_offsets(
         offsets: &[f64],
         counts: Option<&[u64]>,
@@ -176,7 +151,6 @@ impl Terms {
     }
 
     /// The number of trials n, those with p = 1 included and those with p = 0 left out.
-    #[must_use]
     pub fn possible(&self) -> u64 {
         self.trials + self.certain
     }
@@ -202,16 +176,8 @@ impl Terms {
         name: &'static str,
         fate: impl Fn(&f64) -> Fate,
     ) -> Result<(Option<Vec<f64>>, Self), MathError> {
-        if let Some(counts) = counts
-            && counts.len() != entries.len()
-        {
-            let (expected, got) = (entries.len(), counts.len());
-            return Err(MathError::LengthMismatch {
-                name: "counts",
-                like: name,
-                expected,
-                got,
-            });
+        if let Some(counts) = counts {
+            check_length("counts", counts.len(), name, entries.len())?;
         }
         let (mut certain, mut trials) = (0_u64, 0_u64);
         let mut all_open = true;

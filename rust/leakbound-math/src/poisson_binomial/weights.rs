@@ -1,5 +1,6 @@
 //! Weighted sums Σ tᵢXᵢ with whole weights, grouped by weight.
 
+mod inverse;
 mod nodes;
 mod tilted_group;
 
@@ -18,7 +19,7 @@ use super::points;
 use super::tail_value::Tail;
 use super::terms::{RAISED_MATTERS, Terms};
 use super::tilted::normalise;
-use crate::error::MathError;
+use crate::error::{MathError, check_length};
 
 /// A tilt below this makes a group certain, to e⁻³⁸⁸ and better.
 const REACH: f64 = 688.0;
@@ -35,15 +36,6 @@ const MOST_NEWTONS: u32 = 60;
 const MOST_STEPS: u32 = 200;
 
 /// Independent Bernoulli terms with whole weights: S = Σ tᵢXᵢ.
-///
-/// # Examples
-/// ```
-/// use leakbound_math::poisson_binomial::Weighted;
-///
-/// let sum = Weighted::from_probabilities(&[0.5, 0.5, 0.25], &[1, 2, 3])?;
-/// assert!((sum.tail(3, 0.0)?.value - 0.4375).abs() < 1e-15);
-/// # Ok::<(), leakbound_math::MathError>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct Weighted {
     groups: Vec<Group>,
@@ -86,10 +78,6 @@ impl Weighted {
     }
 
     /// Terms with pᵢ = σ(ε + `offsets[i]`) for an ε named later.
-    ///
-    /// # Errors
-    /// Those of [`Terms::from_offsets`]; [`MathError::LengthMismatch`];
-    /// [`MathError::WeightsTooLarge`].
     pub fn from_offsets(offsets: &[f64], weights: &[u64]) -> Result<Self, MathError> {
         Terms::from_offsets(offsets)?;
         Self::grouped(offsets, weights, "offsets", Terms::from_offsets)
@@ -110,15 +98,7 @@ impl Weighted {
         like: &'static str,
         make: impl Fn(&[f64]) -> Result<Terms, MathError>,
     ) -> Result<Self, MathError> {
-        let (expected, got) = (entries.len(), weights.len());
-        if expected != got {
-            return Err(MathError::LengthMismatch {
-                name: "weights",
-                like,
-                expected,
-                got,
-            });
-        }
+        check_length("weights", weights.len(), like, entries.len())?;
         let largest = LARGEST_TOTAL;
         let sum = weights.iter().try_fold(0_u64, |sum, &t| sum.checked_add(t));
         if sum.is_none_or(|sum| sum > largest) {
@@ -221,73 +201,6 @@ impl Weighted {
 
     fn raised(&self) -> bool {
         self.groups.iter().any(|group| group.terms.raised)
-    }
-
-    /// The largest ε with P_ε(S ≥ v) ≤ β, rounded down; −∞ and +∞ as [`Terms::epsilon`], and −∞ where
-    /// it is below −900. Unlike there every ε has its own tilted law, so the cost is that of some
-    /// eight tails.
-    ///
-    /// # Errors
-    /// [`MathError::LevelOutOfRange`] unless 0 < β < 1; those of [`Self::tail`].
-    pub fn epsilon(&self, v: i64, beta: f64) -> Result<f64, MathError> {
-        if !(beta > 0.0 && beta < 1.0) {
-            return Err(MathError::LevelOutOfRange {
-                name: "beta",
-                value: beta,
-            });
-        }
-        if v <= self.certain.cast_signed() {
-            return Ok(f64::NEG_INFINITY);
-        }
-        if v.saturating_sub(self.certain.cast_signed()) > self.total.cast_signed() {
-            return Ok(f64::INFINITY);
-        }
-        let log_beta = beta.ln();
-        // −√(−2 ln P) is nearly linear and increasing in ε.
-        let deviate = |tail: Tail| -(-2.0 * tail.log).max(0.0).sqrt();
-        let target = -(-2.0 * log_beta).sqrt();
-        let (lowest, highest) = (self.within(f64::MIN), self.within(f64::MAX));
-        let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-        let (mut epsilon, mut slope): (f64, f64) = (0.0_f64.clamp(lowest, highest), 1.0);
-        let mut earlier: Option<(f64, f64)> = None;
-        for _ in 0..MOST_STEPS {
-            let tail = self.tail(v, epsilon)?;
-            let here = deviate(tail);
-            if tail.log_upper() <= log_beta {
-                low = epsilon
-            } else {
-                high = epsilon
-            }
-            if let Some((before, there)) = earlier {
-                let secant = (here - there) / (epsilon - before);
-                slope = if secant > 0.0 && secant.is_finite() {
-                    secant
-                } else {
-                    slope
-                };
-            }
-            earlier = Some((epsilon, here));
-            let doubt = 2.0 * tail.relative_error / (target * slope).abs();
-            let lacking = (target - here) / slope;
-            let width = (1e-15 * (1.0 + epsilon.abs())).max(4.0 * doubt);
-            let proved = low.to_bits() == epsilon.to_bits();
-            let ends = if proved { highest } else { lowest };
-            if proved && (lacking.abs() <= width || high - low <= width) || epsilon == ends {
-                return Ok(low);
-            }
-            let next = epsilon + lacking - doubt;
-            epsilon = if low < next && next < high {
-                next
-            } else {
-                match (low.is_finite(), high.is_finite()) {
-                    (true, true) => 0.5 * low + 0.5 * high,
-                    (true, false) => (low + 1.0 + low.abs()).min(highest),
-                    _ => (high - 1.0 - high.abs()).max(lowest),
-                }
-            };
-        }
-        // Rounding hides where the tail is β, as it may for β near 1: the last ε that was proved.
-        Ok(low)
     }
 
     /// Every term succeeds: the product over the groups.

@@ -40,9 +40,6 @@ impl ConfidenceSet {
     /// On the boundary, where the gradient of ℓ is n and that of the function g, the step
     /// w + s(n + g‖n‖/‖g‖), scaled back to the boundary, has no fixed point but those where g and n
     /// are opposed, as at a maximum; s is shortened until the function grows.
-    ///
-    /// # Errors
-    /// [`PropensityError::Interrupted`] once `stop` says so.
     pub(super) fn maximise<'f>(
         &self,
         function: &(impl Fn(&[f64]) -> (f64, Slope<'f>) + Sync),
@@ -167,9 +164,6 @@ impl ConfidenceSet {
     }
 
     /// Where an ascent along the boundary from each of `starts` ends.
-    ///
-    /// # Errors
-    /// [`PropensityError::Interrupted`] once `stop` says so.
     pub(super) fn ascents<'f>(
         &self,
         function: &(impl Fn(&[f64]) -> (f64, Slope<'f>) + Sync),

@@ -1,11 +1,11 @@
 //! What an audit maximises over a confidence set: how much features alone may explain of guesses.
 
-use leakbound_math::logistic::expit;
 use leakbound_math::poisson_binomial::Terms;
 use leakbound_simd::GROUP;
 use rayon::prelude::*;
 
 use super::ascent::{Maximum, Slope};
+use super::saddle::{ball, spread, tail_slopes, tilt};
 use super::set::ConfidenceSet;
 use crate::cholesky::dot;
 use crate::error::PropensityError;
@@ -24,9 +24,6 @@ const BATCH: usize = 32;
 const LIKELY: f64 = 0.5;
 /// How far a turn goes towards the boundary point that slopes lead to.
 const TURNS: [f64; 5] = [1.0, 0.5, 0.2, 0.05, 0.01];
-/// Solutions of Σ σ(x + zᵢ) = v by Newton's method; each is bracketed, so all settle.
-const TILTS: usize = 60;
-
 /// A guess about an audited row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guess {
@@ -51,14 +48,14 @@ pub struct Least {
 type Members = Vec<(Vec<f64>, Vec<f64>)>;
 
 /// Guesses with their rows: zᵢ = Tᵢλᵢ = `base` + `panel`·w.
-struct GuessRows {
+pub(super) struct GuessRows {
     panel: Panel,
     base: Vec<f64>,
-    correct: Vec<bool>,
+    pub(super) correct: Vec<bool>,
 }
 
 impl GuessRows {
-    fn log_odds(&self, place: &[f64]) -> Vec<f64> {
+    pub(super) fn log_odds(&self, place: &[f64]) -> Vec<f64> {
         let mut log_odds = self.panel.times(0..self.panel.rows(), place);
         log_odds.truncate(self.base.len());
         for (z, base) in log_odds.iter_mut().zip(&self.base) {
@@ -68,7 +65,7 @@ impl GuessRows {
     }
 
     /// Σ slopeᵢ ∂zᵢ/∂w.
-    fn gradient(&self, mut slopes: Vec<f64>) -> Vec<f64> {
+    pub(super) fn gradient(&self, mut slopes: Vec<f64>) -> Vec<f64> {
         slopes.resize(self.panel.rows(), 0.0);
         let mut gradient = vec![0.0; self.panel.padded()];
         self.panel.add_weighted(&slopes, &mut gradient);
@@ -81,7 +78,7 @@ impl GuessRows {
     }
 
     /// The directions in which Σ cᵢ(xᵢ·u)² is most positive, both ways.
-    fn curvature_directions(&self, mut curvature: Vec<f64>) -> [Vec<f64>; 2] {
+    pub(super) fn curvature_directions(&self, mut curvature: Vec<f64>) -> [Vec<f64>; 2] {
         curvature.resize(self.panel.rows(), 0.0);
         let rows = 0..self.panel.rows();
         let width = self.panel.width();
@@ -118,9 +115,6 @@ impl ConfidenceSet {
     /// with log-odds ε + Tᵢλᵢ: a Poisson-binomial tail, exact. The search follows the slope of a
     /// saddle-point formula; values are exact. −∞ where no guess is correct. It ends once 0 is
     /// reached.
-    ///
-    /// # Errors
-    /// A row that is not there, a level outside (0, 1), or an interrupt.
     pub fn least_epsilon(
         &self,
         guesses: &[Guess],
@@ -175,9 +169,6 @@ impl ConfidenceSet {
     /// The largest ln P(correct guesses ≥ those observed), over the set, if membership owes nothing
     /// to training: then a guess is correct with probability σ(Tᵢλᵢ). From ½ on a probability counts
     /// as 1, which ends the search.
-    ///
-    /// # Errors
-    /// A row that is not there, or an interrupt.
     pub fn largest_log_tail(
         &self,
         guesses: &[Guess],
@@ -214,96 +205,10 @@ impl ConfidenceSet {
         })
     }
 
-    /// Members of the set under which matching leaves few of `kept` guesses correct: θ̂, and where
-    /// each ascent ended, lowest first. Values are mean numbers of correct guesses, less `price` for
-    /// each example that is kept, of which a bound knows that more of them prove less.
-    ///
-    /// `guesses` are all that could be made, most confident first. Matching keeps a correct one
-    /// with probability min(1, e^−z) and a wrong one with min(1, e^z), z = Tλ; the first ⌈kept/2⌉
-    /// "member" and ⌊kept/2⌋ "non-member" of those it keeps are made, or `kept` where all say
-    /// "member".
-    ///
-    /// # Errors
-    /// A row that is not there, or an interrupt.
-    pub fn least_matched(
-        &self,
-        guesses: &[Guess],
-        kept: usize,
-        price: f64,
-        stop: &(impl Fn() -> bool + Sync),
-    ) -> Result<Vec<Least>, PropensityError> {
-        let (members, others): (Vec<Guess>, Vec<Guess>) =
-            guesses.iter().partition(|guess| guess.member);
-        let top = if others.is_empty() {
-            kept
-        } else {
-            kept.div_ceil(2)
-        };
-        let first = members.len();
-        let ordered = self.guess_rows(&[members, others].concat())?;
-        let sides = [(0..first, top), (first..guesses.len(), kept - top)];
-        let priced = |log_odds: &[f64]| {
-            let (value, mut worths) = expected_matched_correct(&ordered.correct, log_odds, &sides);
-            let chances = (log_odds.iter().zip(&ordered.correct)).map(|(&z, &c)| keeps(z, c));
-            for worth in &mut worths {
-                *worth -= price;
-            }
-            (value - price * chances.sum::<f64>(), worths)
-        };
-        let rows = &ordered;
-        let function = |place: &[f64]| -> (f64, Slope<'_>) {
-            let log_odds = rows.log_odds(place);
-            let (value, worths) = priced(&log_odds);
-            let slope = move || {
-                let slopes = (log_odds.iter().zip(&rows.correct).zip(worths))
-                    .map(|((&z, &correct), worth)| match correct {
-                        true if z > 0.0 => worth * (-z).exp(),
-                        false if z < 0.0 => -worth * z.exp(),
-                        _ => 0.0,
-                    })
-                    .collect();
-                rows.gradient(slopes)
-            };
-            (-value, Box::new(slope))
-        };
-        let centre = vec![0.0; self.width()];
-        let log_odds = ordered.log_odds(&centre);
-        let (value, worths) = priced(&log_odds);
-        let curvature = (log_odds.iter().zip(&ordered.correct).zip(worths))
-            .map(|((&z, &correct), worth)| {
-                let chance = keeps(z, correct);
-                if chance < 1.0 { -worth * chance } else { 0.0 }
-            })
-            .collect();
-        let mut own = vec![function(&centre).1()];
-        own.extend(ordered.curvature_directions(curvature));
-        let starts = self.directions(&function, own);
-        let mut found = self.ascents(&function, &starts, f64::INFINITY, stop)?;
-        found.sort_by(|a, b| b.value.total_cmp(&a.value));
-        if let Some(outer) = found.first() {
-            let inside = self.inside(&function, outer, f64::INFINITY, stop)?;
-            found.extend(inside);
-        }
-        let estimate = Maximum {
-            value: -value,
-            place: centre,
-        };
-        let all = std::iter::once(&estimate).chain(&found);
-        Ok(all
-            .map(|found| Least {
-                value: -found.value,
-                ..self.least(found)
-            })
-            .collect())
-    }
-
     /// Members of the set between one and the boundary point at which Σ slopesᵢλᵢ, over the audited
     /// rows, is largest if C is a ball: shares of the way, and the same taken to the boundary. None
     /// where slopes lead nowhere. Coefficients of the features as given, and log-odds of the audited
     /// rows.
-    ///
-    /// # Errors
-    /// Coefficients or slopes of another number.
     pub fn members_toward(
         &self,
         coefficients: &[f64],
@@ -331,9 +236,6 @@ impl ConfidenceSet {
     /// every other one taken to the boundary, as is one that leads out, where the boundary is found.
     /// `draw` tells draws apart. Coefficients of the features as given, and log-odds of the audited
     /// rows.
-    ///
-    /// # Errors
-    /// Coefficients of another number.
     pub fn members_near(
         &self,
         coefficients: &[f64],
@@ -363,9 +265,6 @@ impl ConfidenceSet {
     /// value is that mean.
     ///
     /// A correct guess stands with probability min(1, (1 + e^(−ε−z)) / (1 + e^−ε)), z = Tλ.
-    ///
-    /// # Errors
-    /// A row that is not there, or an interrupt.
     pub fn least_surviving(
         &self,
         guesses: &[Guess],
@@ -402,10 +301,7 @@ impl ConfidenceSet {
 
     /// The largest log-odds Tλ of each guess over the set: a linear function over a convex set,
     /// whose maximum is where its gradient is opposed to that of ℓ, which the ascent finds.
-    ///
-    /// # Errors
-    /// A row that is not there, or an interrupt.
-    pub fn largest_log_odds(
+    fn largest_log_odds(
         &self,
         guesses: &[Guess],
         stop: &(impl Fn() -> bool + Sync),
@@ -433,9 +329,6 @@ impl ConfidenceSet {
     /// exceed the largest found: C lies in the ball of radius r with e^−ρr + ρr − 1 = ρ²R²/2, ρ the
     /// largest ‖xᵢ‖ of all rows, because the curvature of the loss falls along a ray at most as fast
     /// as e^−|xᵢ·u| (F. Bach, "Self-concordant analysis for logistic regression", 2010, Lemma 1).
-    ///
-    /// # Errors
-    /// An interrupt.
     pub fn largest_shift(&self, stop: &(impl Fn() -> bool + Sync)) -> Result<f64, PropensityError> {
         let sizes = self.sizes();
         let longest = sizes.iter().copied().fold(0.0, f64::max);
@@ -490,7 +383,7 @@ impl ConfidenceSet {
         self.maximise(function, &starts, enough, stop)
     }
 
-    fn least(&self, found: &Maximum) -> Least {
+    pub(super) fn least(&self, found: &Maximum) -> Least {
         Least {
             value: found.value,
             coefficients: self.coefficients(&found.place),
@@ -498,7 +391,7 @@ impl ConfidenceSet {
         }
     }
 
-    fn guess_rows(&self, guesses: &[Guess]) -> Result<GuessRows, PropensityError> {
+    pub(super) fn guess_rows(&self, guesses: &[Guess]) -> Result<GuessRows, PropensityError> {
         let width = self.width();
         let mut panel = Panel::zeros(guesses.len().next_multiple_of(GROUP), width);
         let (mut base, mut correct) = (Vec::new(), Vec::new());
@@ -528,149 +421,9 @@ impl ConfidenceSet {
     }
 }
 
-/// The r with (e^−ρr + ρr − 1)/ρ² = R²/2, rounded up.
-fn ball(longest: f64, squared_radius: f64) -> f64 {
-    if longest == 0.0 {
-        return 0.0;
-    }
-    let target = 0.5 * longest * longest * squared_radius;
-    // e^−t + t − 1 is convex and above t − 1, so Newton's steps from t = target + 1 go down.
-    let mut t = target + 1.0;
-    for _ in 0..TILTS {
-        t -= ((-t).exp_m1() + t - target) / -(-t).exp_m1();
-    }
-    t * (1.0 + 1e-9) / longest
-}
-
-/// σ′.
-fn spread(x: f64) -> f64 {
-    expit(x) * expit(-x)
-}
-
 fn clip(log_odds: &[f64]) -> Vec<f64> {
     log_odds
         .iter()
         .map(|z| z.clamp(-CERTAIN, CERTAIN))
         .collect()
-}
-
-/// The x with Σ σ(x + zᵢ) = v, or half a guess less where all are correct.
-fn tilt(log_odds: &[f64], correct: i64) -> f64 {
-    let number = log_odds.len() as f64;
-    let target = (correct as f64).min(number - 0.5);
-    let level = (target / (number - target)).ln();
-    let extremes = log_odds
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &z| {
-            (low.min(z), high.max(z))
-        });
-    let (mut low, mut high) = (level - extremes.1, level - extremes.0);
-    let mut x = level - log_odds.iter().sum::<f64>() / number;
-    for _ in 0..TILTS {
-        let (mut sum, mut slope) = (0.0, 0.0);
-        for z in log_odds {
-            let chance = expit(x + z);
-            sum += chance;
-            slope += chance * (1.0 - chance);
-        }
-        if sum > target {
-            high = x
-        } else {
-            low = x
-        }
-        let step = (target - sum) / slope;
-        if step.abs() <= 1e-7 {
-            return x + step;
-        }
-        let next = x + step;
-        x = if next > low && next < high {
-            next
-        } else {
-            f64::midpoint(low, high)
-        };
-    }
-    x
-}
-
-/// The slope of ln P(S ≥ v) in each zᵢ, for the x with Σ σ(x + zᵢ) = v: that of the lattice form of
-/// the saddle-point formula (Daniels 1987), with a = x − ε, V = Σ vᵢ and vᵢ = σ′(x + zᵢ),
-///
-/// ```text
-/// P(S ≥ v) ≈ e^{K(a) − av} / ((1 − e^−a) √(2πV)).
-/// ```
-fn tail_slopes(log_odds: &[f64], tilted: f64, epsilon: f64) -> Vec<f64> {
-    let (mut spread, mut skew) = (0.0, 0.0);
-    for z in log_odds {
-        let chance = expit(tilted + z);
-        let variance = chance * (1.0 - chance);
-        spread += variance;
-        skew += variance * (1.0 - 2.0 * chance);
-    }
-    let tilt = tilted - epsilon;
-    // Nearer to its mean a tail is not of this form; the tilted cumulant alone still leads uphill.
-    let far = f64::from(u8::from(tilt * spread.sqrt() > 0.5));
-    let common = far * (1.0 / tilt.exp_m1() + 0.5 * skew / spread) / spread;
-    (log_odds.iter())
-        .map(|z| {
-            let chance = expit(tilted + z);
-            let variance = chance * (1.0 - chance);
-            let own = far * 0.5 * (1.0 - 2.0 * chance) / spread;
-            chance - expit(epsilon + z) + variance * (common - own)
-        })
-        .collect()
-}
-
-/// The probability that matching keeps a guess with z = Tλ.
-fn keeps(z: f64, correct: bool) -> f64 {
-    let against = if correct { z } else { -z };
-    (-against.max(0.0)).exp()
-}
-
-/// How many of the guesses that matching keeps first are correct on average, and what each guess
-/// adds to that if it is kept for sure, as its slope in the probability that it is kept.
-///
-/// A side makes r guesses, r spread evenly over its own number ± its square root, as draws of what is
-/// kept would spread its last guess over the ranking. With cₗ the mean number kept before guess l,
-/// S(x) = P(r > x) and G(x) = E(r − x)₊, the correct ones number Σ correctₗ (G(cₗ) − G(cₗ₊₁)).
-fn expected_matched_correct(
-    correct: &[bool],
-    log_odds: &[f64],
-    sides: &[(std::ops::Range<usize>, usize)],
-) -> (f64, Vec<f64>) {
-    let mut total = 0.0;
-    let mut worths = vec![0.0; correct.len()];
-    for (range, number) in sides {
-        let number = *number as f64;
-        let (low, high) = (number - number.sqrt(), number + number.sqrt());
-        let beyond = |x: f64| ((high - x) / (high - low)).clamp(0.0, 1.0);
-        let room = |x: f64| {
-            if x <= low {
-                number - x
-            } else {
-                (high - x).max(0.0).powi(2) / (2.0 * (high - low))
-            }
-        };
-        if number == 0.0 {
-            continue;
-        }
-        let mut before = 0.0;
-        // S(cₗ₊₁) for each guess of the side.
-        let mut chances = Vec::with_capacity(range.len());
-        for index in range.clone() {
-            let after = before + keeps(log_odds[index], correct[index]);
-            if correct[index] {
-                total += room(before) - room(after);
-            }
-            chances.push(beyond(after));
-            before = after;
-        }
-        let (mut worth, mut next) = (0.0, 0.0);
-        for (index, chance) in range.clone().zip(chances).rev() {
-            let is = f64::from(u8::from(correct[index]));
-            worth += chance * (is - next);
-            next = is;
-            worths[index] = worth;
-        }
-    }
-    (total, worths)
 }

@@ -1,10 +1,9 @@
 //! The confidence set of a logistic model: cross-fitted universal inference.
 
-use leakbound_math::logistic::{expit, softplus};
-use leakbound_math::stream::{Purpose, Stream};
+use leakbound_math::logistic::expit;
 use leakbound_simd::GROUP;
-use rayon::prelude::*;
 
+use super::halves::{Fit, Halves, loss};
 use crate::cholesky::{Cholesky, dot};
 use crate::error::PropensityError;
 use crate::newton::Problem;
@@ -13,15 +12,6 @@ use crate::training::{check_finite, check_length, moments};
 
 /// Labels needed for each coefficient.
 const ROWS_PER_COEFFICIENT: usize = 5;
-/// Parts in which each half is predicted, each from the other half and the parts before it.
-const PARTS: u64 = 4;
-/// Draws of the halves, over which the e-value is averaged: one draw alone would make the size of C
-/// a matter of luck.
-const DRAWS: u64 = 4;
-/// Penalty of the slopes of standardised features in the fits that predict.
-const RIDGE: f64 = 1.0;
-/// Their penalty of intercepts, which keeps them finite where a half has one class.
-const RIDGE_INTERCEPT: f64 = 1e-6;
 /// The log-likelihood that decides is lowered by this share of its size: sums of n terms err by at
 /// most n·2⁻⁵³ of the sum of their sizes, for ten million rows by 1.1e-9.
 const ROUNDING: f64 = 2e-9;
@@ -148,7 +138,7 @@ impl ConfidenceSet {
             penalty: &vec![0.0; width],
         };
         let mut estimate = vec![0.0; width];
-        let refused = |error| refusal(error, &problem);
+        let refused = |error| problem.refusal(error);
         problem.minimise(&mut estimate, None).map_err(refused)?;
         let scores = problem.scores(&estimate);
         let hessian = problem.hessian(0..padded, &scores);
@@ -181,50 +171,37 @@ impl ConfidenceSet {
     }
 
     /// Number of coefficients: intercept, slopes, and the difference of intercepts if there is one.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.estimate.len()
     }
 
     /// Number of rows that are audited.
-    #[must_use]
     pub fn audited(&self) -> usize {
         self.count - self.reference
     }
 
     /// θ̂, the coefficients of the features as given at which ℓ is largest.
-    #[must_use]
     pub fn estimate(&self) -> Vec<f64> {
         self.frame.given(&self.estimate)
     }
 
     /// R² = 2 (ℓ(θ̂) − c): the squared radius of C in the metric of the Hessian, nearly.
-    #[must_use]
     pub fn squared_radius(&self) -> f64 {
         2.0 * (self.most - self.least)
     }
 
     /// 2 (ℓ(θ̂) − ℓ(θ)) for coefficients of the features as given.
-    ///
-    /// # Errors
-    /// Coefficients of another number.
     pub fn deviance(&self, coefficients: &[f64]) -> Result<f64, PropensityError> {
         let scores = self.all_scores(&self.place(coefficients)?);
         Ok(2.0 * (loss(&scores, &self.targets, &self.weights) - self.least))
     }
 
     /// Whether the set holds some coefficients of the features as given.
-    ///
-    /// # Errors
-    /// Coefficients of another number.
     pub fn contains(&self, coefficients: &[f64]) -> Result<bool, PropensityError> {
         Ok(self.holds(&self.place(coefficients)?))
     }
 
     /// The coefficients at which the ray from θ̂ in a direction leaves the set.
-    ///
-    /// # Errors
-    /// A direction of another length, or zero.
     pub fn leaves(&self, direction: &[f64]) -> Result<Vec<f64>, PropensityError> {
         let shifted: Vec<f64> = self
             .estimate()
@@ -250,9 +227,6 @@ impl ConfidenceSet {
     }
 
     /// The point where the ray from θ̂ through w leaves the set, outside by rounding at most.
-    ///
-    /// # Errors
-    /// [`PropensityError::NotConverged`] if w is zero or not finite.
     pub(super) fn edge(&self, place: &[f64]) -> Result<Edge, PropensityError> {
         let mut change = self.panel.times(0..self.panel.rows(), place);
         let size = dot(place, place).sqrt();
@@ -424,13 +398,9 @@ fn standardised(rows: Labelled<'_>) -> (Panel, Frame) {
     let width = columns + 1 + usize::from(own);
     let mut panel = Panel::zeros(count.next_multiple_of(GROUP), width);
     for row in 0..count {
-        panel.set(row, 0, 1.0);
-        for (j, x) in rows.features[row * columns..(row + 1) * columns]
-            .iter()
-            .enumerate()
-        {
-            panel.set(row, j + 1, (x - centre[j]) / scale[j]);
-        }
+        let entries = rows.features[row * columns..(row + 1) * columns].iter();
+        let entries = entries.zip(centre.iter().zip(&scale));
+        panel.set_row(row, entries.map(|(x, (c, s))| (x - c) / s));
         if own && row < rows.reference {
             panel.set(row, columns + 1, 1.0);
         }
@@ -450,117 +420,4 @@ fn whitened(panel: &Panel, factor: &Cholesky) -> Panel {
         }
     }
     whitened
-}
-
-/// The fit of all rows, near which those of some rows are.
-#[derive(Clone, Copy)]
-struct Fit<'a> {
-    estimate: &'a [f64],
-    hessian: &'a [f64],
-}
-
-/// The half and the part of each row, in each of several draws of the coins.
-struct Halves {
-    /// Sixteen bits for each draw; none for padding.
-    coins: Vec<Option<u64>>,
-}
-
-impl Halves {
-    fn draw(seed: u64, count: usize, padded: usize) -> Self {
-        let mut stream = Stream::new(Purpose::Halves, seed, 0);
-        let mut coins: Vec<Option<u64>> = (0..count).map(|_| Some(stream.next())).collect();
-        coins.resize(padded, None);
-        Self { coins }
-    }
-
-    /// −2 ln of the mean, over draws, of e^½(ℓ₀ + ℓ₁), the likelihoods of predicted halves.
-    fn predicted(
-        &self,
-        problem: &Problem<'_>,
-        fit: Fit<'_>,
-        stop: &(impl Fn() -> bool + Sync),
-    ) -> Result<f64, PropensityError> {
-        let losses = (0..2 * DRAWS)
-            .into_par_iter()
-            .map(|index| self.half(problem, fit, index / 2, index % 2, stop))
-            .collect::<Result<Vec<f64>, _>>()?;
-        let losses: Vec<f64> = losses
-            .chunks_exact(2)
-            .map(|pair| pair[0] + pair[1])
-            .collect();
-        let least = losses.iter().copied().fold(f64::INFINITY, f64::min);
-        let sum: f64 = losses.iter().map(|loss| (0.5 * (least - loss)).exp()).sum();
-        Ok(least - 2.0 * (sum / DRAWS as f64).ln())
-    }
-
-    /// −ℓ of a half, each part predicted from the other half and the parts before.
-    fn half(
-        &self,
-        problem: &Problem<'_>,
-        fit: Fit<'_>,
-        draw: u64,
-        half: u64,
-        stop: &impl Fn() -> bool,
-    ) -> Result<f64, PropensityError> {
-        let width = problem.panel.width();
-        let mut penalty = vec![RIDGE; width];
-        penalty[0] = RIDGE_INTERCEPT;
-        let mut total = 0.0;
-        let chosen = |keep: &dyn Fn(u64, u64) -> bool| -> Vec<f64> {
-            let kept = |coins: u64| {
-                let coins = coins >> (16 * draw);
-                keep(coins & 1, (coins >> 1) % PARTS)
-            };
-            (self.coins.iter())
-                .map(|coins| f64::from(u8::from(coins.is_some_and(kept))))
-                .collect()
-        };
-        for part in 0..PARTS {
-            if stop() {
-                return Err(PropensityError::Interrupted);
-            }
-            let weights = chosen(&|in_half, in_part| in_half != half || in_part < part);
-            let ridge = Problem {
-                weights: &weights,
-                penalty: &penalty,
-                ..*problem
-            };
-            // The fit is the one optimum of these rows, wherever its search begins.
-            let mut beta = fit.estimate.to_vec();
-            let share = weights.iter().sum::<f64>() / problem.weights.iter().sum::<f64>();
-            let mut near: Vec<f64> = fit.hessian.iter().map(|h| h * share).collect();
-            for (j, penalty) in penalty.iter().enumerate() {
-                near[j * width + j] += penalty;
-            }
-            ridge.minimise(&mut beta, Cholesky::new(near, width).as_ref())?;
-            let scored = chosen(&|in_half, in_part| in_half == half && in_part == part);
-            total += loss(&ridge.scores(&beta), problem.targets, &scored);
-        }
-        Ok(total)
-    }
-}
-
-/// −ℓ.
-fn loss(scores: &[f64], targets: &[f64], weights: &[f64]) -> f64 {
-    (scores.iter().zip(targets.iter().zip(weights)))
-        .map(|(&score, (target, weight))| weight * (softplus(score) - target * score))
-        .sum()
-}
-
-/// What keeps a fit without penalty from being finite and unique, in the words of a set.
-///
-/// The curvature also vanishes where a plane separates some rows and others lie on it, as where a
-/// feature that only members have is one of many: columns are dependent if their products are.
-fn refusal(error: PropensityError, problem: &Problem<'_>) -> PropensityError {
-    match error {
-        PropensityError::Separable | PropensityError::NotConverged => PropensityError::Separated,
-        PropensityError::Unidentified => {
-            let products = problem.panel.gram(0..problem.panel.rows(), problem.weights);
-            match Cholesky::new(products, problem.panel.width()) {
-                Some(_) => PropensityError::Separated,
-                None => PropensityError::DependentColumns,
-            }
-        }
-        other => other,
-    }
 }

@@ -19,6 +19,30 @@ pub(super) struct Step {
     pub(super) second: Read,
 }
 
+/// A price, and its derivative by what stands for the force less κ: 1 − κ above c, −κ below.
+#[derive(Clone, Copy)]
+pub(super) struct Moved {
+    pub(super) price: f64,
+    pub(super) by_gained: f64,
+}
+
+/// The price that others are followed up from.
+pub(super) struct Foot {
+    /// Its count.
+    pub(super) j: f64,
+    pub(super) bottom: Read,
+    /// The derivative by ln λ of the first segment, beside that of Ψ.
+    pub(super) direct: f64,
+    pub(super) by_kappa: f64,
+}
+
+/// Where prices start below c, and the highest, that of c − 1.
+pub(super) struct Climb {
+    pub(super) foot: Foot,
+    pub(super) price: f64,
+    pub(super) by_kappa: f64,
+}
+
 /// Derivatives by Ψ at prices, to be turned into derivatives by slopes.
 struct Sums<'a> {
     partial: Vec<f64>,

@@ -31,17 +31,6 @@ const LN_FIRST: f64 = -10.0;
 const MOST_GUESSES: u64 = 10_000_000;
 
 /// A proof of an upper bound on the probability of so many correct guesses.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Certificate, Counts, tradeoff::Gaussian};
-/// let counts = Counts::new(100.0, 100, 79, 2, false)?;
-/// let curve = Gaussian::new(0.53299, 0.0)?;
-/// let certificate = Certificate::new(&counts, &curve, &Interrupt::default())?;
-/// assert!((certificate.bound() - 0.04968).abs() < 1e-4);
-/// assert!(certificate.bound_for(&Gaussian::new(0.5, 0.0)?) < certificate.bound());
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 #[derive(Debug, Clone)]
 pub struct Certificate {
     counts: Counts,
@@ -54,9 +43,6 @@ pub struct Certificate {
 impl Certificate {
     /// A certificate for P(W ≥ c) under f-DP. It proves nothing for more than ten million guesses,
     /// where [`recursion`](crate::fdp::recursion) alone is quick.
-    ///
-    /// # Errors
-    /// An interruption.
     pub fn new(
         counts: &Counts,
         curve: &dyn TradeOff,
@@ -78,16 +64,8 @@ impl Certificate {
     }
 
     /// The bound on P(W ≥ c), rounded up; 1 if nothing below is proved.
-    #[must_use]
     pub fn bound(&self) -> f64 {
         self.bound
-    }
-
-    /// What the same slopes prove for another curve, rounded up.
-    #[must_use]
-    pub fn bound_for(&self, curve: &dyn TradeOff) -> f64 {
-        let proof = self.proof.as_ref();
-        proof.map_or(1.0, |proof| proof.bound(&self.counts, curve).min(1.0))
     }
 
     /// Values of ε, far apart, for levels up to the largest that all edges together reach.

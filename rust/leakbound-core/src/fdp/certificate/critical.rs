@@ -18,19 +18,6 @@ const MOST_TRIALS: usize = 16;
 ///
 /// The curves must allow more the larger θ, from θ = 0 on. Direction: a θ that
 /// [`rejects`](super::rejects()) rejects, the end of a bracket 1e-12 wide, relative.
-///
-/// # Errors
-/// Those of `family`, τ outside (0, 1), or an interruption.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, certificate, tradeoff::Gaussian};
-/// let counts = Counts::new(1000.0, 100, 95, 2, false)?;
-/// let gaussian = |mu| Gaussian::new(mu, 0.0);
-/// let mu = certificate::critical(&counts, gaussian, 0.05, &Interrupt::default())?;
-/// assert!(mu.is_some_and(|mu| mu > 0.8025 && mu < 0.8027));
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn critical<T: TradeOff>(
     counts: &Counts,
     family: impl Fn(f64) -> Result<T, AuditError>,

@@ -12,19 +12,6 @@ use crate::interrupt::Interrupt;
 ///
 /// Direction: rounded up. Whatever the bounds for other counts, it is valid: with c₀ the least
 /// count whose bound is at most τ, rejection means W ≥ c₀, of probability at most the bound for c₀.
-///
-/// # Errors
-/// An interruption.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, certificate, tradeoff::Gaussian};
-/// // Without leakage it is the binomial tail; Algorithm 3 says 0.0324.
-/// let counts = Counts::new(100.0, 100, 60, 2, false)?;
-/// let p = certificate::p_value(&counts, &Gaussian::new(0.0, 0.0)?, &Interrupt::default())?;
-/// assert!((p - 0.028_443_966_82).abs() < 1e-10);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn p_value(
     counts: &Counts,
     curve: &dyn TradeOff,
@@ -40,18 +27,6 @@ pub fn p_value(
 
 /// Whether an f-DP mechanism has so many correct guesses with probability at most τ, by the
 /// recursion or by a certificate.
-///
-/// # Errors
-/// τ outside (0, 1), or an interruption.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, certificate, tradeoff::Gaussian};
-/// let counts = Counts::new(1000.0, 100, 95, 2, false)?;
-/// let curve = Gaussian::new(0.8, 0.0)?;
-/// assert!(certificate::rejects(&counts, &curve, 0.05, &Interrupt::default())?);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 pub fn rejects(
     counts: &Counts,
     curve: &dyn TradeOff,

@@ -3,15 +3,15 @@
 use rayon::prelude::*;
 
 use super::common::CommonProof;
-use super::shooting::{Rung, cost};
+use super::matrix::{Matrix, dot};
+use super::point::{Point, SEGMENTS, carried, knots, lower, point};
+use super::shooting::Rung;
 use super::single::Single;
 use crate::error::AuditError;
 use crate::fdp::counts::Counts;
 use crate::fdp::tradeoff::function::TradeOff;
 use crate::interrupt::Interrupt;
 
-/// Segments of constant slope.
-const SEGMENTS: usize = 32;
 /// The first knot, in units of the smallest highest price of a level.
 const FIRST_KNOT: f64 = 0.03;
 /// How far starts are tilted: by so much lower at the lowest prices, and higher at the highest.
@@ -39,17 +39,6 @@ const LONGEST: f64 = 0.7;
 /// Three steps in a row that gain less than this share end the search; more with more levels.
 const IDLE: f64 = 3e-5;
 
-/// A point of the search.
-#[derive(Clone)]
-struct Point {
-    logs: Vec<f64>,
-    gradient: Vec<f64>,
-    /// ln of the cost.
-    height: f64,
-    force: f64,
-    highest: f64,
-}
-
 struct Search<'a> {
     /// All levels, and the few that slopes are looked for with.
     all: Vec<Rung>,
@@ -58,32 +47,6 @@ struct Search<'a> {
     few: Vec<usize>,
     from: Vec<f64>,
     curve: &'a dyn TradeOff,
-}
-
-/// The cost at a point, if something is proved, and the forces of levels, 0 where one has none.
-fn point(
-    rungs: &mut [Rung],
-    from: &[f64],
-    logs: Vec<f64>,
-    curve: &dyn TradeOff,
-) -> (Option<Point>, Vec<f64>) {
-    let mut found = match cost(rungs, from, &logs, curve) {
-        Ok(found) => found,
-        Err(forces) => return (None, forces),
-    };
-    // The last slope is a wall.
-    found.gradient[from.len() - 1] = 0.0;
-    let sound = found.value > 0.0
-        && found.value.is_finite()
-        && found.gradient.iter().all(|x| x.is_finite());
-    let point = sound.then_some(Point {
-        logs,
-        gradient: found.gradient,
-        height: found.value.ln(),
-        force: found.force,
-        highest: found.highest,
-    });
-    (point, found.forces)
 }
 
 impl Search<'_> {
@@ -290,70 +253,6 @@ impl Search<'_> {
     }
 }
 
-/// The lower one of two points, or the one there is.
-fn lower(a: Option<Point>, b: Option<Point>) -> Option<Point> {
-    let points = [a, b].into_iter().flatten();
-    points.min_by(|a, b| a.height.total_cmp(&b.height))
-}
-
-/// A square matrix: the inverse of the second derivatives, about.
-struct Matrix {
-    size: usize,
-    entries: Vec<f64>,
-}
-
-impl Matrix {
-    fn identity(size: usize) -> Self {
-        let mut entries = vec![0.0; size * size];
-        (0..size).for_each(|i| entries[i * size + i] = 1.0);
-        Self { size, entries }
-    }
-
-    fn times(&self, vector: &[f64]) -> Vec<f64> {
-        self.entries
-            .chunks(self.size)
-            .map(|row| dot(row, vector))
-            .collect()
-    }
-
-    fn update(&mut self, moved: &[f64], turned: &[f64], fresh: bool) {
-        let along = dot(moved, turned);
-        if along <= 1e-14 {
-            return;
-        }
-        if fresh {
-            let scale = along / dot(turned, turned);
-            self.entries.iter_mut().for_each(|x| *x *= scale);
-        }
-        let image = self.times(turned);
-        let curvature = 1.0 + dot(turned, &image) / along;
-        for i in 0..self.size {
-            for j in 0..self.size {
-                self.entries[i * self.size + j] += curvature * moved[i] * moved[j] / along
-                    - (image[i] * moved[j] + moved[i] * image[j]) / along;
-            }
-        }
-    }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
-}
-
-/// Knots whose roots are evenly spaced, from the first to the last, and 0.
-fn knots(first: f64, last: f64) -> Vec<f64> {
-    let (low, high) = (first.sqrt(), last.sqrt());
-    let step = (high - low) / (SEGMENTS - 2) as f64;
-    let inner = (0..SEGMENTS - 1).map(|i| (low + step * i as f64).powi(2));
-    std::iter::once(0.0).chain(inner).collect()
-}
-
-/// ln λ at the knots of `next`, nowhere above slopes that increase from knot to knot of `from`.
-fn carried(from: &[f64], logs: &[f64], next: &[f64]) -> Vec<f64> {
-    let read = |price: f64| logs[from.partition_point(|&knot| knot <= price).max(1) - 1];
-    next.iter().map(|&knot| read(knot)).collect()
-}
-
 /// The best proof found for several numbers of guesses together; none if no slopes are found.
 pub(super) fn common_proof(
     levels: &[Counts],
@@ -435,6 +334,7 @@ mod tests {
     use super::super::inequalities::{highest_price, segments_of};
     use super::super::window::edges_above;
     use super::*;
+    use crate::fdp::certificate::shooting::cost;
     use crate::fdp::tradeoff::gaussian::Gaussian;
 
     /// Examples, μ, and levels with their counts.

@@ -13,7 +13,7 @@
 
 use leakbound_math::{Binomial, Probability};
 
-use super::adjoint::{Read, Step};
+use super::adjoint::{Climb, Foot, Moved, Read, Step};
 use super::slopes::{Slopes, pace};
 use crate::fdp::counts::Counts;
 
@@ -53,30 +53,6 @@ pub(super) struct Flow {
     /// Steps up to c − 1, and down to it.
     pub(super) below: Vec<Step>,
     pub(super) above: Vec<Step>,
-}
-
-/// A price, and its derivative by what stands for the force less κ: 1 − κ above c, −κ below.
-#[derive(Clone, Copy)]
-pub(super) struct Moved {
-    pub(super) price: f64,
-    pub(super) by_gained: f64,
-}
-
-/// The price that others are followed up from.
-pub(super) struct Foot {
-    /// Its count.
-    j: f64,
-    pub(super) bottom: Read,
-    /// The derivative by ln λ of the first segment, beside that of Ψ.
-    pub(super) direct: f64,
-    by_kappa: f64,
-}
-
-/// Where prices start below c, and the highest, that of c − 1.
-pub(super) struct Climb {
-    pub(super) foot: Foot,
-    pub(super) price: f64,
-    pub(super) by_kappa: f64,
 }
 
 impl Flow {

@@ -42,19 +42,6 @@ use crate::fdp::tradeoff::function::TradeOff;
 use crate::interrupt::Interrupt;
 
 /// A proof of an upper bound on the probability that W ≥ v_L, whatever the level L chosen.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, certificate::JointCertificate, tradeoff::Gaussian};
-/// let levels = [(50, 41), (100, 75), (200, 140)]
-///     .into_iter()
-///     .map(|(guesses, least)| Counts::new(1000.0, guesses, least, 2, false))
-///     .collect::<Result<Vec<_>, _>>()?;
-/// let curve = Gaussian::new(0.2, 0.0)?;
-/// let certificate = JointCertificate::new(&levels, &curve, &Interrupt::default())?;
-/// assert!(certificate.bound_for(&curve) < 0.05);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
 #[derive(Debug, Clone)]
 pub struct JointCertificate {
     levels: Vec<Counts>,
@@ -64,9 +51,6 @@ pub struct JointCertificate {
 impl JointCertificate {
     /// A certificate for levels with `guesses()` guesses and v_l = `correct()`, made at a curve. A
     /// level whose v_l is above c'_l has no place among them: it never rejects.
-    ///
-    /// # Errors
-    /// An interruption.
     pub fn new(
         levels: &[Counts],
         curve: &dyn TradeOff,
@@ -86,9 +70,6 @@ impl JointCertificate {
     }
 
     /// A certificate of the same levels made at another curve: quicker if that is not far.
-    ///
-    /// # Errors
-    /// An interruption.
     pub fn made_at(&self, curve: &dyn TradeOff, interrupt: &Interrupt) -> Result<Self, AuditError> {
         let Some(found) = &self.found else {
             return Self::new(&self.levels, curve, interrupt);
@@ -101,7 +82,6 @@ impl JointCertificate {
     }
 
     /// What its slopes prove for a curve, rounded up; 1 if no proof was found.
-    #[must_use]
     pub fn bound_for(&self, curve: &dyn TradeOff) -> f64 {
         let found = self.found.as_ref();
         found.map_or(1.0, |found| found.proof.bound(curve).min(1.0))

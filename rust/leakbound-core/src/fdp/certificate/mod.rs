@@ -53,6 +53,8 @@ mod flow;
 mod inequalities;
 mod joint;
 mod law;
+mod matrix;
+mod point;
 mod prices;
 mod proof;
 mod shooting;

@@ -18,8 +18,8 @@
 
 use rayon::prelude::*;
 
-use super::adjoint::propagate;
-use super::flow::{Climb, Flow, Moved};
+use super::adjoint::{Climb, Moved, propagate};
+use super::flow::Flow;
 use super::slopes::Slopes;
 use crate::fdp::counts::Counts;
 use crate::fdp::tradeoff::function::TradeOff;

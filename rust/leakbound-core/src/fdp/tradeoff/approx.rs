@@ -1,8 +1,7 @@
 //! The trade-off of (ε, δ)-differential privacy.
 
 use super::function::{TradeOff, perfect_privacy_delta};
-use super::parameters::{check_delta, check_non_negative};
-use crate::error::AuditError;
+use crate::error::{AuditError, check_delta, check_non_negative};
 
 /// Roundings of an exponential, a product and a sum.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
@@ -18,17 +17,6 @@ pub struct Approx {
 
 impl Approx {
     /// The curve at `epsilon` ≥ 0 and `delta` in [0, 1).
-    ///
-    /// # Errors
-    /// `epsilon` negative or infinite, or `delta` outside [0, 1).
-    ///
-    /// ```
-    /// use leakbound_core::fdp::tradeoff::{Approx, TradeOff};
-    /// let curve = Approx::new(2.0_f64.ln(), 0.1)?;
-    /// assert!((curve.inverse(0.3) - 0.1).abs() < 1e-12);
-    /// assert_eq!(curve.inverse(0.05), 0.0);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(epsilon: f64, delta: f64) -> Result<Self, AuditError> {
         Ok(Self {
             epsilon: check_non_negative("epsilon", epsilon)?,

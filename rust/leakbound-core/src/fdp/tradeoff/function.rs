@@ -1,5 +1,7 @@
 //! What every trade-off function answers.
 
+use crate::halving::halve;
+
 /// A bracket of ε below 1e308 narrows to neighbouring doubles in so many halvings: 1100 leave none.
 const HALVINGS: usize = 1100;
 
@@ -33,13 +35,6 @@ pub trait TradeOff: std::fmt::Debug + Send + Sync {
     ///
     /// Direction: rounded up. Source: Dong, Roth and Su, "Gaussian differential privacy" (2022),
     /// Proposition 2.12.
-    ///
-    /// ```
-    /// use leakbound_core::fdp::tradeoff::{Gaussian, TradeOff};
-    /// let curve = Gaussian::new(1.0, 0.0)?;
-    /// assert!((curve.delta(1.0) - 0.126_936_737_507).abs() < 1e-12);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     fn delta(&self, epsilon: f64) -> f64 {
         self.delta_between(epsilon).1
     }
@@ -48,13 +43,6 @@ pub trait TradeOff: std::fmt::Debug + Send + Sync {
     ///
     /// Domain: δ in [0, 1]. Direction: rounded down, to the ends of a bracket that cannot shrink;
     /// what remains is the gap of [`delta_between`](Self::delta_between).
-    ///
-    /// ```
-    /// use leakbound_core::fdp::tradeoff::{Gaussian, TradeOff};
-    /// let curve = Gaussian::new(1.0, 0.0)?;
-    /// assert!((curve.epsilon(1e-5) - 4.377_178_096_6).abs() < 1e-9);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     fn epsilon(&self, delta: f64) -> f64 {
         least_epsilon(self, delta)
     }
@@ -73,18 +61,7 @@ pub(super) fn least_epsilon(curve: &(impl TradeOff + ?Sized), delta: f64) -> f64
     while exceeds(high) && high < f64::MAX {
         (low, high) = (high, (2.0 * high).min(f64::MAX));
     }
-    for _ in 0..HALVINGS {
-        let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            break;
-        }
-        if exceeds(middle) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    low
+    halve((low, high), HALVINGS, 0.0, |epsilon| Ok(exceeds(epsilon))).unwrap_or(low)
 }
 
 /// δ(ε) ≥ 1 − e^ε, attained by f̄(x) = x where ε ≤ 0.

@@ -3,8 +3,7 @@
 use leakbound_math::{Probability, normal};
 
 use super::function::{TradeOff, least_epsilon, perfect_privacy_delta};
-use super::parameters::{check_delta, check_non_negative};
-use crate::error::AuditError;
+use crate::error::{AuditError, check_delta, check_non_negative};
 
 /// What the roundings of Φ(Φ⁻¹(x) − μ) can add to it, relative, for normal scores of order 1; by
 /// their square more for larger ones.
@@ -28,17 +27,6 @@ pub struct Gaussian {
 
 impl Gaussian {
     /// The curve at `mu` ≥ 0, with failures of probability `delta`.
-    ///
-    /// # Errors
-    /// `mu` negative or infinite, or `delta` outside [0, 1).
-    ///
-    /// ```
-    /// use leakbound_core::fdp::tradeoff::{Gaussian, TradeOff};
-    /// let curve = Gaussian::new(1.0, 0.0)?;
-    /// assert!((curve.inverse(0.5) - 0.158_655_253_931).abs() < 1e-12);
-    /// assert!(Gaussian::new(-1.0, 0.0).is_err());
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(mu: f64, delta: f64) -> Result<Self, AuditError> {
         Ok(Self {
             mu: check_non_negative("mu", mu)?,

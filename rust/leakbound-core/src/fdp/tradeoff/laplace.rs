@@ -1,8 +1,7 @@
 //! The trade-off between two Laplace distributions.
 
 use super::function::{TradeOff, perfect_privacy_delta};
-use super::parameters::check_non_negative;
-use crate::error::AuditError;
+use crate::error::{AuditError, check_non_negative};
 
 /// Roundings of three exponentials and their sums.
 const ROUNDING: f64 = 16.0 * f64::EPSILON;
@@ -19,17 +18,6 @@ pub struct Laplace {
 
 impl Laplace {
     /// The curve at `epsilon` ≥ 0.
-    ///
-    /// # Errors
-    /// `epsilon` negative or infinite.
-    ///
-    /// ```
-    /// use leakbound_core::fdp::tradeoff::{Laplace, TradeOff};
-    /// let curve = Laplace::new(1.0)?;
-    /// assert!((curve.inverse(0.5) - 0.5 * (-1.0_f64).exp()).abs() < 1e-14);
-    /// assert!((curve.epsilon(0.0) - 1.0).abs() < 1e-14);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(epsilon: f64) -> Result<Self, AuditError> {
         Ok(Self {
             epsilon: check_non_negative("epsilon", epsilon)?,

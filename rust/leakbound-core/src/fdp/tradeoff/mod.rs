@@ -7,7 +7,6 @@ mod approx;
 pub(crate) mod function;
 pub(crate) mod gaussian;
 mod laplace;
-mod parameters;
 mod profile;
 mod tabulated;
 

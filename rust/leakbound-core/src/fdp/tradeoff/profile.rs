@@ -1,6 +1,6 @@
 //! What pairs (ε, δ) allow together.
 
-use leakbound_math::MathError;
+use leakbound_math::error::{check_length, check_probabilities};
 
 use super::function::TradeOff;
 use crate::error::AuditError;
@@ -32,14 +32,6 @@ impl Profile {
     ///
     /// # Errors
     /// Lengths differ, there is no pair, an ε is beyond ±700, or a δ is outside [0, 1].
-    ///
-    /// ```
-    /// use leakbound_core::fdp::tradeoff::{Profile, TradeOff};
-    /// let curve = Profile::new(&[0.0, 1.0], &[0.4, 0.1])?;
-    /// assert!((curve.inverse(0.5) - 0.4 * (-1.0_f64).exp()).abs() < 1e-12);
-    /// assert!((curve.delta(1.0) - 0.1).abs() < 1e-12);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(epsilon: &[f64], delta: &[f64]) -> Result<Self, AuditError> {
         check(epsilon, delta)?;
         let mut points: Vec<(f64, f64)> = epsilon
@@ -91,14 +83,7 @@ fn crossing(a: (f64, f64), b: (f64, f64)) -> f64 {
 }
 
 fn check(epsilon: &[f64], delta: &[f64]) -> Result<(), AuditError> {
-    if epsilon.len() != delta.len() {
-        return Err(AuditError::Math(MathError::LengthMismatch {
-            name: "delta",
-            like: "epsilon",
-            expected: epsilon.len(),
-            got: delta.len(),
-        }));
-    }
+    check_length("delta", delta.len(), "epsilon", epsilon.len())?;
     if epsilon.is_empty() {
         return Err(AuditError::EmptyProfile);
     }
@@ -111,14 +96,7 @@ fn check(epsilon: &[f64], delta: &[f64]) -> Result<(), AuditError> {
             value: epsilon[index],
         });
     }
-    if let Some(index) = delta.iter().position(|x| !(0.0..=1.0).contains(x)) {
-        return Err(AuditError::Math(MathError::NotAProbabilityAt {
-            name: "delta",
-            index,
-            value: delta[index],
-        }));
-    }
-    Ok(())
+    Ok(check_probabilities("delta", delta)?)
 }
 
 impl TradeOff for Profile {

@@ -1,6 +1,6 @@
 //! A convex curve through given points.
 
-use leakbound_math::MathError;
+use leakbound_math::error::{check_length, check_probabilities};
 
 use super::function::TradeOff;
 use crate::error::AuditError;
@@ -28,14 +28,6 @@ impl Tabulated {
     /// # Errors
     /// Lengths differ or are below 2; `alpha` does not increase from 0 to 1; `f` leaves [0, 1],
     /// increases, is not convex, or lies above 1 − `alpha`.
-    ///
-    /// ```
-    /// use leakbound_core::fdp::tradeoff::{Tabulated, TradeOff};
-    /// let curve = Tabulated::new(&[0.0, 0.25, 1.0], &[1.0, 0.25, 0.0])?;
-    /// assert!((curve.inverse(0.375) - 0.125).abs() < 1e-12);
-    /// assert!(Tabulated::new(&[0.0, 0.5, 1.0], &[1.0, 0.6, 0.0]).is_err());
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(alpha: &[f64], f: &[f64]) -> Result<Self, AuditError> {
         check(alpha, f)?;
         let mut corners: Vec<(f64, f64)> = Vec::with_capacity(alpha.len());
@@ -78,24 +70,9 @@ fn slope(a: (f64, f64), b: (f64, f64)) -> f64 {
 }
 
 fn check(alpha: &[f64], f: &[f64]) -> Result<(), AuditError> {
-    if alpha.len() != f.len() {
-        return Err(AuditError::Math(MathError::LengthMismatch {
-            name: "f",
-            like: "alpha",
-            expected: alpha.len(),
-            got: f.len(),
-        }));
-    }
-    for (name, values) in [("alpha", alpha), ("f", f)] {
-        if let Some(index) = values.iter().position(|x| !(0.0..=1.0).contains(x)) {
-            let value = values[index];
-            return Err(AuditError::Math(MathError::NotAProbabilityAt {
-                name,
-                index,
-                value,
-            }));
-        }
-    }
+    check_length("f", f.len(), "alpha", alpha.len())?;
+    check_probabilities("alpha", alpha)?;
+    check_probabilities("f", f)?;
     let ends = alpha.len() >= 2 && alpha[0] == 0.0 && alpha[alpha.len() - 1] == 1.0;
     if !ends {
         return Err(AuditError::TableEnds);

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from leakbound._base.checks import check_ids, check_length, complement, instance, vector
+from leakbound._base.checks import check_ids, check_length, instance, vector
 from leakbound._base.files import Arrays, Checkpoints, digest
 from leakbound._base.streams import Purpose
 from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.generators import check_duplicates, split_members
 from leakbound.panoramia.examples import Examples
-from leakbound.panoramia.game import LEAST, Game, Parts, Side
+from leakbound.panoramia.game import LEAST, Parts, Side, play
 from leakbound.panoramia.losses import fallen, helper_name, losses_of
 from leakbound.panoramia.options import Options
 from leakbound.panoramia.report import PanoramiaReport
-from leakbound.panoramia.rows import audit_all, saturation_of
-from leakbound.panoramia.scores import GameScores
-from leakbound.panoramia.table import warnings_of
+from leakbound.panoramia.scores import GameScores, audit_all, saturation_of, shown_of
+from leakbound.panoramia.table import NonMembers, warnings_of
 
 if TYPE_CHECKING:
     import os
 
-    from leakbound._base.types import ArrayInput, FloatArray, IntArray
+    from leakbound._base.types import ArrayInput, IntArray
+    from leakbound.audits.panoramia.conditional import Shown
     from leakbound.generators import Generator, Sampler
-    from leakbound.panoramia.models.helper import Helper, Target, Trained
+    from leakbound.panoramia.options import Helper, Target, Trained
 
+# Called with what is being done and the share of the work done so far, from 0 to 1.
 Progress: TypeAlias = Callable[[str, float], None]
-"""Called with what is being done and the share of the work done so far, from 0 to 1."""
 
 
 def run(
@@ -100,31 +100,38 @@ def run(
     models = dict(model) if isinstance(model, Mapping) else {"target": model}
     study = _Study(models, data, teaching, generator, options, real, initial, _Ticks(progress))
     study.check()
-    kept = Checkpoints(checkpoints, study.made_of())
+    store = Checkpoints(checkpoints, study.ingredients())
     # 2. Non-members are generated.
-    generated = kept.phase("generated", study.generate)
+    generated = store.phase("generated", study.generate)
     samples = Examples(generated["x"], generated.get("y"))
-    sides = {
+    examples: dict[str, Examples] = {
         "members": data.take(study.audited),
         "generated": samples.take(slice(study.parts.all)),
-        **({} if study.held_out is None else {"nonmembers": study.held_out}),
+        **({} if study.held_out is None else {"real": study.held_out}),
     }
     # 3. Helpers learn; they and the models are asked of every example.
     answers: Arrays = {}
     for index, helper in enumerate(options.helpers):
-        asking = partial(study.ask_helper, index, helper, samples, sides)
-        answers |= kept.phase(f"helper-{index}", asking)
-    answers |= kept.phase("targets", partial(study.ask_models, sides))
-    seen = {name: study.side(name, examples, answers) for name, examples in sides.items()}
+        ask = partial(study.ask_helper, index, helper, samples, examples)
+        answers |= store.phase(f"helper-{index}", ask)
+    answers |= store.phase("targets", partial(study.ask_models, examples))
     # 4. For each seed, members are told from generated and from real non-members.
-    games = [study.play(seed, seen, kept) for seed in options.seeds]
-    scores = [
-        {others: study.scores(seed, others, game, seen, answers) for others, game in played.items()}
-        for seed, played in zip(options.seeds, games, strict=True)
-    ]
+    sides = {name: study.side(name, part, answers) for name, part in examples.items()}
+    kinds: tuple[NonMembers, ...] = ("generated",) if real is None else ("generated", "real")
+    games = {
+        (seed, others): store.phase(
+            f"game-{seed}-{others}", partial(study.play, seed, others, sides)
+        )
+        for seed in options.seeds
+        for others in kinds
+    }
     # 5. Every model is audited in every way.
-    rows = audit_all(models, games, scores, seen, options)
-    saturation = saturation_of(games, study.sizes(), study.parts.train, options)
+    scores = tuple(GameScores.of(*key, game, models) for key, game in games.items())
+    generated_games = [games[seed, "generated"] for seed in options.seeds]
+    shown = study.shown(generated_games, sides) if options.conditional else []
+    rows = audit_all(scores, shown, options)
+    sizes = (*study.sizes(), study.parts.train)
+    saturation = saturation_of(generated_games, sizes, options)
     return PanoramiaReport(
         rows=rows,
         saturation=saturation,
@@ -133,7 +140,7 @@ def run(
         options=study.words(),
         warnings=tuple(warnings_of(rows, saturation)),
         losses=tuple(losses_of(answers, models)),
-        scores=tuple(game for by_others in scores for game in by_others.values()),
+        scores=scores,
     )
 
 
@@ -211,7 +218,7 @@ class _Study:
         options = {field.name: getattr(self.options, field.name) for field in fields(self.options)}
         return {"generator": _words(self.generator), **{k: _words(v) for k, v in options.items()}}
 
-    def made_of(self) -> dict[str, str]:
+    def ingredients(self) -> dict[str, str]:
         """Return what the outcome depends on, in words and digests."""
         from leakbound.panoramia.models.target import fingerprint
 
@@ -242,6 +249,7 @@ class _Study:
         if len(samples) != needed:
             message = f"the generator returned {len(samples)} samples and not {needed}"
             raise InputError(message)
+        # The target may have learnt a copy of a member.
         check_duplicates(samples.x, self.members.x)
         return {"x": samples.x} | ({} if samples.y is None else {"y": samples.y})
 
@@ -251,6 +259,7 @@ class _Study:
         """Train a helper, and ask it of every example."""
         from leakbound.panoramia.models.target import signals, train
 
+        # Samples beyond those that are audited.
         lesson = samples.take(slice(self.parts.all, None))
         if helper.trained_on == "members":
             order = Purpose.HELPER_LESSON.rng(self.options.seeds[0]).permutation(self.teaching)
@@ -273,37 +282,27 @@ class _Study:
             self.tick(f"asking {target}")
             for name, examples in sides.items():
                 answers[f"target {target} {name}"] = signals(model, examples, self.options.inputs)
-        if self.initial is not None and "nonmembers" in sides:
-            for name in ("members", "nonmembers"):
+        if self.initial is not None and "real" in sides:
+            for name in ("members", "real"):
                 answers[f"initial {name}"] = signals(self.initial, sides[name], self.options.inputs)
         return answers
 
     def side(self, name: str, examples: Examples, answers: Arrays) -> Side:
         """Put examples and answers about them together."""
-        targets = {target: answers[f"target {target} {name}"][:, None] for target in self.models}
-        none = next(iter(targets.values()))[:, :0]
-        helpers = [
-            answers[f"{helper_name(index)} {name}"][:, None]
-            for index in range(len(self.options.helpers))
-        ]
-        return Side(examples, np.concatenate([none, *helpers], axis=1), targets)
+        said = {target: answers[f"target {target} {name}"] for target in self.models}
+        helpers = [answers[f"{helper_name(i)} {name}"] for i, _ in enumerate(self.options.helpers)]
+        # Without a helper, the baseline sees no model.
+        helper = np.stack(helpers or [*said.values()][:1], axis=1)[:, : len(helpers)]
+        before = answers.get(f"initial {name}")
+        falls = {target: fallen(values, before) for target, values in said.items()}
+        return Side(examples, helper, {key: x[:, None] for key, x in said.items()}, falls)
 
-    def play(self, seed: int, seen: Mapping[str, Side], kept: Checkpoints) -> dict[str, Arrays]:
-        """Play against generated non-members, and against real ones where there are some."""
-        played, options = {}, self.options
-        for others in list(seen)[1:]:
-            parts = self.parts.within(len(seen[others]))
-            game = Game(
-                options.attack,
-                parts,
-                self.sizes() if others == "generated" else (),
-                complement(options.confidence) / 2,
-                options.cuts,
-                seed,
-            )
-            playing = partial(game.play, seen["members"], seen[others], self.tick)
-            played[others] = kept.phase(f"game-{seed}-{others}", playing)
-        return played
+    def play(self, seed: int, others: NonMembers, sides: Mapping[str, Side]) -> Arrays:
+        """Play one game; how c grows is asked of generated non-members alone."""
+        sizes = self.sizes() if others == "generated" else ()
+        parts = self.parts.within(len(sides[others]))
+        both = sides["members"], sides[others]
+        return play(*both, parts, sizes, self.options, seed=seed, tick=self.tick)
 
     def sizes(self) -> tuple[int, ...]:
         """Return the pairs that further baselines learn from."""
@@ -311,27 +310,17 @@ class _Study:
         sizes = {max(LEAST, round(share * train)) for share in self.options.saturation}
         return tuple(sorted(size for size in sizes if size < train))
 
-    def scores(
-        self, seed: int, others: str, game: Arrays, seen: Mapping[str, Side], answers: Arrays
-    ) -> GameScores:
-        """Return coins and scores of a game, and for real non-members those of O(1)."""
-
-        def by_loss(target: str) -> FloatArray:
-            falls = [
-                fallen(seen[name].targets[target][:, 0], answers.get(f"initial {name}"))[game[rows]]
-                for name, rows in (("members", "rows"), (others, "others"))
-            ]
-            return np.where(game["coins"], *falls)
-
-        real = others == "nonmembers"
-        return GameScores(
-            seed,
-            "real" if real else "generated",
-            game["coins"],
-            game["baseline"],
-            {target: game[f"attack-{target}"] for target in self.models},
-            {target: by_loss(target) for target in self.models} if real else {},
-        )
+    def shown(self, games: Sequence[Arrays], sides: Mapping[str, Side]) -> list[Shown]:
+        """Return what is known of the audited examples of each game without a target."""
+        members, others = sides["members"].table, sides["generated"].table
+        return [
+            shown_of(
+                game,
+                np.where(game["coins"][:, None], members[game["rows"]], others[game["others"]]),
+                seed=self.options.seeds[0],
+            )
+            for game in games
+        ]
 
 
 def _teaching(

@@ -2,18 +2,14 @@
 
 use std::ops::Range;
 
-use leakbound_math::{Binomial, Probability, binomial, clopper_pearson};
+use leakbound_math::{Binomial, Probability, binomial};
 
-use crate::crossing::knapsack::knapsack;
-use crate::error::{AuditError, check_level};
+use crate::crossing::knapsack::{envelope, knapsack};
+use crate::error::{AuditError, check_delta, out_of_range};
 use crate::guesses::path::Cut;
-use crate::interrupt::Interrupt;
-use crate::scan::statistic::CutStatistic;
 
 /// Roundings of a tail that is put together from three.
 const INFLATION: f64 = 1.0 + 4.0 * binomial::RELATIVE_ERROR;
-/// A bracket of width 1400 shrinks to 1e-13 in 54 halvings.
-const HALVINGS: usize = 60;
 /// Counts whose probability is below this share of a result do not matter.
 const NEGLIGIBLE: f64 = 1e-20;
 /// Up to so many correct guesses every count is visited.
@@ -71,14 +67,6 @@ impl ApproxTail {
     /// # Errors
     /// `examples` not positive, `delta` outside [0, 1), fewer than two `arms`, or more than two
     /// with one-sided guesses or a form other than [`ApproxForm::Exact`].
-    ///
-    /// ```
-    /// use leakbound_core::{ApproxForm, ApproxTail, Cut};
-    /// let tail = ApproxTail::new(ApproxForm::Exact, 50.0, 1e-3, 2, false)?;
-    /// let cut = Cut { guesses: 20, correct: 17 };
-    /// assert!((tail.upper_tail(cut, tail.success_probability(1.0)?) - 0.176583).abs() < 1e-6);
-    /// # Ok::<(), leakbound_core::AuditError>(())
-    /// ```
     pub fn new(
         form: ApproxForm,
         examples: f64,
@@ -86,20 +74,16 @@ impl ApproxTail {
         arms: u32,
         one_sided: bool,
     ) -> Result<Self, AuditError> {
-        let wrong =
-            |name, value, range| Err(AuditError::ParameterOutOfRange { name, value, range });
         if !(examples > 0.0 && examples.is_finite()) {
-            return wrong("m", examples, "a positive number");
+            return out_of_range("m", examples, "a positive number");
         }
-        if !(0.0..1.0).contains(&delta) {
-            return wrong("delta", delta, "at least 0 and below 1");
-        }
+        check_delta(delta)?;
         if arms < 2 {
-            return wrong("k", arms.into(), "at least 2");
+            return out_of_range("k", arms.into(), "at least 2");
         }
         if arms > 2 && (one_sided || form != ApproxForm::Exact) {
             let range = "2 for one-sided guesses, and for every bound but the exact one";
-            return wrong("k", arms.into(), range);
+            return out_of_range("k", arms.into(), range);
         }
         Ok(Self {
             form,
@@ -111,15 +95,11 @@ impl ApproxTail {
     }
 
     /// p = e^ε/(e^ε + k − 1).
-    ///
-    /// # Errors
-    /// `epsilon` is NaN.
     pub fn success_probability(&self, epsilon: f64) -> Result<Probability, AuditError> {
         Ok(Probability::from_logit(epsilon - (self.arms - 1.0).ln())?)
     }
 
     /// ε = logit p + ln(k − 1).
-    #[must_use]
     pub fn epsilon(&self, p: Probability) -> f64 {
         p.logit() + (self.arms - 1.0).ln()
     }
@@ -129,7 +109,6 @@ impl ApproxTail {
     /// [`success_probability`](Self::success_probability).
     ///
     /// Direction: rounded up, by about 2e-12 of itself.
-    #[must_use]
     pub fn upper_tail(&self, cut: Cut, p: Probability) -> f64 {
         if cut.correct == 0 {
             return 1.0;
@@ -272,108 +251,6 @@ fn shifted_tails(cut: Cut, p: Probability, mean: f64) -> impl Iterator<Item = (f
     std::iter::once((0.0, reached(next - 1))).chain(rest)
 }
 
-/// The upper concave envelope at `mean` of an increasing function, given by points from 0 on; beyond
-/// the last, and where it is 1, it is constant.
-fn envelope(reached: impl Iterator<Item = (f64, f64)>, mean: f64) -> f64 {
-    let mut hull: Vec<(f64, f64)> = Vec::new();
-    for next in reached {
-        while let [.., before, last] = hull[..] {
-            // `last` lies on or below the line from `before` to `next`.
-            if (last.1 - before.1) * (next.0 - before.0) > (next.1 - before.1) * (last.0 - before.0)
-            {
-                break;
-            }
-            hull.pop();
-        }
-        hull.push(next);
-        if next.1 >= 1.0 || (mean == 0.0 && next.0 == 0.0) {
-            break;
-        }
-    }
-    let after = hull.partition_point(|point| point.0 <= mean);
-    let left = hull[after.max(1) - 1];
-    hull.get(after).map_or(left.1, |right| {
-        left.1 + (right.1 - left.1) * (mean - left.0) / (right.0 - left.0)
-    })
-}
-
-/// Limits under (ε, δ)-DP at one pointwise level: refute ε if the bound on P(W ≥ w) is at most α.
-///
-/// The bound need not rise with ε, since the budget of failures falls with it. Any ε at which it is
-/// at most α will do nevertheless, because the claims are nested. Let ε* be the truth, and A the
-/// counts w at which some ε ≥ ε* is refuted. What is (ε*, δ)-DP is (ε, δ)-DP for each such ε, so
-/// P(W ≥ w) ≤ α for every w in A; and A has a least element w₀, so P(W ∈ A) ≤ P(W ≥ w₀) ≤ α.
-///
-/// The limits are on p = e^ε/(e^ε + k − 1), and only of ε ≥ 0.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ApproxLimit {
-    tail: ApproxTail,
-    alpha: f64,
-}
-
-impl ApproxLimit {
-    /// Limits at the pointwise level `alpha`.
-    ///
-    /// # Errors
-    /// `alpha` is not in (0, 1).
-    pub fn new(tail: ApproxTail, alpha: f64) -> Result<Self, AuditError> {
-        let alpha = check_level("alpha", alpha)?;
-        Ok(Self { tail, alpha })
-    }
-
-    /// The same as [`limit`](CutStatistic::limit), unless it is stopped.
-    ///
-    /// # Errors
-    /// A limit that cannot be computed, or an interrupt.
-    pub fn limit_until(
-        &self,
-        cut: Cut,
-        interrupt: &Interrupt,
-    ) -> Result<Option<Probability>, AuditError> {
-        let (guesses, correct) = (cut.guesses.into(), cut.correct.into());
-        // Failures only add to what δ = 0 allows.
-        let highest = clopper_pearson::lower_limit(correct, guesses, self.alpha)?;
-        let lowest = self.tail.success_probability(0.0)?;
-        if highest.p() < lowest.p() || !self.refutes(cut, lowest) {
-            return Ok(None);
-        }
-        let (mut low, mut high) = (lowest.logit(), highest.logit());
-        let mut verified = lowest;
-        for _ in 0..HALVINGS {
-            interrupt.check()?;
-            let middle = 0.5 * (low + high);
-            if middle <= low || middle >= high {
-                break;
-            }
-            let p = Probability::from_logit(middle)?;
-            if self.refutes(cut, p) {
-                (low, verified) = (middle, p);
-            } else {
-                high = middle;
-            }
-        }
-        Ok(Some(verified.next_down()))
-    }
-
-    fn refutes(&self, cut: Cut, p: Probability) -> bool {
-        // Every form adds to what δ = 0 allows, which is quick to compute.
-        let pure = Binomial::new(cut.guesses.into(), p).upper_tail(cut.correct.into());
-        pure <= self.alpha && self.tail.upper_tail(cut, p) <= self.alpha
-    }
-}
-
-impl CutStatistic for ApproxLimit {
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
-        self.limit_until(cut, &Interrupt::default())
-    }
-
-    fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
-        // The quick part: half of the law lies above its mean less one.
-        let mean = f64::from(cut.guesses) * level.p();
-        (f64::from(cut.correct) + 1.0 > mean || self.alpha >= 0.5) && self.refutes(cut, level)
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -462,9 +339,6 @@ mod tests {
                 let exact = Binomial::new(guesses.into(), p).upper_tail(correct.into());
                 let ours = tail.upper_tail(cut, p);
                 assert!(ours >= exact && ours <= exact * (1.0 + 1e-11), "{form:?}");
-                let alpha = exact * (1.0 + 1e-9);
-                let limit = ApproxLimit::new(tail, alpha).unwrap().limit(cut).unwrap();
-                assert!((limit.unwrap().logit() - 0.3).abs() < 1e-8, "{form:?}");
             }
         }
     }
@@ -530,57 +404,6 @@ mod tests {
                 let value = tail.upper_tail(cut, tail.success_probability(1.0).unwrap());
                 assert!(value > 0.0 && value <= 1.0, "{form:?} {value}");
             }
-        }
-    }
-
-    #[test]
-    fn an_interrupt_stops_a_limit() {
-        let stop = Interrupt::default();
-        stop.request();
-        let limits = ApproxLimit::new(tail(ApproxForm::ZeroRun, 1000.0, 1e-6, 2), 0.05).unwrap();
-        let cut = Cut {
-            guesses: 100,
-            correct: 90,
-        };
-        let stopped = limits.limit_until(cut, &stop);
-        assert!(matches!(stopped, Err(AuditError::Interrupted)));
-    }
-
-    #[test]
-    fn limits_lie_on_the_verified_side() {
-        for form in FORMS {
-            for delta in [1e-9, 1e-6, 1e-4] {
-                for (guesses, correct) in [(300, 280), (20, 20), (1000, 620), (4, 3)] {
-                    let cut = Cut { guesses, correct };
-                    let statistic = ApproxLimit::new(tail(form, 1000.0, delta, 2), 0.05).unwrap();
-                    let Some(limit) = statistic.limit(cut).unwrap() else {
-                        assert!(!statistic.refutes(cut, Probability::HALF));
-                        continue;
-                    };
-                    assert!(statistic.refutes(cut, limit));
-                    let above = Probability::from_logit(limit.logit() + 1e-10).unwrap();
-                    assert!(!statistic.refutes(cut, above), "{form:?} {delta} {cut:?}");
-                    assert!(!statistic.may_exceed(cut, above));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn an_envelope_is_the_best_mixture_of_two_values() {
-        let reached = [0.1, 0.15, 0.6, 0.7, 1.0];
-        for mean in [0.0, 0.3, 1.0, 1.9, 2.0, 3.5, 4.0, 7.0] {
-            let at = |k: usize| (k as f64, reached[k]);
-            let mut best = if mean >= 4.0 { 1.0_f64 } else { 0.0 };
-            for (i, j) in (0..5).flat_map(|i| (i..5).map(move |j| (i, j))) {
-                let ((a, low), (b, high)) = (at(i), at(j));
-                if a <= mean && mean <= b {
-                    let share = if b > a { (mean - a) / (b - a) } else { 0.0 };
-                    best = best.max(low + share * (high - low));
-                }
-            }
-            let ours = envelope(by_failures(reached), mean);
-            assert!((ours - best).abs() < 1e-15, "{mean}: {ours} {best}");
         }
     }
 }

@@ -1,4 +1,4 @@
-"""Images, or anything of fixed shape, as a mixture of normal distributions."""
+"""Images, or anything of fixed shape: a mixture of normal distributions, and drawn labels."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,12 +10,71 @@ from leakbound._base.checks import instance, integer
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound.generators.labels import FittedLabeler, Labeler
+from leakbound.errors import InputError, InputTypeError
 from leakbound.generators.members import read_array, read_labels
 from leakbound.generators.protocol import Samples, SeededSampler
 
 ROUNDING = 1e-9  # share of a variance that is 0 but for rounding
 RIDGE = 1e-3  # variance added to every component, in mean variances of the principal ones
+
+
+@dataclass(frozen=True)
+class Labeler:
+    """Labels examples that a generator made without labels, as their distribution would have it.
+
+    A classifier learns the probability of each label from the members of the generator, and labels
+    are *drawn* from it. The likeliest label of each would be a giveaway: real labels are noisy.
+
+    Parameters
+    ----------
+    classifier : object, optional
+        An unfitted classifier of scikit-learn with `predict_proba`, well calibrated; by default a
+        logistic regression on standardised values.
+    """
+
+    classifier: Any = None
+
+    def __post_init__(self) -> None:
+        if self.classifier is not None and not hasattr(self.classifier, "predict_proba"):
+            message = f"classifier must be an unfitted classifier, got {self.classifier!r}"
+            raise InputTypeError(message)
+
+    def fit(self, values: ArrayInput, labels: ArrayInput) -> "FittedLabeler":
+        """Learn labels (integers, booleans or strings) from the generator's members."""
+        array = read_array(values)
+        classes = read_labels(labels, len(array))
+        if classes is None:
+            message = "a labeler learns from labels, got None"
+            raise InputError(message)
+        # One label needs no classifier, and scikit-learn's refuse to learn from it.
+        names = np.unique(classes)
+        if names.size == 1:
+            return FittedLabeler(None, names)
+        with needs("ml", "Labeler"):
+            from sklearn.base import clone
+            from sklearn.linear_model import LogisticRegression
+            from sklearn.pipeline import make_pipeline
+            from sklearn.preprocessing import StandardScaler
+        logistic = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
+        model = logistic if self.classifier is None else clone(self.classifier)
+        model.fit(array.reshape(len(array), -1), classes)
+        return FittedLabeler(model, names)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLabeler:
+    """What `Labeler.fit` returns."""
+
+    model: Any
+    classes: NDArray[Any]
+
+    def label(self, values: NDArray[Any], *, seed: int) -> Samples:
+        """Return examples with a label drawn for each."""
+        chances = np.ones((len(values), 1))
+        if self.model is not None:
+            chances = np.asarray(self.model.predict_proba(values.reshape(len(values), -1)))
+        dice = Purpose.LABELS.rng(seed).random(len(values))[:, None]
+        return Samples(values, self.classes[(dice >= chances.cumsum(1)[:, :-1]).sum(1)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +121,7 @@ class PCAMixture:
                 min(self.components, *flat.shape),
                 random_state=Purpose.PRINCIPAL_COMPONENTS.derived(self.seed, bits=32),
             ).fit(flat)
+        # 1. A mixture of normals on the principal components.
         reduced = pca.transform(flat)
         mixture = GaussianMixture(
             min(self.mixtures, len(flat) // 20),
@@ -70,6 +130,7 @@ class PCAMixture:
             max_iter=100,
             tol=1e-2,
         ).fit(reduced)
+        # 2. The rest, pixel by pixel.
         # What the components leave over is noise, with its variance once they take their part.
         noise = (flat - pca.inverse_transform(reduced)).std(0)
         wanted = float((noise**2).sum())
@@ -108,6 +169,7 @@ class FittedPCAMixture(SeededSampler):
             rows = np.flatnonzero(which == k)
             reduced[rows] += rng.standard_normal((rows.size, reduced.shape[1])) @ self.roots[k].T
         noise = rng.standard_normal((n, self.noise.size)) * self.noise
+        # Noise has no part in the components, which the mixture draws.
         noise -= (noise @ directions.T) @ directions
         flat = self.pca.mean_ + reduced @ directions + self.scale * noise
         # Within the members' range, and whole where they are.
@@ -115,6 +177,4 @@ class FittedPCAMixture(SeededSampler):
         if self.members.dtype.kind != "f":
             flat = np.round(flat)
         values = flat.astype(self.members.dtype).reshape(-1, *self.members.shape[1:])
-        return Samples(
-            values, None if self.labeler is None else self.labeler.sample(values, seed=seed)
-        )
+        return Samples(values) if self.labeler is None else self.labeler.label(values, seed=seed)

@@ -1,0 +1,94 @@
+"""Sequences of guesses through batches, and what the mean of their likelihood ratios proves."""
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.types import FloatArray, IntArray, PathOrder
+from leakbound.audits.figures import POINTS
+from leakbound.results import Curve
+
+Cuts: TypeAlias = tuple[IntArray, IntArray]
+"""Guesses and correct guesses at some cuts."""
+Walk: TypeAlias = tuple[IntArray, IntArray]
+"""Blocks visited of the first and of the second half of a ranking, after each block."""
+
+
+@dataclass(frozen=True)
+class GuessSequence:
+    """A sequence of guesses through all batches: a role, and a share of each batch."""
+
+    order: PathOrder
+    share: float
+
+    def within(self, paths: dict[PathOrder, Cuts], walk: Walk) -> Cuts:
+        """Return guesses and correct guesses after each block of a batch, visited in one order."""
+        guesses, correct = paths[self.order]
+        least = math.ceil(self.share * int(guesses[-1]))
+        stop = int(np.searchsorted(guesses, least)) + 1
+        blocks = {"member_half": walk[0], "nonmember_half": walk[1]}
+        visited = np.minimum(blocks.get(self.order, walk[0] + walk[1]), stop)
+        return np.append(0, guesses)[visited], np.append(0, correct)[visited]
+
+
+def walk_through(paths: dict[PathOrder, Cuts]) -> Walk:
+    """Return the one order of visiting that serves all paths: block by block, as "interleaved"."""
+    if "member" in paths:
+        blocks = np.arange(1, paths["member"][0].size + 1)
+        return blocks, np.zeros_like(blocks)
+    first, second = paths["member_half"][0], paths["nonmember_half"][0]
+    # the half with fewer guesses so far goes on, the first on equality
+    begins = np.concatenate([[0], first[:-1], [0], second[:-1]])[: first.size + second.size]
+    half = np.repeat([0, 1], [first.size, second.size])
+    turn = half[np.lexsort((half, begins))]
+    return np.cumsum(turn == 0), np.cumsum(turn == 1)
+
+
+def strongest(counts: IntArray, bound: float) -> int:
+    """Return the sequence with the largest likelihood ratio against a bound: it says most."""
+    guesses, correct = counts
+    p = 1 / (1 + math.exp(-bound))
+    share = correct / np.maximum(guesses, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = correct * np.log(share / p) + (guesses - correct) * np.log((1 - share) / (1 - p))
+    exact = np.where(correct == guesses, -correct * math.log(p), ratio)
+    return int(np.argmax(np.where(share > p, exact, -1.0)))
+
+
+def best_moment(moments: IntArray, level: float) -> tuple[int, float]:
+    """Return the index and the logit of the best moment, by the mean over sequences."""
+    guesses, correct = (np.ascontiguousarray(moments[:, i]).ravel() for i in (0, 1))
+    best = _core.ville_bound_of_moments(guesses, correct, sequences=moments.shape[2], beta=level)
+    return best or (0, -math.inf)
+
+
+def ranks_within(values: FloatArray) -> FloatArray:
+    """Return the ranks of a batch from 0 to 1, ties in the middle of their block."""
+    _, block, count = np.unique(values, return_inverse=True, return_counts=True)
+    middle = np.cumsum(count) - count / 2
+    ranks: FloatArray = middle[block] / values.size
+    return ranks
+
+
+def curve_of(
+    moments: list[IntArray], index: int, bound: float, level: float, ranking: _core.Ranking
+) -> Curve:
+    """Return the sequence that says most at the ends of batches, and last where the bound is."""
+    step = max(1, math.ceil(len(moments) / (POINTS - 2)))
+    some = [*moments[:-1][::step], *moments[-2:]]
+    limits = [best_moment(moment[None], level)[1] for moment in some]
+    counts = np.array([moment[:, index] for moment in some])
+    _, rows = np.unique(counts[::-1, 0], return_index=True)
+    rows = len(some) - 1 - rows
+    rows = rows[counts[rows, 0] > 0]
+    guesses, correct = counts[rows].T
+    return Curve(
+        guesses=guesses,
+        correct=correct,
+        precision=correct / guesses,
+        recall=correct / max(1, ranking.examples),
+        bound=np.clip(np.array(limits)[rows], 0.0, bound),
+    )

@@ -1,0 +1,84 @@
+"""Tables: boosted trees on examples and signals, stacked with trees on signals alone."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from leakbound._base.imports import needs
+from leakbound._base.streams import Purpose
+from leakbound._base.types import FloatArray
+from leakbound.panoramia.examples import Examples, Sample
+from leakbound.panoramia.models.attack import FittedAttack
+
+GRID = (
+    {"learning_rate": 0.05, "max_leaf_nodes": 7},
+    {"learning_rate": 0.05, "max_leaf_nodes": 15},
+    {"learning_rate": 0.1, "max_leaf_nodes": 31},
+)
+STAGES = (20, 40, 80, 150)  # numbers of trees that compete: where boosting might stop
+FEW = 40  # trees on signals alone, which are few
+
+
+def prepare(*_: object) -> None:
+    """Prepare nothing: all trees see signals."""
+
+
+def candidates(
+    train: Sample, validation: Sample, seed: int, _: None = None
+) -> Iterator[FittedAttack]:
+    """Boost trees with each setting of a small grid, and offer them at several sizes."""
+    alone = None
+    if train.signals.size:
+        alone = grow(flat_signals(train.signals), train, GRID[0], seed)
+    for options in GRID:
+        trees = grow(columns(train.examples, train.signals), train, options, seed)
+        for stage in STAGES:
+            parts = partial(_parts, trees, stage, alone)
+            yield FittedAttack.stack({**options, "trees": stage}, parts, validation)
+
+
+def _parts(
+    trees: Any, stage: int, alone: Any, examples: Examples, signals: FloatArray
+) -> FloatArray:
+    logits = [after(trees, columns(examples, signals), stage)]
+    if alone is not None:
+        logits.append(after(alone, flat_signals(signals), FEW))
+    return np.column_stack(logits)
+
+
+def grow(table: FloatArray, train: Sample, options: dict[str, Any], seed: int) -> Any:
+    """Boost trees, as many as ever compete."""
+    with needs("ml", "an attack"):
+        from sklearn.ensemble import HistGradientBoostingClassifier
+    trees = HistGradientBoostingClassifier(
+        max_iter=max(STAGES),
+        l2_regularization=1.0,
+        early_stopping=False,
+        random_state=Purpose.TREES.derived(seed, bits=32),
+        **options,
+    )
+    return trees.fit(table, train.member)
+
+
+def after(trees: Any, table: FloatArray, stage: int) -> FloatArray:
+    """Return the log-odds after the first few of the trees."""
+    stages = trees.staged_decision_function(table)
+    return np.asarray(next(islice(stages, stage - 1, None)), dtype=np.float64).ravel()
+
+
+def columns(examples: Examples, signals: FloatArray | None = None) -> FloatArray:
+    """Return the rows of the table, with the label and the signals beside them."""
+    parts = [examples.x.reshape(len(examples), -1)]
+    parts += [] if examples.y is None else [examples.y[:, None]]
+    parts += [] if signals is None else [flat_signals(signals)]
+    return np.column_stack(parts).astype(np.float64)
+
+
+def flat_signals(signals: FloatArray) -> FloatArray:
+    """Return what each model says, and what each says beyond the one before."""
+    # The difference of target and helper is what training on an example changes.
+    both = (signals, np.diff(signals, axis=1))
+    return np.concatenate([part.reshape(len(signals), -1) for part in both], axis=1)

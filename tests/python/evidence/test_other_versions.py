@@ -1,0 +1,179 @@
+"""Bundles of other versions may differ in the last places, and in nothing else."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import leakbound as lb
+from bundles import NOTES, change, resealed, tampered, why
+from command_line import leakbound
+from commitments import scored
+from leakbound.errors import FormatError
+from leakbound.evidence import verify_bundle
+from leakbound.evidence.comparison import difference, same_page
+
+
+def by_other(bundle: Path, what: str = "instructions") -> None:
+    """Say that another version made a bundle, wherever it says so."""
+    if what != "instructions":
+        tampered(bundle, "result.json", change(f"provenance/{what}", "0.0.9"))
+    tampered(bundle, "manifest.json", change(f"{NOTES}/{what}", "0.0.9"))
+
+
+@pytest.mark.parametrize("name", ["leakbound", "numpy"])
+def test_versions_are_those_of_the_manifest(name: str, bundle: Path) -> None:
+    tampered(bundle, "result.json", change(f"provenance/{name}", "0.0.9"))
+    stated = f"result: made by {name} 0.0.9, it says, and manifest.json says "
+    assert why(bundle).startswith(stated)
+    certified = "0.1.0, certified by nobody"
+    tampered(bundle, "result.json", change(f"provenance/{name}", certified))
+    tampered(bundle, "manifest.json", change(f"{NOTES}/{name}", certified))
+    assert why(bundle) == f"manifest: {certified!r} is no version of {name}"
+
+
+def test_a_result_of_another_version_is_audited_again_before_it_is_bundled(tmp_path: Path) -> None:
+    plan, scores = scored()
+    data: Any = lb.audit(scores, lb.Coins(plan)).to_dict()
+    data["provenance"]["numpy"] = "0.0.9"
+    with pytest.raises(FormatError, match=r"would not verify: result: made by numpy 0\.0\.9"):
+        lb.AuditResult.from_dict(data).bundle(tmp_path / "bundle", scores=scores, plan=plan)
+    assert not (tmp_path / "bundle").exists()
+
+
+@pytest.mark.parametrize(
+    ("share", "here", "elsewhere"),
+    [(0.0, "", ""), (1e-13, "audit: ", ""), (1e-7, "audit: ", "audit: "), (-1e-7, "audit: ", "")],
+)
+def test_numbers_of_another_version_may_differ_in_the_last_places(
+    share: float, here: str, elsewhere: str, bundle: Path
+) -> None:
+    def moved(content: Any) -> None:
+        content["bound"] *= 1 - share
+
+    tampered(bundle, "result.json", moved)
+    assert why(bundle)[:7] == here
+    by_other(bundle)
+    assert why(bundle)[:7] == (elsewhere if share >= 0 else "audit: ")
+
+
+@pytest.mark.parametrize("version", ["numpy", "instructions"])
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("warnings", ["put in other words"]),
+        ("warnings", []),
+        ("theorem", "certified by nobody"),
+        ("assumptions/0/statement", "all is well"),
+        ("guesses", 62),
+        ("options/seed", 1),
+        ("provenance/sha256/scores of loss", "0" * 64),
+    ],
+)
+def test_a_forger_gains_nothing_by_naming_another_version(
+    version: str, place: str, value: Any, bundle: Path
+) -> None:
+    """Whatever a version is said to be, what this one computes is what counts."""
+    if place == "warnings" and not value:
+        _warned(bundle)
+    by_other(bundle, version)
+    tampered(bundle, "result.json", change(place, value))
+    assert re.match("assumptions: |audit: |result: |plan: ", why(bundle)), why(bundle)
+
+
+def _warned(folder: Path) -> None:
+    """Put a bundle whose result has a warning in the place of another."""
+    plan, scores = scored()
+    shutil.rmtree(folder)
+    result = lb.audit(scores.round(), lb.Coins(plan))
+    assert result.warnings
+    result.bundle(folder, scores=scores.round(), plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"confidence": 1 - 9e-10}, {"confidence": 1 - 1e-15}),  # stated, and so exact
+        ({"claim": {"delta": 1e-14}}, {"claim": {"delta": 9e-13}}),
+        ({"bound": 1e-15}, {"bound": 1e-13}),  # last places are a share of a number
+        ({"bound": 0.0}, {"bound": 1e-15}),
+        ({"bound": 0.0}, {"bound": -0.0}),
+        ({"assumptions": [{"status": "declared"}]}, {"assumptions": [{"status": "checked"}]}),
+    ],
+)
+def test_what_has_no_last_places_is_told_apart_whatever_the_version(one: Any, other: Any) -> None:
+    plan, scores = scored()
+    result = lb.audit(scores, lb.Coins(plan), claim=lb.ApproxDP(delta=1e-5))
+    first, second = (
+        lb.AuditResult.from_dict(overlaid(result.to_dict(), own)) for own in (one, other)
+    )
+    for exact in (True, False):
+        assert next(iter(one)) in difference(first, second, exact=exact)
+
+
+def overlaid(content: Any, change: Any) -> Any:
+    """Return JSON data with some values replaced, at any depth."""
+    if isinstance(change, dict):
+        return content | {key: overlaid(content[key], one) for key, one in change.items()}
+    if isinstance(change, list):
+        return [overlaid(content[0], change[0]), *content[1:]]
+    return change
+
+
+def test_a_verdict_within_the_last_places_is_that_of_this_version() -> None:
+    """A bound moved by less than a share of 1e-9 can turn a verdict, and may not."""
+    plan, scores = scored()
+    result = lb.audit(scores, lb.Coins(plan))
+    claimed = result.bound * (1 - 1e-10)
+    data: Any = result.with_check(epsilon=claimed).to_dict()
+    assert data["checked"]["verdict"] == "refuted"
+    data |= {"bound": claimed, "checked": data["checked"] | {"verdict": "not refuted"}}
+    forged = lb.AuditResult.from_dict(data)
+    with pytest.raises(FormatError, match="checked is 'not refuted'"):
+        difference(result, forged, exact=False)
+
+
+def test_coins_of_another_version_are_those_of_their_seed(bundle: Path) -> None:
+    plan, _ = scored()
+    lb.InclusionPlan(~plan.member, seed=5).save(bundle / "plan.npz")
+    resealed(bundle)
+    by_other(bundle, "leakbound")
+    assert "not those of its seed, 5; if leakbound 0.0.9 made it" in why(bundle)
+
+
+def test_a_page_of_another_version_says_and_shows_the_same(bundle: Path) -> None:
+    page = (bundle / "report.html").read_text(encoding="utf-8")
+    by_other(bundle)
+    for forged, words in (
+        (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + ".0000004", page, count=1), ""),
+        (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + "9", page, count=1), "report: "),
+        (page.replace("leaks", "is safe"), "report: "),
+        (page.replace("</body>", "<script>1</script></body>"), "report: "),
+        (page.replace("2.49", "2.48"), "report: "),
+    ):
+        assert forged != page
+        (bundle / "report.html").write_text(forged, encoding="utf-8")
+        resealed(bundle)
+        assert why(bundle)[:8] == words
+        assert why(bundle, page=False) == ""
+    found = {one.name: one for one in verify_bundle(bundle, page=False).checks}
+    assert found["report"].passed is None
+    assert "do not rely on it" in found["report"].words
+    assert leakbound("verify", bundle).code == 1
+    assert leakbound("verify", bundle, "--no-page").code == 0
+
+
+def test_a_layout_of_another_version_is_named(bundle: Path) -> None:
+    def renumbered(statement: Any) -> None:
+        statement["predicate"]["configuration"][0]["annotations"]["layout"] = 2
+
+    tampered(bundle, "manifest.json", renumbered)
+    assert why(bundle) == "manifest: layout 2: this version of leakbound reads 1"
+
+
+def test_digits_of_other_scripts_are_no_coordinates() -> None:
+    mine, theirs = b'<path d="M 12.5 3" />', '<path d="M \u0661\u0662.\u0665 \u0663" />'.encode()
+    assert same_page(mine, mine)
+    assert not same_page(mine, theirs)
