@@ -65,7 +65,7 @@ papers: $(VENV)/.built
 	$(BIN)/python benches/papers/reproduce.py --workers $(WORKERS) --out leakbound-out/papers
 
 data: $(VENV)/.built
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python benches/papers/datasets.py
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python benches/papers/real_data.py
 
 validity: $(VENV)/.built
 	PROPTEST_CASES=10000 cargo test --locked --release

@@ -146,6 +146,7 @@ class DPSGDWatch:
         """
         observed = self.observed
         assert self._watched is not None
+        # Each process of distributed training counts its own share of the examples.
         population = self._watched.examples
         if self._examples is not None:
             population = (-(-self._examples // self._watched.ranks),) * 2

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-import datasets
+import real_data
 from leakbound.errors import FormatError, MissingExtraError
 
 T = TypeVar("T")
@@ -21,32 +21,32 @@ def read(load: Callable[[], T]) -> T:
 
 
 def test_fashion_mnist_has_its_published_sizes() -> None:
-    train, test = read(datasets.fashion_mnist)
+    train, test = read(real_data.fashion_mnist)
     assert train.values.shape == (60_000, 28, 28)
     assert np.bincount(train.labels).tolist() == [6000] * 10
     assert np.bincount(test.labels).tolist() == [1000] * 10
 
 
 def test_adult_has_its_published_sizes() -> None:
-    table = read(datasets.adult)
+    table = read(real_data.adult)
     assert table.values.shape == (45_222, 14)
     assert table.labels.sum() == 11_208
     assert len(table.categorical) == 8
 
 
 def test_the_census_has_its_published_sizes() -> None:
-    table = read(datasets.census_income)
+    table = read(real_data.census_income)
     assert table.values.shape == (299_285, 41)
     years = table.values[:, table.columns.index("year")]
     assert np.unique(years, return_counts=True)[1].tolist() == [149_643, 149_642]
     assert table.labels.sum() == 12_382 + 6_186
 
 
-@pytest.mark.parametrize("package", [datasets.FASHION, datasets.ADULT, datasets.CENSUS])
+@pytest.mark.parametrize("package", [real_data.FASHION, real_data.ADULT, real_data.CENSUS])
 def test_what_is_not_there_or_another_version_is_named(
-    package: datasets.Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    package: real_data.Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(datasets, "FOLDER", tmp_path)
+    monkeypatch.setattr(real_data, "FOLDER", tmp_path)
     with pytest.raises(MissingExtraError, match=f"{package.data}.*{package.install}"):
         package.path()
     (tmp_path / package.file).write_bytes(b"another version")
