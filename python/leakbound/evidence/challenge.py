@@ -187,8 +187,8 @@ def judge_challenge(
 
 def _check_judged(agreed: Agreed) -> None:
     """Refuse a protocol for which scores of canaries, included by fair coins, are not enough."""
-    if agreed.given:
-        message = f"the protocol names {min(agreed.given)}, and a challenge has scores alone"
+    if agreed.arrays:
+        message = f"the protocol names {min(agreed.arrays)}, and a challenge has scores alone"
         raise OptionError(message)
     if agreed.options.get("prior", _FAIR) != _FAIR:
         message = "the protocol's prior is not 0.5, and the coins of a challenge are fair"

@@ -231,8 +231,8 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
         return f"a protocol is one of coins or a random split, and this is {recipe.audit}"
     arguments = recipe.arguments
     arrays = {name for name in (*ARRAYS, "prior") if isinstance(arguments.get(name), np.ndarray)}
-    if arrays != agreed.given:
-        name = min(arrays ^ agreed.given)
+    if arrays != agreed.arrays:
+        name = min(arrays ^ agreed.arrays)
         if name in arrays:
             return f"{name}: an array was given, and the protocol does not name one"
         return f"{name}: the protocol names one, and none was given"

@@ -194,16 +194,19 @@ class WatchedOptimizer:
         """Append rows of canaries to the last batch accumulated, and count the rows before."""
         sizes, several = list[int](), False
         for parameter in self._model:
-            given = getattr(parameter, "grad_sample", None)
-            if given is None:
+            gradients = getattr(parameter, "grad_sample", None)
+            if gradients is None:
                 continue  # opacus refuses it
-            batches = given if isinstance(given, list) else [given]
-            sizes, several = [len(one) for one in batches], isinstance(given, list)
-            if due.size:
+            several = isinstance(gradients, list)
+            batches = gradients if several else [gradients]
+            sizes = [len(batch) for batch in batches]
+            if due.size:  # rows of zeros: canaries leave the model alone
                 rows = batches[-1]
                 zeros = rows.new_zeros((due.size, *rows.shape[1:]))
                 batches = [*batches[:-1], torch.cat([rows, zeros])]
                 parameter.grad_sample = batches if several else batches[0]
+        # In each parameter of the watcher, zeros for the user's examples and one coordinate of its
+        # own for each canary.
         far = _FAR * float(self.optimizer.max_grad_norm)
         columns = torch.as_tensor(due, device=self._own[0].device)
         for parameter, share in zip(self._own, self._direction, strict=True):
@@ -241,7 +244,7 @@ class WatchedOptimizer:
             raise OptionError(message)
         released = np.stack([np.asarray(one.detach().cpu(), dtype=np.float64) for one in grads])  # type: ignore[union-attr]
         optimizer, divisor = self.optimizer, 1.0
-        if optimizer.loss_reduction == "mean":  # what the optimizer divides sums by
+        if optimizer.loss_reduction == "mean":  # the optimizer divides sums, by this number
             divisor = float(
                 optimizer.expected_batch_size * optimizer.accumulated_iterations * self.ranks
             )

@@ -120,11 +120,13 @@ class PlannedCallback:
 
     def _end(self, model: nn.Module, loader: Any, folder: str | os.PathLike[str]) -> None:
         """Score all canaries, audit the scores, and write the result and its report."""
+        # 1. Score, as the difference from the beginning where the signal is one.
         if self._before is None:
             scores = self._score(model, loader, self._signal)
         else:
             after = self._score(model, loader, "cross_entropy")
             scores = Scores(after.values - self._before, after.ids, "loss_drop")
+        # 2. Audit, and put the accountant's claim beside the bound.
         accounted = self._accounted() if callable(self._accounted) else self._accounted
         claim = self._claim or (PureDP() if accounted is None else ApproxDP(delta=accounted.delta))
         result: AuditResult = audit(
@@ -137,6 +139,7 @@ class PlannedCallback:
                 relation=accounted.relation,
                 source=accounted.source,
             )
+        # 3. Write the result and its report.
         self.scores, self.result = scores, result
         place = Path(folder) / "audit" if self._out is None else Path(self._out)
         place.mkdir(parents=True, exist_ok=True)

@@ -58,12 +58,12 @@ class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
         Folder for ``result.json`` and ``report.html``; ``audit`` in the run's own if None.
     """
 
-    def on_train_begin(self, args: Any, *_: Any, **given: Any) -> None:
+    def on_train_begin(self, args: Any, *_: Any, **context: Any) -> None:
         """Check that the canaries are where they should be."""
         spread = bool(getattr(args, "deepspeed", None) or getattr(args, "fsdp", None))
-        self._begin(given["model"], given["train_dataloader"], spread=spread)
+        self._begin(context["model"], context["train_dataloader"], spread=spread)
 
-    def on_train_end(self, args: Any, state: Any, *_: Any, **given: Any) -> None:
+    def on_train_end(self, args: Any, state: Any, *_: Any, **context: Any) -> None:
         """Score the canaries, audit, and write; by one process only."""
         if state.is_world_process_zero:
-            self._end(given["model"], given["train_dataloader"], args.output_dir)
+            self._end(context["model"], context["train_dataloader"], args.output_dir)

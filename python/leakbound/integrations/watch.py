@@ -146,7 +146,7 @@ class DPSGDWatch:
         """
         observed = self.observed
         assert self._watched is not None
-        # Every process of distributed training has its part of the examples, and one has canaries.
+        # Each process of distributed training counts its own share of the examples.
         population = self._watched.examples
         if self._examples is not None:
             population = (-(-self._examples // self._watched.ranks),) * 2

@@ -50,12 +50,12 @@ class Agreed:
     """A protocol that was understood: all of it can be done."""
 
     attacks: tuple[str, ...]
+    # Options of `audit` and of its design, the claim and the cuts as objects.
     options: Mapping[str, Any]
-    """Options of `audit` and of its design, the claim and the cuts as objects."""
-    given: frozenset[str] = frozenset()
-    """Arguments that will be an array, which the protocol names by a word."""
+    # Options that will be an array, which the protocol names by a word.
+    arrays: frozenset[str] = frozenset()
+    # The guarantee that will be put to the test.
     checked: Mapping[str, Any] | None = None
-    """The guarantee that will be put to the test."""
     canaries_sha256: str | None = None
 
     def __post_init__(self) -> None:
@@ -66,13 +66,13 @@ class Agreed:
     @classmethod
     def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreed":
         """Understand a protocol; OptionError says which of its names is wrong, and how."""
-        given = {name for name in (*ARRAYS, "prior") if isinstance(protocol.get(name), str)}
+        arrays = {name for name in (*ARRAYS, "prior") if isinstance(protocol.get(name), str)}
         for name in ARRAYS:
-            if name in protocol and name not in given:
+            if name in protocol and name not in arrays:
                 message = f"{name} is {shown(protocol[name])}: say in words where it comes from"
                 raise OptionError(message)
         options: dict[str, Any] = {
-            name: protocol[name] for name in OPTIONS if name in protocol and name not in given
+            name: protocol[name] for name in OPTIONS if name in protocol and name not in arrays
         }
         options["claim"] = build(protocol["claim"], "claim", _CLAIMS)
         automatic = protocol["cuts"] == "auto"
@@ -83,12 +83,12 @@ class Agreed:
         if "canaries_sha256" in protocol and not is_digest(digest):
             message = f"canaries_sha256 is {shown(digest)}, and a digest has 64 hexadecimal digits"
             raise OptionError(message)
-        for name in ("unit", "canaries", *sorted(given)):
+        for name in ("unit", "canaries", *sorted(arrays)):
             _check_words(protocol[name], name)
         return cls(
             _attacks(protocol["attacks"]),
             options,
-            frozenset(given),
+            frozenset(arrays),
             _checked(protocol["checked"], options["claim"]) if "checked" in protocol else None,
             cast("str | None", digest),
         )
@@ -113,20 +113,17 @@ class Agreed:
         return result.with_check(**stated)
 
     def rehearse(self, member: BoolArray) -> None:
-        """Audit scores that tell nothing, so that what cannot be done is known before training.
-
-        Raise OptionError where the audit, or the check of the guarantee, refuses the options with
-        so many examples.
-        """
+        """Audit scores that tell nothing: raise OptionError if the audit or its check refuses."""
         options = dict(self.options)
         size = member.size
-        arrays = {
+        # Arrays that the protocol only names: each says nothing about membership.
+        neutral = {
             "prior": np.full(size, (member.sum() + 1) / (size + 2)),
             "strata": np.zeros(size, np.int64),
             "groups": np.arange(size),
             "features": np.zeros((size, 1)),
         }
-        options |= {name: arrays[name] for name in self.given}
+        options |= {name: neutral[name] for name in self.arrays}
         scores = {name: np.arange(size, dtype=np.float64) for name in self.attacks}
         try:
             self.put_to_test(self.audit(scores, member, **options))

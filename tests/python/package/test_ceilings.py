@@ -23,7 +23,7 @@ LONG_FILES: set[str] = set()
 PARAMETERS = 11
 MANY_PARAMETERS: set[str] = set()
 # Shares of comment lines: fewer explain too little, more repeat the code.
-LOW, HIGH = 0.012, 0.03
+LOW, HIGH = 0.015, 0.03
 
 
 def files(folder: str, suffix: str = "py") -> list[Path]:
@@ -38,7 +38,7 @@ def lines(paths: list[Path]) -> int:
 
 @pytest.mark.parametrize(
     ("folder", "suffix", "ceiling"),
-    [("python/leakbound", "py", 35_200), ("tests", "py", 26_600), ("rust", "rs", 26_000)],
+    [("python/leakbound", "py", 35_050), ("tests", "py", 25_950), ("rust", "rs", 26_000)],
 )
 def test_lines_are_no_more_than_they_were(folder: str, suffix: str, ceiling: int) -> None:
     assert 0 < lines(files(folder, suffix)) <= ceiling

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,69 +31,48 @@ CURVE = lb.TradeOff.gaussian(1.0)
 COUNTED = lb.Tally.of(SCORE, MEMBER)
 
 
-def case(**options: Any) -> validity.Case:
-    words = dict.fromkeys(("audit", "claim", "cuts", "sides", "truth"), "any")
-    return validity.Case(**words, error=0.05, trial=lambda _: False, quick=1, **options)  # type: ignore[arg-type]
+COUNTS = (9, 10, 10)
+WORDS = dict.fromkeys(("audit", "claim", "cuts", "sides", "truth"), "any")
+case: Any = partial(validity.Case, **WORDS, error=0.05, trial=lambda _: False, quick=1)  # type: ignore[arg-type]
+zero_run: Any = partial(flat.zero_run, SCORE, MEMBER, np.full(60, 0.4))
+two_tables = {"the records": COLUMNS, "the synthetic table": COLUMNS}
+scored: Any = partial(score, EMBEDDING, (TOKENS, TOKENS), signal="cross_entropy")
+one_run: Any = partial(stats.one_run_epsilon, *COUNTS, delta=0.0, beta=0.05)
 
-
-OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
-    ("leakbound.ApproxDP.lower_bound", "one_sided"): lambda **x: lb.ApproxDP(
-        delta=1e-5
-    ).lower_bound(9, 10, 10, 0.05, **x),
-    ("leakbound.panoramia.Options", "union"): panoramia.Options,
-    ("leakbound.panoramia.Options", "conditional"): panoramia.Options,
-    ("leakbound.Tally.sum", "allow_repeats"): lambda **x: lb.Tally.sum([COUNTED], **x),
-    ("leakbound.Panoramia", "real_nonmembers"): lambda **x: flat.panoramia(
-        SCORE, SCORE, MEMBER, **x
+OPTIONS: dict[str, Callable[..., Any]] = {
+    "ApproxDP.lower_bound one_sided": partial(lb.ApproxDP(delta=1e-5).lower_bound, *COUNTS, 0.05),
+    "panoramia.Options union": panoramia.Options,
+    "panoramia.Options conditional": panoramia.Options,
+    "Tally.sum allow_repeats": partial(lb.Tally.sum, [COUNTED]),
+    "Panoramia real_nonmembers": partial(flat.panoramia, SCORE, SCORE, MEMBER),
+    "ZeroRun falsify": zero_run,
+    "ZeroRun release_refuted": zero_run,
+    "evidence.verify_bundle page": partial(verify_bundle, "nowhere"),
+    "attacks.synthetic.Tables.of progress": partial(synthetic.Tables.of, X, X),
+    "attacks.synthetic.Tables.of_columns progress": partial(
+        synthetic.Tables.of_columns, two_tables
     ),
-    **{
-        ("leakbound.ZeroRun", name): lambda **x: flat.zero_run(SCORE, MEMBER, np.full(60, 0.4), **x)
-        for name in ("falsify", "release_refuted")
-    },
-    ("leakbound.evidence.verify_bundle", "page"): lambda **x: verify_bundle("nowhere", **x),
-    ("leakbound.attacks.synthetic.Tables.of", "progress"): lambda **x: synthetic.Tables.of(
-        X, X, **x
+    "propensity.ConfidenceSet.fit own_intercept": partial(propensity.ConfidenceSet.fit, X, MEMBER),
+    "propensity.PropensityFit.bootstrap progress": partial(CROSSED.fits[0].bootstrap, X, K=1),
+    "stats.binomial_tail log": partial(stats.binomial_tail, 1, 2, 0.5),
+    "stats.fdp_lower_bound one_sided": partial(
+        stats.fdp_lower_bound, *COUNTS, claim=lb.GaussianDP()
     ),
-    ("leakbound.attacks.synthetic.Tables.of_columns", "progress"): lambda **x: (
-        synthetic.Tables.of_columns({"the records": COLUMNS, "the synthetic table": COLUMNS}, **x)
+    "stats.fdp_p_value one_sided": partial(stats.fdp_p_value, *COUNTS, tradeoff=CURVE),
+    "stats.fdp_rejects one_sided": partial(stats.fdp_rejects, *COUNTS, tradeoff=CURVE),
+    "stats.kl_scan one_sided": partial(stats.kl_scan, [True], beta=0.05),
+    "stats.one_run_epsilon one_sided": one_run,
+    "stats.one_run_p_value one_sided": partial(
+        stats.one_run_p_value, *COUNTS, epsilon=1.0, delta=0.0
     ),
-    ("leakbound.propensity.ConfidenceSet.fit", "own_intercept"): lambda **x: (
-        propensity.ConfidenceSet.fit(X, MEMBER, **x)
+    "stats.poisson_binomial_tail log": partial(stats.poisson_binomial_tail, 1, [0.5]),
+    "stats.poisson_binomial_tail_offsets log": partial(
+        stats.poisson_binomial_tail_offsets, 1, [0.5], 0.0
     ),
-    ("leakbound.propensity.PropensityFit.bootstrap", "progress"): lambda **x: CROSSED.fits[
-        0
-    ].bootstrap(X, K=1, **x),
-    ("leakbound.stats.binomial_tail", "log"): lambda **x: stats.binomial_tail(1, 2, 0.5, **x),
-    ("leakbound.stats.fdp_lower_bound", "one_sided"): lambda **x: stats.fdp_lower_bound(
-        9, 10, 10, claim=lb.GaussianDP(), **x
-    ),
-    ("leakbound.stats.fdp_p_value", "one_sided"): lambda **x: stats.fdp_p_value(
-        9, 10, 10, tradeoff=CURVE, **x
-    ),
-    ("leakbound.stats.fdp_rejects", "one_sided"): lambda **x: stats.fdp_rejects(
-        9, 10, 10, tradeoff=CURVE, **x
-    ),
-    ("leakbound.stats.kl_scan", "one_sided"): lambda **x: stats.kl_scan([True], beta=0.05, **x),
-    ("leakbound.stats.one_run_epsilon", "one_sided"): lambda **x: stats.one_run_epsilon(
-        9, 10, 10, delta=0.0, beta=0.05, **x
-    ),
-    ("leakbound.stats.one_run_p_value", "one_sided"): lambda **x: stats.one_run_p_value(
-        9, 10, 10, epsilon=1.0, delta=0.0, **x
-    ),
-    ("leakbound.stats.poisson_binomial_tail", "log"): lambda **x: stats.poisson_binomial_tail(
-        1, [0.5], **x
-    ),
-    ("leakbound.stats.poisson_binomial_tail_offsets", "log"): lambda **x: (
-        stats.poisson_binomial_tail_offsets(1, [0.5], 0.0, **x)
-    ),
-    ("leakbound.torch.score", "progress"): lambda **x: score(
-        EMBEDDING, (TOKENS, TOKENS), signal="cross_entropy", **x
-    ),
-    ("leakbound.torch.token_losses", "progress"): lambda **x: token_losses(
-        EMBEDDING, (TOKENS, TOKENS), **x
-    ),
-    ("leakbound.validity.Case", "valid"): case,
-    ("leakbound.validity.run", "progress"): lambda **x: validity.run([case()], **x),
+    "torch.score progress": scored,
+    "torch.token_losses progress": partial(token_losses, EMBEDDING, (TOKENS, TOKENS)),
+    "validity.Case valid": case,
+    "validity.run progress": lambda **x: validity.run([case()], **x),
 }
 """For each option a call that is right but for it."""
 
@@ -134,9 +114,9 @@ def callables(module: Any) -> Iterator[tuple[str, Any]]:
                     yield f"{module.__name__}.{name}.{method}", function
 
 
-def flags() -> set[tuple[str, str]]:
+def flags() -> set[str]:
     """Every boolean option, under the first name that its function has."""
-    found: dict[tuple[int, str], tuple[str, str]] = {}
+    found: dict[tuple[int, str], str] = {}
     for module in public_modules():
         for name, function in callables(module):
             try:
@@ -145,19 +125,20 @@ def flags() -> set[tuple[str, str]]:
                 continue
             for option in signature.parameters.values():
                 if option.annotation in (bool, "bool") or isinstance(option.default, bool):
-                    found.setdefault((id(function), option.name), (name, option.name))
-    return set(found.values())
+                    found.setdefault((id(function), option.name), f"{name} {option.name}")
+    return {name.removeprefix("leakbound.") for name in found.values()}
 
 
 def test_every_boolean_option_is_tested_here() -> None:
     assert flags() == set(OPTIONS)
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=" ".join)
-def test_what_is_no_boolean_is_refused(option: tuple[str, str]) -> None:
+@pytest.mark.parametrize("name", OPTIONS)
+def test_what_is_no_boolean_is_refused(name: str) -> None:
+    option = name.rsplit(maxsplit=1)[-1]
     for value in ("False", 1, 0, None, 1.0, np.array([True])):
-        with pytest.raises(lb.errors.InputTypeError, match=f"{option[1]} must be True or False"):
-            OPTIONS[option](**{option[1]: value})
+        with pytest.raises(lb.errors.InputTypeError, match=f"{option} must be True or False"):
+            OPTIONS[name](**{option: value})
 
 
 def test_booleans_of_numpy_are_booleans() -> None:

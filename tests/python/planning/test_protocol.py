@@ -155,7 +155,7 @@ def test_protocols_that_were_tampered_with(count: int) -> None:
 
     def judge(content: Any) -> None:
         agreed = commit(content)
-        if not agreed.given:
+        if not agreed.arrays:
             given = dict.fromkeys(agreed.attacks, scores)
             agreed.put_to_test(flat.coins(given, PLAN, **agreed.options))
 
