@@ -6,7 +6,6 @@ numbers of cases. All seeds and sides are passed, so that no default of theirs i
 
 from collections.abc import Callable
 from functools import cache, partial
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -298,14 +297,15 @@ def ceiling(claim: str, cuts: str) -> Values:
     return {"ceiling": most, "best guesses": int(best)}
 
 
-def functions() -> dict[str, Callable[[], Any]]:
+@cache
+def functions() -> dict[str, Callable[..., Any]]:
     """Return what is called of `leakbound.stats`: tails, inverses, what Zero-Run publishes."""
     data, uniforms = game(240, leak=2.5, shift=0.75), fine(np.random.default_rng(51).random(240))
     log_odds, rates = fine(0.75 * data.features[:, 0]), fine(0.25 + 0.5 * uniforms)
     right = data.member[np.argsort(-data.scores, kind="stable")]
     sides, counted, tried = np.where(data.member, 1, -1), (90, 100, 200), [3, 60, 99]
-    gaussian = lb.GaussianDP()
-    calls: dict[str, Callable[[], Any]] = {
+    gaussian, one = lb.GaussianDP(), lb.TradeOff.gaussian(1.0)
+    return {
         "normal_cdf": lambda: stats.normal_cdf([-3.0, 0.5, 8.0]),
         "normal_quantile": lambda: stats.normal_quantile([1e-6, 0.5, 0.9]),
         "binomial_tail": lambda: stats.binomial_tail(tried, 100, 0.5),
@@ -319,29 +319,17 @@ def functions() -> dict[str, Callable[[], Any]]:
         "shift_delta": lambda: stats.shift_delta(log_odds, data.member, 0.5),
         "match": lambda: stats.match(data.member, log_odds, uniforms),
         "residual_scores": lambda: stats.residual_scores(data.scores, log_odds),
+        "epsilon": partial(stats.one_run_epsilon, *counted, beta=0.05),
+        "p_value": partial(stats.one_run_p_value, *counted, epsilon=1.0),
+        "fdp_bound": partial(stats.fdp_lower_bound, *counted, claim=gaussian),
+        "fdp_p_value": partial(stats.fdp_p_value, *counted, tradeoff=one),
+        "tamper_probability": partial(stats.tamper_probability, sides, log_odds),
     }
-    for bound, delta in product(("exact", "steinke", "zero_run"), (0.0, 1e-5)):
-        tail: dict[str, Any] = {"bound": bound, "delta": delta}
-        at = f"{bound}/{delta:g}"
-        calls[f"epsilon/{at}"] = partial(stats.one_run_epsilon, *counted, beta=0.05, **tail)
-        calls[f"p_value/{at}"] = partial(stats.one_run_p_value, *counted, epsilon=1.0, **tail)
-    for test, k in (("tight", 2), ("recursion", 2), ("recursion", 4)):
-        how: dict[str, Any] = {"test": test, "k": k}
-        at, curve = f"{test}/{k}", gaussian.tradeoff(1.0)
-        calls[f"fdp_bound/{at}"] = partial(stats.fdp_lower_bound, *counted, claim=gaussian, **how)
-        calls[f"fdp_p_value/{at}"] = partial(stats.fdp_p_value, *counted, tradeoff=curve, **how)
-    for variant in ("directional", "paper"):
-        kept = partial(stats.tamper_probability, sides, log_odds)
-        calls[f"tamper_probability/{variant}"] = partial(kept, variant=variant)
-    return calls
 
 
-def tails(name: str) -> Values:
+def tails(name: str, **options: Any) -> Values:
     """Call a function; of many values keep every so-many-th, and their sum."""
-    every = np.atleast_1d(FUNCTIONS[name]()).astype(float)
+    every = np.atleast_1d(functions()[name](**options)).astype(float)
     some = every[:: max(1, every.size // 8)]
     found: Values = {str(i): float(value) for i, value in enumerate(some)}
     return found | {"sum": float(every.sum())}
-
-
-FUNCTIONS = functions()
