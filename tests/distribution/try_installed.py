@@ -53,8 +53,8 @@ class Installed:
             check=False,
         )
         if done.returncode != code:
-            message = f"{program} {arguments} ended with {done.returncode}:\n"
-            raise SystemExit(message + done.stdout + done.stderr)
+            ended = f"{program} {arguments} ended with {done.returncode}:\n"
+            sys.exit(ended + done.stdout + done.stderr)
         return done.stdout
 
 
@@ -80,8 +80,7 @@ def main() -> None:
                 audits_layouts(installed)
         sys.stdout.write(f"{file.name}: installed and tried\n")
     if not files:
-        message = f"nothing to try in {options.folder}"
-        raise SystemExit(message)
+        sys.exit(f"nothing to try in {options.folder}")
 
 
 def install(file: Path, folder: Path, pip: list[str]) -> Installed:
@@ -93,8 +92,7 @@ def install(file: Path, folder: Path, pip: list[str]) -> Installed:
         environment["PATH"] = without("cargo", without("rustc", environment["PATH"]))
         for program in ("cargo", "rustc"):
             if shutil.which(program, path=environment["PATH"]):
-                message = f"{program} is on the path"
-                raise SystemExit(message)
+                sys.exit(f"{program} is on the path")
     venv.create(folder / "environment", with_pip=True)
     installed = Installed(folder, environment, pip)
     installed.run("python", *pip, file)
@@ -111,7 +109,7 @@ def is_elsewhere(installed: Installed) -> None:
     """What is tried is what was installed, not the checkout."""
     where = installed.run("python", "-c", "import leakbound; print(leakbound.__file__)")
     if installed.folder.resolve() not in Path(where.strip()).resolve().parents:
-        raise SystemExit(where)
+        sys.exit(where)
 
 
 def runs_the_example(installed: Installed) -> None:
@@ -119,12 +117,10 @@ def runs_the_example(installed: Installed) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     found = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
     if found is None:
-        message = "README.md has no example with its output"
-        raise SystemExit(message)
+        sys.exit("README.md has no example with its output")
     printed = installed.run("python", "-c", found[1])
     if printed != found[2]:
-        message = f"the example of the README prints\n{printed}"
-        raise SystemExit(message)
+        sys.exit(f"the example of the README prints\n{printed}")
 
 
 def lists_its_crates(wheel: Path) -> None:
@@ -132,16 +128,14 @@ def lists_its_crates(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         bills = [name for name in archive.namelist() if re.search(r"/sboms/.*cyclonedx", name)]
         if len(bills) != 1:
-            message = f"{wheel.name} has {len(bills)} bills of materials, and needs one"
-            raise SystemExit(message)
+            sys.exit(f"{wheel.name} has {len(bills)} bills of materials, and needs one")
         bill = json.loads(archive.read(bills[0]))
     lock = tomllib.loads((ROOT / "Cargo.lock").read_text(encoding="utf-8"))
     locked = {(one["name"], one["version"]) for one in lock["package"]}
     listed = {(one["name"], one["version"]) for one in bill["components"]}
     lacking = {"leakbound-core", "leakbound-math", "pyo3"} - {name for name, _ in listed}
     if lacking or not listed <= locked:
-        message = f"{bills[0]} lacks {sorted(lacking)} and has {sorted(listed - locked)}"
-        raise SystemExit(message)
+        sys.exit(f"{bills[0]} lacks {sorted(lacking)} and has {sorted(listed - locked)}")
 
 
 def audits_a_file(installed: Installed) -> None:
@@ -153,7 +147,7 @@ def audits_a_file(installed: Installed) -> None:
     installed.run("leakbound", "coins", "scores.npz", "--claim", "eps=1", code=1)
     printed = installed.run("leakbound", "coins", "scores.npz", "--claim", "eps=100", code=3)
     if "lower bound" not in printed:
-        raise SystemExit(printed)
+        sys.exit(printed)
 
 
 def audits_layouts(installed: Installed) -> None:

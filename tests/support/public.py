@@ -2,10 +2,11 @@
 
 import importlib
 import inspect
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["FUNCTIONS", "MODULES", "signatures"]
+__all__ = ["FUNCTIONS", "MODULES", "callables", "signatures"]
 
 MODULES: dict[str, Any] = {
     name: importlib.import_module(name)
@@ -26,18 +27,31 @@ for _module, _found in MODULES.items():
 FUNCTIONS = {name: value for name, value in HOMES.values() if inspect.isfunction(value)}
 
 
+def callables() -> Iterator[tuple[str, Any]]:
+    """Yield functions, classes but for errors, and their public methods, by name."""
+    for name, value in HOMES.values():
+        if inspect.isfunction(value):
+            yield name, value
+        elif inspect.isclass(value) and not issubclass(value, Exception):
+            yield name, value
+            for key, method in inspect.getmembers(value, inspect.isroutine):
+                if not key.startswith("_") and callable(method):
+                    yield f"{name}.{key}", method
+
+
 def signatures() -> str:
     """Return a line for each function, class that is made, and method with described parameters."""
-    told: dict[str, Any] = dict(FUNCTIONS)
-    for name, value in HOMES.values():
-        if inspect.isclass(value) and not issubclass(value, Exception):
-            told |= {name: value} if "__init__" in vars(value) else {}
-            told |= {
-                f"{name}.{key}": method
-                for key, method in inspect.getmembers(value, inspect.isroutine)
-                if not key.startswith("_") and "Parameters\n" in (method.__doc__ or "")
-            }
+    told = {
+        name: value
+        for name, value in callables()
+        if name in FUNCTIONS
+        or ("__init__" in vars(value) if inspect.isclass(value) else _described(value))
+    }
     return "\n".join(sorted(f"{name}{_bare(value)}" for name, value in told.items()))
+
+
+def _described(method: Any) -> bool:
+    return "Parameters\n" in (method.__doc__ or "")
 
 
 def _bare(function: Any) -> str:

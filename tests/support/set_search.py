@@ -62,9 +62,9 @@ _RANDOM, _NEAR = 120, 60
 _SCALES = (0.01, 0.05, 0.2, 0.5)
 """How near, in radii of the set."""
 _BLENDS = (1.0, 0.5, 0.2, 0.05, 0.01)
-"""How far a descent turns towards the slope, tried in turn."""
-_DESCENTS, _STEPS = 6, 25
-_WALKS, _ROUNDS, _TOGETHER = 3, 12, 6
+"""How far a descent turns towards the slope."""
+_DESCENTS, _STEPS, _TOGETHER = 2, 25, 6
+"""Descents, their steps, and random places that a step tries."""
 _LOWEST = 6
 """Members that are returned."""
 
@@ -149,14 +149,9 @@ def least_found(
     values = seen(looked_at)
     order = np.argsort(values, kind="stable")
     chosen = [*order[: _DESCENTS // 2], *rng.choice(len(looked_at), _DESCENTS // 2, replace=False)]
-    ends = [_descend(places, looked_at[k], float(values[k]), seen, slope) for k in map(int, chosen)]
-    begin = float(seen([here])[0])
-    ends.append(_descend(places, here, begin, seen, slope))
-    ends.sort(key=lambda one: one[0])
-    ends += [
-        _walk(places, place, least, seen, directions)
-        for least, place in [*ends[: _WALKS - 1], (begin, here)]
-    ]
+    starts = [(float(values[k]), looked_at[k]) for k in map(int, chosen)]
+    starts.append((float(seen([here])[0]), here))
+    ends = [_descend(places, *start, seen, slope, directions) for start in starts]
     ends += [(float(values[k]), looked_at[k]) for k in map(int, order[:_LOWEST])]
     ends.sort(key=lambda one: one[0])
     return list(places.log_odds(np.array([place for _, place in ends[:_LOWEST]])))
@@ -164,39 +159,20 @@ def least_found(
 
 def _descend(
     places: Places,
-    place: FloatArray,
     least: float,
+    place: FloatArray,
     seen: Callable[[list[FloatArray]], FloatArray],
     slope: Slope,
-) -> tuple[float, FloatArray]:
-    """Turn a place towards the boundary point that the slope points to, as long as it helps."""
-    for _ in range(_STEPS):
-        ahead = places.uphill(slope(places.log_odds(place[None])[0]))
-        if not np.linalg.norm(ahead) > 0:
-            break
-        goal = places.edge(ahead)
-        blends = [place + blend * (goal - place) for blend in _BLENDS]
-        tried = blends + [places.edge(one) for one in blends if np.linalg.norm(one) > 0]
-        values = seen(tried)
-        best = int(np.argmin(values))
-        if values[best] >= least:
-            break
-        place, least = places.place(places.member(tried[best])), float(values[best])
-    return least, place
-
-
-def _walk(
-    places: Places,
-    place: FloatArray,
-    least: float,
-    seen: Callable[[list[FloatArray]], FloatArray],
     directions: Callable[[int], FloatArray],
 ) -> tuple[float, FloatArray]:
-    """Take random steps, larger after one that helped and smaller after others."""
+    """Turn a place towards where the slope points to, or at random, as long as either helps."""
     reach = 0.1
-    for _ in range(_ROUNDS):
-        moved = [place + reach * places.radius * step for step in directions(_TOGETHER)]
-        tried = [places.edge(one) if k % 2 else one for k, one in enumerate(moved)]
+    for _ in range(_STEPS):
+        goal = places.uphill(slope(places.log_odds(place[None])[0]))
+        tried = [place + reach * places.radius * step for step in directions(_TOGETHER)]
+        if np.linalg.norm(goal) > 0:
+            tried += [place + blend * (places.edge(goal) - place) for blend in _BLENDS]
+        tried += [places.edge(one) for one in tried if np.linalg.norm(one) > 0]
         values = seen(tried)
         best = int(np.argmin(values))
         if values[best] < least:
@@ -204,6 +180,8 @@ def _walk(
             reach *= 1.5
         else:
             reach *= 0.5
+            if reach < 0.01:
+                break
     return least, place
 
 

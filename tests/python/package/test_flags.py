@@ -1,9 +1,7 @@
 """Every boolean option of every public function takes booleans, and nothing else for one."""
 
-import importlib
 import inspect
-import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,7 +15,9 @@ from leakbound import panoramia, propensity, stats, validity
 from leakbound.attacks import synthetic
 from leakbound.attacks.synthetic.columns import read_columns
 from leakbound.evidence import verify_bundle
+from leakbound.testing import assert_not_refuted
 from leakbound.torch import score, token_losses
+from public import callables
 
 rng = np.random.default_rng(3)
 MEMBER = rng.random(60) < 0.5
@@ -27,17 +27,16 @@ CROSSED = propensity.cross_fit(propensity.LogisticPropensity(), X, MEMBER)
 EMBEDDING = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9))
 TOKENS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 COLUMNS = read_columns(X, "a table")
-CURVE = lb.TradeOff.gaussian(1.0)
+GAUSSIAN, CURVE = lb.GaussianDP(), lb.TradeOff.gaussian(1.0)
 COUNTED = lb.Tally.of(SCORE, MEMBER)
-
-
 COUNTS = (9, 10, 10)
 WORDS = dict.fromkeys(("audit", "claim", "cuts", "sides", "truth"), "any")
 case: Any = partial(validity.Case, **WORDS, error=0.05, trial=lambda _: False, quick=1)  # type: ignore[arg-type]
 zero_run: Any = partial(flat.zero_run, SCORE, MEMBER, np.full(60, 0.4))
 two_tables = {"the records": COLUMNS, "the synthetic table": COLUMNS}
 scored: Any = partial(score, EMBEDDING, (TOKENS, TOKENS), signal="cross_entropy")
-one_run: Any = partial(stats.one_run_epsilon, *COUNTS, delta=0.0, beta=0.05)
+ERROR: dict[str, Any] = {"delta": 0.0, "beta": 0.05}
+CLAIMED: dict[str, Any] = {"epsilon": 1.0, "delta": 0.0}
 
 OPTIONS: dict[str, Callable[..., Any]] = {
     "ApproxDP.lower_bound one_sided": partial(lb.ApproxDP(delta=1e-5).lower_bound, *COUNTS, 0.05),
@@ -55,20 +54,17 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "propensity.ConfidenceSet.fit own_intercept": partial(propensity.ConfidenceSet.fit, X, MEMBER),
     "propensity.PropensityFit.bootstrap progress": partial(CROSSED.fits[0].bootstrap, X, K=1),
     "stats.binomial_tail log": partial(stats.binomial_tail, 1, 2, 0.5),
-    "stats.fdp_lower_bound one_sided": partial(
-        stats.fdp_lower_bound, *COUNTS, claim=lb.GaussianDP()
-    ),
+    "stats.fdp_lower_bound one_sided": partial(stats.fdp_lower_bound, *COUNTS, claim=GAUSSIAN),
     "stats.fdp_p_value one_sided": partial(stats.fdp_p_value, *COUNTS, tradeoff=CURVE),
     "stats.fdp_rejects one_sided": partial(stats.fdp_rejects, *COUNTS, tradeoff=CURVE),
     "stats.kl_scan one_sided": partial(stats.kl_scan, [True], beta=0.05),
-    "stats.one_run_epsilon one_sided": one_run,
-    "stats.one_run_p_value one_sided": partial(
-        stats.one_run_p_value, *COUNTS, epsilon=1.0, delta=0.0
-    ),
+    "stats.one_run_epsilon one_sided": partial(stats.one_run_epsilon, *COUNTS, **ERROR),
+    "stats.one_run_p_value one_sided": partial(stats.one_run_p_value, *COUNTS, **CLAIMED),
     "stats.poisson_binomial_tail log": partial(stats.poisson_binomial_tail, 1, [0.5]),
     "stats.poisson_binomial_tail_offsets log": partial(
         stats.poisson_binomial_tail_offsets, 1, [0.5], 0.0
     ),
+    "testing.assert_not_refuted strict": partial(assert_not_refuted, None),
     "torch.score progress": scored,
     "torch.token_losses progress": partial(token_losses, EMBEDDING, (TOKENS, TOKENS)),
     "validity.Case valid": case,
@@ -91,41 +87,14 @@ RETURNED = {
 """What the package makes and nobody else: their fields are not options."""
 
 
-def public_modules() -> Iterator[Any]:
-    """The faces of folders, and the demonstrations, which are run by their modules' names."""
-    yield lb
-    for info in pkgutil.walk_packages(lb.__path__, "leakbound."):
-        module = importlib.import_module(info.name) if "__main__" not in info.name else lb
-        if (info.ispkg and "._" not in info.name) or "run" in getattr(module, "__all__", ()):
-            yield module
-
-
-def callables(module: Any) -> Iterator[tuple[str, Any]]:
-    """Public functions, classes and their public methods, by name."""
-    for name in getattr(module, "__all__", ()):
-        found = getattr(module, name)
-        if not callable(found):
-            continue
-        if found not in RETURNED:
-            yield f"{module.__name__}.{name}", found
-        if inspect.isclass(found) and found.__module__.startswith("leakbound."):
-            for method, function in inspect.getmembers(found, callable):
-                if not method.startswith("_"):
-                    yield f"{module.__name__}.{name}.{method}", function
-
-
 def flags() -> set[str]:
     """Every boolean option, under the first name that its function has."""
     found: dict[tuple[int, str], str] = {}
-    for module in public_modules():
-        for name, function in callables(module):
-            try:
-                signature = inspect.signature(function)
-            except ValueError:  # of C
-                continue
-            for option in signature.parameters.values():
-                if option.annotation in (bool, "bool") or isinstance(option.default, bool):
-                    found.setdefault((id(function), option.name), f"{name} {option.name}")
+    for name, function in callables():
+        given = {} if function in RETURNED else inspect.signature(function).parameters
+        for option in given.values():
+            if option.annotation in (bool, "bool") or isinstance(option.default, bool):
+                found.setdefault((id(function), option.name), f"{name} {option.name}")
     return {name.removeprefix("leakbound.") for name in found.values()}
 
 

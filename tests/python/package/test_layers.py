@@ -1,8 +1,6 @@
-"""Imports point one way, file by file, and the audits need no more than NumPy."""
+"""Imports point one way, file by file."""
 
 import ast
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -33,11 +31,6 @@ RANK = {room: -floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 FACES = {"leakbound", "leakbound.__main__"}
 """What may see everything, besides the command line on the top floor."""
-
-HEAVY = {
-    *("torch", "matplotlib", "sklearn", "scipy", "pydantic", "typer", "rich", "jinja2", "pandas"),
-    "pytest",
-}
 
 
 @cache
@@ -125,16 +118,3 @@ def test_no_room_reaches_into_private_names_of_another() -> None:
 def test_the_diagram_for_contributors_is_drawn_from_this_table() -> None:
     diagram = "\n".join(" · ".join(rooms) for rooms in FLOORS)
     assert f"```\n{diagram}\n```" in CONTRIBUTING.read_text(encoding="utf-8")
-
-
-def test_using_the_package_loads_numpy_only() -> None:
-    code = (
-        "import sys, leakbound as lb; lb.audit, lb.Coins, lb.RandomSplit, lb.Panoramia, "
-        "lb.ZeroRun; "
-        "print(*sorted({name.split('.')[0] for name in sys.modules}))"
-    )
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert "numpy" in loaded
-    assert HEAVY.isdisjoint(loaded)
