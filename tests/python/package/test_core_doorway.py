@@ -5,63 +5,41 @@ import math
 import os
 import subprocess
 import sys
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import leakbound as lb
 import leakbound._core as _core
-from leakbound import cuts, errors, stats
+from leakbound import errors, stats
 from leakbound._base.checks import booleans, numbers, vector
 
-
-def game(size: int = 300) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    rng = np.random.default_rng(5)
-    member = rng.random(size) < 0.5
-    return rng.normal(size=size) + 2 * member, member
-
-
-def masked(flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The same booleans, true being the byte 255 as in a mask of an image."""
-    return np.where(flags, 255, 0).astype(np.uint8).view(np.bool_)
-
-
-def test_every_audit_reads_a_mask_as_booleans() -> None:
-    scores, member = game()
-    odds = np.full(member.size, 0.5)
-    assert lb.audit(scores, lb.Coins(masked(member))) == lb.audit(scores, lb.Coins(member))
-    weighted, shares = cuts.Weighted(), stats.normal_cdf(scores)
-    assert lb.audit(shares, lb.Coins(masked(member)), cuts=weighted, sides="member").bound == (
-        lb.audit(shares, lb.Coins(member), cuts=weighted, sides="member").bound
-    )
-    assert lb.audit(scores, lb.ZeroRun(masked(member), odds)).bound == (
-        lb.audit(scores, lb.ZeroRun(member, odds)).bound
-    )
-    assert lb.audit(scores, lb.Panoramia(masked(member), baseline=-scores)).bound == (
-        lb.audit(scores, lb.Panoramia(member, baseline=-scores)).bound
-    )
-    plan = lb.InclusionPlan(masked(member))
-    assert plan == lb.InclusionPlan(member)
-    assert lb.audit(scores, lb.Coins(plan)).bound == lb.audit(scores, lb.Coins(member)).bound
+M = 300
+MEMBER = np.random.default_rng(5).random(M) < 0.5
+SCORES = np.random.default_rng(6).normal(size=M) + 2 * MEMBER
+SHARES, ODDS = np.linspace(0, 1, M), np.full(M, 0.5)
+READERS: dict[str, Callable[[Any], Any]] = {
+    "fair coins": lambda m: lb.audit(SCORES, lb.Coins(m)),
+    "coins of a plan": lambda m: lb.audit(SCORES, lb.Coins(lb.InclusionPlan(m))).bound,
+    "weights": lambda m: lb.audit(SHARES, lb.Coins(m), cuts=lb.cuts.Weighted(), sides="member"),
+    "Zero-Run": lambda m: lb.audit(SCORES, lb.ZeroRun(m, ODDS)).bound,
+    "PANORAMIA": lambda m: lb.audit(SCORES, lb.Panoramia(m, baseline=-SCORES)).bound,
+    "kl_scan": lambda m: stats.kl_scan(m, beta=0.05).p,
+    "kl_scan_offsets": lambda m: stats.kl_scan_offsets(m, ODDS, beta=0.05).epsilon,
+    "match": lambda m: stats.match(m, SCORES, SHARES).tolist(),
+    "shift_delta": lambda m: stats.shift_delta(SCORES, m, 0.5),
+    "poisson_binomial_tail": lambda m: stats.poisson_binomial_tail(100, m),
+    "booleans": lambda m: booleans(vector(m, "x"), "x").view(np.uint8).tolist(),
+    "numbers": lambda m: numbers(m, "x").view(np.uint8).tolist(),
+}
 
 
-def test_every_number_reads_a_mask_as_booleans() -> None:
-    scores, member = game(60)
-    scan, offsets = stats.kl_scan(masked(member), beta=0.05), np.zeros(60)
-    assert scan.p == stats.kl_scan(member, beta=0.05).p
-    assert stats.kl_scan_offsets(masked(member), offsets, beta=0.05).epsilon == (
-        stats.kl_scan_offsets(member, offsets, beta=0.05).epsilon
-    )
-    uniforms = np.linspace(0, 1, 60)
-    assert (
-        stats.match(masked(member), scores, uniforms) == stats.match(member, scores, uniforms)
-    ).all()
-    assert stats.shift_delta(scores, masked(member), 0.5) == stats.shift_delta(scores, member, 0.5)
-    assert stats.poisson_binomial_tail(1, masked(np.array([True, False]))) == 1.0
-    for whole in (booleans(vector(masked(member), "x"), "x"), numbers(masked(member), "member")):
-        np.testing.assert_array_equal(whole.view(np.uint8), member.astype(np.uint8))
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_mask_of_bytes_0_and_255_is_read_as_booleans(read: Callable[[Any], Any]) -> None:
+    mask = np.where(MEMBER, 255, 0).astype(np.uint8).view(np.bool_)
+    assert read(mask) == read(MEMBER)
 
 
 def test_the_core_reads_every_byte_but_0_as_true() -> None:
