@@ -139,7 +139,7 @@ def searched(seed: int, claim: Any) -> tuple[float, float]:
 
 
 def test_another_search_finds_no_lower_epsilon() -> None:
-    """Random members, descents from them and random walks, in the metric of the set."""
+    """Random members and descents from them, in the metric of the set."""
     games = [searched(seed, lb.PureDP()) for seed in (0, 2)]
     assert all(bound > 0 for bound, _ in games)
     assert max(miss for _, miss in games) <= 1e-4
@@ -174,7 +174,7 @@ def test_options_that_make_no_sense_are_refused() -> None:
 
 @pytest.mark.validity
 def test_another_search_finds_no_less_favourable_member() -> None:
-    """100 games: hundreds of members each, random ones, ends of 7 descents and of 3 walks."""
+    """100 games: hundreds of members each, random ones and ends of 3 descents."""
     games = [searched(seed, lb.PureDP()) for seed in range(100)]
     assert sum(bound > 0 for bound, _ in games) >= 80
     assert max(miss for _, miss in games) <= 1e-4
