@@ -7,7 +7,6 @@ than 10^9 trials are integrals of the beta density.
 
 import random
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import mpmath
 from mpmath import mpf
@@ -17,23 +16,16 @@ mpmath.mp.dps = 60
 MANY = 10**9
 
 
-class Chance(NamedTuple):
-    """A probability and its complement, exact, with the doubles that stand for them."""
-
-    p: mpf
-    q: mpf
-    p_double: float
-    q_double: float
+Chance = tuple[mpf, mpf]
+"""A probability and its complement."""
+Case = tuple[int, int, Chance]
+"""Trials, successes and the probability of one."""
 
 
-def chance(p: float) -> Chance:
-    """Return the chance of the exact double `p` <= 1/2."""
-    return Chance(mpf(p), 1 - mpf(p), p, 1.0 - p)
-
-
-def complement(of: Chance) -> Chance:
-    """Exchange p and q."""
-    return Chance(of.q, of.p, of.q_double, of.p_double)
+def chances(p: float) -> tuple[Chance, Chance]:
+    """Return the chance of the exact double `p` <= 1/2, and that of the complement."""
+    exact = mpf(p)
+    return (exact, 1 - exact), (1 - exact, exact)
 
 
 def ln_pmf(trials: int, v: int, of: Chance) -> mpf:
@@ -43,10 +35,15 @@ def ln_pmf(trials: int, v: int, of: Chance) -> mpf:
     with mpmath.workdps(90):
         choices = mpmath.loggamma(trials + 1)
         choices -= mpmath.loggamma(v + 1) + mpmath.loggamma(trials - v + 1)
-        ln_p, ln_q = (mpmath.log1p(-of.q), mpmath.log1p(-of.p))
-        exponents = v * (ln_p if of.q < of.p else mpmath.log(of.p))
-        exponents += (trials - v) * (ln_q if of.p < of.q else mpmath.log(of.q))
+        exponents = v * ln(*of) + (trials - v) * ln(*of[::-1])
         return choices + exponents if 0 < v < trials else exponents
+
+
+def ln(value: mpf, other: mpf) -> mpf:
+    """Return ln `value` for value + other = 1, or -inf."""
+    if value == 0:
+        return mpf("-inf")
+    return mpmath.log1p(-other) if other < value else mpmath.log(value)
 
 
 def far_tail(trials: int, v: int, of: Chance) -> mpf:
@@ -55,9 +52,8 @@ def far_tail(trials: int, v: int, of: Chance) -> mpf:
     if trials > MANY:
         return first * mills_ratio(trials, v, of)
     term = total = first
-    odds = of.p / of.q
     while term > total * mpf(10) ** -45:
-        term *= odds * (trials - v) / (v + 1)
+        term *= of[0] / of[1] * (trials - v) / (v + 1)
         total += term
         v += 1
     return total
@@ -65,15 +61,14 @@ def far_tail(trials: int, v: int, of: Chance) -> mpf:
 
 def mills_ratio(trials: int, v: int, of: Chance) -> mpf:
     """P(X >= v) / P(X = v) = v q times the integral of (t/p)^v ((1-t)/q)^(n+1-v) over logits."""
-    deviation = mpmath.sqrt((trials + 1) * of.p * of.q)
-    unit = 1 / max(v - (trials + 1) * of.p, deviation)
+    p, q = of
+    unit = 1 / max(v - (trials + 1) * p, mpmath.sqrt((trials + 1) * p * q))
 
     def integrand(u: mpf) -> mpf:
         shift = u * unit
-        return mpmath.exp(-v * shift - (trials + 1) * mpmath.log1p(of.p * mpmath.expm1(-shift)))
+        return mpmath.exp(-v * shift - (trials + 1) * mpmath.log1p(p * mpmath.expm1(-shift)))
 
-    ends = [0, 1, 2, 4, 8, 16, 32, 64, 128]
-    return v * of.q * unit * mpmath.quad(integrand, ends)
+    return v * q * unit * mpmath.quad(integrand, [0, 1, 2, 4, 8, 16, 32, 64, 128])
 
 
 def upper_tail(trials: int, v: int, of: Chance) -> tuple[mpf, mpf]:
@@ -82,27 +77,17 @@ def upper_tail(trials: int, v: int, of: Chance) -> tuple[mpf, mpf]:
         return mpf(1), mpf(0)
     if v > trials:
         return mpf(0), mpf(1)
-    if v * of.q >= (trials + 1 - v) * of.p:
+    if v * of[1] >= (trials + 1 - v) * of[0]:
         tail = far_tail(trials, v, of)
         return tail, 1 - tail
-    other = far_tail(trials, trials - v + 1, complement(of))
+    other = far_tail(trials, trials - v + 1, of[::-1])
     return 1 - other, other
-
-
-def ln(value: mpf, other: mpf) -> mpf:
-    """Return ln `value` for value + other = 1, or -inf."""
-    if value == 0:
-        return mpf("-inf")
-    return mpmath.log1p(-other) if other < mpf(1) / 2 else mpmath.log(value)
-
-
-Case = tuple[int, int, Chance]
 
 
 def small_cases() -> Iterator[Case]:
     """Every count of a few trials, beyond them too, and ends of larger numbers of trials."""
     for p in [0.5, 0.3, 1e-3, 1e-300]:
-        for of in (chance(p), complement(chance(p))):
+        for of in chances(p):
             for trials in range(5):
                 for v in range(trials + 2):
                     yield trials, v, of
@@ -116,23 +101,22 @@ def random_cases(rng: random.Random) -> Iterator[Case]:
     for _ in range(150):
         trials = int(10.0 ** rng.uniform(0.7, 7.0))
         p = rng.choice([rng.uniform(0.0, 0.5), 10.0 ** rng.uniform(-7.0, -0.4), 0.5])
-        of = rng.choice([chance(p), complement(chance(p))])
+        of = rng.choice(chances(p))
         x = rng.choice([rng.uniform(-5.0, 5.0), rng.uniform(-38.0, 38.0)])
-        v = around(trials, of, x)
-        yield trials, min(max(v, 1), trials), of
+        yield trials, min(max(around(trials, of, x), 1), trials), of
 
 
 def around(trials: int, of: Chance, x: float) -> int:
     """Return the count nearest to x standard deviations above the mean."""
-    return round(float(trials * of.p + x * mpmath.sqrt(trials * of.p * of.q)))
+    return round(float(trials * of[0] + x * mpmath.sqrt(trials * of[0] * of[1])))
 
 
 def large_cases() -> Iterator[Case]:
     """Ten million trials: the centre, both tails down to 1e-300, and far below."""
     trials = 10**7
     for p in (0.5, 0.1, 1e-3, 1e-6):
-        for of in (chance(p), complement(chance(p))):
-            mean = round(trials * float(of.p))
+        for of in chances(p):
+            mean = round(trials * float(of[0]))
             for v in (mean - 1, mean, mean + 1):
                 yield trials, v, of
             for x in (0.3, 1.645, 3.0, 3.99, 4.01, 6.0, 12.0, 25.0, 36.5, 60.0, 1200.0):
@@ -145,7 +129,7 @@ def seam_cases() -> Iterator[Case]:
     """Around the standard deviation 40, where the series hands over to the expansion."""
     for p in (0.5, 0.03, 1e-4):
         for variance in (1590.0, 1598.0, 1602.0, 1650.0):
-            for of in (chance(p), complement(chance(p))):
+            for of in chances(p):
                 trials = round(variance / (p * (1.0 - p)))
                 for x in (0.0, 0.7, 2.0, 3.9, 4.1, 5.0):
                     yield trials, around(trials, of, x) + 1, of
@@ -155,7 +139,7 @@ def huge_cases() -> Iterator[Case]:
     """2^53 trials, the most that doubles count."""
     trials = 2**53
     for p in (0.5, 1e-3, 1e-12):
-        for of in (chance(p), complement(chance(p))):
+        for of in chances(p):
             for x in (0.5, 4.0, 5.0, 30.0):
                 yield trials, around(trials, of, x), of
 
@@ -165,7 +149,7 @@ def rows() -> Iterator[tuple[object, ...]]:
     cases = [*small_cases(), *random_cases(random.Random(2)), *large_cases(), *seam_cases()]
     for case in [*cases, *huge_cases()]:
         trials, v, of = case
-        inputs = (trials, v, of.p_double, of.q_double)
+        inputs = (trials, v, *map(float, of))
         log = ln_pmf(*case)
         yield "pmf", *inputs, mpmath.exp(log), log, *point_tolerances(log, ends=v in (0, trials))
         above, below = upper_tail(*case)

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 
 import mpmath
-from binomial import Chance, upper_tail
+from binomial import Chance, ln, upper_tail
 from mpmath import mpf
 from rows import write
 
@@ -23,18 +23,15 @@ def lower_limit(successes: int, trials: int, beta: mpf) -> tuple[mpf, mpf]:
         return beta ** (mpf(1) / trials), -mpmath.expm1(mpmath.log(beta) / trials)
 
     def off(logit: mpf) -> mpf:
-        above, below = upper_tail(trials, successes, at(logit))
-        return (mpmath.log(above) if beta < mpf(1) / 2 else mpmath.log1p(-below)) - mpmath.log(beta)
+        return ln(*upper_tail(trials, successes, at(logit))) - mpmath.log(beta)
 
     start = wilson(successes, trials, beta)
-    logit = mpmath.findroot(off, (start, start - mpf("0.01")), solver="secant", tol=1e-60)
-    return at(logit).p, at(logit).q
+    return at(mpmath.findroot(off, (start, start - mpf("0.01")), solver="secant", tol=1e-60))
 
 
 def at(logit: mpf) -> Chance:
-    """Return the chance with this logit; its doubles are not used."""
-    p, q = 1 / (1 + mpmath.exp(-logit)), 1 / (1 + mpmath.exp(logit))
-    return Chance(p, q, float(p), float(q))
+    """Return the chance with this logit."""
+    return 1 / (1 + mpmath.exp(-logit)), 1 / (1 + mpmath.exp(logit))
 
 
 def wilson(successes: int, trials: int, beta: mpf) -> mpf:

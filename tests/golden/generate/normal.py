@@ -28,24 +28,14 @@ def ln_sf(x: mpf) -> mpf:
     return mpmath.log1p(-sf(-x)) if x < 0 else mpmath.log(sf(x))
 
 
-def inverse_ln_sf(target: mpf) -> mpf:
-    """Solve ln(1 - Phi(x)) = target by Newton's method, for target <= -ln 2."""
-    x = mpmath.sqrt(-2 * target)
-    for _ in range(200):
-        hazard = mpmath.npdf(x) / sf(x) if x < 10**4 else x
-        step = (ln_sf(x) - target) / hazard
-        x += step
-        if abs(step) < abs(x) * mpf(10) ** -50 or abs(step) < mpf(10) ** -70:
-            return x
-    message = f"no convergence at {target}"
-    raise ArithmeticError(message)
-
-
 def quantile(p: mpf) -> mpf:
-    """Phi^-1(p)."""
-    if p == mpf(1) / 2:
-        return mpf(0)
-    return -inverse_ln_sf(mpmath.log(p)) if p < mpf(1) / 2 else inverse_ln_sf(mpmath.log(1 - p))
+    """Phi^-1(p), by the secant method."""
+    if p > mpf(1) / 2:
+        return -quantile(1 - p)
+    target = mpmath.log(p)
+    start = mpmath.sqrt(-2 * target)
+    found = mpmath.findroot(lambda x: ln_sf(x) - target, (start, 0.9 * start), tol=1e-110)
+    return -found if p < mpf(1) / 2 else mpf(0)
 
 
 def points() -> list[float]:
