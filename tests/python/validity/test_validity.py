@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +21,20 @@ from validity.games import LaplaceNoise
 from validity.shifted import Shifted
 
 
-def coin(error: float, chance: float, name: str, *, valid: bool = True) -> validity.Case:
-    return validity.Case(
-        audit=name,
-        claim="none",
-        cuts="none",
-        sides="both",
-        truth="none",
-        error=error,
-        trial=lambda seed: bool(np.random.default_rng(seed).random() < chance),
-        valid=valid,
-    )
+def coin(name: str, chance: float, *, valid: bool = True) -> validity.Case:
+    """A case that errs by chance, at a stated 10 %."""
+    words = {"audit": name, "claim": "none", "cuts": "none", "sides": "both", "truth": "none"}
+    trial = partial(errs, chance)
+    return validity.Case(**words, error=0.1, trial=trial, valid=valid)  # type: ignore[arg-type]
+
+
+def errs(chance: float, seed: int) -> bool:
+    return bool(np.random.default_rng(seed).random() < chance)
 
 
 def test_counts_verdicts_and_expectations() -> None:
-    report = validity.run(
-        [
-            coin(0.1, 0.1, "good"),
-            coin(0.1, 0.3, "bad"),
-            coin(0.1, 0.3, "caught", valid=False),
-            coin(0.1, 0.05, "missed", valid=False),
-        ],
-        repetitions=1000,
-        seed=1,
-    )
+    invalid = [coin("caught", 0.3, valid=False), coin("missed", 0.05, valid=False)]
+    report = validity.run([coin("good", 0.1), coin("bad", 0.3), *invalid], repetitions=1000, seed=1)
     assert [rate.verdict for rate in report.rates] == ["holds", "fails", "fails", "holds"]
     assert [rate.expected for rate in report.rates] == [True, False, True, False]
     assert not report.ok
@@ -66,15 +57,16 @@ def test_the_most_errors_are_those_of_the_exact_test(
     assert most == repetitions or scipy_stats.binom.sf(most, repetitions, error) < level
 
 
-def test_counts_do_not_depend_on_who_plays() -> None:
+def test_counts_depend_neither_on_who_plays_nor_on_what_else_is_played(tmp_path: Path) -> None:
     selected = validity.cases("one-run pure response")
-    alone = validity.run(selected, repetitions=600, seed=3)
+    one, three = tmp_path / "one", tmp_path / "three"
+    play = partial(validity.run, repetitions=600, seed=3)
+    alone = play(selected, checkpoint=one)
     with ThreadPoolExecutor(3) as executor:
-        together = validity.run(selected, repetitions=600, seed=3, executor=executor)
-    assert together == alone
-    assert validity.run(selected[1:], repetitions=600, seed=3).rates[0].errors == (
-        alone.rates[1].errors
-    )
+        assert play(selected, checkpoint=three, executor=executor) == alone
+    kept = [{file.name: file.read_bytes() for file in folder.iterdir()} for folder in (one, three)]
+    assert kept[0] == kept[1]
+    assert play(selected[1:]).rates[0].errors == alone.rates[1].errors
     assert validity.run(selected, repetitions=600, seed=4) != alone
 
 
@@ -83,16 +75,11 @@ def test_a_report_goes_to_json_and_back() -> None:
     assert validity.ValidityReport.from_json(report.to_json()) == report
 
 
-def test_every_case_has_a_name_of_its_own() -> None:
+def test_words_select_cases_each_of_a_name_of_its_own() -> None:
     names = [case.name for case in validity.cases()]
     assert len(set(names)) == len(names) == 15
-
-
-def test_words_select_cases() -> None:
-    chosen = validity.cases("pure both noise")
-    assert [(case.audit, case.sides, case.truth) for case in chosen] == [
-        ("one-run", "both", "noise")
-    ]
+    (chosen,) = validity.cases("pure both noise")
+    assert (chosen.audit, chosen.sides, chosen.truth) == ("one-run", "both", "noise")
     assert validity.cases("no such words") == ()
 
 
@@ -112,19 +99,21 @@ def centred_on_members(member: np.ndarray, seed: int) -> np.ndarray:
     return np.asarray(np.where(member, scores - scores[member].min(), scores - scores.max()))
 
 
-@pytest.mark.parametrize(("attack", "truth"), [(noise, 0.0), (response, 1.0)])
-def test_an_honest_attack_holds(
-    attack: Callable[[np.ndarray, int], np.ndarray], truth: float
+@pytest.mark.parametrize(
+    ("attack", "truth", "m", "verdict"),
+    [
+        (noise, 0.0, 60, "holds"),
+        (response, 1.0, 60, "holds"),
+        (centred_on_members, 0.0, 300, "fails"),
+        (response, 0.2, 300, "fails"),
+    ],
+)
+def test_attacks_hold_unless_they_leak_more_than_they_state(
+    attack: Callable[[np.ndarray, int], np.ndarray], truth: float, m: int, verdict: str
 ) -> None:
-    assert validity.run(validity.attack_cases(attack, truth=truth, m=60), repetitions=100).ok
-
-
-@pytest.mark.parametrize(("attack", "truth"), [(centred_on_members, 0.0), (response, 0.2)])
-def test_an_attack_that_leaks_more_than_it_states_is_caught(
-    attack: Callable[[np.ndarray, int], np.ndarray], truth: float
-) -> None:
-    report = validity.run(validity.attack_cases(attack, truth=truth, m=300)[:2], repetitions=50)
-    assert {rate.verdict for rate in report.rates} == {"fails"}
+    report = validity.run(validity.attack_cases(attack, truth=truth, m=m), repetitions=50)
+    assert {rate.verdict for rate in report.rates[:2]} == {verdict}
+    assert report.ok == (verdict == "holds")
 
 
 def test_laplace_noise_is_as_leaky_as_it_states() -> None:
@@ -173,10 +162,10 @@ def test_bad_attacks_and_options() -> None:
         validity.run(broken)
     with pytest.raises(OptionError, match="no case to run"):
         validity.run([])
-    with pytest.raises(OptionError, match="repetitions must be at least 1"):
-        validity.run(validity.cases("both noise"), repetitions=0)
-    with pytest.raises(OptionError, match="repetitions must be one of"):
-        validity.run(validity.cases("both noise"), repetitions="short")  # type: ignore[arg-type]
+    bad: list[tuple[Any, str]] = [(0, "at least 1"), ("short", "one of")]
+    for repetitions, message in bad:
+        with pytest.raises(OptionError, match=f"repetitions must be {message}"):
+            validity.run(validity.cases("both noise"), repetitions=repetitions)
 
 
 ATTACK = """
