@@ -48,15 +48,14 @@ def alone(program: str) -> str:
 @pytest.mark.parametrize("test", ["tight", "recursion"])
 def test_guesses_under_f_dp_have_a_limit(guesses: int, test: Any) -> None:
     counts = guesses // 4 * 3, guesses, float(guesses)
-    how: dict[str, Any] = {"claim": GaussianDP(), "test": test}
     for call in (
-        lambda: stats.fdp_rejects(*counts, tradeoff=TradeOff.gaussian(0.5), test=test),
-        lambda: stats.fdp_p_value(*counts, tradeoff=TradeOff.gaussian(0.5), test=test),
-        lambda: stats.fdp_lower_bound(*counts, **how),
-        lambda: stats.composition_bound(*counts, epsilon_ds=0.1, **how),
+        partial(stats.fdp_rejects, tradeoff=TradeOff.gaussian(0.5)),
+        partial(stats.fdp_p_value, tradeoff=TradeOff.gaussian(0.5)),
+        partial(stats.fdp_lower_bound, claim=GaussianDP()),
+        partial(stats.composition_bound, epsilon_ds=0.1, claim=GaussianDP()),
     ):
         with pytest.raises(errors.OptionError, match=f"guesses must be at most {MOST} under f-DP"):
-            call()
+            call(*counts, test=test)
 
 
 def test_most_guesses_under_f_dp_take_seconds() -> None:
@@ -189,7 +188,6 @@ except KeyboardInterrupt:
     "call",
     [
         "stats.one_run_epsilon(*counts, **form, bound='zero_run')",
-        "stats.one_run_epsilon(*counts, **form, bound='coupling')",
         "planning.power(10**8, 1.0, simulations=1)",
         "planning.power(10**8, planning.Gaussian(1.0), sides='pairs', simulations=1)",
         "simulate.gaussian(10**8, 1.0, seed=0)",
