@@ -42,10 +42,9 @@ AUDITS: dict[str, Audit] = {
     "one run, priors": lambda x: lb.audit(x["score"], lb.Coins(x["member"], prior=x["chance"])),
     "stream": streamed,
     "PANORAMIA": lambda x: lb.audit(
-        x["score"], lb.Panoramia(x["member"], baseline=x["other"]), ids=x["ids"]
-    ),
-    "PANORAMIA, features": lambda x: lb.audit(
-        x["score"], lb.Panoramia(x["member"], baseline=x["other"], features=x["features"])
+        x["score"],
+        lb.Panoramia(x["member"], baseline=x["other"], features=x["features"]),
+        ids=x["ids"],
     ),
     "Zero-Run": lambda x: lb.audit(x["score"], lb.ZeroRun(x["member"], x["chance"])),
     "Zero-Run, matching": lambda x: lb.audit(
