@@ -28,7 +28,7 @@ EMBEDDING = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9))
 TOKENS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 COLUMNS = read_columns(X, "a table")
 GAUSSIAN, CURVE = lb.GaussianDP(), lb.TradeOff.gaussian(1.0)
-COUNTED = lb.Tally.of(SCORE, MEMBER)
+COUNTED, RESULT = lb.Tally.of(SCORE, MEMBER), flat.coins(SCORE, MEMBER)
 COUNTS = (9, 10, 10)
 WORDS = dict.fromkeys(("audit", "claim", "cuts", "sides", "truth"), "any")
 case: Any = partial(validity.Case, **WORDS, error=0.05, trial=lambda _: False, quick=1)  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "stats.poisson_binomial_tail_offsets log": partial(
         stats.poisson_binomial_tail_offsets, 1, [0.5], 0.0
     ),
-    "testing.assert_not_refuted strict": partial(assert_not_refuted, None),
+    "testing.assert_not_refuted strict": partial(assert_not_refuted, RESULT),
     "torch.score progress": scored,
     "torch.token_losses progress": partial(token_losses, EMBEDDING, (TOKENS, TOKENS)),
     "validity.Case valid": case,
