@@ -6,7 +6,7 @@ fails the run, and says at its end why they are; in JUnit's XML they have the pr
 ``leakbound`` of value ``inconclusive``.
 """
 
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Any, Literal
 
 import pytest
@@ -72,24 +72,14 @@ def assert_not_refuted(
     flag(strict, "strict")
     choice(inconclusive, "inconclusive", Literal["fail", "skip"])
     instance(result, "result", Result)
-    named = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "parameter": parameter,
-        "relation": relation,
-        "c": c,
-    }
-    claimed: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
-    known = signature(result.check).parameters
-    for name in claimed:
-        if name not in known:
-            message = f"{name}= says nothing of a {type(result).__name__}: leave it out"
-            raise OptionError(message)
-    if epsilon is None and known["epsilon"].default is Parameter.empty:
-        message = (
-            f"epsilon= is missing: a {type(result).__name__} is about ε, alone or together with c"
-        )
-        raise OptionError(message)
+    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "parameter": parameter}
+    given |= {"relation": relation, "c": c}
+    claimed = {name: value for name, value in given.items() if value is not None}
+    try:
+        signature(result.check).bind(**claimed)
+    except TypeError as error:
+        message = f"a {type(result).__name__} cannot be asked this: {error}"
+        raise OptionError(message) from None
     verdict = result.check(**claimed)
     said = (result.with_check(**claimed) if claimed else result).summary()
     answer = said.answer if claimed else said.headline

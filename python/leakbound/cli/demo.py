@@ -26,7 +26,12 @@ DIGITS = (
     "[dim]Needs: pip install 'leakbound\\[demo]'[/]"
 )
 TITLE = "Digits: what overfitting leaks, and what DP-SGD does about it"
-AFTER = (
+HEADINGS = (
+    *("Model", "Test acc", "Split ε̂", "AUC", "Guesses", "Correct", "ε̂", "Ceiling", "Verdict"),
+)
+NOTE = (
+    "ε̂ is a lower bound on ε, at 95 % confidence for each model by itself; the ceiling is what a "
+    "perfect attack would have proved.\n"
     "Split ε̂ is a lower bound on the ε of replacing one example, at most twice that of adding or "
     "removing one: the training set against the test set, a random split, no canaries."
 )
@@ -80,46 +85,58 @@ def bar() -> "Iterator[Callable[[str, float], None] | None]":
 
 
 def _write(runs: "DigitsReport", text: str, out: Path) -> None:
+    """Write everything as JSON, and the page of the model that leaks most, all others beside it."""
     from leakbound import report
     from leakbound._base.files import write_text
+    from leakbound.report.description import Overview
 
     write_text(out / "result.json", text + "\n")
-    accuracy = {row.name: f"{row.test_accuracy:.3f}" for row in runs.rows}
-    split = {row.name: number(row.split.bound) for row in runs.rows}
+    table = [(name, verdict, *numbers) for name, *numbers, verdict in _table(runs)]
     report.write(
         out / "report.html",
-        {row.name: row.result for row in runs.rows},
+        runs.worst.simultaneous,
         title=TITLE,
         summary=f"A small network trained on {runs.training_examples:,} of scikit-learn's digits, "
         f"{runs.plan.indices.size} of them canaries: digits with a wrong label, {len(runs.plan)} "
         "in all, each in the training set or not by its own fair coin. The audits see the logit "
-        "margins of the canaries. A column has what the networks' own test set proves beside: "
-        "training and test set are a random split of the digits, audited in pairs. Seed "
+        f"margins of the canaries. This page is about “{runs.worst.name}”, which leaks most. Seed "
         f"{runs.seed}.",
-        columns={"Test accuracy": accuracy, "ε of replacing one, from the test set": split},
-        simultaneous={row.name: row.simultaneous for row in runs.rows},
+        overview=Overview(f"All {len(runs.rows)} models", table, f"{_several(runs)} {NOTE}"),
     )
 
 
-def _show(runs: "DigitsReport") -> None:
-    from leakbound.report import headline_of_many
-
-    headings = ("Test acc", "Split ε̂", "AUC", "Guesses", "Correct", "ε̂", "Ceiling")
-    numbers = [(heading, True) for heading in headings]
-    table = output.grid([("Model", False), *numbers, ("Verdict", False)])
+def _table(runs: "DigitsReport") -> list[tuple[str, ...]]:
+    """Return a line for each model, below the headings."""
+    lines: list[tuple[str, ...]] = [HEADINGS]
     for row in runs.rows:
         result, said = row.result, row.result.summary()
         shares = (f"{row.test_accuracy:.3f}", number(row.split.bound), f"{row.auc:.3f}")
         counts = (f"{result.guesses:,}", f"{result.correct:,}")
-        ends = (number(said.epsilon), number(said.ceiling), said.verdict)
-        style = "bold" if said.leaks else None
-        table.add_row(row.name, *shares, *counts, *ends, style=style)
+        lines.append(
+            (row.name, *shares, *counts, number(said.epsilon), number(said.ceiling), said.verdict)
+        )
+    return lines
+
+
+def _several(runs: "DigitsReport") -> str:
+    """Return how many models leak, and which most: a statement about all of them at once."""
+    said, models = runs.worst.simultaneous.summary(), f"{len(runs.rows)} models"
+    leaking = sum(row.simultaneous.summary().leaks for row in runs.rows)
+    if not said.refutes:
+        return f"Nothing could be refuted on any of the {models}."
+    return (
+        f"{leaking} of {models} leak. The worst is “{runs.worst.name}”: no {said.terms.guarantee} "
+        f"with ε < {number(said.epsilon)} is compatible with its audit "
+        f"({percent(runs.rows[0].result.confidence)} confidence, simultaneously over the {models})."
+    )
+
+
+def _show(runs: "DigitsReport") -> None:
+    headings, *lines = _table(runs)
+    table = output.grid([(name, name not in {"Model", "Verdict"}) for name in headings])
+    for row, line in zip(runs.rows, lines, strict=True):
+        table.add_row(*line, style="bold" if row.result.summary().leaks else None)
     output.say(table)
     output.say("")
-    simultaneous = {row.name: row.simultaneous.summary() for row in runs.rows}
-    output.say(headline_of_many(simultaneous), "bold")
-    output.say(
-        f"ε̂ is a lower bound on ε, at {percent(runs.rows[0].result.confidence)} confidence for "
-        "each model by itself; the ceiling is what a perfect attack would have proved."
-    )
-    output.say(AFTER)
+    output.say(_several(runs), "bold")
+    output.say(NOTE)

@@ -140,9 +140,6 @@ def verify(
     commitment: Annotated[
         Path | None, option("FILE", "The commitment.json that was published before training.")
     ] = None,
-    canaries: Annotated[
-        Path | None, option("FILE", "The canaries, whose digest the protocol has to name.")
-    ] = None,
     page: Annotated[
         bool, flag(" /--no-page", "Leave report.html out, of another matplotlib: do not read it.")
     ] = True,
@@ -154,7 +151,7 @@ def verify(
     """Verify a bundle."""
     published = None if commitment is None else Commitment.from_json(commitment)
     with output.waiting("Auditing again"), _within(most_seconds):
-        verification = verify_bundle(folder, commitment=published, canaries=canaries, page=page)
+        verification = verify_bundle(folder, commitment=published, page=page)
     table = output.grid([("", False), ("", False), ("", False)])
     for check in verification.checks:
         table.add_row(_MARKS[check.passed], check.name, check.words)

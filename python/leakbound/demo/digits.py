@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain
+from math import ceil
 from pathlib import Path
 from time import perf_counter
 
@@ -89,6 +90,11 @@ class DigitsReport:
     seconds: float
     training_examples: int
 
+    @property
+    def worst(self) -> DigitsRow:
+        """The model with the largest of the bounds that hold together."""
+        return max(self.rows, key=lambda row: row.simultaneous.bound)
+
     def to_dict(self) -> dict[str, JsonValue]:
         """Return everything but the plan as numbers, strings, lists and dicts."""
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "plan"}
@@ -131,8 +137,8 @@ def run(
                 for epsilon in budgets
             ),
         )
-        # All models together share the error.
-        confidence = 1 - ERROR / max(1, len(marks) + len(budgets))
+        # All models together share the error; each confidence has three decimals, rounded up.
+        confidence = ceil(1_000 * (1 - ERROR / max(1, len(marks) + len(budgets)))) / 1_000
         audited = [_audit(task, model, seed, out, confidence) for model in models]
     rows = tuple(row for row, _ in audited)
     if out is not None:

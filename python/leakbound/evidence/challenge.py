@@ -203,19 +203,15 @@ def _records(source: Path, content: bytes) -> tuple[int, Callable[[list[int]], b
             rows = np.atleast_1d(read_array_file(io.BytesIO(content)))
             _check_distinct([row.tobytes() for row in rows])
             return len(rows), lambda places: _npy(rows[places])
-        if kind == ".csv":
-            text = io.StringIO(content.decode("utf-8-sig"), newline="")
-            header, *table = _whole(list(csv.reader(text, strict=True)), "row") or [[]]
-            _check_distinct([tuple(row) for row in table])
-            return len(table), lambda places: _csv([header, *(table[i] for i in places)])
-        if kind in {".jsonl", ".txt"}:
-            # Other separators of lines than LF and CR LF are part of a canary.
-            ends = content.decode("utf-8-sig").split("\n")
-            lines = _whole([line.removesuffix("\r") for line in ends], "line")
+        if kind in {".csv", ".jsonl", ".txt"}:
+            lines = _lines(content.decode("utf-8-sig"))
+            _check_distinct(_rows(lines) if kind == ".csv" else lines)
             for line in lines if kind == ".jsonl" else ():
                 json.loads(line)
-            _check_distinct(lines)
-            return len(lines), lambda places: "".join(f"{lines[i]}\n" for i in places).encode()
+            header, canaries = (lines[:1], lines[1:]) if kind == ".csv" else ([], lines)
+            return len(canaries), lambda places: "".join(
+                f"{line}\n" for line in (*header, *(canaries[i] for i in places))
+            ).encode()
     except (ValueError, RecursionError, csv.Error) as error:
         message = f"{source} is no file of canaries: {' '.join(str(error).split())}"
         raise FormatError(message) from error
@@ -223,18 +219,27 @@ def _records(source: Path, content: bytes) -> tuple[int, Callable[[list[int]], b
     raise FormatError(message)
 
 
-def _whole(parts: list[Any], what: str) -> list[Any]:
-    """Return rows or lines without blank ones after the last; refuse others that are blank."""
-    while parts and not parts[-1]:
-        parts.pop()
-    for place, part in enumerate(parts, 1):
-        if not part:
-            message = f"{what} {place} is blank, and canaries are numbered by their {what}s"
+def _lines(text: str) -> list[str]:
+    """Return lines without blank ones after the last; refuse others that are blank."""
+    # Other separators of lines than LF and CR LF are part of a canary.
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    for place, line in enumerate(lines, 1):
+        if not line or line[-1] == "\r":
+            what = "ends in CR CR LF, and one CR would be lost" if line else "is blank"
+            message = f"line {place} {what}: canaries are numbered by their lines"
             raise ValueError(message)
-        if part[-1] == "\r":
-            message = f"{what} {place} ends in CR CR LF, and one CR would be lost on the way"
-            raise ValueError(message)
-    return parts
+    return lines
+
+
+def _rows(lines: list[str]) -> list[tuple[str, ...]]:
+    """Return the fields of each line of a table but its header."""
+    rows = [tuple(row) for row in csv.reader(lines, strict=True)]
+    if len(rows) != len(lines):
+        message = "a row goes over several lines, and a canary is a line: write .jsonl"
+        raise ValueError(message)
+    return rows[1:]
 
 
 def _check_distinct(canaries: Sequence[Hashable]) -> None:
@@ -250,11 +255,3 @@ def _npy(rows: Any) -> bytes:
     file = io.BytesIO()
     np.save(file, rows, allow_pickle=False)
     return file.getvalue()
-
-
-def _csv(rows: list[list[str]]) -> bytes:
-    file = io.StringIO(newline="")
-    bare = any("\r" in word for row in rows for word in row)  # which the writer would not quote
-    style: type[csv.Dialect] = csv.unix_dialect if bare else csv.excel
-    csv.writer(file, style, lineterminator="\n").writerows(rows)
-    return file.getvalue().encode()

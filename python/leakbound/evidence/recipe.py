@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,12 @@ from leakbound.audits.designs import DESIGNS, SHARED, audit_of, design_of
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import FormatError, LeakboundError
-from leakbound.evidence.comparison import difference
 from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreed, build
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -50,6 +50,15 @@ _ARRAYS = {*_DATA, "prior"}
 # Options that an audit decides on where nobody does.
 _FILLED_IN = {"cuts", "correction", "adversary", "uncertainty"}
 _LIMITS = "lower and upper limits"
+
+SHARE = 1e-9
+"""Part of a number by which other versions and processors may differ."""
+VERSIONS = ("leakbound", "python", "numpy")
+"""What a result says of where it was made, which no audit computes."""
+# What the auditor stated: numbers that were computed from nothing differ in no place.
+_STATED = {"confidence", "claim"}
+# An input that is computed from those at hand: its digest has no last places.
+_COMPUTED = ("provenance", "sha256", "log_odds")
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,47 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
         "pass what it was audited with, and options that the result does not tell by options={…}"
     )
     raise FormatError(message)
+
+
+def difference(again: Result, result: Result, *, exact: bool = True) -> str:
+    """Return where two results differ first; empty if nowhere.
+
+    Versions of where each was made do not count, nor does the claim that was checked, which any
+    bound answers; the verdict on it has to be the one that the bound of `again` gives. Unless
+    exact, numbers may differ by `SHARE` of themselves, however small, but for claim and confidence,
+    which are not computed, and digests of computed numbers at all; everything else is the same or
+    differs: what somebody says of the version that made a result excuses no word of it.
+    """
+    one, other = dict(_leaves(again.to_dict())), dict(_leaves(result.to_dict()))
+    for place in dict.fromkeys([*one, *other]):
+        if place[0] == "checked" or (place[-2:-1] == ("provenance",) and place[-1] in VERSIONS):
+            continue
+        name = ".".join(map(str, (type(result).__name__, *place)))
+        if place not in one or place not in other:
+            return f"{name} is in one of the two only"
+        if not exact and place[-3:] == _COMPUTED:
+            continue
+        if not _same(one[place], other[place], exact=exact or place[0] in _STATED):
+            return f"{name} is {shown(other[place])}, and computed again {shown(one[place])}"
+    if result.checked is not None and not exact:  # a verdict that `again` does not give is refused
+        type(again).from_dict(again.to_dict() | {"checked": result.to_dict()["checked"]})
+    return ""
+
+
+def _leaves(content: JsonValue, place: tuple[str | int, ...] = ()) -> Iterator[Any]:
+    """Yield whatever JSON holds that is no table or list, or an empty one, with its place."""
+    if not isinstance(content, dict | list) or not content:
+        yield place, content
+        return
+    for name, part in content.items() if isinstance(content, dict) else enumerate(content):
+        yield from _leaves(part, (*place, name))
+
+
+def _same(one: Any, other: Any, *, exact: bool) -> bool:
+    if exact or not (isinstance(one, float) and isinstance(other, float)):
+        return repr(one) == repr(other)  # with the sign of zeros, which a result prints
+    signs = math.copysign(1, one) == math.copysign(1, other)
+    return signs and math.isclose(one, other, rel_tol=SHARE, abs_tol=0.0)
 
 
 def design_name(result: Result) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from leakbound._base.canonical import digest, is_digest
+from leakbound._base.canonical import is_digest
 from leakbound._base.checks import flag, shown
 from leakbound._base.console import is_refusal, one_line
 from leakbound._base.files import open_archive
@@ -17,9 +18,7 @@ from leakbound._base.formatting import printable
 from leakbound._base.records import parsed
 from leakbound._core import __version__
 from leakbound.errors import FormatError, InternalError, MissingExtraError, OptionError
-from leakbound.evidence.comparison import SHARE, VERSIONS, difference, same_page
 from leakbound.evidence.manifest import (
-    FILES,
     LAYOUT,
     MANIFEST,
     MOST_ARRAYS,
@@ -32,22 +31,30 @@ from leakbound.evidence.manifest import (
     seeds,
     sums,
 )
-from leakbound.evidence.recipe import RESULTS, Recipe, departure, design_name, recipe_of
+from leakbound.evidence.recipe import (
+    RESULTS,
+    SHARE,
+    VERSIONS,
+    Recipe,
+    departure,
+    design_name,
+    difference,
+    recipe_of,
+)
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, read_opening
 from leakbound.planning.protocol import Agreed, checked_protocol
 from leakbound.results.base import Check, Verification
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Container, Mapping
 
     from leakbound.results.base import Result
 
 # Names of the checks, in order: each may rely on those before it.
 _CHECKS = (
-    *("files", "manifest", "result", "assumptions", "plan", "inputs"),
-    *("protocol", "canaries", "commitment", "audit", "report"),
+    *("files", "result", "assumptions", "plan", "manifest", "inputs"),
+    *("protocol", "commitment", "audit", "report"),
 )
 # Files that every bundle has.
 _NEEDED = {
@@ -80,7 +87,6 @@ def verify_bundle(
     folder: str | os.PathLike[str],
     *,
     commitment: Commitment | str | os.PathLike[str] | None = None,
-    canaries: str | os.PathLike[str] | None = None,
     page: bool = True,
 ) -> Verification:
     """Recompute what a bundle claims.
@@ -91,8 +97,6 @@ def verify_bundle(
         The bundle.
     commitment : Commitment, str or os.PathLike, optional
         What was published before training, or its file.
-    canaries : str or os.PathLike, optional
-        The file of canaries, whose digest the protocol has to name.
     page : bool
         Whether the page is drawn again too. Where it is not, do not read it.
 
@@ -121,18 +125,13 @@ def verify_bundle(
     if not place.is_dir():
         message = f"{place} is no folder: name that of a bundle"
         raise OptionError(message)
-    for named in (canaries, None if isinstance(commitment, Commitment) else commitment):
-        if named is not None and Path(named).exists() and not Path(named).is_file():
-            message = f"{Path(named)} is no regular file"
+    if isinstance(commitment, str | os.PathLike):
+        source = Path(commitment)
+        if source.exists() and not source.is_file():
+            message = f"{source} is no regular file"
             raise OptionError(message)
-    published = commitment
-    if commitment is not None and not isinstance(commitment, Commitment):
-        published = Commitment.from_json(Path(commitment))
-    bundle = _Bundle(place, cast("Commitment | None", published))
-    if canaries is not None:
-        with Path(canaries).open("rb") as file:
-            bundle.canaries = digest(file)
-    return bundle.verified(without=left_out)
+        commitment = Commitment.from_json(source)
+    return _Bundle(place, commitment).verified(without=left_out)
 
 
 def flaw_of_written(folder: Path) -> str:
@@ -149,18 +148,13 @@ class _Bundle:
 
     place: Path
     published: Commitment | None = None
-    canaries: str | None = None
-    """SHA-256 of the file of canaries, if one was passed."""
     held: ExitStack = field(default_factory=ExitStack)
     files: Contents = field(default_factory=Contents)
     checks: list[Check] = field(default_factory=list)
     exact: bool = True
-    notes: dict[str, Any] = field(default_factory=dict)
-    model: str | None = None
     result: Any = None
     recipe: Any = None
     plan: InclusionPlan | None = None
-    agreed: Agreed | None = None
 
     def verified(self, *, without: Container[str] = ()) -> Verification:
         """Make the checks in order, up to the first that fails."""
@@ -195,35 +189,18 @@ class _Bundle:
     def _files(self) -> tuple[bool, str]:
         self.files = Contents.of(self.place, self.held)
         digests = self.files.digests
-        stated = self._stated() if SUMS in digests else {}
-        for name in sorted(stated.keys() | _NEEDED):
-            if name not in digests:
-                return False, f"{name} is missing"
-        for name in sorted(digests.keys() - stated.keys() - {SUMS}):
-            return False, f"{name} was added: it is not in {SUMS}"
-        for name in sorted(stated):
-            if digests[name] != stated[name]:
-                return False, f"{name} was changed: its SHA-256 is not that of {SUMS}"
+        if missing := _NEEDED - digests.keys():
+            return False, f"{min(missing)} is missing"
         rest = {name: one for name, one in digests.items() if name != SUMS}
-        if sums(rest) != self.files.texts[SUMS]:
-            return False, f"{SUMS} is not as sha256sum writes it, sorted by name"
+        expected, stated = sums(rest), self.files.texts[SUMS]
+        if expected != stated:
+            here, there = (
+                set(one.decode("ascii", "replace").split("\n")) for one in (expected, stated)
+            )
+            strange = sorted(line[66:] or line for line in here ^ there)
+            what = f"{strange[0]!r:.80} was changed, added or removed" if strange else "lines moved"
+            return False, f"{SUMS} is not that of these files: {what}"
         return True, f"{len(rest)} files, none missing, added or changed"
-
-    def _stated(self) -> dict[str, str]:
-        """Return the digests in the file of sums."""
-        try:
-            lines = self.files.texts[SUMS].decode("ascii").removesuffix("\n").split("\n")
-        except UnicodeDecodeError:
-            message = f"{SUMS} was changed: it is no ASCII"
-            raise FormatError(message) from None
-        pairs = [line.split("  ", 1) for line in lines]
-        stated = {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
-        strange = stated.keys() - FILES.keys()
-        if strange or len(stated) != len(lines):
-            what = f"names {min(strange)!r:.80}, which" if strange else "has a line that"
-            message = f"{SUMS} {what} no bundle has"
-            raise FormatError(message)
-        return stated
 
     def _json(self, name: str) -> Any:
         try:
@@ -232,42 +209,12 @@ class _Bundle:
             message = f"{name}: {' '.join(str(error).split())}"
             raise FormatError(message) from error
 
-    def _manifest(self) -> tuple[bool, str]:
-        statement = self._json(MANIFEST)
-        first = statement["subject"][0]
-        if first["name"] == "model":
-            self.model = first["digest"]["sha256"]
-            if not is_digest(self.model):
-                return False, f"the digest of its model is {shown(self.model)}"
-        self.notes = statement["predicate"]["configuration"][0]["annotations"]
-        layout = self.notes.get("layout")
-        if type(layout) is not int or layout != LAYOUT:
-            return False, f"layout {layout!r:.40}: this version of leakbound reads {LAYOUT}"
-        here = environment()
-        if self.notes.keys() != {"layout", "seeds", *here}:
-            return False, f"its annotations are not {', '.join(['layout', 'seeds', *here])}"
-        for name in VERSIONS:
-            if not _VERSION.fullmatch(str(self.notes[name])):
-                return False, f"{shown(self.notes[name])} is no version of {name}"
-        self.exact = all(self.notes[name] == one for name, one in here.items())
-        what = f"about the model {self.model[:16]}…" if self.model else "about no model by digest"
-        return True, f"an in-toto statement of leakbound {self.notes['leakbound']}, {what}"
-
     def _result(self) -> tuple[bool, str]:
         content = self._json("result.json")
         kind = content.get("type") if isinstance(content, dict) else None
         if not isinstance(kind, str) or kind not in RESULTS:
             return False, f"result.json is of type {kind!r:.60}"
         self.result = RESULTS[kind].from_dict(content)
-        digests = self.files.digests.items()
-        rest = {name: one for name, one in digests if name not in {MANIFEST, SUMS}}
-        if manifest(rest, self.result, self.notes, self.model) != self.files.texts[MANIFEST]:
-            return False, f"{MANIFEST} is not the statement of these files and this result"
-        source = self.result.provenance
-        for name in VERSIONS:
-            own, said = getattr(source, name), self.notes[name]
-            if own != said:
-                return False, f"made by {name} {own:.40}, it says, and {MANIFEST} says {said}"
         return True, repr(self.result)
 
     def _assumptions(self) -> tuple[bool, str]:
@@ -282,23 +229,53 @@ class _Bundle:
     def _plan(self) -> tuple[bool | None, str]:
         if "plan.npz" in self.files.archives:
             self.plan = InclusionPlan.load(self.files.archives["plan.npz"])
-        seed = None if self.plan is None else self.plan.seed
-        if self.notes["seeds"] != seeds(self.result, seed):
-            return False, "its seed, or that of the audit, is not that of the manifest"
         if self.plan is None:
             return None, "there is none: membership is the auditor's word"
+        seed = self.plan.seed
         if seed is not None:
             again = InclusionPlan.create(len(self.plan), seed=seed, ids=self.plan.ids)
             if again != self.plan:
                 return False, f"its coins are not those of its seed, {seed}{self._elsewhere}"
         return True, repr(self.plan)
 
+    def _manifest(self) -> tuple[bool, str]:
+        # 1. What only the manifest says: the model, the layout, and on what machine it was made.
+        statement = self._json(MANIFEST)
+        first = statement["subject"][0]
+        model = first["digest"]["sha256"] if first["name"] == "model" else None
+        if model is not None and not is_digest(model):
+            return False, f"the digest of its model is {shown(model)}"
+        notes = statement["predicate"]["configuration"][0]["annotations"]
+        if type(notes["layout"]) is not int or notes["layout"] != LAYOUT:
+            return (
+                False,
+                f"layout {notes['layout']!r:.40}: this version of leakbound reads {LAYOUT}",
+            )
+        # 2. All else follows from files, result and plan.
+        made = {name: getattr(self.result.provenance, name) for name in VERSIONS}
+        for name, version in made.items():
+            if not _VERSION.fullmatch(version):
+                return False, f"{shown(version)} is no version of {name}"
+        here = environment()
+        made = {name: str(notes[name]) for name in here} | made
+        tossed = None if self.plan is None else self.plan.seed
+        expected = {"layout": LAYOUT, **made, "seeds": seeds(self.result, tossed)}
+        files = self.files.digests.items()
+        rest = {name: one for name, one in files if name not in {MANIFEST, SUMS}}
+        if manifest(rest, self.result, expected, model) != self.files.texts[MANIFEST]:
+            wrong = [name for name in expected if notes.get(name) != expected[name]]
+            said = f"{MANIFEST} is not the statement of these files, this result and plan"
+            return False, f"{said}{': ' * bool(wrong)}{', '.join(wrong)}"
+        self.exact = made == here
+        what = f"about the model {model[:16]}…" if model else "about no model by digest"
+        return True, f"an in-toto statement of leakbound {made['leakbound']}, {what}"
+
     @property
     def _elsewhere(self) -> str:
         """What to do where another version may have made what this one would make otherwise."""
-        if self.notes["leakbound"] == __version__:
+        version = self.result.provenance.leakbound
+        if version == __version__:
             return ""
-        version = self.notes["leakbound"]
         return f"; if leakbound {version} made it, as it says, verify it by that version"
 
     def _inputs(self) -> tuple[bool, str]:
@@ -324,21 +301,11 @@ class _Bundle:
     def _protocol(self) -> tuple[bool | None, str]:
         if "protocol.json" not in self.files.texts:
             return None, "there is none: that options were chosen before is the auditor's word"
-        self.agreed = Agreed.of(checked_protocol(self._json("protocol.json")))
-        wrong = departure(self.agreed, self.result, self.recipe)
-        return not wrong, wrong or "the audit is the one it describes"
-
-    def _canaries(self) -> tuple[bool | None, str]:
-        agreed = None if self.agreed is None else self.agreed.canaries_sha256
-        if self.canaries is None:
-            if agreed is None:
-                return None, "no digest of them was agreed on"
-            return None, f"those of SHA-256 {agreed[:16]}…; pass the file to compare it"
-        if agreed is None:
-            return False, "no protocol here names the digest of a file of canaries"
-        if agreed != self.canaries:
-            return False, f"the file has SHA-256 {self.canaries[:16]}…, agreed was {agreed[:16]}…"
-        return True, f"those of SHA-256 {agreed[:16]}…, as agreed on"
+        agreed = Agreed.of(checked_protocol(self._json("protocol.json")))
+        wrong = departure(agreed, self.result, self.recipe)
+        canaries = agreed.canaries_sha256
+        named = f", on canaries of SHA-256 {canaries}" if canaries else ""
+        return not wrong, wrong or f"the audit is the one it describes{named}"
 
     def _commitment(self) -> tuple[bool | None, str]:
         held = {"opening.json", "commitment.json"} & self.files.texts.keys()
@@ -376,8 +343,6 @@ class _Bundle:
             return None, f"not drawn again, so do not read report.html: {error}"
         if page == self.files.texts["report.html"]:
             return True, "drawn again: the same"
-        if not self.exact and same_page(page, self.files.texts["report.html"]):
-            return True, "drawn again: the same but for last places of coordinates"
         return False, (
             "report.html is not the page of this result, or of another matplotlib: install that, "
             f"or leave the page unread and unverified{self._elsewhere}"

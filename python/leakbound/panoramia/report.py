@@ -238,7 +238,7 @@ def describe(report: PanoramiaReport) -> Description:
         numbers=said.numbers | {"epsilon": report.bound, "epsilon_ceiling": report.ceiling},
         papers=("PANORAMIA", "Zero-Run") if conditional else ("PANORAMIA",),
         about={"Parts": ", ".join(f"{count:,} {part}" for part, count in report.sizes.items())},
-        overview=Overview("All targets", audits_figure(report.rows), table, note),
+        overview=Overview("All targets", table, note, audits_figure(report.rows)),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from matplotlib.axes import Axes
 
@@ -107,12 +107,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Overview:
-    """Several audits beside each other: a figure, a table with its headings first, and a note."""
+    """Several audits beside each other: a table with its headings first, a note, and a figure."""
 
     title: str
-    figure: Figure
     table: Sequence[tuple[str, ...]]
     note: str
+    figure: Figure | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,8 +156,6 @@ class Description:
     """The assumptions that the data contradict, each once."""
     claimed: float | None = None
     """The ε of the guarantee that was checked, where the bar can show it."""
-    interval: str = ""
-    """ε proved and accounted, where an accountant's stands beside it."""
     papers: tuple[str, ...] = ()
     """Names of papers to cite, besides those that every report cites."""
     about: dict[str, str] = field(default_factory=dict)
@@ -168,15 +166,15 @@ class Description:
         return " ".join(filter(None, (self.headline, self.answer, *self.paragraphs)))
 
     def _repr_html_(self) -> str:
-        said = filter(None, (self.headline, self.answer, *self.paragraphs))
-        text = "".join(f"<p>{html.escape(one)}</p>" for one in said)
-        rows = "".join(
-            "<tr>"
-            + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in row)
-            for row in ((one.name, one.value, one.note) for one in self.metrics)
-        )
-        notes = "".join(f"<li>{html.escape(one)}</li>" for one in self.warnings)
-        return f"{text}<table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+        def tagged(tag: str, texts: Iterable[str]) -> str:
+            return "".join(
+                f"<{tag} style='text-align:left'>{html.escape(x)}</{tag}>" for x in texts
+            )
+
+        rows = (tagged("td", (one.name, one.value, one.note)) for one in self.metrics)
+        table = "".join(f"<tr>{row}</tr>" for row in rows)
+        said = tagged("p", filter(None, (self.headline, self.answer, *self.paragraphs)))
+        return f"{said}<table>{table}</table><ul>{tagged('li', self.warnings)}</ul>"
 
 
 @dataclass(frozen=True)

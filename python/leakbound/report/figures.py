@@ -29,7 +29,7 @@ from leakbound.report.style import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from matplotlib.axes import Axes
 
@@ -78,8 +78,7 @@ def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
         ax.set_ylim(-0.03 * top, (1.15 + 0.12 * (len(series) + 1)) * top)  # room for the legend
         largest = max((int(x) for one in series for x in one.ranking.curve.guesses[-1:]), default=1)
         ax.set(xscale="log", xlim=(1, largest * 1.05))
-        decades = [10**power for power in range(len(str(largest)))]
-        ax.set_xticks(decades, [f"{tick:,}" for tick in decades])
+        ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.legend(loc="upper left")
         what = f"lower bound on {', '.join(one.symbol for one in reversed(series))}"
         name_axes(ax, "Bound against guesses", "guesses made", what, drawing.kind)
@@ -130,7 +129,7 @@ def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
                 _mark_chosen(ax, one)
         ax.set_ylim(low - 0.06, 1.06)
         ax.set_yticks([tick for tick in np.arange(0.0, 1.01, 0.1) if tick >= low - 0.06])
-        _scale_recall(ax, series)
+        ax.set_xlim(-0.01, 1.01)
         ax.legend(loc="best")
         what = "share of correct guesses"
         name_axes(ax, "Precision and recall", "recall", what, drawing.kind)
@@ -165,8 +164,8 @@ def plot_roc(drawing: Drawing, ax: Axes | None = None) -> Axes:
                 ax.plot(grid, most, color=one.colour, label=label, **_DASHED)
         ax.plot(grid, grid, label="coin toss", **_CHANCE)
         ax.set(xscale="log", yscale="log", xlim=(floor, 1.0), ylim=(floor, 1.15))
-        ax.set_xticks(*_powers_of_ten(floor))
-        ax.set_yticks(*_powers_of_ten(floor))
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter("{x:g}")
         ax.legend(loc="lower right")
         rates_of = ("false-positive rate", "true-positive rate")
         name_axes(ax, "ROC, logarithmic", *rates_of, drawing.kind)
@@ -206,39 +205,10 @@ def _mark_chosen(ax: Axes, series: Series) -> None:
     ax.plot(*at, "o", color=series.colour, zorder=6, **rim)
 
 
-def _powers_of_ten(least: float) -> tuple[list[float], list[str]]:
-    """Return the powers of ten from `least` to 1, and how they are written."""
-    powers = range(int(np.ceil(np.log10(least) - 1e-9)), 1)
-    raised = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-    return [10.0**power for power in powers], [
-        f"{10.0**power:g}" if power >= -3 else "10⁻" + str(-power).translate(raised)
-        for power in powers
-    ]
-
-
 def _smallest_step(roc: Roc) -> float:
     """Half of the smallest positive rate, where a rate of zero is drawn."""
     rates = np.concatenate([roc.false_positive_rate, roc.true_positive_rate])
     return 0.5 * float(rates[rates > 0].min(initial=1.0))
-
-
-def _scale_recall(ax: Axes, series: Sequence[Series]) -> None:
-    """Recall is linear, unless a chosen cut would disappear at the left edge."""
-    rankings = [one.ranking for one in series]
-    chosen = [
-        float(np.interp(one.guesses, one.curve.guesses, one.curve.recall))
-        for one in rankings
-        if one.curve.guesses.size
-    ]
-    recalls = np.concatenate([one.curve.recall for one in rankings])
-    smallest = float(recalls[recalls > 0].min(initial=1.0))
-    visible = min(chosen, default=1.0) >= 0.03 or max(one.bound for one in rankings) <= 0
-    if visible or smallest >= 1:
-        ax.set_xlim(-0.01, 1.01)
-        return
-    ax.set_xscale("log")
-    ax.set_xlim(smallest, 1.05)
-    ax.set_xticks(*_powers_of_ten(smallest))
 
 
 def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:

@@ -1,7 +1,7 @@
 """Results to one self-contained HTML file: no script, no network, light and dark, on paper too.
 
-Nothing is computed here but the layout: every number and every sentence of judgement comes from
-descriptions of results; only what is said of several of them together is said here.
+Nothing is computed here but the layout: every number and every sentence comes from descriptions of
+results.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import html
 import io
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leakbound._base.files import write_text
 from leakbound._base.formatting import number, percent
-from leakbound.errors import OptionError
 from leakbound.report import style
 from leakbound.report.description import KINDS, SMALL
 
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from leakbound.report.description import Description, Figure, Reportable, Terms
-    from leakbound.report.parts import Assumption
+    from leakbound._base.types import Kind
+    from leakbound.report.description import Description, Figure, Overview, Reportable
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FIGURE_SIZE = (4.3, 2.9)
@@ -44,95 +43,69 @@ _COLOURS = {
 _METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
 
 
-def write(
-    path: str | os.PathLike[str], results: Reportable | Mapping[str, Reportable], **layout: Any
-) -> None:
+def write(path: str | os.PathLike[str], result: Reportable, **layout: Any) -> None:
     """Write the page that `render` returns, all of it or nothing."""
-    write_text(path, render(results, **layout))
+    write_text(path, render(result, **layout))
 
 
 def render(
-    results: Reportable | Mapping[str, Reportable],
+    result: Reportable,
     *,
     title: str = "",
     summary: str = "",
-    columns: Mapping[str, Mapping[str, str]] | None = None,
-    simultaneous: Mapping[str, Reportable] | None = None,
     about: Mapping[str, str] | None = None,
+    overview: Overview | None = None,
     notes: str = "",
 ) -> str:
-    """Return the report of one or several audits as one HTML document that needs no other file.
+    """Return the report of an audit as one HTML document that needs no other file.
 
-    `columns` are further columns of the table of several models: name of the column, then of the
-    model. `simultaneous` are the same audits at higher confidence, 1 - 0.05/n for n models: the
-    headline is about these, at 95 %, and else about `results`, at the confidence that all hold with
-    together. `about` has names and values that stand below the title, `notes` a paragraph at the
-    end.
+    `about` has names and values that stand below the title, `notes` a paragraph at the end, and
+    `overview` other audits beside this one, where the result has none of its own.
     """
-    # 1. What is said of each model, and of all of them together.
-    named = dict(results) if isinstance(results, Mapping) else {"": results}
-    if not named:
-        message = "a report needs at least one result, got an empty mapping"
-        raise OptionError(message)
-    said = {name: result.summary() for name, result in named.items()}
-    several = len(named) > 1
-    spoken = said
-    if simultaneous is not None:
-        spoken = {name: result.summary() for name, result in simultaneous.items()}
-    if spoken.keys() != said.keys():
-        message = "simultaneous must have one result for each model in results, by the same names"
-        raise OptionError(message)
-    # 2. The bars of all models share one axis.
-    marks = [(one.levels.first, one.levels.second, one.claimed or 0.0) for one in said.values()]
-    top = 1.12 * max(0.1, *map(max, marks))
-    assumed: dict[tuple[Assumption, ...], str] = {}
-    models = [
-        _model(name, named[name], one, ident=f"m{i}", top=top, assumed=assumed)
-        for i, (name, one) in enumerate(said.items())
-    ]
-    # 3. The worst of several opens: leakage that is proved, then the number
-    worst = max(spoken, key=lambda name: (spoken[name].leaks, spoken[name].epsilon))
-    lead = next(model for model in models if model["name"] == worst)
-    # 4. The template lays out, and says nothing of its own.
-    own = {} if several else lead["said"].about
-    overview = said[worst].overview
-    opening: Drawn | None = None
-    if overview is not None:  # as high as its rows take
-        size = (8.6, 1.1 + 0.17 * len(overview.table))
-        (opening,) = draw([overview.figure], "open", size=size)
-    template = environment().get_template("report.html.j2")
-    return template.render(
-        title=title or said[worst].title,
-        summary=summary,
-        about={**(about or {}), **own}
-        | {"Design": "; ".join(dict.fromkeys(one.design for one in said.values()))},
-        notes=notes,
-        threshold=number(SMALL) if any(KINDS[one.kind].proves for one in said.values()) else "",
-        verdict=_verdict(spoken, worst, lead),
-        models=models,
-        unit=_unit(said.values()),
-        together={name: number(one.epsilon) for name, one in spoken.items()}
-        if spoken is not said and several
-        else {},
-        lead=lead,
-        meaning=spoken[worst].meaning,
-        of=worst if spoken[worst].refutes else "",
-        several=several,
-        subject=subject_of(said.values()),
-        accounted=any(one.interval for one in said.values()),
-        columns=columns or {},
-        overview=overview,
-        opening=opening,
-        papers={paper for one in said.values() for paper in one.papers} | _cited(said.values()),
+    # 1. What is said, and its figures; that of an overview is as high as its rows take.
+    said, source = result.summary(), result.provenance
+    overview = overview or said.overview
+    opening = [overview.figure] if overview is not None and overview.figure else []
+    size = (8.6, 1.1 + 0.17 * len(overview.table)) if overview is not None else _FIGURE_SIZE
+    versions = {"leakbound": source.leakbound, "Python": source.python, "NumPy": source.numpy}
+    digests = {f"SHA-256 of {name}": digest for name, digest in source.sha256.items()}
+    # 2. The template lays out, and says nothing of its own.
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            title=title or said.title,
+            summary=summary,
+            about={**(about or {}), **said.about, "Design": said.design},
+            notes=notes,
+            threshold=number(SMALL) if KINDS[said.kind].proves else "",
+            said=said,
+            tag=KINDS[said.kind].tag,
+            tone="leaks" if said.leaks else _look(said.kind),
+            # four tiles in a row, or three, whichever leaves fewer places of the last row empty
+            tiles=min((4, 3), key=lambda row: -len(said.metrics) % row),
+            range=_range(said),
+            figures=draw(said.figures, "figure"),
+            grounds=[
+                (section, draw(section.figures, f"ground-{i}"))
+                for i, section in enumerate(said.sections)
+            ],
+            options=dict(_flat(result.options)),
+            provenance={**versions, "seed": str(source.seed), **digests},
+            overview=overview,
+            opening=draw(opening, "opening", size=size),
+            papers={*said.papers, *_cited(said)},
+        )
     )
 
 
-def _range(said: Description, top: float) -> dict[str, Any]:
-    """Place bound, ceiling and claim on an axis of ε that ends at `top`, in percent of its length.
+def _range(said: Description) -> dict[str, Any]:
+    """Place bound, ceiling and claim on an axis of ε, in percent of its length.
 
     Parts of no length have no name.
     """
     first, second, claimed = said.levels.first, said.levels.second, said.claimed
+    top = 1.12 * max(0.1, first, second, claimed or 0.0)
     there = {"first": first > 0, "second": second > first, "rest": True}
     parts = zip(there, said.levels.names, strict=True)
     return {
@@ -146,85 +119,9 @@ def _range(said: Description, top: float) -> dict[str, Any]:
     }
 
 
-def _verdict(
-    spoken: Mapping[str, Description], worst: str, lead: Mapping[str, Any]
-) -> dict[str, str]:
-    """Return what stands on top: of the one model, or of all of them together."""
-    said, over, headline = spoken[worst], "", lead["said"].headline
-    confidence = said.confidence
-    if len(spoken) > 1:
-        confidence = joint_confidence(spoken.values())
-        over = f" over the {len(spoken)} {subject_of(spoken.values())}s"
-        headline = headline_of_many(spoken)
-    return {
-        "tone": _tone(said) if confidence > 0 else _look(said),
-        "tag": lead["tag"],
-        "terms": f"{said.claim}, {percent(confidence)} confidence{over}",
-        "confidence": f"at {percent(confidence)} confidence" if confidence > 0 else "",
-        "headline": headline,
-    }
-
-
-def _unit(said: Iterable[Description]) -> str:
-    """Return the heading of the bounds of several models, with their δ where all have the same."""
-    known = {(KINDS[one.kind].proves, one.terms.at) for one in said}
-    proves, deltas = all(proves for proves, _ in known), {at for _, at in known}
-    return ("ε at least" if proves else "ε") + (deltas.pop() if len(deltas) == 1 else "")
-
-
-def _tone(said: Description) -> str:
-    return "leaks" if said.leaks else _look(said)
-
-
-def _look(said: Description) -> str:
+def _look(kind: Kind) -> str:
     """Return the style class of a kind; what is exploratory looks as estimates do."""
-    look = "estimate" if said.kind == "exploratory_lower_bound" else said.kind
-    return look.replace("_", "-")
-
-
-def _model(
-    name: str,
-    result: Reportable,
-    said: Description,
-    *,
-    ident: str,
-    top: float,
-    assumed: dict[tuple[Assumption, ...], str],
-) -> dict[str, Any]:
-    """Return what the page shows of one result; `assumed` says where assumptions first stood."""
-    grounds = []
-    for i, section in enumerate(said.sections):
-        figures = draw(section.figures, f"{ident}-{i}")
-        before = assumed.get(section.assumptions, "")
-        grounds.append({"section": section, "figures": figures, "before": before})
-        assumed.setdefault(section.assumptions, name or section.title)
-    source = result.provenance
-    versions = {"leakbound": source.leakbound, "Python": source.python, "NumPy": source.numpy}
-    digests = {f"SHA-256 of {name}": digest for name, digest in source.sha256.items()}
-    return {
-        "ident": ident,
-        "name": name,
-        "said": said,
-        "tag": KINDS[said.kind].tag,
-        "tone": _tone(said),
-        "amount": _amount(said),
-        # four tiles in a row, or three, whichever leaves fewer places of the last row empty
-        "tiles": min((4, 3), key=lambda row: -len(said.metrics) % row),
-        "range": _range(said, top),
-        "figures": draw(said.figures, ident),
-        "grounds": grounds,
-        "options": dict(_flat(result.options)),
-        "provenance": {**versions, "seed": str(source.seed), **digests},
-    }
-
-
-def _amount(said: Description) -> str:
-    """Return the bound as an ε with its δ, as tables have it, and as its family's parameter."""
-    at, formula = said.terms.at, said.formula
-    if not formula.startswith("ε"):
-        return f"ε ≥ {number(said.epsilon)}{at} ({formula})"
-    epsilon, comma, nature = formula.partition(",")
-    return f"{epsilon}{at}{comma}{nature}"
+    return "estimate" if not KINDS[kind].proves else kind.replace("_", "-")
 
 
 def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -237,9 +134,9 @@ def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
             yield f"{prefix}{name}", "none" if value is None else str(value)
 
 
-def _cited(said: Iterable[Description]) -> set[str]:
+def _cited(said: Description) -> set[str]:
     """Return those of the papers that not every page refers to which grounds name."""
-    texts = [text for one in said for section in one.sections for text in section.paragraphs]
+    texts = [text for section in said.sections for text in section.paragraphs]
     return {one for one in ("Mahloujifar", "Ville", "Wasserman") if any(one in x for x in texts)}
 
 
@@ -254,7 +151,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(glue=_glue, number=number, percent=percent)
+    environment.filters.update(glue=_glue, percent=percent)
     return environment
 
 
@@ -272,60 +169,6 @@ def _power(small: re.Match[str]) -> str:
     """Write 1e-05 as 10⁻⁵, and 2.5e-06 as 2.5·10⁻⁶."""
     factor = f"{small[1]}·" if small[1] else ""
     return f"{factor}10⁻{small[2].translate(_RAISED)}"
-
-
-def subject_of(said: Iterable[Description]) -> str:
-    """Return what the results are of: of models, where they are not all of the same."""
-    subjects = {one.subject for one in said}
-    return subjects.pop() if len(subjects) == 1 else "model"
-
-
-def joint_confidence(said: Iterable[Description]) -> float:
-    """Return the confidence at which all bounds hold together, whatever their dependence."""
-    return max(0.0, 1 - sum(1 - one.confidence for one in said if KINDS[one.kind].proves))
-
-
-def headline_of_many(said: Mapping[str, Description]) -> str:
-    """Return the verdict on several models, or generators: how many leak, and which one most.
-
-    To name the worst of several is a statement about all of them, so its confidence is the joint
-    one: audits at confidence 1 - 0.05/n each let it be 95 %. What any of the bounds is conditional
-    on, the headline is too.
-    """
-    proved = {name: one for name, one in said.items() if one.refutes}
-    counted = f"{len(said)} {subject_of(said.values())}s"
-    if not proved:
-        return f"Nothing could be refuted on any of the {counted}."
-    together = joint_confidence(said.values())
-    if together <= 0:
-        return (
-            f"Nothing is claimed of the {counted} together: each bound has its own "
-            "probability of error, and these add up to 1. Audit each at a confidence of "
-            f"1 - 0.05/{len(said)}."
-        )
-    sure = f"({percent(together)} confidence, simultaneously over the {counted})"
-    most = max(proved, key=lambda name: proved[name].epsilon)
-    worst, epsilon = proved[most].terms, number(proved[most].epsilon)
-    conditional = replace(worst, condition=_together(one.terms for one in proved.values()))
-    leaking = sum(one.leaks for one in proved.values())
-    if not leaking:
-        return conditional.conditional(
-            f"Little is proved on the {counted}: at most, ε is at least "
-            f"{epsilon}{worst.at}{worst.within} on “{most}” {sure}."
-        )
-    share = "All" if leaking == len(said) else f"{leaking} of"
-    end = "; the" if conditional.condition else ". The"
-    return conditional.conditional(
-        f"{share} {counted} leak{end} worst is “{most}”: no {worst.guarantee} "
-        f"with ε < {epsilon}{worst.at} is compatible with its audit {sure}."
-    )
-
-
-def _together(terms: Iterable[Terms]) -> str:
-    """Return all that has to hold for some bounds, each condition once."""
-    conditions = dict.fromkeys(one.condition for one in terms if one.condition)
-    first, *others = conditions or [""]
-    return first + "".join(f", and {one.removeprefix('if ')}" for one in others)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from leakbound.report.parts import (
     Roc,
     ScoreAudit,
 )
+from leakbound.results.base import Implied
 from leakbound.results.dp_sgd import Accounted, DPSGDAudit
-from leakbound.results.implied import Implied
 from leakbound.results.one_run import AuditResult
 from leakbound.results.steps import BettingResult, SamplingResult, StepsResult, Wager
 

@@ -14,6 +14,8 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 
+import numpy as np
+
 from leakbound._base.checks import real, shown
 from leakbound._base.records import Record
 from leakbound._base.types import ArrayInput, HasMember, Verdict
@@ -22,7 +24,6 @@ from leakbound.errors import OptionError
 from leakbound.report import write
 from leakbound.report.description import KINDS
 from leakbound.report.parts import Checked
-from leakbound.results.implied import Implied, implied_by
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,6 +50,51 @@ if TYPE_CHECKING:
         def provenance(self) -> Provenance: ...
 else:
     _Numbers = object
+
+
+# False positive rates at which true ones are read, and points of the grid of the best advantage
+_RATES, _POINTS = (0.001, 0.01), 4001
+# More than the error of a trade-off function, which is taken off
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Implied:
+    """Lower bounds that follow from a bound, at its confidence and all at once.
+
+    Each is what the most private guarantee that is not refuted still allows an attack on one
+    example. If training's own trade-off function is a curve of the family that was audited (for
+    (ε, δ), that of randomised response), it is what the best attack reaches.
+    """
+
+    advantage: float
+    """Largest difference of true and false positive rate, in [0, 1]."""
+    tpr_at_fpr_0_001: float
+    tpr_at_fpr_0_01: float
+    """True positive rate at a false positive rate of 0.1 % and of 1 %."""
+    posterior: float
+    """Probability that an example is a member once an attack flags it at a false positive rate of
+    0.1 %, from a prior of one half; in [1/2, 1]."""
+
+
+def implied_by(curve: TradeOff | None) -> Implied:
+    """Return what a refuted curve implies, rounded down; guessing where none is refuted."""
+    low, high = _RATES
+    if curve is None:
+        return Implied(0.0, low, high, 0.5)
+    rates = np.linspace(0.0, 1.0, _POINTS)
+    for _ in range(3):  # concave: the best point of a grid is beside the best of all
+        gain = 1 - np.asarray(curve.f(rates)) - rates
+        best = int(np.argmax(gain))
+        rates = np.linspace(rates[max(best - 1, 0)], rates[min(best + 1, _POINTS - 1)], _POINTS)
+    # the example is flagged at one of the rates; before that it is a member with chance ½
+    at_low, at_high = (max(rate, 1 - float(curve.f(rate)) - _ROUNDING) for rate in _RATES)
+    return Implied(
+        advantage=max(0.0, float(gain[best]) - _ROUNDING),
+        tpr_at_fpr_0_001=at_low,
+        tpr_at_fpr_0_01=at_high,
+        posterior=at_low / (at_low + low),
+    )
 
 
 class Result(Record, _Numbers):
@@ -126,8 +172,8 @@ class Result(Record, _Numbers):
             Where to draw; new axes if None.
         """
         said = self.summary()
-        figures = [*said.figures, *([said.overview.figure] if said.overview else [])]
-        drawings = {one.name: one.draw for one in figures}
+        opening = said.overview.figure if said.overview is not None else None
+        drawings = {one.name: one.draw for one in (*said.figures, opening) if one is not None}
         chosen = kind or next(iter(drawings))
         if chosen not in drawings:
             message = f"kind must be one of {', '.join(drawings)}, got {kind!r}"

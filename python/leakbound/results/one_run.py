@@ -14,8 +14,7 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
-from leakbound.results.base import Audit, check_delta, judged
-from leakbound.results.implied import Implied
+from leakbound.results.base import Audit, Implied, check_delta, judged
 from leakbound.results.words import COMPARED, DELTA, scale_of
 
 
@@ -69,11 +68,6 @@ class AuditResult(Audit, ScoreAudit):
         """What the bound compares: training with and without an example, or with another one."""
         stored: Relation = self.options.get("relation", "add_remove")
         return stored
-
-    @property
-    def _unit(self) -> Unit:
-        """Of what the bound adds, removes or replaces one: an example, or all of a user's."""
-        return "user" if self.options.get("unit") == "user" else "example"
 
     @property
     def is_withheld(self) -> bool:
@@ -186,11 +180,25 @@ class AuditResult(Audit, ScoreAudit):
         if not KINDS[self.kind].proves:
             message = f"this audit is {KINDS[self.kind].tag}: it proves no ε to put beside another"
             raise OptionError(message)
-        _check_comparable((self.relation, self._unit), (relation, unit), epsilon=stated, delta=at)
-        checked = self.with_check(epsilon=stated, delta=at, relation=relation)
-        assert checked.checked is not None
-        beside = replace(checked.checked, proved=self.epsilon(at), source=source or None)
-        return replace(checked, checked=beside)
+        # Both are about one change of the data, or what follows for the other is said.
+        choice(unit, "unit", Unit)
+        advice, audited = "", self.options.get("unit", "example")
+        if unit != audited:
+            advice = "by group privacy, for k examples of a user: (kε, (e^(kε) - 1)/(e^ε - 1) δ)"
+        elif self._crosses(relation, by_parameter=False):
+            twice, failure = replacing(stated, at)
+            none = ", which is no guarantee" if failure >= 1 else ""
+            advice = f"by leakbound.claims.replacing, ({twice:.6g}, {failure:.3g}){none}"
+        if advice:
+            message = (
+                f"the bound is on {COMPARED[self.relation]} one {audited}, and the accountant's "
+                f"guarantee on {COMPARED[relation]} one {unit}; convert it {advice}"
+            )
+            raise OptionError(message)
+        checked = self._checked(epsilon=stated, delta=at, relation=relation)
+        return replace(
+            self, checked=replace(checked, proved=self.epsilon(at), source=source or None)
+        )
 
     def _again(self, one: Checked) -> Checked:
         again = super()._again(one)
@@ -274,32 +282,3 @@ def _converted(curve: TradeOff | None, delta: float, *, halved: bool = False) ->
     if curve is not None and halved:
         curve = TradeOff.gaussian(curve.parameters["mu"].item() / 2)
     return 0.0 if curve is None else float(curve.epsilon(checked))
-
-
-def _check_comparable(
-    audited: tuple[Relation, Unit], stated: tuple[Relation, Unit], *, epsilon: float, delta: float
-) -> None:
-    """Raise unless bound and guarantee are about one change of the data; say what follows."""
-    relation, unit = stated
-    choice(relation, "relation", Relation)
-    choice(unit, "unit", Unit)
-    if stated == audited:
-        return
-    if unit != audited[1]:
-        advice = (
-            'unit="user" if each audited example is a user, or by group privacy, for at most k '
-            "examples of a user, (kε, (e^(kε) - 1)/(e^ε - 1) δ)"
-        )
-    elif relation == "replace":
-        advice = "audit a random split (RandomSplit) for a bound on replacing one"
-    else:
-        twice, failure = replacing(epsilon, delta)
-        advice = (
-            "by leakbound.claims.replacing, for replacing one follows (2ε, (1 + e^ε) δ) = "
-            f"({twice:.6g}, {failure:.3g}){', which is no guarantee' * (failure >= 1)}"
-        )
-    message = (
-        f"the bound is on {COMPARED[audited[0]]} one {audited[1]}, and the accountant's guarantee "
-        f"on {COMPARED[relation]} one {unit}: {advice}"
-    )
-    raise OptionError(message)

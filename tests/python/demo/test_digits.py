@@ -51,6 +51,9 @@ def test_the_audits_are_certified_lower_bounds_on_fair_coins(report: DigitsRepor
         assert (row.result.m, row.result.confidence) == (300, 0.95)
         assert row.result.members == int(report.plan.member.sum())
         assert (row.result.bound > 0) == (row.result.reason == "")
+    shares = [1 - row.simultaneous.confidence for row in report.rows]
+    assert sum(shares) <= 0.05  # of all bounds that the headline is about
+    assert report.worst.name == "200 epochs"
 
 
 def timeless(report: Any) -> Any:

@@ -211,8 +211,8 @@ def test_a_carriage_return_in_a_field_is_handed_over_as_it_was(tmp_path: Path) -
         ("c.txt", "a\nb\r\r\nc\n", "line 2 ends in CR CR LF"),
         ("c.jsonl", '"a"\r\r\n"b"\n', "line 1 ends in CR CR LF"),
         ("c.txt", "a\n\nb\n", "line 2 is blank"),
-        ("c.csv", "text\na\n\nb\n", "row 3 is blank"),
-        ("c.csv", "\ntext\na\nb\n", "row 1 is blank"),
+        ("c.csv", "text\na\n\nb\n", "line 3 is blank"),
+        ("c.csv", "\ntext\na\nb\n", "line 1 is blank"),
     ],
 )
 def test_lines_that_would_move_the_numbers_of_canaries_are_refused(
@@ -232,13 +232,9 @@ def test_what_is_no_regular_file_holds_no_canaries(tmp_path: Path) -> None:
 def test_canaries_are_those_whose_digest_was_agreed_on(tmp_path: Path) -> None:
     folder, scores = played(tmp_path)
     judge_challenge(folder, scores, ids=np.arange(M))
-    file = tmp_path / "canaries.csv"
-    found = {one.name: one for one in verify_bundle(folder / "bundle", canaries=file).checks}
-    assert found["canaries"].passed
-    file.write_bytes(file.read_bytes() + b"one more,1\n")
-    answer = leakbound("verify", folder / "bundle", "--canaries", file)
-    assert answer.code == 1
-    assert "INVALID: canaries: the file has SHA-256" in answer.out
+    found = {one.name: one for one in verify_bundle(folder / "bundle").checks}
+    digest = hashlib.sha256((tmp_path / "canaries.csv").read_bytes()).hexdigest()
+    assert found["protocol"].words.endswith(f"on canaries of SHA-256 {digest}")
 
 
 def test_an_auditor_who_changes_coins_or_canaries_is_found_out(tmp_path: Path) -> None:
@@ -277,6 +273,8 @@ def test_what_is_no_challenge(tmp_path: Path) -> None:
         ("a.csv", b"text\n", "0 canaries"),
         ("a.csv", b'text\n"open', "no file of canaries"),
         ("a.csv", b"\xff\xfe", "no file of canaries"),
+        ("a.csv", b'text\n"one\ntwo"\nthree\n', "a row goes over several lines"),
+        ("a.csv", b'text\n"one"\none\n', r"canaries 0 and 1 \(from 0\) are the same"),
         ("a.txt", b"one\nboth\none\n", r"canaries 0 and 2 \(from 0\) are the same"),
         ("a.jsonl", b'{"a": 1}\n{\n', "no file of canaries"),
         ("a.npy", b"\x93NUMPY", "no file of canaries"),

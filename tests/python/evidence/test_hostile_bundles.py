@@ -55,14 +55,14 @@ def test_a_flipped_byte_anywhere_is_seen(positions: int, bundle: Path) -> None:
 def test_files_missing_added_renamed_or_swapped(bundle: Path, tmp_path: Path) -> None:
     for name in names(bundle):
         (bundle / name).rename(tmp_path / "away")
-        assert f"{name} is missing" in why(bundle)
+        assert name in why(bundle)
         (tmp_path / "away").rename(bundle / f"x{name}")
         assert f"'x{name}' was added" in why(bundle)
         (bundle / f"x{name}").rename(bundle / name)
     (bundle / "plan.npz").rename(tmp_path / "away")
     (bundle / "inputs.npz").rename(bundle / "plan.npz")
     (tmp_path / "away").rename(bundle / "inputs.npz")
-    assert "inputs.npz was changed" in why(bundle)
+    assert "'inputs.npz' was changed" in why(bundle)
 
 
 def test_what_is_no_regular_file_is_refused(bundle: Path, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_names_that_lead_elsewhere(name: str, bundle: Path) -> None:
     sums = bundle / "SHA256SUMS"
     kept = sums.read_bytes()
     sums.write_bytes(kept + f"{'0' * 64}  {name}\n".encode())
-    assert "SHA256SUMS names" in why(bundle)
+    assert "SHA256SUMS is not that of these files" in why(bundle)
     sums.write_bytes(kept)
 
     path = bundle / "manifest.json"
@@ -142,9 +142,9 @@ PURE = {"type": "PureDP"}
         ("opening.json", "scheme", "mine", "commitment: an opening of scheme 'mine'"),
         ("commitment.json", "sha256", "00" * 32, "commitment: .*not what was committed to"),
         ("manifest.json", "predicate/result", "PASSED", "manifest.json is not the statement"),
-        ("manifest.json", f"{NOTES}/certified", "by nobody", "manifest: its annotations are not"),
-        ("manifest.json", f"{NOTES}/seeds/audit", 7, "plan: its seed, or that of the audit"),
-        ("manifest.json", f"{NOTES}/numpy", ["2"], r"manifest: \['2'\] is no version of numpy"),
+        ("manifest.json", f"{NOTES}/certified", "by nobody", "manifest.json is not the statement"),
+        ("manifest.json", f"{NOTES}/seeds/audit", 7, "result and plan: seeds"),
+        ("manifest.json", f"{NOTES}/numpy", ["2"], "result and plan: numpy"),
         ("manifest.json", "subject", {}, "manifest: "),
         ("manifest.json", "subject/0/digest/sha256", None, "manifest"),
     ],
@@ -209,7 +209,7 @@ def test_another_page_scores_or_plan(bundle: Path, whole: tuple[Path, Opening]) 
 
     lb.InclusionPlan.create(300, seed=6).save(bundle / "plan.npz")
     resealed(bundle)
-    assert "plan: its seed, or that of the audit, is not that of the manifest" in why(bundle)
+    assert "result and plan: seeds" in why(bundle)
     plan, _ = scored()
     lb.InclusionPlan(~plan.member, seed=5).save(bundle / "plan.npz")
     resealed(bundle)
@@ -258,7 +258,7 @@ def test_a_large_file_is_digested_block_by_block(bundle: Path) -> None:
     with (bundle / "inputs.npz").open("r+b") as file:
         file.truncate(1 << 28)
     tracemalloc.start()
-    assert "inputs.npz was changed" in why(bundle)
+    assert "'inputs.npz' was changed" in why(bundle)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 1 << 24
@@ -322,7 +322,7 @@ def test_markup_in_words_is_printed(bundle: Path) -> None:
     assert "is of type '[red]1[/red]'" in leakbound("verify", bundle).out
 
 
-# --- canaries, and what is not there --------------------------------------------------------------
+# --- what is not there --------------------------------------------------------------
 
 
 def test_a_missing_package_is_no_verdict(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,11 +359,6 @@ def test_a_disk_or_a_memory_that_fails_is_no_verdict(
         answer = leakbound("verify", bundle)
         assert (answer.code, "INVALID" in answer.out) == (2, False)
         assert "too little memory for this bundle, and nothing was judged" in answer.err
-
-
-def test_canaries_that_no_protocol_names(bundle: Path, tmp_path: Path) -> None:
-    (tmp_path / "canaries.csv").write_bytes(b"text\none\n")
-    assert "no protocol here names the digest" in why(bundle, canaries=tmp_path / "canaries.csv")
 
 
 def test_a_name_that_comes_twice_is_found_at_once() -> None:

@@ -13,7 +13,7 @@ from command_line import leakbound
 from commitments import scored
 from leakbound.errors import FormatError
 from leakbound.evidence import verify_bundle
-from leakbound.evidence.comparison import difference, same_page
+from leakbound.evidence.recipe import difference
 
 
 def by_other(bundle: Path, what: str = "instructions") -> None:
@@ -26,8 +26,7 @@ def by_other(bundle: Path, what: str = "instructions") -> None:
 @pytest.mark.parametrize("name", ["leakbound", "numpy"])
 def test_versions_are_those_of_the_manifest(name: str, bundle: Path) -> None:
     tampered(bundle, "result.json", change(f"provenance/{name}", "0.0.9"))
-    stated = f"result: made by {name} 0.0.9, it says, and manifest.json says "
-    assert why(bundle).startswith(stated)
+    assert why(bundle).endswith(f"the statement of these files, this result and plan: {name}")
     certified = "0.1.0, certified by nobody"
     tampered(bundle, "result.json", change(f"provenance/{name}", certified))
     tampered(bundle, "manifest.json", change(f"{NOTES}/{name}", certified))
@@ -38,7 +37,7 @@ def test_a_result_of_another_version_is_audited_again_before_it_is_bundled(tmp_p
     plan, scores = scored()
     data: Any = lb.audit(scores, lb.Coins(plan)).to_dict()
     data["provenance"]["numpy"] = "0.0.9"
-    with pytest.raises(FormatError, match=r"would not verify: result: made by numpy 0\.0\.9"):
+    with pytest.raises(FormatError, match=r"would not verify: manifest: .* result and plan: numpy"):
         lb.AuditResult.from_dict(data).bundle(tmp_path / "bundle", scores=scores, plan=plan)
     assert not (tmp_path / "bundle").exists()
 
@@ -80,7 +79,7 @@ def test_a_forger_gains_nothing_by_naming_another_version(
         _warned(bundle)
     by_other(bundle, version)
     tampered(bundle, "result.json", change(place, value))
-    assert re.match("assumptions: |audit: |result: |plan: ", why(bundle)), why(bundle)
+    assert re.match("assumptions: |audit: |result: |manifest: ", why(bundle)), why(bundle)
 
 
 def _warned(folder: Path) -> None:
@@ -143,21 +142,14 @@ def test_coins_of_another_version_are_those_of_their_seed(bundle: Path) -> None:
     assert "not those of its seed, 5; if leakbound 0.0.9 made it" in why(bundle)
 
 
-def test_a_page_of_another_version_says_and_shows_the_same(bundle: Path) -> None:
+def test_a_page_that_this_version_does_not_draw_may_be_left_unread(bundle: Path) -> None:
     page = (bundle / "report.html").read_text(encoding="utf-8")
     by_other(bundle)
-    for forged, words in (
-        (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + ".0000004", page, count=1), ""),
-        (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + "9", page, count=1), "report: "),
-        (page.replace("leaks", "is safe"), "report: "),
-        (page.replace("</body>", "<script>1</script></body>"), "report: "),
-        (page.replace("2.49", "2.48"), "report: "),
-    ):
-        assert forged != page
-        (bundle / "report.html").write_text(forged, encoding="utf-8")
-        resealed(bundle)
-        assert why(bundle)[:8] == words
-        assert why(bundle, page=False) == ""
+    forged = page.replace("</body>", "<script>1</script></body>")
+    assert forged != page
+    (bundle / "report.html").write_text(forged, encoding="utf-8")
+    resealed(bundle)
+    assert why(bundle)[:8] == "report: "
     found = {one.name: one for one in verify_bundle(bundle, page=False).checks}
     assert found["report"].passed is None
     assert "do not rely on it" in found["report"].words
@@ -171,9 +163,3 @@ def test_a_layout_of_another_version_is_named(bundle: Path) -> None:
 
     tampered(bundle, "manifest.json", renumbered)
     assert why(bundle) == "manifest: layout 2: this version of leakbound reads 1"
-
-
-def test_digits_of_other_scripts_are_no_coordinates() -> None:
-    mine, theirs = b'<path d="M 12.5 3" />', '<path d="M \u0661\u0662.\u0665 \u0663" />'.encode()
-    assert same_page(mine, mine)
-    assert not same_page(mine, theirs)

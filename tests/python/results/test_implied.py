@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 import leakbound as lb
 from leakbound import simulate
-from leakbound.results.implied import Implied, implied_by
+from leakbound.results.base import Implied, implied_by
 
 M = 300
 NAMES = ("advantage", "tpr_at_fpr_0_001", "tpr_at_fpr_0_01", "posterior")

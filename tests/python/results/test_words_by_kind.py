@@ -133,18 +133,9 @@ def claimed(found: Result) -> Result:
     return found.with_check(epsilon=0.01, **({"delta": 1e-5} if is_family(found) else {}))
 
 
-def many(*found: Result) -> str:
-    return report.headline_of_many({str(i): one.summary() for i, one in enumerate(found)})
-
-
 def headlines(found: Result) -> list[str]:
-    """Sentences that stand alone: of one model, of several, and about a claim."""
-    return [
-        found.summary().headline,
-        claimed(found).summary().answer,
-        many(found, made("pure DP", NONE)),
-        many(found, found),
-    ]
+    """Sentences that stand alone: of the audit, and about a claim."""
+    return [found.summary().headline, claimed(found).summary().answer]
 
 
 def is_family(found: Result) -> bool:
@@ -220,13 +211,6 @@ def test_a_conditional_refutation_names_its_condition(result: Result) -> None:
         assert other not in text.lower(), surface
 
 
-def test_models_under_different_conditions_are_under_all_of_them() -> None:
-    results = {name: made(name, LEAK) for name in ("Zero-Run, pure", "Zero-Run, over a set")}
-    said = many(*results.values()).lower()
-    for condition in CONDITIONS:
-        assert said.count(condition) == 1
-
-
 def test_a_bound_on_a_family_names_the_family(result: Result) -> None:
     names = {one.name for one in result.assumptions}
     assert ("family of trade-off functions" in names) == is_family(result)
@@ -253,7 +237,7 @@ def test_what_refutes_nothing_accuses_nobody(result: Result) -> None:
     if result.refutes:
         return
     for text in (
-        *headlines(result)[:2],
+        *headlines(result),
         result.verdict,
         *figure_words(result),
         *result.summary().meaning.says,
@@ -261,10 +245,3 @@ def test_what_refutes_nothing_accuses_nobody(result: Result) -> None:
         assert not re.search(r"\bleaks\b|is refuted|no guarantee of .* holds", text)
     said = surfaces(result)
     assert "This model leaks" not in said["page"] + said["console"]
-
-
-def test_a_table_of_models_calls_all_its_numbers_bounds_only_if_they_are() -> None:
-    bounds = {"a": made("pure DP", LEAK), "b": made("Zero-Run, pure", LEAK)}
-    assert ">ε at least</th>" in report.render(bounds)
-    generated = made("generated non-members", LEAK)
-    assert ">ε at least</th>" not in report.render(bounds | {"c": generated})

@@ -11,7 +11,7 @@ import leakbound as lb
 from leakbound import validity
 from leakbound.errors import DesignError, InputError
 from leakbound.results import Assumption
-from leakbound.results.implied import implied_by
+from leakbound.results.base import implied_by
 from validity.asymmetric import SHARE, share_family
 from validity.attackers import Informed
 from validity.designs import Missed

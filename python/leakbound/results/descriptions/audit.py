@@ -84,18 +84,14 @@ def of_audit(
 
 
 def _claimed(result: AuditResult) -> float | None:
-    """Return the guarantee that was checked as an ε of the bar, where there is one."""
-    one, claim = result.checked, result.claim
-    if one is None:
+    """Return the claimed ε where the axis of the bound has it: at its δ and of its relation."""
+    one, family = result.checked, isinstance(result.claim, FAMILIES)
+    if one is None or one.delta is None or (family and one.delta != DELTA):
         return None
     crosses = result.relation == "replace" and one.compares == "add_remove"
-    if isinstance(claim, FAMILIES):
-        if crosses or (one.parameter == "epsilon" and one.delta != DELTA):
-            return None
-        if one.parameter == "epsilon":
-            return one.value
-        return float(claim.attained(one.value, "both").epsilon(DELTA))
-    return replacing(one.value, one.delta or 0.0)[0] if crosses else one.value
+    if crosses:
+        return None if family else replacing(one.value, one.delta)[0]
+    return one.value
 
 
 def formula(result: AuditResult, bound: float) -> str:

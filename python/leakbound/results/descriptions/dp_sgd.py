@@ -19,20 +19,16 @@ if TYPE_CHECKING:
     from leakbound.results.steps import SamplingResult, StepsResult
 
 _STEPS_THEOREM = (
-    "Given the batches of the user's own examples and all other coins, the coin of a canary in one "
-    "step leaves the law of what came before as it is, moves the sum of that step by at most one "
-    "clipped gradient, and what follows depends on it through what was released only. So no test "
-    "tells its two sides apart better than N(0, s²) and N(1, s²), s the noise multiplier of that "
-    "step, and the coins of all canaries in all steps are one game with a trade-off function."
+    "Given the batches and all other coins, the coin of a canary in one step moves the sum of that "
+    "step by at most one clipped gradient, and nothing else. So no test tells its two sides apart "
+    "better than N(0, s²) and N(1, s²), s the noise multiplier of that step, and the coins of all "
+    "canaries in all steps are one game with a trade-off function."
 )
 _BETTING_THEOREM = (
-    "Given everything before a step, the coins of its canaries are fair and no test tells the two "
-    "sides of one better than N(0, s²) and N(1, s²). So of r guesses about m coins the mean number "
-    "of correct ones is at most w = m Φ(1/s - a), a the number with Φ(-a) + Φ(1/s - a) = r/m, "
-    "however the coins hang together within the step. A bet that multiplies what it has by "
-    "1 - b + b W / w, W the correct guesses and b its stake, gains nothing on average if the step "
-    "has noise multiplier s or more, so that with probability at most p it ever reaches 1/p times "
-    "what it began with. Guesses, stakes and the share of each bet are fixed before training."
+    "Given everything before a step, the coins of its canaries are fair, and no test tells the two "
+    "sides of one better than N(0, s²) and N(1, s²). So a bet on the number of correct guesses, "
+    "fixed before training, gains nothing on average if the step has noise multiplier s or more, "
+    "and reaches 1/p times what it began with only with probability p (Ville 1939)."
 )
 _MEANS = (
     "No guarantee whose ε is below what is proved holds for the run that was watched, all noisy "
@@ -68,7 +64,6 @@ def describe(result: DPSGDAudit) -> Description:
         perfect = membership.rejectable
         ceiling = 0.0 if perfect is None else float(perfect.epsilon(result.delta))
         within, means = f" within {name}", [_MEANS, _CONVERTED.format(name)]
-    whole = None if steps.varies else steps.epsilon(result.delta)
     # 3. Grounds of each of the three audits.
     sections = (
         grounds(membership, "Membership: why it holds"),
@@ -90,9 +85,9 @@ def describe(result: DPSGDAudit) -> Description:
         verdict="refuted" if result.refuted_by else "not refuted",
         refutes=proved > 0,
         leaks=bool(result.refuted_by),
-        headline=_headline(result, whole, within),
+        headline=_headline(result, within),
         paragraphs=_evidence(result, proved, within),
-        metrics=_metrics(result, proved, whole, at),
+        metrics=_metrics(result, proved, at),
         meaning=Meaning(tuple(means), _NOT_MEANT),
         levels=levels_of(terms, proved, ceiling, proves=True),
         sections=sections,
@@ -103,7 +98,7 @@ def describe(result: DPSGDAudit) -> Description:
     )
 
 
-def _headline(result: DPSGDAudit, whole: float | None, within: str) -> str:
+def _headline(result: DPSGDAudit, within: str) -> str:
     """Return what is refuted, what was accounted, which proved ε to quote, and why."""
     sure = f"({percent(result.confidence)} confidence)"
     verdict = "Nothing contradicts the mechanism as stated"
@@ -112,13 +107,7 @@ def _headline(result: DPSGDAudit, whole: float | None, within: str) -> str:
         verdict = f"Refuted, by {listed}: this run is not the mechanism stated {sure}"
     accounted = "" if result.accounted is None else f", accounted {result.accounted.name}"
     quoted = f"Quote ε ≥ {number(result.epsilon())} at δ = {result.delta:g}{within} {sure}"
-    said = f"{verdict}{accounted}. {quoted}: membership, which is measured end to end."
-    if not whole:
-        return said
-    return (
-        f"{said} The steps' ε ≥ {number(whole)} at that δ is computed, and needs one noise "
-        f"multiplier for all steps and Poisson samples at {_rate(result.steps)}."
-    )
+    return f"{verdict}{accounted}. {quoted}: membership, which is measured end to end."
 
 
 def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]:
@@ -140,31 +129,24 @@ def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]
     return tuple(said)
 
 
-def _metrics(result: DPSGDAudit, proved: float, whole: float | None, at: str) -> tuple[Metric, ...]:
+def _metrics(result: DPSGDAudit, proved: float, at: str) -> tuple[Metric, ...]:
     """Return accounted and proved ε, noise, and rate."""
     steps, sampling, stated = result.steps, result.sampling, result.accounted
-    guessed, coins, bets = steps.game, f"of {steps.game.m:,} coins", steps.betting
-    right, made = guessed.correct, guessed.guesses
-    if bets is not None and bets.bound <= steps.bound < math.inf:  # bets prove more than one game
-        right, made, coins = bets.correct, bets.guesses, f"of {bets.coins * bets.steps:,} coins"
     metrics = []
     if stated is not None:
         metrics = [Metric(f"ε accounted{at}", f"{stated.epsilon:.4g}", stated.source or "stated")]
     metrics.append(Metric(f"ε from membership{at}", number(proved), "to quote: end to end"))
-    if whole is not None:
+    if not steps.varies:
         note = f"computed, if the noise is constant, at {_rate(steps)}"
-        metrics.append(Metric(f"ε from steps{at}", number(whole), note))
+        metrics.append(Metric(f"ε from steps{at}", number(steps.epsilon(result.delta)), note))
     noise = f"of some step; {steps.noise_multiplier:.4g} stated"
     rate = f"{sampling.sampling_rate:.4g} stated"
-    membership = result.membership
+    guesses = f"{result.membership.correct:,} of {result.membership.guesses:,}"
     return (
         *metrics,
         Metric("Noise multiplier at most", up(steps.bound), noise),
         Metric("Sampling rate", sampling.limits or "not tested", rate),
-        Metric(
-            "Correct guesses", f"{membership.correct:,} of {membership.guesses:,}", "membership"
-        ),
-        Metric("Correct guesses, steps", f"{right:,} of {made:,}", coins),
+        Metric("Correct guesses", guesses, "membership"),
         Metric("Steps", f"{steps.steps:,}", f"{result.max_steps:,} declared"),
     )
 

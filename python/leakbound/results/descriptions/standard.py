@@ -90,7 +90,6 @@ def standard(
         subject=subject,
         answer=_answer(result, ranking, terms, replaced, withheld=withheld),
         contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
-        interval="" if one is None else one.interval,
     )
 
 

@@ -1,4 +1,4 @@
-"""What is said of a Zero-Run audit, and its own figures."""
+"""What is said of a Zero-Run audit, and its own figure."""
 
 from __future__ import annotations
 
@@ -6,20 +6,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from leakbound._base.formatting import number
 from leakbound.propensity.overlap import plot_overlap
 from leakbound.report.description import Description, Figure, Metric
-from leakbound.report.style import MEMBER, MUTED, house_style, name_axes, new_axes
 from leakbound.results.descriptions.audit import formula, of_audit
 from leakbound.results.words import scale_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from leakbound._base.types import Correction
-    from leakbound.results.zero_run import Bootstrap, ZeroRunResult
+    from leakbound.results.zero_run import ZeroRunResult
 
 # How each correction comes to its bound, in a few words
 HOW: dict[Correction, str] = {
@@ -54,7 +49,7 @@ def describe(result: ZeroRunResult) -> Description:
         headline=headline,
         paragraphs=(_evidence(result, said),),
         metrics=(*said.metrics, *_metrics(result)),
-        figures=(*said.figures, *_figures(result)),
+        figures=(*said.figures, _overlap(result)),
         papers=("Zero-Run",),
     )
 
@@ -100,8 +95,9 @@ def _metrics(result: ZeroRunResult) -> list[Metric]:
     if result.abstained:
         metrics.append(Metric("Abstained", f"{result.abstained:,}", "their features say too much"))
     if result.bootstrap is not None:
-        size = f"{result.bootstrap.bounds.size:,}"
-        metrics.append(Metric("Replicates", size, "of the propensities"))
+        bounds = result.bootstrap.bounds
+        note = f"bounds from {number(bounds.min())} to {number(bounds.max())}"
+        metrics.append(Metric("Replicates of the propensities", f"{bounds.size:,}", note))
     if result.learnt is not None:
         estimate = scale_of(result.claim).rounded(result.learnt.at_estimate)
         metrics.append(Metric("At the estimated log-odds", estimate, "no bound"))
@@ -111,43 +107,14 @@ def _metrics(result: ZeroRunResult) -> list[Metric]:
     return metrics
 
 
-def _figures(result: ZeroRunResult) -> list[Figure]:
-    """Return the figures of propensities: their overlap, and the bound under replicates."""
-    overlap, bootstrap = result.overlap, result.bootstrap
-    figures = [
-        Figure(
-            "overlap",
-            "Overlap",
-            partial(plot_overlap, overlap),
-            f"Histogram of the propensities of {result.m:,} examples, worth {overlap.m_eff:,.0f}.",
-            "How likely features alone make each example a member. Where members and non-members "
-            "overlap, a correct guess says something about the model.",
-        )
-    ]
-    if bootstrap is not None:
-        low, high = bootstrap.bounds.min(), bootstrap.bounds.max()
-        figures.append(
-            Figure(
-                "bootstrap",
-                "Uncertain propensities",
-                partial(_plot_bootstrap, bootstrap, result.bound),
-                f"Histogram of the bound under {bootstrap.bounds.size:,} replicates of the "
-                f"propensities, from {low:.3g} to {high:.3g}.",
-                "Propensities are known only roughly: the reported bound is a low percentile of "
-                "those under refitted propensities.",
-            )
-        )
-    return figures
-
-
-def _plot_bootstrap(bootstrap: Bootstrap, reported: float, ax: Axes | None) -> Axes:
-    """Draw how the bound moves with the propensities."""
-    with house_style():
-        ax = new_axes(ax)
-        finite = bootstrap.bounds[np.isfinite(bootstrap.bounds)]
-        ax.hist(finite, bins=30, color=MEMBER, alpha=0.35, linewidth=0)
-        ax.axvline(reported, color=MEMBER, linestyle="--", label="reported")
-        ax.axvline(bootstrap.estimate, color=MUTED, linestyle=":", label="at the estimate")
-        ax.legend(frameon=False)
-        name_axes(ax, "Bound under replicates of the propensities", "bound", "replicates per bin")
-    return ax
+def _overlap(result: ZeroRunResult) -> Figure:
+    """Return the figure of propensities."""
+    overlap = result.overlap
+    return Figure(
+        "overlap",
+        "Overlap",
+        partial(plot_overlap, overlap),
+        f"Histogram of the propensities of {result.m:,} examples, worth {overlap.m_eff:,.0f}.",
+        "How likely features alone make each example a member. Where members and non-members "
+        "overlap, a correct guess says something about the model.",
+    )
