@@ -57,7 +57,7 @@ _AS_THEY_ARE = (FormatError, InternalError, MissingExtraError, OptionError, Inpu
 _SETTLED_BY = {
     "score": ": name another by --score-col",
     "member": ": name another by --member-col",
-    "propensity": ": give a file of them by --propensity, or the --features to learn them from",
+    "propensity": ": name the --features to learn it from",
 }
 
 
@@ -140,6 +140,11 @@ class Columns:
 
     def __len__(self) -> int:
         return len(next(iter(self.stored.values())))
+
+    @property
+    def ids(self) -> NDArray[Any] | None:
+        """The column `id`, if there is one."""
+        return self.words("id") if "id" in self else None
 
     def numbers(self, name: str) -> NDArray[Any]:
         """Return a column as numbers; text is read, and refused where it is none."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import typer
@@ -52,9 +52,6 @@ class Goal:
     target: Annotated[float | None, option("B", "The bound to reach; or half the truth.")] = None
     claim: Annotated[str, option("eps=E", "The guarantee to refute, in place of a target.")] = ""
     family: Annotated[str, option("NAME", "What a target bounds: pure, approx:D or gaussian.")] = ""
-    fraction: Annotated[
-        float, option("F", "Share of the canaries that leak, for pure DP at a truth.")
-    ] = 1.0
 
     def bounded(self) -> tuple[PlannedClaim, float]:
         """Return what is audited, and the bound to reach: half the truth where none is named."""
@@ -72,14 +69,8 @@ class Goal:
 
     def attacks(self, claim: PlannedClaim, bound: float) -> dict[str, float | Truth]:
         """Return what is assumed, by what an attack would find: four of them without a truth."""
-        if self.fraction != 1 and (self.truth is None or not isinstance(claim, PureDP)):
-            refuse(
-                f"--fraction {self.fraction:g} is for pure DP, and for a truth: name it by --truth"
-            )
         if self.truth is not None:
-            partial = replace(planning.Response(self.truth), fraction=self.fraction)
-            leaks = self.truth if self.fraction == 1 else partial
-            return {repr(leaks): leaks}
+            return {repr(self.truth): self.truth}
         attacks: dict[str, float | Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
         for times in _WEAKER:
             strength = real(times * bound, "--target", above=0, below=math.inf)

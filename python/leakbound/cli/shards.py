@@ -21,7 +21,7 @@ from leakbound.cli.files import (
     opened,
     suffix_of,
 )
-from leakbound.cli.options import argument, command, flag, option, refuse
+from leakbound.cli.options import ScoreCol, argument, command, flag, option, refuse
 from leakbound.errors import FormatError, InputError
 
 app = typer.Typer()
@@ -127,7 +127,7 @@ def tally(
     shards: Annotated[list[Path], argument("SHARD…", "Files, folders, globs, or -.")],
     *,
     out: Annotated[Path, option("FILE", "The tally to write: .parquet.")],
-    score_col: Annotated[str, option("COL", "The column of scores.")] = "score",
+    score_col: ScoreCol = "score",
     bits: Annotated[
         int | None,
         option(

@@ -1,7 +1,6 @@
 """The command that audits given members and non-members: read, fit, call, print, write."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -10,7 +9,6 @@ from numpy.typing import NDArray
 
 from leakbound import ZeroRun, audit
 from leakbound._base.checks import check_membership, real
-from leakbound._base.files import read_array_file
 from leakbound._base.streams import seed_of
 from leakbound.cli import options, output
 from leakbound.cli.audits import scores_of
@@ -94,14 +92,6 @@ class Correction:
 def zero_run(
     file: options.File,
     *,
-    propensity: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "A table with the column propensity, joined by id or in the order of FILE, or an .npy "
-            "array with a propensity for each example or K rows of them.",
-        ),
-    ] = None,
     features: Annotated[str, option("COL,COL", "Columns to fit propensities to.")] = "",
     fitting: Fitting,
     correction: Correction,
@@ -112,16 +102,14 @@ def zero_run(
     delivery: BundledDelivery,
 ) -> None:
     """Audit the scores of given members and non-members in a file."""
-    # 1. Propensities are a column, a file, or fitted to features.
+    # 1. Propensities are a column, or fitted to features.
     names, common = options.parse_columns(attacks, "--score-col"), question.options()
     columns = options.parse_columns(features, "--features")
-    if columns and propensity is not None:
-        refuse("give --features, to fit propensities, or --propensity, to read them; not both")
     if not columns and fitting != Fitting():
         refuse("--holdout, --folds and --uncertainty bootstrap fit propensities: name --features")
     if fitting.folds and fitting.uncertainty == "set":
         refuse("--folds is for --uncertainty bootstrap: a confidence set learns from all rows")
-    known = columns or ([] if propensity else ["propensity"])
+    known = columns or ["propensity"]
     optional = ("id", "split") if columns and not fitting.folds else ("id",)
     with output.waiting(f"Reading {file}"):
         table = read(file, [*names, *known, layout.member_col], layout, optional=optional)
@@ -129,11 +117,9 @@ def zero_run(
     with output.waiting(f"Auditing {len(table):,} examples"), about(file):
         seed = common["seed"] = seed_of(question.seed)
         member = check_membership(table.member(), len(table))
-        ids = table.words("id") if "id" in table else None
+        ids = table.ids
         rows, inputs = np.arange(len(table)), dict[str, Any]()
-        if propensity:
-            odds = _propensities(propensity, ids)
-        elif not columns:
+        if not columns:
             odds = table.numbers("propensity")
         else:
             matrix = table.matrix(columns).astype(np.float64)
@@ -161,7 +147,7 @@ def _fitted(
     model, share, every = LogisticPropensity(), fitting.share, np.arange(len(table))
     if fitting.folds:
         return cross_fit(model, matrix, member, folds=fitting.folds, seed=seed), every
-    ids = table.words("id") if "id" in table else every
+    ids = every if table.ids is None else table.ids
     if "split" in table:
         labels = table.words("split")
         learn, rest = np.flatnonzero(labels == "holdout"), np.flatnonzero(labels == "audit")
@@ -176,27 +162,3 @@ def _fitted(
     else:
         return model, every
     return model.fit(matrix[learn], member[learn], ids=ids[learn], seed=seed), rest
-
-
-def _propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
-    """Read propensities from a file of their own, joined by ids where both files have them."""
-    if path.suffix.lower() == ".npy" and path.is_file():
-        try:
-            return read_array_file(path)
-        except FormatError as error:
-            message = f"{path} is not an .npy array of numbers: write it with numpy.save ({error})"
-            raise FormatError(message) from error
-    table = read(path, ["propensity"], Layout())
-    values = table.numbers("propensity")
-    if ids is None or "id" not in table:
-        return values
-    # Ids are text in a csv file and may be numbers elsewhere.
-    rows = {one: row for row, one in enumerate(table.words("id").astype(np.str_).tolist())}
-    wanted = ids.astype(np.str_).tolist()
-    missing = [one for one in wanted if one not in rows]
-    if missing or len(rows) < len(table):
-        listed = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
-        lacks = f"lacks {len(missing):,} ids of the scores ({listed})" if missing else "repeats ids"
-        message = f"{path} {lacks}: --propensity needs one row for each example"
-        raise FormatError(message)
-    return values[[rows[one] for one in wanted]]
