@@ -169,7 +169,11 @@ def parsed(text: str) -> Any:
     """Read JSON strictly: no NaN, no name twice, no number beyond a double, no deep nesting."""
     try:
         data = json.loads(
-            text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_table
+            text,
+            parse_constant=_finite,
+            parse_float=_finite,
+            parse_int=_whole,
+            object_pairs_hook=_table,
         )
         if _depth(data) <= _DEEPEST:
             return data
@@ -202,6 +206,14 @@ def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
         message = f"{digits:.40} is not JSON, or beyond a double: infinities are text, NaN is null"
+        raise ValueError(message)
+    return value
+
+
+def _whole(digits: str) -> int:
+    value = int(digits)
+    if value.bit_length() >= _BITS:
+        message = f"an integer of {value.bit_length()} bits is more than the {_BITS - 1} allowed"
         raise ValueError(message)
     return value
 

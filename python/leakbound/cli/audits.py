@@ -10,7 +10,8 @@ import typer
 from leakbound import ApproxDP, Coins, PureDP, audit
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_membership
-from leakbound.cli import options, output
+from leakbound._base.console import bar
+from leakbound.cli import options
 from leakbound.cli.delivery import BundledDelivery
 from leakbound.cli.files import Columns, Layout, about, read, whole
 from leakbound.cli.options import argument, command, flag, option, refuse
@@ -88,7 +89,7 @@ def coins(
                 "--opening and --bundle need one file with all examples"
             )
         counted = tally_of(files, names[0], layout)
-        with output.waiting(f"Auditing {counted.m:,} examples"):
+        with bar(f"Auditing {counted.m:,} examples"):
             result = audit(counted, Coins(prior=chance), **common)
         delivery.conclude(result, files[0], question.goal)
     # 3. One file is read whole, and joined with the plan or with what a protocol fixed.
@@ -103,9 +104,9 @@ def coins(
     common |= {} if agreed is None else {"seed": agreed}
     wanted = [*names, *([chance] if isinstance(chance, str) else [])]
     needed = [*wanted, *([] if planned else [layout.member_col])]
-    with output.waiting(f"Reading {file}"):
+    with bar(f"Reading {file}"):
         table = read(file, needed, layout, optional=("id", layout.member_col))
-    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+    with bar(f"Auditing {len(table):,} examples"), about(file):
         scores = scores_of(table, names, named=opened is not None)
         priors = table.numbers(chance) if isinstance(chance, str) else chance
         ids = table.ids
@@ -165,9 +166,9 @@ def split(
     known = options.parse_columns(features, "--features")
     labels = {"strata": strata, "groups": groups}
     wanted = [*names, *known, *filter(None, labels.values()), layout.member_col]
-    with output.waiting(f"Reading {file}"):
+    with bar(f"Reading {file}"):
         table = read(file, wanted, layout)
-    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+    with bar(f"Auditing {len(table):,} examples"), about(file):
         scores, member = scores_of(table, names), table.member()
         inputs: dict[str, Any] = {one: table.words(col) for one, col in labels.items() if col}
         inputs |= {"features": table.matrix(known)} if known else {}
@@ -218,9 +219,9 @@ def panoramia(
 
     goal = options.parse_claim(claim, ("eps", "eps,delta", "c,eps", "c,eps,delta"))
     common, columns = search.options(), options.parse_columns(features, "--features")
-    with output.waiting(f"Reading {file}"):
+    with bar(f"Reading {file}"):
         table = read(file, [baseline_col, score_col, *columns, layout.member_col], layout)
-    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+    with bar(f"Auditing {len(table):,} examples"), about(file):
         member, matrix = table.member(), table.matrix(columns)
         scores, known = table.numbers(score_col), table.numbers(baseline_col)
         allowed = vars(relaxations).copy()

@@ -5,17 +5,16 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from leakbound import ZeroRun, audit
 from leakbound._base.checks import check_membership, real
+from leakbound._base.console import bar
 from leakbound._base.streams import seed_of
-from leakbound.cli import options, output
+from leakbound.cli import options
 from leakbound.cli.audits import scores_of
 from leakbound.cli.delivery import BundledDelivery
-from leakbound.cli.files import Columns, Layout, about, read
+from leakbound.cli.files import Layout, about, read
 from leakbound.cli.options import command, flag, option, refuse
-from leakbound.errors import FormatError
 from leakbound.propensity import LogisticPropensity, cross_fit, hold_out
 
 app = typer.Typer()
@@ -26,9 +25,7 @@ ZERO_RUN = (
     "--features, columns of features; and optionally [bold]id[/].\n\n"
     "The bound holds if the propensities do; with --features, if log-odds of membership are linear "
     "in them: it is then the least over all logistic models that the labels do not rule out, whose "
-    "form is put to the test. Examples that are not "
-    "to be audited are learnt from too: a column [bold]split[/] says which, [bold]holdout[/] or "
-    "[bold]audit[/], or --holdout how many.\n\n"
+    "form is put to the test. --holdout says how many examples are only learnt from.\n\n"
     "--uncertainty bootstrap is the procedure of the paper, with propensities fitted to half of "
     "the examples and refitted 600 times: exploratory, no bound, and it refutes nothing.\n\n"
     + options.EXIT_CODES
@@ -50,8 +47,7 @@ class Fitting:
         float | None,
         option(
             "SHARE",
-            "Share of the rows to fit to and not to audit, if no column split says. None unless a "
-            "bootstrap is asked for, then half.",
+            "Share of the rows to fit to and not to audit: none, or half for a bootstrap.",
         ),
     ] = None
     folds: Annotated[
@@ -110,24 +106,27 @@ def zero_run(
     if fitting.folds and fitting.uncertainty == "set":
         refuse("--folds is for --uncertainty bootstrap: a confidence set learns from all rows")
     known = columns or ["propensity"]
-    optional = ("id", "split") if columns and not fitting.folds else ("id",)
-    with output.waiting(f"Reading {file}"):
-        table = read(file, [*names, *known, layout.member_col], layout, optional=optional)
+    with bar(f"Reading {file}"):
+        table = read(file, [*names, *known, layout.member_col], layout)
     # 2. Fit, and audit the rows that were not learnt from.
-    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+    with bar(f"Auditing {len(table):,} examples"), about(file):
         seed = common["seed"] = seed_of(question.seed)
         member = check_membership(table.member(), len(table))
-        ids = table.ids
-        rows, inputs = np.arange(len(table)), dict[str, Any]()
+        ids, rows, inputs = table.ids, np.arange(len(table)), dict[str, Any]()
         if not columns:
-            odds = table.numbers("propensity")
+            odds: Any = table.numbers("propensity")
+        elif fitting.folds:
+            matrix, folds = table.matrix(columns), fitting.folds
+            odds = cross_fit(LogisticPropensity(), matrix, member, folds=folds, seed=seed)
         else:
-            matrix = table.matrix(columns).astype(np.float64)
-            odds, rows = _fitted(table, matrix, member, fitting, seed)
-            inputs = {} if fitting.folds else {"features": matrix[rows]}
+            matrix, odds = table.matrix(columns).astype(np.float64), LogisticPropensity()
+            if fitting.share:
+                ids, size = rows if ids is None else ids, round(fitting.share * len(table))
+                learn, rows = hold_out(ids, size=size, seed=seed)
+                odds = odds.fit(matrix[learn], member[learn], ids=ids[learn], seed=seed)
+                ids = ids[rows]
+            inputs = {"features": matrix[rows]}
         scores, member = scores_of(table, names, rows=rows), member[rows]
-        if rows.size < len(table):
-            ids = rows if ids is None else ids[rows]
         design = ZeroRun(
             member,
             odds,
@@ -138,27 +137,3 @@ def zero_run(
         result = audit(scores, design, ids=ids, sides=sides, **common)
     inputs |= {"scores": scores, "plan": member, "propensity": odds, "ids": ids}
     delivery.conclude(result, file, question.goal, inputs=inputs)
-
-
-def _fitted(
-    table: Columns, matrix: NDArray[Any], member: NDArray[Any], fitting: Fitting, seed: int
-) -> tuple[Any, NDArray[Any]]:
-    """Return a model of the propensities, or what was fitted, and the rows that are audited."""
-    model, share, every = LogisticPropensity(), fitting.share, np.arange(len(table))
-    if fitting.folds:
-        return cross_fit(model, matrix, member, folds=fitting.folds, seed=seed), every
-    ids = every if table.ids is None else table.ids
-    if "split" in table:
-        labels = table.words("split")
-        learn, rest = np.flatnonzero(labels == "holdout"), np.flatnonzero(labels == "audit")
-        if learn.size + rest.size < labels.size or not (learn.size and rest.size):
-            message = (
-                f"{table.path}: column 'split' must say holdout or audit in every row, and both of "
-                f"them: {learn.size:,} rows are holdout and {rest.size:,} audit, of {labels.size:,}"
-            )
-            raise FormatError(message)
-    elif share:
-        learn, rest = hold_out(ids, size=round(share * len(table)), seed=seed)
-    else:
-        return model, every
-    return model.fit(matrix[learn], member[learn], ids=ids[learn], seed=seed), rest

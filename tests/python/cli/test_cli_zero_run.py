@@ -8,7 +8,6 @@ import pytest
 
 import command_line
 import leakbound as lb
-from command_line import csv_text
 from leakbound.propensity import LogisticPropensity, cross_fit
 from leakbound.simulate import noisy_sum
 
@@ -69,38 +68,6 @@ def test_each_part_is_audited_by_a_model_of_the_others(table: Path) -> None:
         alone = leakbound(table, *options, "--folds", 2)
         assert alone.code == 2
         assert ("--uncertainty" if options else "--features") in alone.err
-
-
-def test_a_column_says_which_rows_are_held_out(tmp_path: Path) -> None:
-    names = ["score", "member", "x0", "x1", "split"]
-    learn = np.arange(1200) % 3 == 0
-    words = np.where(learn, "holdout", "audit")
-    columns = [GAME.scores, GAME.member.astype(int), *GAME.features.T, words]
-    path = tmp_path / "scores.csv"
-    path.write_text(csv_text(**dict(zip(names, columns, strict=True))), encoding="utf-8")
-    answer = leakbound(path, "--features", "x0,x1", "--json")
-    fit = LogisticPropensity().fit(GAME.features[learn], GAME.member[learn])
-    expected = lb.audit(
-        GAME.scores[~learn], lb.ZeroRun(GAME.member[~learn], fit, features=GAME.features[~learn])
-    )
-    found = lb.ZeroRunResult.from_json(answer.out)
-    assert (found.m, found.bound) == (800, expected.bound)
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["audit"] * 3 + ["test"], "must say holdout or audit in every row"),
-        (["audit"] * 4, "0 rows are holdout and 4 audit, of 4"),
-    ],
-)
-def test_a_split_that_is_none(tmp_path: Path, words: list[str], complaint: str) -> None:
-    path = tmp_path / "scores.npz"
-    score = np.arange(4.0)
-    np.savez(path, score=score, member=score < 2, x0=score, split=np.array(words))
-    answer = leakbound(path, "--features", "x0")
-    assert answer.code == 2
-    assert complaint in " ".join(answer.err.split())
 
 
 def test_the_exit_code_is_that_of_the_claim(table: Path) -> None:
