@@ -215,30 +215,26 @@ def _order(known: _Ids, own: _Ids) -> IntArray | None:
 
 def _unmatched(known: _Ids, own: _Ids) -> str:
     """Say which ids are on one side only, and what to do."""
-    way = "give both the same ids"
     if _are_text(known) != _are_text(own):
         return (
             f"ids are numbers on one side and text on the other: {_first(known.values)} of "
-            f"{known.of}, {_first(own.values)} of {own.of}; {way}"
+            f"{known.of}, {_first(own.values)} of {own.of}; give both the same ids"
         )
-    missing = known.values[~np.isin(known.values, own.values)]
-    extra = own.values[~np.isin(own.values, known.values)]
+    sides = [
+        (one.of, other.of, one.values[~np.isin(one.values, other.values)])
+        for one, other in ((known, own), (own, known))
+    ]
     differing = [
-        f"{left.size} of {one.of} are not in {other.of} ({_first(left)})"
-        for one, other, left in ((known, own, missing), (own, known, extra))
+        f"{left.size} of {one} are not in {other} ({_first(left)})"
+        for one, other, left in sides
         if left.size
     ]
     if not differing:
         return f"ids of {known.of} and of {own.of} repeat: give each example an id of its own"
-    if own.kind == "ids" and not missing.size:
-        way = (
-            "score all examples, or, if these were chosen without a look at membership, leave the "
-            "others out of the plan: InclusionPlan(plan.member[kept], ids=plan.ids[kept]) with "
-            "kept = numpy.isin(plan.ids, ids)"
-        )
-    if own.kind == "index" and own.values.size == known.values.size:
-        way += ", or pass .to_numpy() of what is in the same order"
-    return f"ids do not match: {' and '.join(differing)}; {way}"
+    return (
+        f"ids do not match: {' and '.join(differing)}; score all examples of the plan, or make "
+        "the ids the same (.to_numpy() of a pandas object is read by position)"
+    )
 
 
 def _first(values: NDArray[Any]) -> str:

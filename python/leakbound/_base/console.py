@@ -10,7 +10,8 @@ import os
 import sys
 import traceback
 from contextlib import contextmanager, suppress
-from time import monotonic
+from functools import partial
+from threading import Timer
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from leakbound._base.formatting import printable
@@ -121,32 +122,35 @@ _PATIENCE = 1.0
 
 
 @contextmanager
-def bar(what: str, *, total: int | None, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Lend what advances a bar on standard error, which shows once a second has passed."""
+def bar(
+    what: str, *, total: float | None = None, shown: bool = True
+) -> Iterator[Callable[..., None]]:
+    """Show a bar on standard error once the block has lasted a second, on a terminal only.
+
+    The block gets what moves it: rich's `Progress.update`, as by ``advance=1``.
+    """
     if not shown or not sys.stderr.isatty():
-        yield lambda _: None
+        yield lambda **_: None
         return
     from rich.console import Console
     from rich.progress import Progress
 
     progress = Progress(console=Console(stderr=True), transient=True)
     task = progress.add_task(what, total=total)
-    began = monotonic()
-
-    def advance(by: int) -> None:
-        progress.advance(task, by)
-        if monotonic() - began > _PATIENCE:
-            progress.start()
-
+    # What takes no second shows nothing: a flash would only disturb.
+    timer = Timer(_PATIENCE, progress.start)
+    timer.start()
     try:
-        yield advance
+        yield partial(progress.update, task)
     finally:
+        timer.cancel()
+        timer.join()
         progress.stop()
 
 
 def track(items: Iterable[T], what: str, *, total: int | None, shown: bool) -> Iterator[T]:
     """Yield `items`, with a bar on standard error once the loop has lasted a second."""
-    with bar(what, total=total, shown=shown) as advance:
+    with bar(what, total=total, shown=shown) as move:
         for item in items:
             yield item
-            advance(1)
+            move(advance=1)

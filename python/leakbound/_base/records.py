@@ -119,7 +119,7 @@ class Record:
         source : str or os.PathLike
             The text itself (it starts with a brace) or the path of a file.
         """
-        return cls.from_dict(parsed(_text(source)))
+        return cls.from_dict(parsed(text_of(source)))
 
     def _flaw(self) -> str:
         """Return which parts of a result that was read cannot go together; empty if all do."""
@@ -169,7 +169,11 @@ def parsed(text: str) -> Any:
     """Read JSON strictly: no NaN, no name twice, no number beyond a double, no deep nesting."""
     try:
         data = json.loads(
-            text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_table
+            text,
+            parse_constant=_finite,
+            parse_float=_finite,
+            parse_int=_whole,
+            object_pairs_hook=_table,
         )
         if _depth(data) <= _DEEPEST:
             return data
@@ -180,27 +184,36 @@ def parsed(text: str) -> Any:
     raise FormatError(message)
 
 
-def _text(source: str | os.PathLike[str]) -> str:
-    """Return the text itself, or that of a file."""
+def text_of(source: str | bytes | os.PathLike[str], most: int = _LARGEST) -> str:
+    """Return text that begins with a brace, bytes, or a file of at most so many bytes, as text."""
     if isinstance(source, str) and source.lstrip().startswith("{"):
         return source
     try:
+        if isinstance(source, bytes):
+            return source.decode("utf-8")
         with Path(source).open("rb") as file:
-            content = file.read(_LARGEST + 1)
-        text = content.decode("utf-8")
+            content = file.read(most + 1)
+        if len(content) <= most:
+            return content.decode("utf-8")
+        message = f"it has more than {most:,} bytes"
     except (TypeError, ValueError) as error:  # no UTF-8, or a name with a NUL byte
-        message = f"neither JSON, which starts with a brace, nor a file of it: {error}"
-        raise FormatError(message) from error
-    if len(content) > _LARGEST:
-        message = f"{source!r:.60} has more than {_LARGEST:,} bytes, which no result has"
-        raise FormatError(message)
-    return text
+        message = str(error)
+    message = f"{source!r:.60} is neither JSON, with a brace first, nor a text file: {message}"
+    raise FormatError(message)
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
         message = f"{digits:.40} is not JSON, or beyond a double: infinities are text, NaN is null"
+        raise ValueError(message)
+    return value
+
+
+def _whole(digits: str) -> int:
+    value = int(digits)
+    if value.bit_length() >= _BITS:
+        message = f"an integer of {value.bit_length()} bits is more than the {_BITS - 1} allowed"
         raise ValueError(message)
     return value
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_length, flag, instance, vector
+from leakbound._base.checks import check_length, instance, vector
 from leakbound._base.counting import (
     COLUMNS,
     TALLY_BITS,
@@ -122,18 +122,12 @@ class Tally:
         return cls(*counted(values, order.member(member, values.size), bits), bits)
 
     @classmethod
-    def sum(cls, tallies: Iterable[Tally], *, allow_repeats: bool = False) -> Tally:
-        """Add tallies of different examples.
+    def sum(cls, tallies: Iterable[Tally]) -> Tally:
+        """Add tallies of different examples, at least one, all of one number of bits.
 
-        Parameters
-        ----------
-        tallies : iterable of Tally
-            At least one, all of one number of bits.
-        allow_repeats : bool
-            Add a tally again that was added before: two shards may have the same counts where they
-            are tiny. Otherwise it is taken for a shard that was counted twice, and refused.
+        A tally with the counts of another one is taken for a shard that was counted twice, and
+        refused.
         """
-        flag(allow_repeats, "allow_repeats")
         bits: set[int] = set()
         shards: set[str] = set()
 
@@ -148,11 +142,11 @@ class Tally:
                     )
                     raise InputError(message)
                 again = sorted(shards & tally.shards)
-                if again and not allow_repeats:
+                if again:
                     message = (
                         f"{len(again)} of these shards were added before, the first with the "
-                        f"digest {again[0][:12]}…: no example may be counted twice; where two "
-                        "shards do have the same counts, a tally with allow_repeats=True adds them"
+                        f"digest {again[0][:12]}…: no example may be counted twice; shards so "
+                        "small that their counts are equal are to be counted as one"
                     )
                     raise InputError(message)
                 shards.update(tally.shards)

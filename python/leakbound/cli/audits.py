@@ -10,12 +10,13 @@ import typer
 from leakbound import ApproxDP, Coins, PureDP, audit
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_membership
-from leakbound.cli import options, output
+from leakbound._base.console import bar
+from leakbound.cli import options
 from leakbound.cli.delivery import BundledDelivery
-from leakbound.cli.files import Columns, Layout, about, names_of, read, whole
+from leakbound.cli.files import Columns, Layout, about, read, whole
 from leakbound.cli.options import argument, command, flag, option, refuse
 from leakbound.cli.shards import are_shards, tally_of
-from leakbound.errors import FormatError, InputError
+from leakbound.errors import InputError
 from leakbound.planning import InclusionPlan, load_opening
 from leakbound.planning.commitment import Coins as PlannedCoins
 
@@ -33,10 +34,9 @@ SPLIT = (
     + options.EXIT_CODES
 )
 PANORAMIA = (
-    "FILE has the columns [bold]baseline_score[/] (from the example alone), "
-    "[bold]attack_score[/] or [bold]score[/] (from the example and the model), [bold]member[/] "
-    "(0: generated) and optionally [bold]id[/]. The columns [bold]baseline_pred[/] and "
-    "[bold]mia_NAME_pred[/] will do for the scores.\n\n"
+    "FILE has the columns [bold]baseline_score[/] (from the example alone; --baseline-col names "
+    "another), [bold]score[/] (from the example and the model), [bold]member[/] (0: generated) and "
+    "optionally [bold]id[/].\n\n"
     "The estimate ε̃ is not a lower bound on ε: it is the bound on c + ε minus the bound on c, "
     "where c tells how far the generator is from the data. With --features a Zero-Run audit of the "
     "same examples stands beside it: a lower bound if the probability that an example is real is "
@@ -89,7 +89,7 @@ def coins(
                 "--opening and --bundle need one file with all examples"
             )
         counted = tally_of(files, names[0], layout)
-        with output.waiting(f"Auditing {counted.m:,} examples"):
+        with bar(f"Auditing {counted.m:,} examples"):
             result = audit(counted, Coins(prior=chance), **common)
         delivery.conclude(result, files[0], question.goal)
     # 3. One file is read whole, and joined with the plan or with what a protocol fixed.
@@ -104,12 +104,12 @@ def coins(
     common |= {} if agreed is None else {"seed": agreed}
     wanted = [*names, *([chance] if isinstance(chance, str) else [])]
     needed = [*wanted, *([] if planned else [layout.member_col])]
-    with output.waiting(f"Reading {file}"):
+    with bar(f"Reading {file}"):
         table = read(file, needed, layout, optional=("id", layout.member_col))
-    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+    with bar(f"Auditing {len(table):,} examples"), about(file):
         scores = scores_of(table, names, named=opened is not None)
         priors = table.numbers(chance) if isinstance(chance, str) else chance
-        ids = table.words("id") if "id" in table else None
+        ids = table.ids
         member = table.member() if layout.member_col in table else None
         if planned is not None:
             ids = whole(ids) if ids is not None and planned.ids.dtype.kind in "iu" else ids
@@ -166,16 +166,15 @@ def split(
     known = options.parse_columns(features, "--features")
     labels = {"strata": strata, "groups": groups}
     wanted = [*names, *known, *filter(None, labels.values()), layout.member_col]
-    with output.waiting(f"Reading {file}"):
+    with bar(f"Reading {file}"):
         table = read(file, wanted, layout)
-    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+    with bar(f"Auditing {len(table):,} examples"), about(file):
         scores, member = scores_of(table, names), table.member()
         inputs: dict[str, Any] = {one: table.words(col) for one, col in labels.items() if col}
         inputs |= {"features": table.matrix(known)} if known else {}
-        ids = table.words("id") if "id" in table else None
         design = RandomSplit(member, aggregate=aggregate, **inputs)
-        result = audit(scores, design, ids=ids, **common)
-    inputs |= {"scores": scores, "plan": member, "ids": ids}
+        result = audit(scores, design, ids=table.ids, **common)
+    inputs |= {"scores": scores, "plan": member, "ids": table.ids}
     delivery.conclude(result, file, question.goal, relation, inputs)
 
 
@@ -200,7 +199,10 @@ class Relaxations:
 def panoramia(
     file: options.File,
     *,
-    model: Annotated[str, option("NAME", "Whose scores to read from columns mia_NAME_pred.")] = "",
+    score_col: options.ScoreCol = "score",
+    baseline_col: Annotated[
+        str, option("COL", "The column of scores from the example alone.")
+    ] = "baseline_score",
     features: Annotated[
         str, option("COL,COL", "Columns of features, for a conditional lower bound on ε beside it.")
     ] = "",
@@ -217,26 +219,17 @@ def panoramia(
 
     goal = options.parse_claim(claim, ("eps", "eps,delta", "c,eps", "c,eps,delta"))
     common, columns = search.options(), options.parse_columns(features, "--features")
-    baseline, attack = _rankings(file, model, layout)
-    with output.waiting(f"Reading {file}"):
-        table = read(file, [baseline, attack, *columns, layout.member_col], layout)
-    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+    with bar(f"Reading {file}"):
+        table = read(file, [baseline_col, score_col, *columns, layout.member_col], layout)
+    with bar(f"Auditing {len(table):,} examples"), about(file):
         member, matrix = table.member(), table.matrix(columns)
-        scores, known = table.numbers(attack), table.numbers(baseline)
-        ids = table.words("id") if "id" in table else None
-        design = Panoramia(
-            member,
-            baseline=known,
-            gamma=relaxations.gamma,
-            relaxation=relaxations.relaxation,
-            max_recall=relaxations.max_recall,
-            real_nonmembers=relaxations.real_nonmembers,
-            c_upper=relaxations.c_upper,
-            features=matrix,
-        )
-        guarantee = ApproxDP(delta=relaxations.delta) if relaxations.delta else PureDP()
-        result = audit(scores, design, claim=guarantee, ids=ids, **common)
-    inputs = {"scores": scores, "baseline": known, "plan": member, "ids": ids}
+        scores, known = table.numbers(score_col), table.numbers(baseline_col)
+        allowed = vars(relaxations).copy()
+        delta = allowed.pop("delta")
+        design = Panoramia(member, baseline=known, features=matrix, **allowed)
+        guarantee = ApproxDP(delta=delta) if delta else PureDP()
+        result = audit(scores, design, claim=guarantee, ids=table.ids, **common)
+    inputs = {"scores": scores, "baseline": known, "plan": member, "ids": table.ids}
     inputs |= {} if matrix is None else {"features": matrix}
     delivery.conclude(result, file, goal, inputs=inputs)
 
@@ -268,18 +261,3 @@ def _member_of(plan: PlannedCoins, ids: Any, member: Any, examples: int) -> Any:
             )
             raise InputError(message)
     return planned
-
-
-def _rankings(file: Path, model: str, layout: Layout) -> tuple[str, str]:
-    """Return the columns that hold the scores of baseline and attack."""
-    # `leakbound.panoramia` writes the scores of a run as baseline_pred and mia_NAME_pred.
-    names = names_of(file, layout)
-    models = [name for name in names if name.startswith("mia_") and name.endswith("_pred")]
-    if len(models) > 1 and not model:
-        listed = ", ".join(name.removeprefix("mia_").removesuffix("_pred") for name in models)
-        message = f"{file} has scores of several models: choose one by --model, of {listed}"
-        raise FormatError(message)
-    attacks = [f"mia_{model}_pred"] if model else ["attack_score", "score", *models]
-    wanted = (["baseline_score", "baseline_pred"], attacks)
-    baseline, attack = (next((one for one in some if one in names), some[0]) for some in wanted)
-    return baseline, attack

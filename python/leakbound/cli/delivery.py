@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from leakbound._base.console import tell
+from leakbound._base.console import bar, tell
 from leakbound._base.types import Relation
 from leakbound.cli import output
 from leakbound.cli.options import Json, Lenient, option
@@ -50,13 +50,13 @@ class Delivery:
         # 2. Files first: whoever reads the verdict finds them there.
         bundle = getattr(self, "bundle", None)
         if bundle is not None:
-            with output.waiting("Auditing again, for the bundle"):
+            with bar("Auditing again, for the bundle"):
                 result.bundle(bundle, **inputs or {})
             tell(f"Bundle: {bundle}")
         if self.out is not None:
             name = file.name.encode(errors="replace").decode()  # names need not be text
             title = f"Privacy audit of {name}"
-            with output.waiting("Drawing the report"):
+            with bar("Drawing the report"):
                 output.write_files(self.out, result, title=title)
         if self.json:
             typer.echo(result.to_json())

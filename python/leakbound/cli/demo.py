@@ -1,21 +1,18 @@
 """The command that trains something on the spot and audits it."""
 
-import json as json_text
-import sys
-from contextlib import contextmanager
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leakbound._base.console import bar
 from leakbound._base.formatting import number, percent
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
-from leakbound.cli.options import Json, command, option
+from leakbound.cli.options import command, option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from leakbound.demo.digits import DigitsReport
 
 DIGITS = (
@@ -51,45 +48,28 @@ def digits(
         "leakbound-out/digits"
     ),
     seed: Annotated[int, option("", "Seed of data, coins, weights, batches and noise.", min=0)] = 0,
-    json: Json = False,
 ) -> None:
     """Train the digits targets, audit each, and report."""
     output.prepare(out)
-    with output.waiting("Loading libraries"):
+    with bar("Loading libraries"):
         from leakbound.demo.digits import run
-    with bar() as progress:
-        report = run(out, seed=seed, progress=progress)
-    text = json_text.dumps(report.to_dict(), allow_nan=False, ensure_ascii=False)
-    with output.waiting("Drawing the report"):
-        _write(report, text, out)
-    if json:
-        typer.echo(text)
-    else:
-        _show(report)
-    output.announce(out, aside=json)
+    with bar("Training", total=1) as move:
+        report = run(
+            out, seed=seed, progress=lambda what, share: move(description=what, completed=share)
+        )
+    with bar("Drawing the report"):
+        _write(report, out)
+    _show(report)
+    output.announce(out, aside=False)
 
 
-@contextmanager
-def bar() -> "Iterator[Callable[[str, float], None] | None]":
-    """Lend a progress bar on standard error, where somebody is looking."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda what, share: bar.update(task, description=what, completed=share)
-
-
-def _write(runs: "DigitsReport", text: str, out: Path) -> None:
+def _write(runs: "DigitsReport", out: Path) -> None:
     """Write everything as JSON, and the page of the model that leaks most, all others beside it."""
     from leakbound import report
     from leakbound._base.files import write_text
     from leakbound.report.description import Overview
 
+    text = json.dumps(runs.to_dict(), allow_nan=False, ensure_ascii=False)
     write_text(out / "result.json", text + "\n")
     table = [(name, verdict, *numbers) for name, *numbers, verdict in _table(runs)]
     report.write(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from leakbound import InclusionPlan
-from leakbound._base.console import REFUTED, tell
+from leakbound._base.console import REFUTED, bar, tell
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
 from leakbound.cli.files import Signs, read, whole
@@ -113,7 +113,7 @@ def judge(
     table = read(scores, ["id", *names], Signs(), optional=())
     columns = {name: table.numbers(name) for name in names}
     ids = whole(table.words("id"))
-    with output.waiting("Auditing"):
+    with bar("Auditing"):
         result = judge_challenge(folder, columns, ids=ids, model=model)
     tell(f"Bundle: {folder / 'bundle'}")
     if json:
@@ -150,7 +150,7 @@ def verify(
 ) -> None:
     """Verify a bundle."""
     published = None if commitment is None else Commitment.from_json(commitment)
-    with output.waiting("Auditing again"), _within(most_seconds):
+    with bar("Auditing again"), _within(most_seconds):
         verification = verify_bundle(folder, commitment=published, page=page)
     table = output.grid([("", False), ("", False), ("", False)])
     for check in verification.checks:

@@ -57,7 +57,7 @@ _AS_THEY_ARE = (FormatError, InternalError, MissingExtraError, OptionError, Inpu
 _SETTLED_BY = {
     "score": ": name another by --score-col",
     "member": ": name another by --member-col",
-    "propensity": ": give a file of them by --propensity, or the --features to learn them from",
+    "propensity": ": name the --features to learn it from",
 }
 
 
@@ -141,6 +141,11 @@ class Columns:
     def __len__(self) -> int:
         return len(next(iter(self.stored.values())))
 
+    @property
+    def ids(self) -> NDArray[Any] | None:
+        """The column `id`, if there is one."""
+        return self.words("id") if "id" in self else None
+
     def numbers(self, name: str) -> NDArray[Any]:
         """Return a column as numbers; text is read, and refused where it is none."""
         column = self._filled(name)
@@ -222,10 +227,11 @@ class Columns:
 
 
 def read(
-    path: Path, wanted: Sequence[str], signs: Signs, *, optional: tuple[str, ...] = ("id",)
+    path: Path, wanted: Sequence[str] | None, signs: Signs, *, optional: Sequence[str] = ("id",)
 ) -> Columns:
-    """Read the columns that an audit needs, and the optional ones that are there."""
+    """Read the columns that an audit needs, or all, and the optional ones that are there."""
     with opened(path, signs) as (names, load):
+        wanted = names if wanted is None else wanted
         check_names(path, names, wanted)
         if len(set(wanted)) < len(wanted):
             refuse(f"one column cannot have two roles, and options name one of {wanted} twice")
@@ -253,12 +259,6 @@ def about(path: Path) -> Iterator[None]:
         rows = " (rows count from 0, without the header)" if " row" in str(error) else ""
         message = f"{path}: {error}{rows}"
         raise FormatError(message) from error
-
-
-def names_of(path: Path, signs: Signs) -> list[str]:
-    """Return the names of a file's columns."""
-    with opened(path, signs) as (names, _):
-        return names
 
 
 def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None:

@@ -131,6 +131,7 @@ Attacks = Annotated[
         "--attacks",
     ),
 ]
+ScoreCol = Annotated[str, option("COL", "The column of scores.")]
 Relation = Annotated[
     ClaimRelation | None,
     option(

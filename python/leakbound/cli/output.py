@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from leakbound.results.base import Result
 
 _CODES = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
-# Seconds of silence before a spinner appears.
-_PATIENCE = 1.0
 # Width of what goes to a file or another program, where no terminal sets one.
 _PAGE = 160
 
@@ -44,26 +41,6 @@ def answering(options: Iterable[str]) -> Iterator[None]:
         if isinstance(error, BrokenPipeError):
             silence(sys.stdout)
         raise typer.Exit(failure(error, in_its_words)) from None
-
-
-@contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """Show a spinner on standard error once the block has lasted a second, on a terminal only."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    status = Console(stderr=True).status(what)
-    # What takes no second shows nothing: a flash would only disturb.
-    timer = threading.Timer(_PATIENCE, status.start)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
-        status.stop()
 
 
 def end(result: Result, *, lenient: bool) -> NoReturn:

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from leakbound import ApproxDP, GaussianDP, PureDP, planning
+from leakbound import GaussianDP, PureDP, planning
 from leakbound._base.checks import real
-from leakbound._base.console import INCONCLUSIVE
+from leakbound._base.console import INCONCLUSIVE, bar
 from leakbound._base.formatting import number
 from leakbound._base.types import Sides
 from leakbound.cli import options, output
@@ -49,37 +49,27 @@ class Goal:
             "δ. If none, a perfect attack and three weaker ones are planned for.",
         ),
     ] = None
-    target: Annotated[float | None, option("B", "The bound to reach; or half the truth.")] = None
+    target: Annotated[
+        float | None, option("E", "The ε to prove, under pure DP; or half the truth.")
+    ] = None
     claim: Annotated[str, option("eps=E", "The guarantee to refute, in place of a target.")] = ""
-    family: Annotated[str, option("NAME", "What a target bounds: pure, approx:D or gaussian.")] = ""
-    fraction: Annotated[
-        float, option("F", "Share of the canaries that leak, for pure DP at a truth.")
-    ] = 1.0
 
     def bounded(self) -> tuple[PlannedClaim, float]:
         """Return what is audited, and the bound to reach: half the truth where none is named."""
-        if self.claim and (self.family or self.target is not None):
-            refuse("--claim names guarantee and target: give it, or --target and --family")
+        if self.claim and self.target is not None:
+            refuse("--claim names guarantee and target: give it, or --target")
         goal = options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
-        audited = options.guarantee_of(goal, self.family)
-        if not isinstance(audited, PureDP | ApproxDP | GaussianDP):
-            refuse(f"--family {self.family} is not planned for: take pure, approx:D or gaussian")
         half = None if self.truth is None else real(self.truth, "--truth", above=0) / 2
         bound = goal.get("mu", goal.get("eps", half if self.target is None else self.target))
         if bound is None:
             refuse("name the bound to reach, by --target or --claim, or what is true, by --truth")
+        audited = cast("PlannedClaim", options.guarantee_of(goal))
         return audited, real(bound, "--target", above=0, below=math.inf)
 
     def attacks(self, claim: PlannedClaim, bound: float) -> dict[str, float | Truth]:
         """Return what is assumed, by what an attack would find: four of them without a truth."""
-        if self.fraction != 1 and (self.truth is None or not isinstance(claim, PureDP)):
-            refuse(
-                f"--fraction {self.fraction:g} is for pure DP, and for a truth: name it by --truth"
-            )
         if self.truth is not None:
-            partial = replace(planning.Response(self.truth), fraction=self.fraction)
-            leaks = self.truth if self.fraction == 1 else partial
-            return {repr(leaks): leaks}
+            return {repr(self.truth): self.truth}
         attacks: dict[str, float | Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
         for times in _WEAKER:
             strength = real(times * bound, "--target", above=0, below=math.inf)
@@ -135,7 +125,7 @@ def plan(
             return planning.CanariesNeeded(m=m, power=power)
         return planning.CanariesNeeded(m=None, power=power, reason=why_short(m, power, sides))
 
-    with output.waiting(f"Simulating {simulations:,} audits of each number"):
+    with bar(f"Simulating {simulations:,} audits of each number"):
         plans = {words: needed(assumed) for words, assumed in attacks.items()}
     first = next(iter(plans.values()))
     if json:

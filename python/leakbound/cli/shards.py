@@ -21,7 +21,7 @@ from leakbound.cli.files import (
     opened,
     suffix_of,
 )
-from leakbound.cli.options import argument, command, flag, option, refuse
+from leakbound.cli.options import ScoreCol, argument, command, option, refuse
 from leakbound.errors import FormatError, InputError
 
 app = typer.Typer()
@@ -39,21 +39,13 @@ def are_shards(files: Sequence[Path]) -> bool:
     return is_tally(file)
 
 
-def tally_of(
-    paths: Sequence[Path],
-    score: str,
-    layout: Layout,
-    *,
-    bits: int | None = None,
-    allow_repeats: bool = False,
-) -> Tally:
+def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
     """Count shards, and add tallies among them; memory is that of a batch and of the counts."""
     files = list(_files(paths))
     tallies = {path for path in files if is_tally(path)}
-    if bits is None:
-        bits = Tally.from_parquet(min(tallies)).bits if tallies else TALLY_BITS
+    bits = Tally.from_parquet(min(tallies)).bits if tallies else TALLY_BITS
 
-    def parts(advance: Callable[[int], None]) -> Iterator[Tally]:
+    def parts(move: Callable[..., None]) -> Iterator[Tally]:
         for path in files:
             with about(path):
                 if path in tallies:
@@ -62,10 +54,10 @@ def tally_of(
                     counts = added(_counts(path, score, layout, bits))
                     if counts[0].size:
                         yield Tally(*counts, bits)
-            advance(1)
+            move(advance=1)
 
-    with bar("Counting", total=len(files) if len(files) > 1 else None, shown=True) as advance:
-        return Tally.sum(parts(advance), allow_repeats=allow_repeats)
+    with bar("Counting", total=len(files) if len(files) > 1 else None) as move:
+        return Tally.sum(parts(move))
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -127,19 +119,7 @@ def tally(
     shards: Annotated[list[Path], argument("SHARD…", "Files, folders, globs, or -.")],
     *,
     out: Annotated[Path, option("FILE", "The tally to write: .parquet.")],
-    score_col: Annotated[str, option("COL", "The column of scores.")] = "score",
-    bits: Annotated[
-        int | None,
-        option(
-            "N",
-            "Bits of a key, 9 of them sign and exponent: 20, or those of tallies added.",
-            min=8,
-            max=32,
-        ),
-    ] = None,
-    allow_repeats: Annotated[
-        bool, flag("--allow-repeats", "Add shards whose counts are those of another.")
-    ] = False,
+    score_col: ScoreCol = "score",
     layout: Layout,
 ) -> None:
     """Count shards of scores into a tally."""
@@ -147,7 +127,7 @@ def tally(
         refuse(
             f"--out {out}: a tally is a .parquet file; write --out {out.with_suffix('.parquet')}"
         )
-    whole = tally_of(shards, score_col, layout, bits=bits, allow_repeats=allow_repeats)
+    whole = tally_of(shards, score_col, layout)
     whole.to_parquet(out)
     typer.echo(
         f"{out}: {whole.m:,} examples, {whole.members:,} members, {len(whole):,} keys of "

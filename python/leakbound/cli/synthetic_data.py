@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from leakbound import audit_synthetic
 from leakbound._base.checks import shown
-from leakbound.cli import options, output
+from leakbound._base.console import bar
+from leakbound.cli import options
 from leakbound.cli.delivery import Delivery
-from leakbound.cli.files import Signs, names_of, read, suffix_of
+from leakbound.cli.files import Signs, read, suffix_of
 from leakbound.cli.options import command, option
 from leakbound.errors import InputError
 
@@ -76,7 +77,7 @@ def synthetic(
 ) -> None:
     """Audit a synthetic table in a file."""
     common, names = question.options(relation), options.parse_columns(attacks, "--attacks")
-    with output.waiting("Reading the tables"):
+    with bar("Reading the tables"):
         inside, outside = read_tables([members, nonmembers], signs)
         (generated,) = read_tables([table], signs)
         third = None if reference is None else read_tables([reference], signs)[0]
@@ -105,7 +106,7 @@ def read_tables(paths: Sequence[Path], signs: Signs) -> list[Table]:
 
 def _records(path: Path, signs: Signs) -> Table:
     """Read all columns of a table of records: words from csv, otherwise what the file holds."""
-    columns = read(path, names_of(path, signs), signs, optional=())
+    columns = read(path, None, signs)
     table = {
         name: stored if isinstance(stored, np.ndarray) else stored.to_numpy(zero_copy_only=False)
         for name, stored in columns.stored.items()

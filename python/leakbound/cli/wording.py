@@ -23,7 +23,6 @@ _WORDS = {
     "UnionBound": "union",
     "Weighted": "weighted",
     "ids=": "the column id",
-    "allow_repeats=True": "--allow-repeats",
 }
 
 
@@ -35,7 +34,7 @@ def in_its_words(text: str) -> str:
     >>> in_its_words('Weighted is not for Laplace DP: take OutsideIn, Fixed or UnionBound')
     'weighted is not for Laplace DP: take outside-in, fixed:R or union'
     """
-    text = re.sub(r": InclusionPlan\(plan\.member\[kept\].*", "", text)
+    text = text.replace(" (.to_numpy() of a pandas object is read by position)", "")
     text = re.sub(r"\bFixed\(guesses=(\d+)\)", r"fixed:\1", text)
     text = re.sub(r"\bset (\w+)=False\b", r"leave out \1=True", text)
     words = "|".join(map(re.escape, _WORDS))

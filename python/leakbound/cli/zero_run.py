@@ -1,23 +1,20 @@
 """The command that audits given members and non-members: read, fit, call, print, write."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from leakbound import ZeroRun, audit
 from leakbound._base.checks import check_membership, real
-from leakbound._base.files import read_array_file
+from leakbound._base.console import bar
 from leakbound._base.streams import seed_of
-from leakbound.cli import options, output
+from leakbound.cli import options
 from leakbound.cli.audits import scores_of
 from leakbound.cli.delivery import BundledDelivery
-from leakbound.cli.files import Columns, Layout, about, read
+from leakbound.cli.files import Layout, about, read
 from leakbound.cli.options import command, flag, option, refuse
-from leakbound.errors import FormatError
 from leakbound.propensity import LogisticPropensity, cross_fit, hold_out
 
 app = typer.Typer()
@@ -28,9 +25,7 @@ ZERO_RUN = (
     "--features, columns of features; and optionally [bold]id[/].\n\n"
     "The bound holds if the propensities do; with --features, if log-odds of membership are linear "
     "in them: it is then the least over all logistic models that the labels do not rule out, whose "
-    "form is put to the test. Examples that are not "
-    "to be audited are learnt from too: a column [bold]split[/] says which, [bold]holdout[/] or "
-    "[bold]audit[/], or --holdout how many.\n\n"
+    "form is put to the test. --holdout says how many examples are only learnt from.\n\n"
     "--uncertainty bootstrap is the procedure of the paper, with propensities fitted to half of "
     "the examples and refitted 600 times: exploratory, no bound, and it refutes nothing.\n\n"
     + options.EXIT_CODES
@@ -52,8 +47,7 @@ class Fitting:
         float | None,
         option(
             "SHARE",
-            "Share of the rows to fit to and not to audit, if no column split says. None unless a "
-            "bootstrap is asked for, then half.",
+            "Share of the rows to fit to and not to audit: none, or half for a bootstrap.",
         ),
     ] = None
     folds: Annotated[
@@ -94,14 +88,6 @@ class Correction:
 def zero_run(
     file: options.File,
     *,
-    propensity: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "A table with the column propensity, joined by id or in the order of FILE, or an .npy "
-            "array with a propensity for each example or K rows of them.",
-        ),
-    ] = None,
     features: Annotated[str, option("COL,COL", "Columns to fit propensities to.")] = "",
     fitting: Fitting,
     correction: Correction,
@@ -112,36 +98,35 @@ def zero_run(
     delivery: BundledDelivery,
 ) -> None:
     """Audit the scores of given members and non-members in a file."""
-    # 1. Propensities are a column, a file, or fitted to features.
+    # 1. Propensities are a column, or fitted to features.
     names, common = options.parse_columns(attacks, "--score-col"), question.options()
     columns = options.parse_columns(features, "--features")
-    if columns and propensity is not None:
-        refuse("give --features, to fit propensities, or --propensity, to read them; not both")
     if not columns and fitting != Fitting():
         refuse("--holdout, --folds and --uncertainty bootstrap fit propensities: name --features")
     if fitting.folds and fitting.uncertainty == "set":
         refuse("--folds is for --uncertainty bootstrap: a confidence set learns from all rows")
-    known = columns or ([] if propensity else ["propensity"])
-    optional = ("id", "split") if columns and not fitting.folds else ("id",)
-    with output.waiting(f"Reading {file}"):
-        table = read(file, [*names, *known, layout.member_col], layout, optional=optional)
+    known = columns or ["propensity"]
+    with bar(f"Reading {file}"):
+        table = read(file, [*names, *known, layout.member_col], layout)
     # 2. Fit, and audit the rows that were not learnt from.
-    with output.waiting(f"Auditing {len(table):,} examples"), about(file):
+    with bar(f"Auditing {len(table):,} examples"), about(file):
         seed = common["seed"] = seed_of(question.seed)
         member = check_membership(table.member(), len(table))
-        ids = table.words("id") if "id" in table else None
-        rows, inputs = np.arange(len(table)), dict[str, Any]()
-        if propensity:
-            odds = _propensities(propensity, ids)
-        elif not columns:
-            odds = table.numbers("propensity")
+        ids, rows, inputs = table.ids, np.arange(len(table)), dict[str, Any]()
+        if not columns:
+            odds: Any = table.numbers("propensity")
+        elif fitting.folds:
+            matrix, folds = table.matrix(columns), fitting.folds
+            odds = cross_fit(LogisticPropensity(), matrix, member, folds=folds, seed=seed)
         else:
-            matrix = table.matrix(columns).astype(np.float64)
-            odds, rows = _fitted(table, matrix, member, fitting, seed)
-            inputs = {} if fitting.folds else {"features": matrix[rows]}
+            matrix, odds = table.matrix(columns).astype(np.float64), LogisticPropensity()
+            if fitting.share:
+                ids, size = rows if ids is None else ids, round(fitting.share * len(table))
+                learn, rows = hold_out(ids, size=size, seed=seed)
+                odds = odds.fit(matrix[learn], member[learn], ids=ids[learn], seed=seed)
+                ids = ids[rows]
+            inputs = {"features": matrix[rows]}
         scores, member = scores_of(table, names, rows=rows), member[rows]
-        if rows.size < len(table):
-            ids = rows if ids is None else ids[rows]
         design = ZeroRun(
             member,
             odds,
@@ -152,51 +137,3 @@ def zero_run(
         result = audit(scores, design, ids=ids, sides=sides, **common)
     inputs |= {"scores": scores, "plan": member, "propensity": odds, "ids": ids}
     delivery.conclude(result, file, question.goal, inputs=inputs)
-
-
-def _fitted(
-    table: Columns, matrix: NDArray[Any], member: NDArray[Any], fitting: Fitting, seed: int
-) -> tuple[Any, NDArray[Any]]:
-    """Return a model of the propensities, or what was fitted, and the rows that are audited."""
-    model, share, every = LogisticPropensity(), fitting.share, np.arange(len(table))
-    if fitting.folds:
-        return cross_fit(model, matrix, member, folds=fitting.folds, seed=seed), every
-    ids = table.words("id") if "id" in table else every
-    if "split" in table:
-        labels = table.words("split")
-        learn, rest = np.flatnonzero(labels == "holdout"), np.flatnonzero(labels == "audit")
-        if learn.size + rest.size < labels.size or not (learn.size and rest.size):
-            message = (
-                f"{table.path}: column 'split' must say holdout or audit in every row, and both of "
-                f"them: {learn.size:,} rows are holdout and {rest.size:,} audit, of {labels.size:,}"
-            )
-            raise FormatError(message)
-    elif share:
-        learn, rest = hold_out(ids, size=round(share * len(table)), seed=seed)
-    else:
-        return model, every
-    return model.fit(matrix[learn], member[learn], ids=ids[learn], seed=seed), rest
-
-
-def _propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
-    """Read propensities from a file of their own, joined by ids where both files have them."""
-    if path.suffix.lower() == ".npy" and path.is_file():
-        try:
-            return read_array_file(path)
-        except FormatError as error:
-            message = f"{path} is not an .npy array of numbers: write it with numpy.save ({error})"
-            raise FormatError(message) from error
-    table = read(path, ["propensity"], Layout())
-    values = table.numbers("propensity")
-    if ids is None or "id" not in table:
-        return values
-    # Ids are text in a csv file and may be numbers elsewhere.
-    rows = {one: row for row, one in enumerate(table.words("id").astype(np.str_).tolist())}
-    wanted = ids.astype(np.str_).tolist()
-    missing = [one for one in wanted if one not in rows]
-    if missing or len(rows) < len(table):
-        listed = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
-        lacks = f"lacks {len(missing):,} ids of the scores ({listed})" if missing else "repeats ids"
-        message = f"{path} {lacks}: --propensity needs one row for each example"
-        raise FormatError(message)
-    return values[[rows[one] for one in wanted]]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.canonical import canonical_json, is_digest, sha256
 from leakbound._base.files import write_text
-from leakbound._base.records import parsed
+from leakbound._base.records import parsed, text_of
 from leakbound._base.types import BoolArray, JsonValue
 from leakbound.errors import FormatError, OptionError
 from leakbound.planning.protocol import Agreed, checked_protocol
@@ -61,9 +61,7 @@ class Commitment:
     scheme: str = SCHEME
 
     def __post_init__(self) -> None:
-        if self.scheme != SCHEME:
-            message = f"a commitment of scheme {self.scheme!r:.60}: this version reads {SCHEME!r}"
-            raise FormatError(message)
+        _check_scheme(self.scheme)
         if not is_digest(self.sha256) or type(self.examples) is not int or self.examples < 1:
             message = "a commitment has a digest of 64 hexadecimal digits and a number of examples"
             raise FormatError(message)
@@ -161,9 +159,7 @@ class Opening:
 def read_opening(source: str | bytes | os.PathLike[str], plan: Coins) -> Opening:
     """Read nonce and protocol beside a plan; raise FormatError if they are none."""
     content = _object(source, {"scheme", "nonce", "protocol"}, "an opening")
-    if content["scheme"] != SCHEME:
-        message = f"an opening of scheme {content['scheme']!r:.60}: this reads {SCHEME!r}"
-        raise FormatError(message)
+    _check_scheme(content["scheme"])
     try:
         return Opening(plan, cast("Any", content["protocol"]), cast("Any", content["nonce"]))
     except (OptionError, TypeError) as error:
@@ -196,12 +192,18 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
     """
     place = Path(path)
     try:
-        text = _start(place).decode("utf-8")
+        text = text_of(place, _LARGEST)
         content: Any = parsed(text) if place.suffix == ".json" else _toml(text)
     except (ValueError, RecursionError) as error:
         message = f"{place} is not a protocol: {' '.join(str(error).split())}"
         raise OptionError(message) from error
     return checked_protocol(content)
+
+
+def _check_scheme(scheme: object) -> None:
+    if scheme != SCHEME:
+        message = f"this version reads the scheme {SCHEME!r}, got {scheme!r:.60}"
+        raise FormatError(message)
 
 
 def _toml(text: str) -> dict[str, Any]:
@@ -213,28 +215,12 @@ def _toml(text: str) -> dict[str, Any]:
 
 def _object(source: Any, names: set[str], what: str) -> dict[str, JsonValue]:
     """Read an object of JSON that has certain fields and no others."""
-    is_text = isinstance(source, bytes) or (
-        isinstance(source, str) and source.lstrip().startswith("{")
-    )
     try:
-        content = source if is_text else _start(Path(source))
-        text = content if isinstance(content, str) else content.decode("utf-8")
-        table = parsed(text)
-    except (ValueError, FormatError) as error:
-        message = f"not {what} of leakbound: {error}"
-        raise FormatError(message) from error
+        table = parsed(text_of(source, _LARGEST))
+        flaw = f"it has {', '.join(sorted(names))}, and nothing else"
+    except FormatError as error:
+        table, flaw = None, str(error)
     if not isinstance(table, dict) or table.keys() != names:
-        listed = ", ".join(sorted(names))
-        message = f"not {what} of leakbound: it has {listed}, and nothing else"
+        message = f"not {what} of leakbound: {flaw}"
         raise FormatError(message)
     return table
-
-
-def _start(path: Path) -> bytes:
-    """Read a file that is small, or raise ValueError."""
-    with path.open("rb") as file:
-        content = file.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
-        message = f"it has more than {_LARGEST:,} bytes"
-        raise ValueError(message)
-    return content

@@ -13,13 +13,12 @@ from leakbound._base.records import Record
 from leakbound._base.types import FloatArray, Sides
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.f_dp import family_policy
-from leakbound.audits.policies.reference import REFERENCE, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, PathPolicy
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import DerivedPolicy
 from leakbound.errors import OptionError
-from leakbound.planning.truths import Gaussian, PlannedClaim, Truth, games_of, truth_of
+from leakbound.planning.truths import PlannedClaim, Truth, games_of, truth_of
 
 _CLAIMS = (PureDP, ApproxDP, GaussianDP)
 _PURE_DP = PureDP()
@@ -27,8 +26,6 @@ _PURE_DP = PureDP()
 _FEWEST = 8
 # More simulations change no digit that is printed.
 _MOST_SIMULATIONS = 10**6
-# The most guesses that the core counts under (ε, δ)-DP, in 32 bits.
-_COUNTED = 2**32 - 1
 # How closely the number of canaries is searched: 2 %, less than simulations tell.
 _RATIO = 1.02
 
@@ -158,45 +155,6 @@ def ceiling(
         raise OptionError(message)
     right = integer(guesses, "guesses", least=1, most=integer(m, "m", least=1))
     return claim.lower_bound(right, right, m, beta, one_sided=sides == "member")
-
-
-def best_guesses(
-    m: int,
-    confidence: float = 0.95,
-    claim: PlannedClaim = _PURE_DP,
-    *,
-    truth: float | Truth | None = None,
-    sides: Sides = "both",
-) -> int:
-    """Return the number of guesses, fixed in advance, that proves most on average.
-
-    It is for ``Fixed(guesses)``. The default for δ > 0 and for families is `OutsideIn`, which fixes
-    no number: `power` returns its levels, and the number of guesses that it makes.
-
-    Parameters
-    ----------
-    m : int
-        Examples, at least 1 and at most 2^32 - 1.
-    confidence, claim, sides : float, claim and str
-        As for `power`.
-    truth : float, Gaussian or Response, optional
-        What is true, as for `power`; `Gaussian(1)`, what audits plan for, if None.
-
-    Returns
-    -------
-    int
-        The best of 60 numbers between 1 and m.
-
-    Examples
-    --------
-    >>> best_guesses(1000, truth=Gaussian(2)) < best_guesses(1000, truth=2.0)
-    True
-    """
-    integer(m, "m", least=1, most=_COUNTED)
-    instance(claim, "claim", _CLAIMS)
-    choice(sides, "sides", Sides)
-    assumed = Gaussian(REFERENCE.mu) if truth is None else truth_of(truth, claim)
-    return best_fixed(m, complement(confidence), claim, sides, assumed.curve(sides))[0].guesses
 
 
 def power(

@@ -1,16 +1,15 @@
 """What an audit will be, as it is written down before training: read whole, and rehearsed."""
 
 import difflib
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from inspect import signature
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
 from leakbound._base.canonical import is_digest, plain
 from leakbound._base.checks import choice, real, shown
-from leakbound._base.records import repeated
 from leakbound._base.types import BoolArray, Design, JsonValue, Relation
 from leakbound.audits.coins import Coins
 from leakbound.audits.designs import DESIGNS, SHARED, audit_of, design_of
@@ -66,11 +65,10 @@ class Agreed:
     @classmethod
     def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreed":
         """Understand a protocol; OptionError says which of its names is wrong, and how."""
-        arrays = {name for name in (*ARRAYS, "prior") if isinstance(protocol.get(name), str)}
-        for name in ARRAYS:
-            if name in protocol and name not in arrays:
-                message = f"{name} is {shown(protocol[name])}: say in words where it comes from"
-                raise OptionError(message)
+        arrays = {name for name in ARRAYS if name in protocol}
+        arrays |= {"prior"} if isinstance(protocol.get("prior"), str) else set()
+        for name in ("unit", "canaries", *sorted(arrays)):
+            _check_words(protocol[name], name)
         options: dict[str, Any] = {
             name: protocol[name] for name in OPTIONS if name in protocol and name not in arrays
         }
@@ -81,10 +79,7 @@ class Agreed:
             options["prior"] = real(options["prior"], "prior", above=0, below=1)
         digest = protocol.get("canaries_sha256")
         if "canaries_sha256" in protocol and not is_digest(digest):
-            message = f"canaries_sha256 is {shown(digest)}, and a digest has 64 hexadecimal digits"
-            raise OptionError(message)
-        for name in ("unit", "canaries", *sorted(arrays)):
-            _check_words(protocol[name], name)
+            _refuse(f"canaries_sha256 is {shown(digest)}, and a digest has 64 hexadecimal digits")
         return cls(
             _attacks(protocol["attacks"]),
             options,
@@ -99,8 +94,7 @@ class Agreed:
         for name in options.keys() - {*SHARED, *signature(design_of(design)).parameters}:
             value = options.pop(name)
             if not (isinstance(value, str | float) and value == DEFAULTS[name]):
-                message = f"{name}= has no meaning for {DESIGNS[design]}: leave it out"
-                raise OptionError(message)
+                _refuse(f"{name}= has no meaning for {DESIGNS[design]}: leave it out")
         return cast("AuditResult", audit_of(design, scores, member=member, **options))
 
     def put_to_test(self, result: AuditResult) -> AuditResult:
@@ -140,24 +134,22 @@ class Agreed:
 def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
     """Return a copy of a protocol that can be understood whole, in a form that has one spelling."""
     if not isinstance(protocol, Mapping):
-        message = f"a protocol is a table, got {type(protocol).__name__}"
-        raise OptionError(message)
+        _refuse(f"a protocol is a table, got {type(protocol).__name__}")
     content = cast("dict[str, JsonValue]", plain(dict(protocol), "protocol"))
     missing = [name for name in PROTOCOL if name not in content]
     if missing:
-        message = (
+        _refuse(
             f"the protocol lacks {', '.join(missing)}: what is not written down before training "
             "can be chosen after it"
         )
-        raise OptionError(message)
-    known = dict.fromkeys((*PROTOCOL, *OPTIONS, *_MORE))
-    for name in content:
-        if name not in known:
-            message = (
-                f"the protocol has {name!r:.60}, which is no option of an audit of one run"
-                f"{_nearest(name, known)}; what is for people alone goes under notes"
-            )
-            raise OptionError(message)
+    known = (*PROTOCOL, *OPTIONS, *_MORE)
+    for name in content.keys() - known:
+        near = difflib.get_close_matches(name[:60], known, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        _refuse(
+            f"the protocol has {name!r:.60}, which is no option of an audit of one run{hint}; "
+            "what is for people alone goes under notes"
+        )
     try:
         Agreed.of(content)
     except LeakboundError as error:
@@ -170,73 +162,62 @@ def build(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> Any:
     """Build a claim or a policy from its table: its type, and its fields by name."""
     kind = kinds.get(str(value["type"])) if isinstance(value, dict) and "type" in value else None
     if kind is None:
-        word = str(value.get("type", "")) if isinstance(value, dict) else str(value)
         example = '{ type = "PureDP" }' if name == "claim" else '"auto" or { type = "KLScan" }'
-        message = (
-            f"{name} is {shown(value)}, which this version cannot make{_nearest(word, kinds)}: "
-            f"give a table such as {example}, its type one of {', '.join(kinds)}"
+        _refuse(
+            f"{name} is {shown(value)}, which this version cannot make: give a table such as "
+            f"{example}, its type one of {', '.join(kinds)}"
         )
-        raise OptionError(message)
-    parts = {one.name: one for one in fields(kind) if one.init}
     options = {key: part for key, part in value.items() if key != "type"}
-    for key in options:
-        if key not in parts:
-            message = f"{name}: {kind.__name__} has no {key!r:.60}{_nearest(key, parts)}"
-            raise OptionError(message)
-    needed = [key for key, one in parts.items() if one.default is one.default_factory is MISSING]
-    missing = [key for key in needed if key not in options]
-    if missing:
-        message = f"{name}: {kind.__name__} lacks {', '.join(missing)}"
-        raise OptionError(message)
     try:
+        signature(kind).bind(**options)
         return kind(**options)
     except LeakboundError as error:
         message = f"{name}: {error}"
-        raise OptionError(message) from error
+    except TypeError as error:
+        message = f"{name}: {kind.__name__}: {error}"
+    raise OptionError(message)
 
 
 _CLAIMS = {one.__name__: one for one in CLAIMS if one is not TradeOffFamily}
 _CUTS = {one.__name__: one for one in CUT_POLICIES}
 
 
+def _refuse(message: str) -> NoReturn:
+    raise OptionError(message)
+
+
 def _attacks(names: Any) -> tuple[str, ...]:
     """Check the names of attacks: those of columns of a table."""
     if not isinstance(names, list) or not names:
-        message = f"attacks is {shown(names)}: list the names of the scores that will be audited"
-        raise OptionError(message)
+        _refuse(f"attacks is {shown(names)}: list the names of the scores that will be audited")
     for name in names:
-        if not isinstance(name, str) or name != name.strip() or not name.isprintable() or not name:
-            message = f"attacks has {shown(name)}, which is no name of a column"
-            raise OptionError(message)
-        if name in _RESERVED or "," in name:
-            why = "which has a comma in it" if "," in name else "a column that is no score"
-            message = f"attacks has {name!r:.60}, {why}: name it otherwise"
-            raise OptionError(message)
-    if twice := repeated(names):
-        message = f"attacks names {twice!r:.60} twice"
-        raise OptionError(message)
+        word = isinstance(name, str) and name == name.strip() and name.isprintable()
+        if not word or not name or "," in name or name in _RESERVED:
+            _refuse(
+                f"attacks has {shown(name)}, which is no name of a column of scores: take a word "
+                f"without a comma, other than {', '.join(sorted(_RESERVED))}"
+            )
+    if len(set(names)) < len(names):
+        _refuse(f"attacks is {shown(names)}: name each once")
     return tuple(names)
 
 
 def _checked(stated: Any, claim: Any) -> dict[str, Any]:
     """Check the guarantee that will be put to the test: ε and δ, or the claim's own parameter."""
     own = claim.parameter
-    names = ("epsilon", "delta", "relation") if own == "epsilon" else ("epsilon", "delta", own)
-    values = {"epsilon", own} & stated.keys() if isinstance(stated, dict) else set()
-    if not isinstance(stated, dict) or len(values) != 1:
-        message = f"checked is {shown(stated)}: name epsilon, and delta, or {own}"
-        raise OptionError(message)
-    for name in stated:
-        if name not in {"epsilon", "delta", "relation", own}:
-            message = (
-                f"checked has {name!r:.60}{_nearest(name, names)}: name epsilon, and delta, or "
-                f"{own}; and relation, of a random split"
-            )
-            raise OptionError(message)
-    if "delta" in stated and "epsilon" not in stated:
-        message = f"checked has delta beside {own}: the δ of a family is that of its claim"
-        raise OptionError(message)
-    for name in values | ({"delta"} & stated.keys()):
+    known = {"epsilon", "delta", "relation", own}
+    if (
+        not isinstance(stated, dict)
+        or stated.keys() - known
+        or len({"epsilon", own} & stated.keys()) != 1
+        or ("delta" in stated and "epsilon" not in stated)
+    ):
+        other = "" if own == "epsilon" else f", or {own} alone"
+        _refuse(
+            f"checked is {shown(stated)}: name epsilon, and delta{other}; and relation, of a "
+            "random split"
+        )
+    for name in stated.keys() - {"relation"}:
         real(stated[name], f"checked: {name}", least=0)
     if "relation" in stated:
         choice(stated["relation"], "checked: relation", Relation)
@@ -245,11 +226,4 @@ def _checked(stated: Any, claim: Any) -> dict[str, Any]:
 
 def _check_words(value: Any, name: str) -> None:
     if not isinstance(value, str) or not value.strip():
-        message = f"{name} is {shown(value)}: say it in words"
-        raise OptionError(message)
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    """Return the known name that is most like another one, as a hint; "" if none is."""
-    near = difflib.get_close_matches(name[:60], [*known], n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+        _refuse(f"{name} is {shown(value)}: say it in words")

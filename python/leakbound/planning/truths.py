@@ -11,7 +11,6 @@ import leakbound._core as _core
 from leakbound._base.checks import real
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, Sides
-from leakbound.audits.policies.reference import Curve, Reference
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.simulate import gaussian, randomized_response
 from leakbound.stats import normal_quantile
@@ -19,8 +18,6 @@ from leakbound.stats import normal_quantile
 PlannedClaim: TypeAlias = PureDP | ApproxDP | GaussianDP
 # Examples of the simulated games that are in memory at a time.
 _CHUNK = 2**22
-# A share of the examples that stands for the first of them.
-_FIRST = 1e-9
 # Relative precision of the μ that stands for (ε, δ).
 _PRECISION = 1e-9
 
@@ -44,12 +41,6 @@ class Gaussian:
     def law(self) -> tuple[float, float | None]:
         """What the core plays a game by: a strength, and a share that leaks."""
         return self.mu, None
-
-    def curve(self, sides: Sides) -> Curve:
-        """Return shares of the examples guessed, and guessed right, as an attack guesses more."""
-        # Differences of a pair are N(±μ/2, 1); the reference has N(μ, 2), of single examples.
-        mu = self.mu / math.sqrt(2) if sides == "pairs" else self.mu
-        return Reference(mu).curve(sides)
 
     def parameter(self, claim: PlannedClaim) -> float:
         """Return the smallest parameter of a claim that is true."""
@@ -95,18 +86,6 @@ class Response:
     def _chance(self) -> float:
         """The probability that a guess about a leaking example is right."""
         return 1 / (1 + math.exp(-self.epsilon))
-
-    def curve(self, sides: Sides) -> Curve:
-        """Return shares of the examples guessed, and guessed right, as an attack guesses more."""
-        # The leaking examples come first; one-sided, only those that are called members.
-        p, leaking = self._chance, self.fraction
-        tosses = (1 - leaking) / 2
-        if sides != "member":
-            share = np.array([_FIRST, leaking, 1.0])
-            return share, np.array([p * _FIRST, p * leaking, p * leaking + tosses])
-        top = p * leaking / 2
-        share = np.array([_FIRST, leaking / 2, 1 - leaking / 2, 1.0])
-        return share, np.array([p * _FIRST, top, top + tosses, 0.5])
 
     def parameter(self, claim: PlannedClaim) -> float:
         """Return the smallest parameter of a claim that is true."""

@@ -61,7 +61,7 @@ def test_columns_of_a_table_belong_together_whatever_its_index_and_ids() -> None
         (SCORES, lb.InclusionPlan(MEMBER, ids=np.arange(M) + 9), np.arange(M), "(0, 1, 2, …)"),
         (SCORES, lb.InclusionPlan(MEMBER), np.arange(M) + 9, "(0, 1, 2, …)"),
         (SCORES, lb.InclusionPlan(MEMBER, ids=NAMES), np.arange(M), "text"),
-        (SCORES[:200], lb.InclusionPlan(MEMBER, ids=NAMES), NAMES[:200], "numpy.isin(plan.ids"),
+        (SCORES[:200], lb.InclusionPlan(MEMBER, ids=NAMES), NAMES[:200], "score all examples"),
         (SCORES, lb.InclusionPlan(MEMBER[:200], ids=NAMES[:200]), NAMES, "100 of ids= are not"),
         (
             pd.Series(SCORES, index=np.arange(M) + 2),

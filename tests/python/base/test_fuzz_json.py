@@ -76,7 +76,7 @@ def test_tampered_results(name: str, count: int) -> None:
         ('{"schema": ' + "[" * 50 + "]" * 50 + "}", "nested more than 40 deep"),
         ('{"schema": ' + "[" * 100_000, "not JSON of this package"),
         ("{", "not JSON of this package"),
-        ("a\0b", "nor a file"),
+        ("a\0b", "nor a text file"),
     ],
     ids=["NaN", "twice", "1e999", "digits", "deep", "bottomless", "half", "NUL"],
 )

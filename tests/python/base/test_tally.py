@@ -97,14 +97,11 @@ def test_shards_add_up_to_the_whole_in_any_order() -> None:
     assert whole != a
 
 
-def test_a_shard_is_not_added_twice_unless_told() -> None:
+def test_a_shard_is_not_added_twice() -> None:
     a, b = lb.Tally.of(SCORES[:50], MEMBER[:50]), lb.Tally.of(SCORES[50:], MEMBER[50:])
     for doubled in ([a, a], [a + b, a], [b, a + b]):
         with pytest.raises(errors.InputError, match="added before"):
             lb.Tally.sum(doubled)
-    twice = lb.Tally.sum([a, a], allow_repeats=True)
-    assert twice.m == 100
-    assert (twice.examples_at == 2 * a.examples_at).all()
 
 
 def test_tallies_that_do_not_add_up_are_refused() -> None:

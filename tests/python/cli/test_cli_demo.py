@@ -1,16 +1,12 @@
-"""The demo on the command line: its table, its report, and how it shows progress."""
+"""The demo on the command line: its table and its report."""
 
-import io
 import json
-import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from command_line import Terminal
-from leakbound.cli import demo
 from leakbound.cli.commands import app
 from leakbound.demo import digits
 
@@ -51,16 +47,3 @@ def test_the_demo_prints_a_table_and_writes_a_report(tmp_path: Path) -> None:
     assert (verified.exit_code, verified.stdout.splitlines()[-1]) == (0, "VALID")
     worst = json.loads((tmp_path / "demo" / "bundle" / "result.json").read_bytes())
     assert worst["bound"] == max(bounds)
-
-
-def test_the_demo_shows_its_progress_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    with demo.bar() as progress:
-        assert progress is not None
-        progress("training, epoch 1 of 2", 0.5)
-    assert "training, epoch 1 of 2" in terminal.getvalue()
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with demo.bar() as progress:
-        assert progress is None

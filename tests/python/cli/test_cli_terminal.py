@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from command_line import PROGRAM, Terminal
-from leakbound.cli import output
+from leakbound._base import console
 
 WAITING = """
 import sys, time
@@ -78,14 +78,15 @@ def test_a_terminal_gets_bold_words_within_its_width(scores: Path) -> None:
 
 
 def test_waiting_shows_itself_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "_PATIENCE", 0.0)
+    monkeypatch.setattr(console, "_PATIENCE", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     terminal, file = Terminal(), io.StringIO()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with output.waiting("Thinking"):
+    with console.bar("Thinking", total=1) as move:
+        move(description="Training", completed=0.5)
         assert terminal.written.wait(60)
-    assert "Thinking" in terminal.getvalue()
+    assert "Training" in terminal.getvalue()
     monkeypatch.setattr(sys, "stderr", file)
-    with output.waiting("Thinking"):
-        pass
+    with console.bar("Thinking") as move:
+        move(completed=0.5)
     assert file.getvalue() == ""

@@ -1,16 +1,13 @@
-"""`leakbound zero-run`: propensities from a column, a file or a fit, and how it ends."""
+"""`leakbound zero-run`: propensities from a column or a fit, and how it ends."""
 
-import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import command_line
 import leakbound as lb
-from command_line import csv_text
 from leakbound.propensity import LogisticPropensity, cross_fit
 from leakbound.simulate import noisy_sum
 
@@ -31,23 +28,6 @@ def test_the_column_of_propensities(table: Path) -> None:
     assert answer.code == 0
     expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, GAME.propensity))
     assert lb.ZeroRunResult.from_json(answer.out) == expected
-
-
-def test_a_table_of_propensities(tmp_path: Path) -> None:
-    ids = np.arange(1200)
-    scores, propensities = tmp_path / "scores.npz", tmp_path / "propensities.csv"
-    np.savez(scores, score=GAME.scores, member=GAME.member, id=ids)
-    order = np.random.default_rng(0).permutation(1200)
-    rows = np.column_stack([ids, GAME.propensity])[order]
-    form: Any = {"delimiter": ",", "header": "id,propensity", "comments": ""}
-    np.savetxt(propensities, rows, fmt=["%d", "%.17g"], **form)
-    answer = leakbound(scores, "--propensity", propensities, "--json")
-    expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, GAME.propensity))
-    assert json.loads(answer.out)["bound"] == expected.bound > 0
-    np.savetxt(propensities, rows + np.array([5, 0]), fmt=["%d", "%.17g"], **form)
-    other = leakbound(scores, "--propensity", propensities)
-    assert other.code == 2
-    assert f"{propensities} lacks 5 ids of the scores (0, 1, 2, …)" in other.err
 
 
 def test_features_are_learnt_from_all_rows_unless_some_are_held_out(table: Path) -> None:
@@ -90,60 +70,12 @@ def test_each_part_is_audited_by_a_model_of_the_others(table: Path) -> None:
         assert ("--uncertainty" if options else "--features") in alone.err
 
 
-def test_a_column_says_which_rows_are_held_out(tmp_path: Path) -> None:
-    names = ["score", "member", "x0", "x1", "split"]
-    learn = np.arange(1200) % 3 == 0
-    words = np.where(learn, "holdout", "audit")
-    columns = [GAME.scores, GAME.member.astype(int), *GAME.features.T, words]
-    path = tmp_path / "scores.csv"
-    path.write_text(csv_text(**dict(zip(names, columns, strict=True))), encoding="utf-8")
-    answer = leakbound(path, "--features", "x0,x1", "--json")
-    fit = LogisticPropensity().fit(GAME.features[learn], GAME.member[learn])
-    expected = lb.audit(
-        GAME.scores[~learn], lb.ZeroRun(GAME.member[~learn], fit, features=GAME.features[~learn])
-    )
-    found = lb.ZeroRunResult.from_json(answer.out)
-    assert (found.m, found.bound) == (800, expected.bound)
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["audit"] * 3 + ["test"], "must say holdout or audit in every row"),
-        (["audit"] * 4, "0 rows are holdout and 4 audit, of 4"),
-    ],
-)
-def test_a_split_that_is_none(tmp_path: Path, words: list[str], complaint: str) -> None:
-    path = tmp_path / "scores.npz"
-    score = np.arange(4.0)
-    np.savez(path, score=score, member=score < 2, x0=score, split=np.array(words))
-    answer = leakbound(path, "--features", "x0")
-    assert answer.code == 2
-    assert complaint in " ".join(answer.err.split())
-
-
 def test_the_exit_code_is_that_of_the_claim(table: Path) -> None:
     found = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, GAME.propensity))
     between = (found.bound + found.ceiling) / 2
     claims = {"mu=0.2": 1, f"mu={between}": 0, "mu=90": 3, "eps=0.1,delta=1e-5": 1}
     codes = {claim: leakbound(table, "--claim", claim).code for claim in claims}
     assert codes == claims
-
-
-def test_a_file_that_is_an_array_or_none(table: Path, tmp_path: Path) -> None:
-    draws = np.tile(GAME.propensity, (79, 1))
-    np.save(tmp_path / "draws.npy", draws)
-    answer = leakbound(table, "--propensity", tmp_path / "draws.npy", "--json")
-    expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, draws))
-    assert json.loads(answer.out)["bound"] == expected.bound
-    both = leakbound(table, "--features", "x0", "--propensity", "p.npy")
-    assert "not both" in both.err
-    assert "nowhere.npy" in leakbound(table, "--propensity", "nowhere.npy").err
-    wrong = tmp_path / "wrong.npy"
-    wrong.write_text("propensity\n0.5\n")
-    assert "numpy.save" in leakbound(table, "--propensity", wrong).err
-    np.save(wrong, np.zeros((1, 2, 3)))
-    assert "got shape (1, 2, 3)" in leakbound(table, "--propensity", wrong).err
 
 
 def test_refuted_propensities_are_withheld(tmp_path: Path) -> None:

@@ -305,13 +305,11 @@ def test_hostile_archives_are_refused_in_one_line(
 
 
 def test_pipes_and_folders_are_no_files(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", score=SCORE, member=MEMBER)
-    for suffix in ("csv", "npz", "parquet", "npy"):
+    for suffix in ("csv", "npz", "parquet"):
         os.mkfifo(tmp_path / f"pipe.{suffix}")
         (tmp_path / f"folder.{suffix}").mkdir()
         for name, what in ((f"pipe.{suffix}", "is a pipe"), (f"folder.{suffix}", "is a directory")):
-            given = ("--propensity", tmp_path / name)
-            assert what in leakbound("zero-run", tmp_path / "a.npz", *given).refusal
+            assert what in leakbound("zero-run", tmp_path / name).refusal
 
 
 def test_files_that_cannot_be_opened_or_written(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_the_protocol_is_what_is_done(tmp_path: Path) -> None:
     [
         ({"claim": {"type": "Popen"}}, "claim is .* cannot make"),
         ({"attacks": []}, r"attacks is \[\]"),
-        ({"cuts": {"type": "Fixed"}}, "cuts: Fixed lacks guesses"),
+        ({"cuts": {"type": "Fixed"}}, "cuts: Fixed: missing a required argument"),
         ({"cuts": {"type": "Fixed", "guesses": M + 1}}, f"an audit of these {M} examples by it is"),
         ({"prior": 0.4}, "the coins of a challenge are fair"),
         ({"design": "random_split", "groups": "the author"}, "a challenge has scores alone"),

@@ -136,11 +136,6 @@ LIMITS: dict[int, list[Callable[[int], object]]] = {
         lambda K: LogisticPropensity().fit(FEATURES, MEMBER).bootstrap(FEATURES, K=K),  # noqa: N803
         lambda steps: lb.SubsampledGaussianDP(sampling_rate=0.01, steps=steps),
     ],
-    2**32 - 1: [
-        planning.best_guesses,
-        lambda m: planning.best_guesses(m, claim=ApproxDP(delta=1e-5)),
-        lambda m: planning.best_guesses(m, claim=GaussianDP()),
-    ],
 }
 """Calls that take at most so many of something."""
 

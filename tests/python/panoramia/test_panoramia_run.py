@@ -167,10 +167,9 @@ def test_scores_stay_with_the_report_but_not_in_json(
         report.games()[0].audit_losses("by heart")
     file = tmp_path / "scores.csv"
     game = report.games()[1]
-    columns = {"member": game.member.astype(int), "baseline_pred": game.baseline}
-    columns |= {f"mia_{name}_pred": scores for name, scores in game.attacks.items()}
-    pd.DataFrame(columns).to_csv(file, index=False)
-    command = ["panoramia", str(file), "--model", "by heart", "--json", "--seed", "1"]
+    columns = {"member": game.member.astype(int), "baseline_score": game.baseline}
+    pd.DataFrame(columns | game.attacks).to_csv(file, index=False)
+    command = ["panoramia", str(file), "--score-col", "by heart", "--json", "--seed", "1"]
     answer = CliRunner().invoke(app, command)
     read = lb.PanoramiaResult.from_json(answer.stdout)
     expected = report.row("by heart").results[1]
