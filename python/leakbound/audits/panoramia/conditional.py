@@ -94,7 +94,7 @@ class PairAudit:
     ) -> PairAudit:
         """Find the log-odds that the coins do not rule out, once for every correction."""
         request = ZeroRunRequest(confidence=confidence, seed=seed)
-        candidates = Candidates(Attacks({"": scores}), member, ExampleOrder(), request)
+        candidates = Candidates(request, ExampleOrder(), Attacks({"": scores}), member)
         return cls(ZeroRunAudit.prepare(candidates, shown.learning), shown)
 
     def bound(self, claim: PureDP | ApproxDP, correction: PairCorrection) -> ZeroRunResult:
