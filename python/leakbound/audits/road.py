@@ -12,7 +12,7 @@ import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import BoolArray, FloatArray, JsonValue
     from leakbound.audits.member_count import MemberCount
+    from leakbound.cuts import ScoreGame
     from leakbound.results.base import Result
 
 Scores: TypeAlias = ArrayInput | Mapping[str, ArrayInput] | Tally
@@ -245,7 +246,7 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
     claim, cuts = request.claim, request.cuts
     policy: Policy
     if prior is not None:
-        policy = prior_policy(cuts, game, prior)
+        policy = prior_policy(cuts, cast("ScoreGame", game), prior)
     elif isinstance(claim, PureDP):
         policy = cuts or default_scan(game.sides, level)
     elif isinstance(claim, ApproxDP):

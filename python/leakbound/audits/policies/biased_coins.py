@@ -15,7 +15,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.odds import expit, logit
 from leakbound._base.types import BoolArray, FloatArray, JsonValue, PathOrder, Sides
-from leakbound.cuts import ORDERS, CutPolicy, Fixed, Game, KLScan
+from leakbound.cuts import ORDERS, CutPolicy, Fixed, KLScan, ScoreGame
 from leakbound.cuts.games import Ties
 from leakbound.cuts.policy import B, Best, DerivedPolicy
 from leakbound.errors import OptionError
@@ -94,7 +94,7 @@ class _PriorScan(PriorPolicy[KLScan]):
 
 
 def prior_policy(
-    cuts: CutPolicy | None, game: Game, prior: FloatArray
+    cuts: CutPolicy | None, game: ScoreGame, prior: FloatArray
 ) -> PriorPolicy[KLScan] | PriorPolicy[Fixed]:
     """Return the policy of an audit of pure DP with coins that are not fair.
 
@@ -108,7 +108,7 @@ def prior_policy(
         )
         raise OptionError(message)
     base.check(game.examples)
-    scores, member = game.labelled()
+    scores, member = game.ranks(game.scores), game.member
     log_odds = np.clip(logit(prior), -_FARTHEST, _FARTHEST)
     form = _PriorFixed if isinstance(base, Fixed) else _PriorScan
     how: dict[str, Any] = {
