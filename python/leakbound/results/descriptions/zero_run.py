@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakbound._base.formatting import number
-from leakbound.propensity.overlap import plot_overlap
 from leakbound.report.description import Description, Figure, Metric
 from leakbound.report.style import MEMBER, MUTED, house_style, name_axes, new_axes
 from leakbound.results.descriptions.audit import formula, of_audit
@@ -118,7 +117,7 @@ def _figures(result: ZeroRunResult) -> list[Figure]:
         Figure(
             "overlap",
             "Overlap",
-            partial(plot_overlap, overlap),
+            overlap.plot,
             f"Histogram of the propensities of {result.m:,} examples, worth {overlap.m_eff:,.0f}.",
             "How likely features alone make each example a member. Where members and non-members "
             "overlap, a correct guess says something about the model.",
