@@ -1,14 +1,14 @@
 """One training run in which a coin of its own decided on each example, and how many it drew."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, numbers, real, vector
 from leakbound._base.tally import Tally
+from leakbound._base.types import ArrayInput, FloatArray, HasMember, JsonValue
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import (
     Attacks,
@@ -24,10 +24,6 @@ from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
 from leakbound.cuts import ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
-
-if TYPE_CHECKING:
-    from leakbound._base.alignment import ExampleOrder
-    from leakbound._base.types import ArrayInput, FloatArray, HasMember, JsonValue
 
 _HALF = 0.5
 """The probability of a fair coin."""

@@ -1,9 +1,6 @@
 """A confidence set of the log-odds of membership, from all labels, D' and audited."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +8,8 @@ import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_length, flag, numbers, real, vector
 from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound.errors import InputError, OptionError
-
-if TYPE_CHECKING:
-    from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,7 +56,7 @@ class ConfidenceSet:
         own_intercept: bool = False,
         level: float = 0.01,
         seed: int | None = None,
-    ) -> ConfidenceSet:
+    ) -> "ConfidenceSet":
         """Find the set from the labels of audited examples, and of D' where there is one.
 
         Parameters

@@ -1,18 +1,20 @@
 """What a Zero-Run audit is asked: options, checked once, and examples in one order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import choice, flag, real
 from leakbound._base.streams import Purpose
 from leakbound._base.types import (
     Adversary,
     ArrayInput,
+    BoolArray,
     CorrectionChoice,
+    FloatArray,
+    IntArray,
     Uncertainty,
     ZeroRunVariant,
 )
@@ -22,13 +24,8 @@ from leakbound.claims import Claim, GaussianDP
 from leakbound.cuts import CutPolicy, Fixed
 from leakbound.errors import AbstentionError, DesignError, OptionError
 from leakbound.propensity import LogisticPropensity, PropensityFit
-from leakbound.results import Assumption
+from leakbound.results import Assumption, AuditResult
 from leakbound.results.one_run import as_epsilon
-
-if TYPE_CHECKING:
-    from leakbound._base.alignment import ExampleOrder
-    from leakbound._base.types import BoolArray, FloatArray, IntArray
-    from leakbound.results import AuditResult
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
