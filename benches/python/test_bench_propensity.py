@@ -46,14 +46,14 @@ def test_refits_beside_scikit_learn(record: Record) -> None:
     fit, audit = fitted(10_000)
     rows = _core.PropensityRows(fit.rows.features, fit.rows.member, folds=fit.rows.folds, l2=1.0)
     resamples = rows.resamples(seed=0, first=0, count=TIMED)
-    draws = fit.bootstrap(audit, K=600, progress=False)
+    draws = fit.bootstrap(audit, K=600)
     for k in (0, TIMED - 1):
         np.testing.assert_allclose(
             1 / (1 + np.exp(-draws[k])), refit(fit, resamples[k], audit), atol=1e-3
         )
     ratio = measure(
         "600 calibrated refits, 50 features",
-        lambda: fit.bootstrap(audit, K=600, progress=False),
+        lambda: fit.bootstrap(audit, K=600),
         peer=f"a scikit-learn loop ({TIMED} refits timed, scaled)",
         run_peer=lambda: [refit(fit, counts, audit) for counts in resamples],
         size=10_000,
@@ -61,23 +61,23 @@ def test_refits_beside_scikit_learn(record: Record) -> None:
     )
     scale = TIMED / 600
     scaled = replace(ratio, ratio=ratio.ratio * scale, spread=ratio.spread * scale)
-    record(scaled, lambda: fit.bootstrap(audit, K=600, progress=False))
+    record(scaled, lambda: fit.bootstrap(audit, K=600))
 
 
 @pytest.mark.parametrize(("rows", "replicates"), [(10_000, 150), (10_000, 1200), (40_000, 150)])
 def test_scaling(record: Record, rows: int, replicates: int) -> None:
     fit, audit = fitted(rows)
     usual, _ = fitted(10_000)
-    assert fit.bootstrap(audit[:10], K=replicates, progress=False).shape == (replicates, 10)
+    assert fit.bootstrap(audit[:10], K=replicates).shape == (replicates, 10)
     ratio = measure(
         f"refits, K = {replicates:,}",
-        lambda: fit.bootstrap(audit[:10], K=replicates, progress=False),
+        lambda: fit.bootstrap(audit[:10], K=replicates),
         peer="10,000 rows, K = 600",
-        run_peer=lambda: usual.bootstrap(audit[:10], K=600, progress=False),
+        run_peer=lambda: usual.bootstrap(audit[:10], K=600),
         size=rows,
         rounds=3,
     )
-    record(ratio, lambda: fit.bootstrap(audit[:10], K=replicates, progress=False))
+    record(ratio, lambda: fit.bootstrap(audit[:10], K=replicates))
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_threads(record: Record) -> None:
 
     def run(count: int) -> _Floats:
         _core.set_threads(count)
-        return fit.bootstrap(audit[:10], K=600, progress=False)
+        return fit.bootstrap(audit[:10], K=600)
 
     np.testing.assert_array_equal(run(1), run(2))
     ratio = measure(

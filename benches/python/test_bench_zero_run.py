@@ -78,7 +78,7 @@ def test_pure_epsilon_over_refits(record: Callable[[Ratio, Callable[[], object]]
 
     def refits() -> PropensityFit:
         fit = LogisticPropensity().fit(rows[size:], member[size:])
-        fit.bootstrap(here, K=REPLICATES, progress=False)
+        fit.bootstrap(here, K=REPLICATES)
         return fit
 
     def ours() -> lb.ZeroRunResult:

@@ -88,15 +88,16 @@ class Places:
 
     def member(self, place: FloatArray) -> FloatArray:
         """Return coefficients at a place, taken back to the boundary if it is outside."""
-        step = np.linalg.solve(self.factor.T, place)
+        step = np.asarray(np.linalg.solve(self.factor.T, place), dtype=np.float64)
         coefficients: FloatArray = self.found.coefficients + step
         if self.found.contains(coefficients):
             return coefficients
-        return self.found.boundary(step)
+        return self.found.core.leaves(step)
 
     def edge(self, place: FloatArray) -> FloatArray:
         """Return the place where the ray through another one leaves the set."""
-        return self.place(self.found.boundary(np.linalg.solve(self.factor.T, place)))
+        step = np.asarray(np.linalg.solve(self.factor.T, place), dtype=np.float64)
+        return self.place(self.found.core.leaves(step))
 
     def place(self, coefficients: FloatArray) -> FloatArray:
         """Return the place of coefficients."""

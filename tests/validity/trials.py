@@ -127,5 +127,5 @@ class ZeroRun:
         """Return replicates of propensities learnt from the examples that are held out."""
         model = LogisticPropensity(calibration="platt" if self.platt else None)
         fit = model.fit(game.holdout_features, game.holdout_member, seed=seed)
-        draws = fit.bootstrap(game.features, K=self.replicates, seed=seed % 2**63, progress=False)
+        draws = fit.bootstrap(game.features, K=self.replicates, seed=seed % 2**63)
         return expit(draws)

@@ -134,14 +134,6 @@ class Archive:
         message = f"{name!r} is no array"
         raise FormatError(message)
 
-    def typed(self, name: str, dtype: type[np.generic], *, axes: int = 1) -> NDArray[Any]:
-        """Read one array that must be of a type, in any byte order, and of a number of axes."""
-        array = self[name]
-        if array.dtype.type is not dtype or array.ndim != axes:
-            message = f"its array {name!r} is of type {array.dtype} and shape {array.shape}"
-            raise FormatError(message)
-        return array
-
 
 @contextmanager
 def open_archive(

@@ -37,9 +37,7 @@ Relation: TypeAlias = Literal["add_remove", "replace"]
 Unit: TypeAlias = Literal["example", "user"]
 Design: TypeAlias = Literal["coins", "random_split"]
 Tail: TypeAlias = Literal["exact", "hoeffding"]
-TailBound: TypeAlias = Literal[
-    "exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"
-]
+TailBound: TypeAlias = Literal["exact", "steinke", "coupling", "zero_run", "panoramia"]
 Relaxation: TypeAlias = Literal["knapsack", "published"]
 FdpTest: TypeAlias = Literal["tight", "recursion"]
 TamperVariant: TypeAlias = Literal["directional", "paper"]

@@ -1,14 +1,14 @@
 """One training run in which a coin of its own decided on each example, and how many it drew."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, numbers, real, vector
 from leakbound._base.tally import Tally
+from leakbound._base.types import ArrayInput, FloatArray, HasMember, JsonValue
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import (
     Attacks,
@@ -24,10 +24,6 @@ from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
 from leakbound.cuts import ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
-
-if TYPE_CHECKING:
-    from leakbound._base.alignment import ExampleOrder
-    from leakbound._base.types import ArrayInput, FloatArray, HasMember, JsonValue
 
 _HALF = 0.5
 """The probability of a fair coin."""
@@ -137,13 +133,9 @@ class Coins(Design[AuditResult]):
             seed=request.seed,
             name="keys of the tally",
         )
-        prior = None
-        if not self._fair:
-            game.check_labels()
-            prior = self._prior_of(tally.m, request.claim)
-        count = MemberCount.of_coins(tally.members, tally.m, prior)
+        count = MemberCount.of_coins(tally.members, tally.m)
         attacks = Attacks({"": tally.values})
-        grounds = _grounds(request, prior, count, attacks, count.halved())
+        grounds = _grounds(request, None, count, attacks, count.halved())
         size = {"bits": tally.bits, "keys": len(tally), "shards": len(tally.shards)}
         grounds["options"] |= {"tally": size}
         grounds["assumptions"] += (_COUNTED,)
@@ -152,26 +144,19 @@ class Coins(Design[AuditResult]):
             "tally examples": tally.examples_at,
             "tally members": tally.members_at,
         }
-        return Examples(
-            attacks=attacks,
-            game=lambda _: game,
-            **grounds,
-            inputs=inputs | ({} if prior is None else {"prior": prior}),
-        )
+        return Examples(attacks=attacks, game=lambda _: game, **grounds, inputs=inputs)
 
     @property
     def _fair(self) -> bool:
         """Whether nothing was said of the coins, or that they are fair."""
         return isinstance(self.prior, float) and self.prior == _HALF
 
-    def _prior_of(
-        self, examples: int, claim: Claim, order: ExampleOrder | None = None
-    ) -> FloatArray | None:
+    def _prior_of(self, examples: int, claim: Claim, order: ExampleOrder) -> FloatArray | None:
         """Read probabilities of membership, one for all or one each; None if all are ½."""
         if isinstance(self.prior, float | int | np.floating | np.integer):
             values = np.full(examples, real(self.prior, "prior", above=0, below=1))
         else:
-            placed = self.prior if order is None else order.placed(self.prior, "prior")
+            placed = order.placed(self.prior, "prior")
             check_length(vector(placed, "prior"), examples, "prior")
             values = numbers(vector(placed, "prior"), "prior", least=0, most=1).astype(np.float64)
         certain = np.flatnonzero((values <= 0) | (values >= 1))
@@ -273,10 +258,10 @@ def _check_countable(coins: Coins, request: Request) -> None:
         message = "a tally has counts of members: leave out member"
     elif request.ids is not None:
         message = "ids= has no meaning for a tally, which counts examples: join them beforehand"
-    elif not isinstance(coins.prior, float | int | np.floating | np.integer):
+    elif not coins._fair:  # noqa: SLF001 (one file)
         message = (
-            "prior= must be one probability for a tally, which does not tell examples apart: "
-            "audit those of each probability by themselves, or pass scores and member"
+            "a prior other than 1/2 tells examples apart, and a tally only counts them: pass "
+            "scores and member"
         )
     else:
         return

@@ -1,14 +1,9 @@
 """Designs by name, and audits of options that were stored as one set."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leakbound import audits
-from leakbound.audits.road import audit
-
-if TYPE_CHECKING:
-    from leakbound.audits.road import Design, Scores
+from leakbound.audits.road import Design, Scores, audit
 
 DESIGNS = {
     "coins": "Coins",

@@ -1,19 +1,14 @@
 """Figures of results: curve, ROC and histogram, made when they are asked for."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+import leakbound._core as _core
+from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound.cuts import BestCut, CurvePoints, Proof
 from leakbound.cuts.games import ScoreCounts
 from leakbound.results import Curve, Histogram, Roc
-
-if TYPE_CHECKING:
-    import leakbound._core as _core
-    from leakbound._base.types import BoolArray, FloatArray, IntArray
-    from leakbound.cuts import BestCut, CurvePoints, Proof
 
 POINTS = 2000
 """The most cuts of a curve and thresholds of a ROC."""

@@ -1,20 +1,15 @@
 """Whether the number of members is one that the declared probabilities of membership can give."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.odds import expit
+from leakbound._base.types import BoolArray, FloatArray, Status
 from leakbound.errors import DesignError
 from leakbound.stats import poisson_binomial_tail
-
-if TYPE_CHECKING:
-    from leakbound._base.types import BoolArray, FloatArray, Status
 
 # The probability of a fair coin.
 _HALF = 0.5
@@ -60,7 +55,7 @@ class MemberCount:
     @classmethod
     def of_coins(
         cls, members: int, examples: int, prior: FloatArray | None = None, *, pairs: bool = False
-    ) -> MemberCount:
+    ) -> "MemberCount":
         """Count the members that coins gave; of pairs, they decide which of two is shown."""
         if prior is not None:
             return cls._of(members, prior, prior, "coins of these probabilities", _COINS)
@@ -77,7 +72,7 @@ class MemberCount:
         )
 
     @classmethod
-    def of_propensities(cls, member: BoolArray, low: FloatArray, high: FloatArray) -> MemberCount:
+    def of_propensities(cls, member: BoolArray, low: FloatArray, high: FloatArray) -> "MemberCount":
         """Count members, given limits for their log-odds: those count that explain it best."""
         return cls._of(
             int(member.sum()), expit(low), expit(high), "the propensities", _PROPENSITIES
@@ -86,7 +81,7 @@ class MemberCount:
     @classmethod
     def _of(
         cls, members: int, low: FloatArray, high: FloatArray, given_by: str, ways_out: str
-    ) -> MemberCount:
+    ) -> "MemberCount":
         """Hold the number against the ends of the ranges that are nearest to it."""
         above = members > low.sum()
         chance = high if above else low

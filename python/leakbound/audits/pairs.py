@@ -5,22 +5,16 @@ member belong to equally likely splits. So fair coins of their own decide, one f
 to turn one of them replaces one training example by another.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.checks import check_length, vector
 from leakbound._base.streams import Purpose
+from leakbound._base.types import Aggregate, ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.cuts.games import PairGame
 from leakbound.errors import AbstentionError, DesignError, InputError, InputTypeError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from leakbound._base.types import Aggregate, ArrayInput, BoolArray, FloatArray, IntArray
 
 # The standard deviation of a normal law over the median distance from its median.
 _NORMAL = 1.4826
@@ -49,7 +43,7 @@ class Units:
         strata: IntArray | None,
         groups: NDArray[np.generic] | None,
         aggregate: Aggregate,
-    ) -> Units:
+    ) -> "Units":
         """Gather examples into groups; raise InputError where a group straddles the split."""
         stratum = np.zeros(member.size, dtype=np.int64) if strata is None else strata
         if groups is None:
@@ -161,7 +155,7 @@ class Pairs:
     first: BoolArray
 
     @classmethod
-    def drawn(cls, units: Units, seed: int) -> Pairs:
+    def drawn(cls, units: Units, seed: int) -> "Pairs":
         """Match members with non-members at random, within strata.
 
         Within a stratum every matching of as many as can be is equally likely, whatever order the

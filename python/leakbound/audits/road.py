@@ -5,16 +5,15 @@
 proof is recorded.
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
@@ -29,28 +28,30 @@ from leakbound._base.checks import (
 from leakbound._base.records import Lazy
 from leakbound._base.streams import seed_of
 from leakbound._base.tally import Tally
-from leakbound._base.types import ArrayInput, HasMember, SidesChoice
+from leakbound._base.types import (
+    ArrayInput,
+    BoolArray,
+    FloatArray,
+    HasMember,
+    JsonValue,
+    SidesChoice,
+)
 from leakbound.audits.figures import curve, histogram_of, roc
+from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, Policy, Proof
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, Policy, Proof, ScoreGame
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import PATH_NAMES
 from leakbound.errors import InputError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from leakbound._base.types import BoolArray, FloatArray, JsonValue
-    from leakbound.audits.member_count import MemberCount
-    from leakbound.results.base import Result
+from leakbound.results.base import Result
 
 Scores: TypeAlias = ArrayInput | Mapping[str, ArrayInput] | Tally
 """Scores of one attack or of several, or counts of them."""
-R_co = TypeVar("R_co", bound="Result", covariant=True)
+R_co = TypeVar("R_co", bound=Result, covariant=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -187,7 +188,7 @@ class Examples:
     None where all are fair. `count` has the members that coins gave, if they decided.
     """
 
-    attacks: Attacks
+    attacks: "Attacks"
     game: Callable[[FloatArray], Game]
     prior: FloatArray | None = None
     count: MemberCount | None = None
@@ -227,7 +228,7 @@ class Examples:
 
 def aligned(
     scores: Any, member: ArrayInput | HasMember, ids: ArrayInput | None
-) -> tuple[ExampleOrder, Attacks, BoolArray]:
+) -> tuple[ExampleOrder, "Attacks", BoolArray]:
     """Put scores and membership into one order, in which whatever else there is can be placed."""
     order = ExampleOrder(ids)
     attacks = Attacks.read(scores, order)
@@ -245,7 +246,7 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
     claim, cuts = request.claim, request.cuts
     policy: Policy
     if prior is not None:
-        policy = prior_policy(cuts, game, prior)
+        policy = prior_policy(cuts, cast("ScoreGame", game), prior)
     elif isinstance(claim, PureDP):
         policy = cuts or default_scan(game.sides, level)
     elif isinstance(claim, ApproxDP):
@@ -275,7 +276,7 @@ def parts(proof: Proof) -> dict[str, Any]:
 
 
 def assumed(
-    claim: Claim, attacks: Attacks, output: str, units: str, order: str
+    claim: Claim, attacks: "Attacks", output: str, units: str, order: str
 ) -> tuple[Assumption, ...]:
     """Return what is assumed of scores of such an output, of options, and of the order."""
     return (
@@ -317,7 +318,7 @@ class Attacks:
     scores: dict[str, FloatArray]
 
     @classmethod
-    def read(cls, scores: Any, order: ExampleOrder) -> Attacks:
+    def read(cls, scores: Any, order: ExampleOrder) -> "Attacks":
         """Read one vector of scores, rows of them, or a mapping from names; ids are joined."""
         named = _by_name(scores)
         if named is None:

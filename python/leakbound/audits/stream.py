@@ -1,7 +1,6 @@
 """An audit that may be looked at, and stopped, at any time: examples arrive in batches."""
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -12,14 +11,12 @@ import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import (
     check_ids,
-    check_membership,
     check_scores,
     choice,
     complement,
     real,
     shown,
 )
-from leakbound._base.files import Archive, open_archive, replacing
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
@@ -45,7 +42,7 @@ from leakbound.audits.sequences import (
 from leakbound.claims import PureDP
 from leakbound.cuts import ORDERS
 from leakbound.cuts.policy import PATH_NAMES, chance_explains
-from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError, OptionError
+from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult
 
 # Shares of a batch that are guessed by default: weak and broad signals, and few sure guesses.
@@ -54,8 +51,6 @@ _SHARES = (1.0, 0.25, 0.0625)
 _MOST_SHARES = 100
 # Counts held at a time: those of all sequences after some blocks.
 _MOMENTS = 2**22
-# Number of the file layout, raised whenever an array or the bound of a stream changes meaning.
-_SCHEMA = 2
 
 _THEOREM = (
     "Given the trained model, the labels of earlier batches and the coins of the guesses before, "
@@ -91,7 +86,8 @@ class Stream:
     Order and guesses within a batch come from its scores alone, before its labels are looked at.
     Scores may be made with the labels of *earlier* batches, an attack be trained on them or be
     exchanged. A batch should be large enough to rank, fifty examples or so; where all its scores
-    are equal, its examples abstain. ``docs/streaming.md`` has the proof.
+    are equal, its examples abstain. To go on another day, pickle the stream, or feed its batches to
+    a new one. ``docs/streaming.md`` has the proof.
 
     Examples
     --------
@@ -268,75 +264,6 @@ class Stream:
             _histogram=Lazy(lambda: histogram(ranks, member)),
             _provenance=provenance(0, scores=np.concatenate(self._scores), member=member),
         )
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the stream as a NumPy archive, all of it or nothing.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file to write or to replace, by custom with the suffix ``.npz``.
-        """
-        with replacing(path) as file:
-            np.savez_compressed(
-                file,
-                one_run_stream=np.int64(_SCHEMA),
-                confidence=np.float64(self._confidence),
-                sides=np.str_(self._sides),
-                shares=np.array(self._shares),
-                sizes=np.array([values.size for values in self._scores], dtype=np.int64),
-                scores=np.concatenate([np.empty(0), *self._scores]),
-                member=np.concatenate([np.empty(0, dtype=np.bool_), *self._member]),
-                ids=np.array(list(self._ids)),
-            )
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a stream that `save` wrote, to go on with. Nothing in the file is executed.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file; FormatError is raised if it is something else, damaged, or of another version.
-        """
-        try:
-            with open_archive(path) as archive:
-                return cls._from_archive(archive)
-        except (LeakboundError, ValueError) as error:
-            message = f"{path} is not a saved Stream: {error}"
-            raise FormatError(message) from error
-
-    @classmethod
-    def _from_archive(cls, archive: Archive) -> Self:
-        version = int(archive.typed("one_run_stream", np.int64, axes=0))
-        if version != _SCHEMA:
-            message = (
-                f"its layout is number {version}, and this is {_SCHEMA}: feed its batches to a new "
-                "stream"
-            )
-            raise FormatError(message)
-        stream = cls(
-            confidence=float(archive.typed("confidence", np.float64, axes=0)),
-            sides=str(archive.typed("sides", np.str_, axes=0)),  # type: ignore[arg-type] # checked there
-            shares=archive.typed("shares", np.float64).tolist(),
-        )
-        sizes = archive.typed("sizes", np.int64).tolist()
-        scores = archive.typed("scores", np.float64)
-        member = archive.typed("member", np.bool_)
-        # summed as integers of Python, which do not wrap around
-        if min(sizes, default=1) < 1 or not sum(sizes) == scores.size == member.size:
-            message = f"its batches do not add up to {scores.size} scores, {member.size} members"
-            raise FormatError(message)
-        ids = archive["ids"]
-        listed = ids.tolist() if ids.ndim == 1 and ids.dtype.kind in "biufSU" else [None, None]
-        if len(listed) > scores.size or len(set(listed)) < len(listed):
-            message = "its ids are not a different one for each example that has one"
-            raise FormatError(message)
-        for size, stop in zip(sizes, np.cumsum(sizes), strict=True):
-            part = slice(stop - size, stop)
-            stream._take(check_scores(scores[part]), check_membership(member[part], size))
-        stream._ids = dict.fromkeys(listed)
-        return stream
 
     def __repr__(self) -> str:
         bound = "no bound" if self._refused else f"epsilon >= {down(self.bound)}"

@@ -2,46 +2,21 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
 from leakbound._base.checks import choice, flag, integer, real
-from leakbound._base.types import CountOptions, FdpTest, TailBound, TailOptions
+from leakbound._base.types import CountOptions, FdpTest, TailBound
 
 # The smallest level of a Clopper-Pearson limit
 _SMALLEST = 1e-300
 
 
-@dataclass(frozen=True, kw_only=True)
-class Observation:
-    """Correct guesses at one number of guesses, and how they are tested."""
-
-    correct: int
-    guesses: int
-    m: float
-    one_sided: bool
-    form: TailBound
-    test: FdpTest
-
-    @property
-    def counts(self) -> CountOptions:
-        """The counts, as tests of trade-off functions take them."""
-        return counts_of(self.correct, self.guesses, self.m, one_sided=self.one_sided)
-
-    def tail(self, delta: float) -> TailOptions:
-        """Return the tail bound at a δ, as tests of (ε, δ)-DP take it."""
-        return {
-            "bound": "exact" if self.form == "zero_run_sharp" else self.form,
-            "m": self.m,
-            "delta": delta,
-            "k": 2,
-            "one_sided": self.one_sided,
-        }
-
-
 class Guarantee(ABC):
-    """A privacy guarantee with one parameter, which audits bound from below: more is leakier."""
+    """A privacy guarantee with one parameter, which audits bound from below: more is leakier.
+
+    `parameter` is its name, `delta` the largest δ that a bound on it refers to.
+    """
 
     most_guesses: ClassVar[int] = 2**53
     """The most guesses of a count: the core counts in doubles."""
@@ -74,7 +49,7 @@ class Guarantee(ABC):
             Examples, guessed or not; positive. After weighting, their effective number.
         level : float
             Probability of error, in (0, 1).
-        form : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"}
+        form : {"exact", "steinke", "coupling", "zero_run", "panoramia"}
             For (ε, δ)-DP, the bound on so many correct guesses: see
             `leakbound.stats.one_run_p_value`.
         test : {"tight", "recursion"}
@@ -99,7 +74,9 @@ class Guarantee(ABC):
         return _lower_bound(self, correct, guesses, m, level, form, test, members_only)
 
     @abstractmethod
-    def _least_refuted(self, observed: Observation, level: float) -> float:
+    def _least_refuted(
+        self, counts: CountOptions, level: float, form: TailBound, test: FdpTest
+    ) -> float:
         """Return the bound that counts prove, at least one guess being made."""
 
 
@@ -119,15 +96,11 @@ def _lower_bound(
         return 0.0
     choice(form, "form", TailBound)
     choice(test, "test", FdpTest)
-    observed = Observation(
-        correct=integer(correct, "correct", least=0, most=made),
-        guesses=made,
-        m=real(m, "m", above=0, below=math.inf),
-        one_sided=one_sided,
-        form=form,
-        test=test,
-    )
-    return claim._least_refuted(observed, real(level, "level", least=_SMALLEST, below=1))  # noqa: SLF001
+    right = integer(correct, "correct", least=0, most=made)
+    examples = real(m, "m", above=0, below=math.inf)
+    counts = counts_of(right, made, examples, one_sided=one_sided)
+    error = real(level, "level", least=_SMALLEST, below=1)
+    return claim._least_refuted(counts, error, form, test)  # noqa: SLF001
 
 
 def counts_of(correct: int, guesses: int, m: float, *, one_sided: bool) -> CountOptions:

@@ -9,8 +9,8 @@ from typing import ClassVar, TypeAlias
 import leakbound._core as _core
 from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.records import IF_ANY
-from leakbound._base.types import CountOptions, FdpTest, Relation, Sides
-from leakbound.claims.base import Guarantee, Observation, unexplained
+from leakbound._base.types import CountOptions, FdpTest, Relation, Sides, TailBound
+from leakbound.claims.base import Guarantee, unexplained
 from leakbound.claims.pure_and_approximate import ApproxDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import InputTypeError, OptionError
@@ -73,26 +73,14 @@ class FamilyClaim(Guarantee):
     def attained(self, theta: float, sides: Sides) -> TradeOff:
         """Return the curve that ε is converted from, once a value of the parameter is rejected.
 
-        Parameters
-        ----------
-        theta, sides : the same
-            As for `curve`, which this is, unless that is rounded: then this one allows less.
+        It is that of `curve`, unless that is rounded: then this one allows less.
         """
         return self.curve(theta, sides)
 
     def critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
-        """Return the least private value of the parameter that is rejected.
+        """Return the least private value of the parameter that is rejected at a level.
 
         None if none is rejected, or if no mechanism at all explains the count.
-
-        Parameters
-        ----------
-        counts : CountOptions
-            What was observed.
-        level : float
-            Probability of error, in (0, 1).
-        test : {"tight", "recursion"}
-            Which test of the count.
         """
         return None if unexplained(counts, level) else self._critical(counts, level, test)
 
@@ -105,14 +93,8 @@ class FamilyClaim(Guarantee):
     def least_private(self, rejected: Callable[[float], bool]) -> float | None:
         """Walk from the most private end in doubling steps, then halve.
 
-        Returns the last value rejected, None if the most private one is not.
-
-        Parameters
-        ----------
-        rejected : callable
-            Whether a value of the parameter is rejected. Where it is asked depends on its answers
-            only; once halving begins, always between the last value rejected and the first that
-            was not.
+        Returns the last value rejected, None if the most private one is not. Which values are asked
+        depends on the answers only.
         """
         low, last = self.search
         if not rejected(low):
@@ -143,8 +125,10 @@ class FamilyClaim(Guarantee):
     def _middle(self, low: float, high: float) -> float:
         return 0.5 * (low + high)
 
-    def _least_refuted(self, observed: Observation, level: float) -> float:
-        return self.critical(observed.counts, level, observed.test) or 0.0
+    def _least_refuted(
+        self, counts: CountOptions, level: float, _form: TailBound, test: FdpTest
+    ) -> float:
+        return self.critical(counts, level, test) or 0.0
 
 
 @dataclass(frozen=True)
@@ -163,9 +147,7 @@ class GaussianDP(FamilyClaim):
     """
 
     parameter: ClassVar[str] = "mu"
-    """The parameter that audits bound from below."""
     search: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    """Every μ is looked at."""
     delta: float = 0.0
 
     def __post_init__(self) -> None:
@@ -173,17 +155,11 @@ class GaussianDP(FamilyClaim):
 
     @property
     def name(self) -> str:
-        """How results and reports call the claim."""
+        """How results call the claim."""
         return "Gaussian DP" + (f" with failures of chance {self.delta:g}" if self.delta else "")
 
     def tradeoff(self, theta: float) -> TradeOff:
-        """Return the curve at a value of the parameter.
-
-        Parameters
-        ----------
-        theta : float
-            μ, at least 0; 0 is no leakage at all.
-        """
+        """Return the curve at μ, at least 0; 0 is no leakage at all."""
         return TradeOff.gaussian(theta, self.delta)
 
     def _critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
@@ -201,22 +177,12 @@ class LaplaceDP(FamilyClaim):
     """
 
     name: ClassVar[str] = "Laplace DP"
-    """How results and reports call the claim."""
     parameter: ClassVar[str] = "epsilon"
-    """The parameter that audits bound from below."""
     search: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    """Every ε is looked at."""
     delta: ClassVar[float] = 0.0
-    """No failures."""
 
     def tradeoff(self, theta: float) -> TradeOff:
-        """Return the curve at a value of the parameter.
-
-        Parameters
-        ----------
-        theta : float
-            ε, at least 0, in nats.
-        """
+        """Return the curve at ε, at least 0, in nats."""
         return TradeOff.laplace(theta)
 
     def _critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
@@ -254,13 +220,10 @@ class SubsampledGaussianDP(FamilyClaim):
     """
 
     parameter: ClassVar[str] = "inverse_noise"
-    """The parameter that audits bound from below, 1 over the noise."""
     search: ClassVar[tuple[float, float]] = (1 / _MOST_NOISE, 1 / _LEAST_NOISE)
-    """The values that are looked at."""
     width: ClassVar[float] = 1e-4
     """Every curve takes a good part of a second."""
     delta: ClassVar[float] = 0.0
-    """No failures but those of the curves."""
     sampling_rate: float
     steps: int
     relation: Relation = field(default="add_remove", metadata=IF_ANY)
@@ -272,17 +235,11 @@ class SubsampledGaussianDP(FamilyClaim):
 
     @property
     def name(self) -> str:
-        """How results and reports call the claim."""
+        """How results call the claim."""
         return f"DP-SGD with sampling rate {self.sampling_rate:g} and {self.steps} steps"
 
     def tradeoff(self, theta: float) -> TradeOff:
-        """Return the curve at a value of the parameter, for guesses of both sides.
-
-        Parameters
-        ----------
-        theta : float
-            1/σ, above 0.
-        """
+        """Return the curve at 1/σ, above 0, for guesses of both sides."""
         return self.curve(theta, "both")
 
     def curve(self, theta: float, sides: Sides) -> TradeOff:
@@ -348,7 +305,6 @@ class TradeOffFamily(FamilyClaim):
     """
 
     delta: ClassVar[float] = 0.0
-    """No failures but those of the curves."""
     parameter: str
     tradeoff: Callable[[float], TradeOff]
     bracket: tuple[float, ...]
@@ -369,7 +325,7 @@ class TradeOffFamily(FamilyClaim):
 
     @property
     def name(self) -> str:
-        """How results and reports call the claim."""
+        """How results call the claim."""
         return f"trade-off family in {self.parameter}"
 
     @property

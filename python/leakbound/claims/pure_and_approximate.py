@@ -8,7 +8,8 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import integer, real
-from leakbound.claims.base import Guarantee, Observation
+from leakbound._base.types import CountOptions, FdpTest, TailBound, TailOptions
+from leakbound.claims.base import Guarantee
 
 # The core counts the guesses of a tail bound in 32 bits
 _MOST = 2**32 - 1
@@ -27,11 +28,8 @@ class PureDP(Guarantee):
     """
 
     name: ClassVar[str] = "pure DP"
-    """How results and reports call the claim."""
     parameter: ClassVar[str] = "epsilon"
-    """The parameter that audits bound from below."""
     delta: ClassVar[float] = 0.0
-    """The largest δ that a bound on the parameter refers to."""
 
     def p(self, epsilon: float) -> float:
         """Return e^ε / (1 + e^ε), the largest probability that a guess about a fair coin is right.
@@ -48,9 +46,11 @@ class PureDP(Guarantee):
         """
         return 1.0 / (1.0 + math.exp(-real(epsilon, "epsilon", least=0)))
 
-    def _least_refuted(self, observed: Observation, level: float) -> float:
-        counts = (np.array([n], dtype=np.uint64) for n in (observed.correct, observed.guesses))
-        p = float(_core.clopper_pearson(*counts, beta=np.array([level]))[0])
+    def _least_refuted(
+        self, counts: CountOptions, level: float, _form: TailBound, _test: FdpTest
+    ) -> float:
+        pair = (np.array([n], dtype=np.uint64) for n in (counts["correct"], counts["guesses"]))
+        p = float(_core.clopper_pearson(*pair, beta=np.array([level]))[0])
         return max(0.0, math.log(p) - math.log1p(-p)) if p > 0 else 0.0
 
 
@@ -70,7 +70,6 @@ class ApproxDP(Guarantee):
     """
 
     parameter: ClassVar[str] = "epsilon"
-    """The parameter that audits bound from below."""
     delta: float
 
     def __post_init__(self) -> None:
@@ -81,9 +80,18 @@ class ApproxDP(Guarantee):
         """How results and reports call the claim."""
         return f"approximate DP with delta = {self.delta:g}"
 
-    def _least_refuted(self, observed: Observation, level: float) -> float:
-        made = integer(observed.guesses, "guesses", least=1, most=_MOST)
-        return _core.approx_epsilon(observed.correct, made, level, observed.tail(self.delta))
+    def _least_refuted(
+        self, counts: CountOptions, level: float, form: TailBound, _test: FdpTest
+    ) -> float:
+        made = integer(counts["guesses"], "guesses", least=1, most=_MOST)
+        tail: TailOptions = {
+            "bound": form,
+            "m": counts["m"],
+            "delta": self.delta,
+            "k": counts["k"],
+            "one_sided": counts["one_sided"],
+        }
+        return _core.approx_epsilon(counts["correct"], made, level, tail)
 
 
 def replacing(epsilon: float, delta: float = 0.0) -> tuple[float, float]:

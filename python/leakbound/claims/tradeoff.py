@@ -18,8 +18,6 @@ from leakbound._base.records import Record
 from leakbound._base.types import FloatArray
 from leakbound.errors import InputError
 
-__all__ = ["TradeOff", "convex_hull"]
-
 Number: TypeAlias = Any
 """A float for scalar arguments, else an array of float64."""
 Family: TypeAlias = Literal["gaussian", "laplace", "approx", "table", "profile"]
@@ -74,8 +72,12 @@ class TradeOff(Record):
     Examples
     --------
     >>> curve = TradeOff.gaussian(1.0)
-    >>> round(curve.epsilon(1e-5), 4)
-    4.3772
+    >>> round(curve.epsilon(1e-5), 6), round(curve.delta(1.0), 6)
+    (4.377178, 0.126937)
+    >>> round(curve.f(0.05), 4), round(curve.inverse(0.5), 4)
+    (0.7405, 0.1587)
+    >>> TradeOff.table([0, 0.25, 1], [1, 0.25, 0]).f([0.0, 0.25, 1.0]).tolist()
+    [1.0, 0.25, 0.0]
     >>> TradeOff.from_json(curve.to_json()) == curve
     True
     """
@@ -98,11 +100,6 @@ class TradeOff(Record):
         delta : float
             Probability of a failure that tells all, in [0, 1). With G the curve without failures,
             f(α) is then (1 - δ) G(α/(1 - δ)) for α ≤ 1 - δ, and 0 above.
-
-        Examples
-        --------
-        >>> TradeOff.gaussian(1.0)
-        TradeOff.gaussian(mu=1)
         """
         mu = real(mu, "mu", least=0, below=math.inf)
         return cls._of("gaussian", mu=mu, delta=real(delta, "delta", least=0, below=1))
@@ -115,11 +112,6 @@ class TradeOff(Record):
         ----------
         epsilon : float
             ε, at least 0, in nats.
-
-        Examples
-        --------
-        >>> round(TradeOff.laplace(1.0).f(0.5), 4)
-        0.1839
         """
         return cls._of("laplace", epsilon=real(epsilon, "epsilon", least=0, below=math.inf))
 
@@ -133,11 +125,6 @@ class TradeOff(Record):
             ε, at least 0, in nats.
         delta : float
             δ, in [0, 1).
-
-        Examples
-        --------
-        >>> round(TradeOff.approx(1.0, 0.01).inverse(0.5), 4)
-        0.1803
         """
         epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
         return cls._of("approx", epsilon=epsilon, delta=real(delta, "delta", least=0, below=1))
@@ -153,11 +140,6 @@ class TradeOff(Record):
         f : array-like, shape (n,)
             Values of f there: decreasing, convex, at most 1 - `alpha`. Where rounding bends them
             the wrong way by less than 1e-9, the largest convex curve below them is taken.
-
-        Examples
-        --------
-        >>> TradeOff.table([0, 0.25, 1], [1, 0.25, 0]).f(0.5)
-        0.16666666666666663
         """
         return cls._of("table", alpha=_vector(alpha, "alpha"), f=_vector(f, "f"))
 
@@ -267,63 +249,22 @@ class TradeOff(Record):
         return f"TradeOff.{self.family}({stated})"
 
     def f(self, alpha: ArrayLike) -> Number:
-        """Return f(α), the smallest error of the second kind at level α.
-
-        Parameters
-        ----------
-        alpha : array-like
-            Levels in [0, 1].
-
-        Examples
-        --------
-        >>> round(TradeOff.gaussian(1.0).f(0.05), 4)
-        0.7405
-        """
+        """Return f(α), the smallest error of the second kind at levels α in [0, 1]."""
         return _map(self.core.f, _unit(alpha, "alpha"))
 
     def inverse(self, x: ArrayLike) -> Number:
-        """Return f̄⁻¹(x), the lowest level at which a test can have power x, rounded down.
-
-        Parameters
-        ----------
-        x : array-like
-            Powers in [0, 1].
-
-        Examples
-        --------
-        >>> round(TradeOff.gaussian(1.0).inverse(0.5), 4)
-        0.1587
-        """
+        """Return f̄⁻¹(x), the lowest level of a test of power x in [0, 1], rounded down."""
         return _map(self.core.inverse, _unit(x, "x"))
 
     def delta(self, epsilon: ArrayLike) -> Number:
         """Return δ(ε), the largest f̄(x) - e^ε x, rounded up: what obeys f is (ε, δ(ε))-DP.
 
-        Parameters
-        ----------
-        epsilon : array-like
-            Real numbers, in nats.
-
-        Examples
-        --------
-        >>> round(TradeOff.gaussian(1.0).delta(1.0), 6)
-        0.126937
+        Any real numbers ε, in nats.
         """
         return _map(self.core.delta, numbers(epsilon, "epsilon").astype(np.float64))
 
     def epsilon(self, delta: ArrayLike) -> Number:
-        """Return ε(δ), the least ε ≥ 0 with δ(ε) ≤ δ, rounded down; inf where no ε will do.
-
-        Parameters
-        ----------
-        delta : array-like
-            Numbers in [0, 1].
-
-        Examples
-        --------
-        >>> round(TradeOff.gaussian(1.0).epsilon(1e-5), 6)
-        4.377178
-        """
+        """Return ε(δ), the least ε ≥ 0 with δ(ε) ≤ δ, δ in [0, 1], rounded down; inf if none."""
         return _map(self.core.epsilon, _unit(delta, "delta"))
 
 

@@ -83,14 +83,14 @@ def coins(
     chance = _prior(prior)
     # 2. Shards are counted, and counts audited.
     if are_shards(files):
-        if len(names) > 1 or isinstance(chance, str) or plan or opening or delivery.bundle:
+        if len(names) > 1 or chance != 0.5 or plan or opening or delivery.bundle:
             refuse(
-                "shards are only counted: several --attacks, a column of --prior, --plan, "
-                "--opening and --bundle need one file with all examples"
+                "shards are only counted: several --attacks, --prior, --plan, --opening "
+                "and --bundle need one file with all examples"
             )
         counted = tally_of(files, names[0], layout)
         with bar(f"Auditing {counted.m:,} examples"):
-            result = audit(counted, Coins(prior=chance), **common)
+            result = audit(counted, Coins(), **common)
         delivery.conclude(result, files[0], question.goal)
     # 3. One file is read whole, and joined with the plan or with what a protocol fixed.
     (file,) = files

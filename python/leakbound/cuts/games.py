@@ -10,7 +10,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Sides
-from leakbound.errors import AbstentionError, OptionError
+from leakbound.errors import AbstentionError
 
 Ties: TypeAlias = Literal["together", "broken"]
 """Whether cuts fall between blocks of ties only, or ties are broken at random, from the seed."""
@@ -20,8 +20,6 @@ _TIED = 0.1
 _CROWDED = 0.01
 # Standard deviations below 1/2 from which an AUC looks inverted rather than random
 _INVERTED = 3
-# Most examples that are told from each other where a policy asks for it
-_MOST_LABELS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +79,6 @@ class Game(ABC):
         return self.untied(), self.tied(ranking)
 
     @abstractmethod
-    def labelled(self) -> tuple[FloatArray, BoolArray]:
-        """Return distinct scores in the order of the examples', ties broken, and membership."""
-
-    @abstractmethod
     def shown(self) -> ScoreCounts:
         """Return scores and membership of the examples, for figures."""
 
@@ -115,18 +109,14 @@ class ScoreGame(Game):
 
     def untied(self) -> _core.Ranking:
         """See `Game.untied`."""
-        return _core.Ranking(self._ranks(self.scores), self.member)
+        return _core.Ranking(self.ranks(self.scores), self.member)
 
-    def _ranks(self, scores: FloatArray) -> FloatArray:
+    def ranks(self, scores: FloatArray) -> FloatArray:
         """Return the ranks of scores, ties broken at random."""
         order = Purpose.TIES.rng(self.seed).permutation(scores.size)
         ranks = np.empty(scores.size)
         ranks[order[np.argsort(scores[order], kind="stable")]] = np.arange(scores.size)
         return ranks
-
-    def labelled(self) -> tuple[FloatArray, BoolArray]:
-        """See `Game.labelled`."""
-        return self._ranks(self.scores), self.member
 
     def shown(self) -> ScoreCounts:
         """See `Game.shown`."""
@@ -159,7 +149,7 @@ class PairGame(ScoreGame):
 
     def untied(self) -> _core.Ranking:
         """See `Game.untied`, by the size of the difference; of two equal scores, the first."""
-        return _core.Ranking(self._ranks(np.abs(self.scores)), (self.scores >= 0) == self.member)
+        return _core.Ranking(self.ranks(np.abs(self.scores)), (self.scores >= 0) == self.member)
 
     def tied(self, ranking: _core.Ranking) -> str:
         """See `Game.tied`: of the pairs that are guessed about, by the size of the difference."""
@@ -202,22 +192,6 @@ class TallyGame(Game):
         """See `Game.untied`."""
         seed = Purpose.TALLY_TIES.derived(self.seed)
         return _core.Ranking.of_blocks(self.counts[::-1], self.members[::-1], seed=seed)
-
-    def check_labels(self) -> None:
-        """Raise OptionError if there are too many examples to tell from each other."""
-        if self.examples > _MOST_LABELS:
-            message = (
-                f"a prior other than 1/2 tells all examples apart, and a tally of {self.examples:,}"
-                f" is not taken apart: audit at most {_MOST_LABELS:,} examples, a random part that "
-                "scores and membership have no part in"
-            )
-            raise OptionError(message)
-
-    def labelled(self) -> tuple[FloatArray, BoolArray]:
-        """See `Game.labelled`."""
-        self.check_labels()
-        guesses, right = self.untied().path("member").sample(self.examples)
-        return -guesses.astype(np.float64), np.diff(right, prepend=0).astype(np.bool_)
 
     def shown(self) -> ScoreCounts:
         """See `Game.shown`."""

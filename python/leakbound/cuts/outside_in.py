@@ -1,5 +1,6 @@
 """The number of guesses chosen by the data, from labels looked at from the outside in."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,16 +11,51 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import integer, shown
-from leakbound._base.types import IntArray, JsonValue, PathOrder, Sides
+from leakbound._base.types import JsonValue, PathOrder, Sides
 from leakbound.cuts.games import Game, Ties
-from leakbound.cuts.policy import ORDERS, Best, BestCut, CurvePoints, PathPolicy, Proof
+from leakbound.cuts.policy import ORDERS, Best, PathPolicy, Proof
 from leakbound.errors import InputTypeError, OptionError
 
 Form: TypeAlias = Literal["pure", "approximate", "family"]
 
 
+class LadderPolicy(PathPolicy):
+    """A policy that tests one of several numbers of guesses, which labels beyond it choose."""
+
+    ties: ClassVar[Ties] = "broken"
+
+    @abstractmethod
+    def rule(self, examples: int, level: float, sides: Sides, /) -> _core.OutsideIn:
+        """Return levels and the rule that stops at one of them: labels have no part in it."""
+
+    @abstractmethod
+    def limit(self, path: _core.Path, guesses: int, correct: int, level: float, /) -> float:
+        """Return what correct guesses at the level chosen prove."""
+
+    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
+        """See `PathPolicy.orders`: one path is cut."""
+        return ORDERS[sides][-1:]
+
+    def ladder(self, examples: int, level: float, sides: Sides, /) -> tuple[int, ...]:
+        """See `PathPolicy.ladder`."""
+        return tuple(self.rule(examples, level, sides).levels)
+
+    def audit(self, game: Game, level: float, /) -> Proof:
+        """See `Policy.audit`: options tell the levels, and the one reached."""
+        proof = super().audit(game, level)
+        levels: JsonValue = list(self.ladder(game.examples, level, game.sides))
+        return proof.with_options({"outside_in": {"levels": levels, "guesses": proof.best.cut}})
+
+    def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> Best:
+        """See `PathPolicy.bound`: what is tested is the level at which the rule stops."""
+        rule = self.rule(path.guesses, level, "member" if order == "member" else "both")
+        made = rule.levels[rule.choose(path)]
+        guesses, correct = path.count(min(made, path.guesses))
+        return Best(self.limit(path, guesses, correct, level), guesses, correct)
+
+
 @dataclass(frozen=True)
-class OutsideIn(PathPolicy):
+class OutsideIn(LadderPolicy):
     """One of a ladder of numbers of guesses, chosen from labels looked at from the outside in.
 
     Levels are fixed in advance. From the largest down, the labels *beyond* a level decide whether
@@ -57,16 +93,11 @@ class OutsideIn(PathPolicy):
         f"{design} Labels within it had no part in the choice, so the Clopper-Pearson limit has "
         "the whole probability of error (Clopper and Pearson 1934)."
     )
-    ties: ClassVar[Ties] = "broken"
     levels: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         if self.levels is not None:
             object.__setattr__(self, "levels", _named(self.levels))
-
-    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
-        """See `PathPolicy.orders`: one path is cut."""
-        return ORDERS[sides][-1:]
 
     def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if there are fewer examples than guesses."""
@@ -77,28 +108,13 @@ class OutsideIn(PathPolicy):
             )
             raise OptionError(message)
 
-    def ladder(self, examples: int, level: float, sides: Sides, /) -> tuple[int, ...]:
-        """See `PathPolicy.ladder`."""
-        return tuple(self.plan(examples, level, sides, "pure").levels)
+    def rule(self, examples: int, level: float, sides: Sides, /) -> _core.OutsideIn:
+        """See `LadderPolicy.rule`."""
+        return self.plan(examples, level, sides, "pure")
 
-    def audit(self, game: Game, level: float, /) -> Proof:
-        """See `Policy.audit`: options tell the levels, and the one reached."""
-        proof = super().audit(game, level)
-        levels: JsonValue = list(self.ladder(game.examples, level, game.sides))
-        return proof.with_options({"outside_in": {"levels": levels, "guesses": proof.best.cut}})
-
-    def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
-        """See `PathPolicy.bound`: the choice is free, and has the whole level."""
-        sides: Sides = "member" if order == "member" else "both"
-        guesses, correct = chosen_cut(self.plan(path.guesses, level, sides, "pure"), path)
-        best = _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail="exact")
-        return Best(best.logit, guesses, correct)
-
-    def curve(
-        self, path: _core.Path, order: PathOrder, level: float, points: int, /
-    ) -> CurvePoints:
-        """See `PathPolicy.curve`."""
-        return marked(path, points, self.bound(path, order, level))
+    def limit(self, path: _core.Path, guesses: int, _correct: int, level: float, /) -> float:
+        """See `LadderPolicy.limit`: the choice is free, and has the whole level."""
+        return _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail="exact").logit
 
     def plan(
         self,
@@ -112,14 +128,6 @@ class OutsideIn(PathPolicy):
         """Return levels and the rule that stops at one of them: labels have no part in it."""
         levels = None if self.levels is None else tuple(self.levels)
         return _plan(examples, level, sides, form, levels, delta, share)
-
-
-def marked(path: _core.Path, points: int, best: BestCut) -> CurvePoints:
-    """Return cuts of a path, one of which has a bound."""
-    others, _ = path.sample(max(1, points - 1))
-    guesses: IntArray = np.union1d(others, [best.cut])
-    correct = np.array([path.count(int(cut))[1] for cut in guesses], dtype=np.int64)
-    return guesses, correct, np.where(guesses == best.cut, best.logit, np.nan)
 
 
 @lru_cache(maxsize=256)
@@ -141,12 +149,6 @@ def _plan(
         share=share,
         levels=levels,
     )
-
-
-def chosen_cut(plan: _core.OutsideIn, path: _core.Path) -> tuple[int, int]:
-    """Return guesses and correct guesses of the level at which the rule stops."""
-    guesses = plan.levels[plan.choose(path)]
-    return path.count(min(guesses, path.guesses))
 
 
 def _named(levels: object) -> tuple[int, ...]:

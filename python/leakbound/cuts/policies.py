@@ -1,7 +1,6 @@
 """The policies that test cuts of paths: scans, grids, fixed numbers of guesses."""
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -10,14 +9,15 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import choice, integer, real, shown
-from leakbound._base.types import JsonValue, PathOrder, Sides, Tail
-from leakbound.cuts.policy import ORDERS, Best, BestCut, CurvePoints, PathPolicy
+from leakbound._base.types import JsonValue, PathOrder, Sides, Tail, TailOptions
+from leakbound.cuts.policy import ORDERS, Best, CurvePoints, PathPolicy
 from leakbound.errors import InputTypeError, OptionError
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
 # A deviation that no number of guesses reaches
 _FARTHEST = 1e12
 UnionGrid: TypeAlias = Literal["all", "geometric"]
+AnyTail: TypeAlias = Tail | TailOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class KLScan(PathPolicy):
         return {"type": "KLScan", "kappa": kappa, "min_guesses": least, "grid": self.grid}
 
     def bound(
-        self, path: _core.Path, _order: PathOrder, level: float, /, failures: float = 0.0
+        self, path: _core.Path, _order: PathOrder, level: float, failures: float = 0.0, /
     ) -> _core.Bound:
         """See `PathPolicy.bound`; a guarantee may fail for so many guesses on average."""
         return _core.kl_scan(
@@ -89,7 +89,7 @@ class KLScan(PathPolicy):
         )
 
     def curve(
-        self, path: _core.Path, _order: PathOrder, level: float, points: int, /, failures: float = 0
+        self, path: _core.Path, _order: PathOrder, level: float, points: int, failures: float = 0, /
     ) -> CurvePoints:
         """See `PathPolicy.curve`; failures as for `bound`."""
         return _core.kl_curve(
@@ -112,25 +112,8 @@ def default_scan(sides: Sides, level: float) -> KLScan:
     return KLScan(kappa=math.log(1 / level)) if sides == "pairs" else _SCAN
 
 
-class GridPolicy(PathPolicy):
-    """A policy that tests each of a few cuts by itself, at an equal share of the level."""
-
-    @property
-    @abstractmethod
-    def design(self) -> str:
-        """Which cuts are tested, in a sentence of the result."""
-
-    @abstractmethod
-    def grid_on(self, path: _core.Path) -> tuple[UnionGrid | Sequence[int], float]:
-        """Return the cuts of a path as the core takes them, and the ratio of a geometric grid."""
-
-    @abstractmethod
-    def cuts(self, length: int) -> list[int]:
-        """Return the numbers of guesses that are tested on a path of some length, increasing."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class UnionBound(GridPolicy):
+class UnionBound(PathPolicy):
     """Every cut of a grid at an equal share of the level: the papers' choice, for comparison.
 
     Parameters
@@ -170,7 +153,7 @@ class UnionBound(GridPolicy):
 
     @property
     def design(self) -> str:
-        """See `GridPolicy.design`."""
+        """Which cuts are tested, in a sentence of the result."""
         return f"{self._union}, each at an equal share."
 
     @property
@@ -178,28 +161,38 @@ class UnionBound(GridPolicy):
         grid = self.grid if isinstance(self.grid, str) else f"{len(self.grid)}-point"
         return f"Union bound over the {grid} grid of cuts"
 
-    def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> _core.Bound:
-        """See `PathPolicy.bound`."""
-        grid, ratio = self.grid_on(path)
-        return _core.union_bound(path, beta=level, grid=grid, ratio=ratio, tail=self.tail)
-
-    def curve(
-        self, path: _core.Path, _order: PathOrder, level: float, points: int, /
-    ) -> CurvePoints:
-        """See `PathPolicy.curve`."""
-        grid, ratio = self.grid_on(path)
-        return _core.union_curve(
-            path, beta=level, grid=grid, ratio=ratio, tail=self.tail, points=points
+    def bound(
+        self, path: _core.Path, _order: PathOrder, level: float, tail: AnyTail | None = None, /
+    ) -> _core.Bound:
+        """See `PathPolicy.bound`; by the tail of another claim, if there is one."""
+        grid = self._grid(path)
+        return _core.union_bound(
+            path, beta=level, grid=grid, ratio=self.ratio, tail=tail or self.tail
         )
 
-    def grid_on(self, path: _core.Path) -> tuple[UnionGrid | Sequence[int], float]:
-        """See `GridPolicy.grid_on`: cuts beyond the end of the path move to its end."""
+    def curve(
+        self,
+        path: _core.Path,
+        _order: PathOrder,
+        level: float,
+        points: int,
+        tail: AnyTail | None = None,
+        /,
+    ) -> CurvePoints:
+        """See `PathPolicy.curve`; the tail as for `bound`."""
+        grid, limits = self._grid(path), tail or self.tail
+        return _core.union_curve(
+            path, beta=level, grid=grid, ratio=self.ratio, tail=limits, points=points
+        )
+
+    def _grid(self, path: _core.Path) -> UnionGrid | list[int]:
+        """Return the cuts of a path as the core takes them: those beyond its end move there."""
         if isinstance(self.grid, str):
-            return self.grid, self.ratio
-        return sorted({min(cut, path.guesses) for cut in self.grid}), self.ratio
+            return self.grid
+        return sorted({min(cut, path.guesses) for cut in self.grid})
 
     def cuts(self, length: int) -> list[int]:
-        """See `GridPolicy.cuts`."""
+        """Return the numbers of guesses that are tested on a path of some length, increasing."""
         if self.grid == "all":
             return list(range(1, length + 1))
         grid = _geometric(length, self.ratio) if self.grid == "geometric" else self.grid
@@ -207,7 +200,7 @@ class UnionBound(GridPolicy):
 
 
 @dataclass(frozen=True)
-class Fixed(GridPolicy):
+class Fixed(PathPolicy):
     """One number of guesses, chosen in advance: Clopper-Pearson.
 
     With `sides="both"` the top ⌈r/2⌉ examples are guessed members and the bottom ⌊r/2⌋ not. A cut
@@ -248,35 +241,21 @@ class Fixed(GridPolicy):
             policy = f"Fixed(guesses={self.guesses})"
             raise _too_many(policy, examples, units)
 
-    def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> BestCut:
-        """See `PathPolicy.bound`."""
+    def bound(
+        self, path: _core.Path, _order: PathOrder, level: float, tail: AnyTail = "exact", /
+    ) -> Best:
+        """See `PathPolicy.bound`; the tail may be that of another claim."""
         guesses, correct = self.cut(path)
-        best = _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail="exact")
+        best = _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail=tail)
         return Best(best.logit, guesses, correct)
 
-    def curve(
-        self, path: _core.Path, _order: PathOrder, _level: float, points: int, /
-    ) -> CurvePoints:
-        """See `PathPolicy.curve`: no cut but the fixed one is tested."""
-        return untested(path, points)
-
-    def grid_on(self, path: _core.Path) -> tuple[list[int], float]:
-        """See `GridPolicy.grid_on`."""
-        return [self.cut(path)[0]], 1.5
-
     def cuts(self, length: int) -> list[int]:
-        """See `GridPolicy.cuts`."""
+        """Return the number of guesses that is tested on a path of some length."""
         return [min(self.guesses, length)]
 
     def cut(self, path: _core.Path) -> tuple[int, int]:
         """Return guesses and correct guesses at the first allowed cut with so many guesses."""
         return path.count(min(self.guesses, path.guesses))
-
-
-def untested(path: _core.Path, points: int) -> CurvePoints:
-    """Return cuts of a path without bounds."""
-    guesses, correct = path.sample(points)
-    return guesses, correct, np.full(guesses.size, np.nan)
 
 
 def _too_many(policy: str, examples: int, units: str) -> OptionError:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
+import numpy as np
+
 import leakbound._core as _core
 from leakbound._base.formatting import down
 from leakbound._base.records import encode
@@ -145,14 +147,15 @@ class PathPolicy(Policy):
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
         """Return the best bound on the log-odds of a correct guess, wrong with chance `level`."""
 
-    @abstractmethod
     def curve(
-        self, path: _core.Path, order: PathOrder, level: float, points: int, /
+        self, path: _core.Path, _order: PathOrder, _level: float, points: int, /
     ) -> CurvePoints:
         """Return what would be reported at each of some cuts, had it been the best one.
 
-        At most so many are picked, without looking at which guesses are correct.
+        At most so many are picked, without looking at which guesses are correct. No bound is given
+        where a policy tests one cut only: figures add what it reports.
         """
+        return untested(path, points)
 
     def audit(self, game: Game, level: float, /) -> Proof:
         """See `Policy.audit`: the best of all paths that serve the sides."""
@@ -297,6 +300,12 @@ class DerivedPolicy(PathPolicy, Generic[B]):
     def described(self, level: float, /) -> JsonValue:
         """See `PathPolicy.described`."""
         return self.base.described(level)
+
+
+def untested(path: _core.Path, points: int) -> CurvePoints:
+    """Return cuts of a path without bounds."""
+    guesses, correct = path.sample(points)
+    return guesses, correct, np.full(guesses.size, np.nan)
 
 
 def _most(recall: float, examples: int) -> int:

@@ -10,8 +10,7 @@ import leakbound._core as _core
 from leakbound._base.checks import numbers
 from leakbound._base.records import encode
 from leakbound.cuts.games import Game, ScoreGame
-from leakbound.cuts.policies import untested
-from leakbound.cuts.policy import Best, Policy, Proof
+from leakbound.cuts.policy import Best, Policy, Proof, untested
 from leakbound.errors import AbstentionError, OptionError
 
 # Weights are rounded to multiples of one over this, which keeps the tail exact and quick

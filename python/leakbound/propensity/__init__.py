@@ -15,7 +15,7 @@ Examples
 >>> fit.check_disjoint(audit)
 >>> fit.overlap(features[audit], member[audit])
 Overlap(m=1500, m_eff=1170, effective members 717 of 777, non-members 662 of 723)
->>> fit.falsify(features[audit], member[audit]).refuted
+>>> falsify(fit.log_odds(features[audit]), features[audit], member[audit]).refuted
 False
 """
 

@@ -1,9 +1,6 @@
 """A confidence set of the log-odds of membership, from all labels, D' and audited."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +8,8 @@ import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_length, flag, numbers, real, vector
 from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound.errors import InputError, OptionError
-
-if TYPE_CHECKING:
-    from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -26,32 +21,26 @@ class ConfidenceSet:
     predictions of each half of the rows from the other half, less 2 ln(1/p). Whatever the numbers
     of rows and features, the true coefficients are outside of it with probability p at most.
 
-    Attributes
-    ----------
-    level : float
-        p.
-    coefficients : ndarray of float64, shape (k,)
-        θ₀ and θ of largest likelihood; last, where D' has an intercept of its own, what it differs
-        by.
-    squared_radius : float
-        2 (ℓ - c) at these: about k in a set of Wilks at level ½, three times k here.
-    audited, reference : int
-        Rows audited, and rows of D'.
-    features, member, offsets : ndarray
-        Of the audited rows: features, membership and the known part of their log-odds.
-    seed : int
-        Seed of the halves.
+    `features`, `member` and `offsets`, the known parts of log-odds, are those of the audited rows.
     """
 
     level: float
+    """p."""
     coefficients: FloatArray
+    """θ₀ and θ of largest likelihood; last, where D' has an intercept of its own, what it differs
+    by."""
     squared_radius: float
+    """Twice their log-likelihood over c: about k in a set of Wilks at level ½, three times k here.
+    """
     audited: int
+    """Rows audited."""
     reference: int
+    """Rows of D'."""
     features: FloatArray
     member: BoolArray
     offsets: FloatArray
     seed: int
+    """Of the coins that halve the rows."""
     core: _core.LogOddsSet = field(repr=False)
     _all: tuple[FloatArray, BoolArray, FloatArray] = field(repr=False)
 
@@ -67,7 +56,7 @@ class ConfidenceSet:
         own_intercept: bool = False,
         level: float = 0.01,
         seed: int | None = None,
-    ) -> ConfidenceSet:
+    ) -> "ConfidenceSet":
         """Find the set from the labels of audited examples, and of D' where there is one.
 
         Parameters
@@ -151,17 +140,13 @@ class ConfidenceSet:
 
     def contains(self, coefficients: ArrayInput) -> bool:
         """Return whether the labels do not rule out coefficients, in the order of the best ones."""
-        return self.core.contains(self._vector(coefficients, "coefficients"))
-
-    def boundary(self, direction: ArrayInput) -> FloatArray:
-        """Return where the ray from the best coefficients in a direction leaves the set."""
-        return self.core.leaves(self._vector(direction, "direction"))
+        return self.core.contains(_numbers(coefficients, "coefficients", self.coefficients.size))
 
     def log_odds(self, coefficients: ArrayInput | None = None) -> FloatArray:
         """Return the log-odds of the audited examples, at the best coefficients if None."""
         theta = self.coefficients
         if coefficients is not None:
-            theta = self._vector(coefficients, "coefficients")
+            theta = _numbers(coefficients, "coefficients", theta.size)
         line = np.ascontiguousarray(theta[None, : self.features.shape[1] + 1])
         values: FloatArray = _core.linear_log_odds(line, self.features)[0] + self.offsets
         return values
@@ -185,9 +170,6 @@ class ConfidenceSet:
     def labels(self) -> BoolArray:
         """Membership of all rows, those of D' first."""
         return self._all[1]
-
-    def _vector(self, values: ArrayInput, name: str) -> FloatArray:
-        return _numbers(values, name, self.coefficients.size)
 
 
 def _rows(

@@ -38,29 +38,21 @@ _STEPS, _SETTLED = 100, 1e-9
 class Falsification(Record):
     """What came of an attempt to refute propensities.
 
-    Attributes
-    ----------
-    p_value : float
-        At most this is the chance of so many correct guesses if the propensities are right.
-    refuted : bool
-        Whether it is below 0.01.
-    guesses, correct : int
-        How often the sceptic bet against the propensities, and was right.
-    expected : float
-        How often it would be right on average if the propensities were.
-    sceptic : str
-        The model that bet, in words; of several the one with the smallest p-value.
-    seed : int
-        Seed of the sceptic and of the order of the examples.
+    `refuted` is whether the p-value is below 0.01.
     """
 
     p_value: float
+    """At most this is the chance of so many correct guesses if the propensities are right."""
     refuted: bool
     guesses: int
+    """How often the sceptic bet against the propensities, and below, was right."""
     correct: int
     expected: float
+    """How often it would be right on average if the propensities were."""
     sceptic: str
+    """The model that bet, in words: of two the one with the smaller p-value."""
     seed: int
+    """Of the sceptic and of the order of the examples."""
 
     def _flaw(self) -> str:
         if not (0 <= self.p_value <= 1 and 0 <= self.correct <= self.guesses):
@@ -80,25 +72,18 @@ class Falsification(Record):
 class FormTest(Record):
     """What came of a test of the form of a logistic model.
 
-    Attributes
-    ----------
-    p_value : float
-        At most this is the chance of the observation, if the log-odds are linear in the features.
-    refuted : bool
-        Whether it is below 0.01.
-    test : str
-        What was tested, in words.
-    terms : int
-        Number of products or bets.
-    worst : tuple of int
-        The features of the product that the model lacks most; one for a slope of D'; else none.
+    `refuted` is whether the p-value is below 0.01.
     """
 
     p_value: float
+    """At most this is the chance of the observation, if the log-odds are linear in the features."""
     refuted: bool
     test: str
+    """What was tested, in words."""
     terms: int
+    """Number of products or bets."""
     worst: tuple[int, ...] = ()
+    """The features of the product that the model lacks most; one for a slope of D'; else none."""
 
 
 def falsify(
@@ -106,19 +91,19 @@ def falsify(
     X: ArrayInput,
     member: ArrayInput | HasMember,
     *,
-    sceptic: Any = None,
     seed: int | None = None,
 ) -> Falsification:
     """Test whether P(member | x) are the given propensities, by betting against them.
 
-    The examples are put in random order and cut into five parts. From the second on, a sceptic is
-    trained on the *earlier* parts, with the claimed log-odds as one more feature, and guesses
-    "member" where it finds membership likelier than claimed, "non-member" where less likely; it
-    bets on those examples that make its expected evidence largest. If the propensities are right,
-    then given all earlier labels the guesses of a part are right independently of one another, with
-    probabilities σ(Tλ) (Theorem C.1 of the Zero-Run paper at ε = 0). Their Poisson-binomial tail
-    P_k is then at least as large as a uniform variable, given the past; so -Σ ln P_k is at most a
-    Gamma(4) variable in distribution, which gives the p-value (Fisher's combination, 1932).
+    The examples are put in random order and cut into five parts. From the second on, two sceptics,
+    a logistic regression and gradient-boosted trees, are trained on the *earlier* parts, with the
+    claimed log-odds as one more feature. Each guesses "member" where it finds membership likelier
+    than claimed, "non-member" where less likely, and bets on those examples that make its expected
+    evidence largest. If the propensities are right, then given all earlier labels the guesses of a
+    part are right independently of one another, with probabilities σ(Tλ) (Theorem C.1 of the
+    Zero-Run paper at ε = 0). Their Poisson-binomial tail P_k is then at least as large as a uniform
+    variable, given the past; so -Σ ln P_k is at most a Gamma(4) variable in distribution (Fisher's
+    combination, 1932). The p-value is twice the smaller one of the two.
 
     Estimates are never quite right as numbers: with many examples their sampling error is refuted.
     That is no false alarm: scores that point along this error would be taken for leakage. Mild
@@ -131,9 +116,6 @@ def falsify(
         out.
     X, member : array-like, shapes (m, d) and (m,)
         Features and membership.
-    sceptic : scikit-learn classifier, optional
-        By default a logistic regression and gradient-boosted trees bet separately, and the p-value
-        is twice the smaller one.
     seed : int, optional
         Seed of the sceptic and of the order of the examples; by default a new one.
 
@@ -153,13 +135,12 @@ def falsify(
         raise InputError(message)
     labels = order.member(member, claimed.size)
     seed = seed_of(seed)
-    sceptics = default_sceptics() if sceptic is None else {in_a_line(sceptic): sceptic}
     tested = np.flatnonzero(np.abs(claimed) <= _LARGEST)
     shuffled = Purpose.SCEPTIC_PARTS.rng(seed).permutation(tested)
     table = np.column_stack([features, claimed])
     tried = {
         name: list(_rounds(model, table, claimed, labels, shuffled, seed))
-        for name, model in sceptics.items()
+        for name, model in default_sceptics().items()
     }
 
     def right(rows: IntArray, guesses: FloatArray) -> int:

@@ -1,39 +1,29 @@
 """A fitted propensity model: the rows it learnt from, predictions, bootstrap draws, diagnostics."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import (
     MOST_REPLICATES,
     check_features,
     check_ids,
-    flag,
     integer,
     real,
     vector,
 )
-from leakbound._base.console import track
 from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound.errors import InputError, InputTypeError, OptionError
-from leakbound.propensity.falsification import Falsification, falsify
 from leakbound.propensity.overlap import Overlap, overlap
-
-# Refits between two looks for Ctrl-C.
-_BLOCK = 64
 
 ReferenceShare: TypeAlias = Literal["as audited", "declared", "counted", "unknown"]
 """What is known of the share of members in D' by its design."""
-Refits: TypeAlias = Callable[[int, int], FloatArray]
-"""Log-odds, a row for each refit, from the first one's number and how many there are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +125,8 @@ class Model(ABC):
         """Return the log-odds of each row of features, shape (m,)."""
 
     @abstractmethod
-    def _refits(self, rows: Rows, features: FloatArray, seed: int, /) -> Refits:
-        """Return a function that gives log-odds of features under refits, by their numbers."""
+    def _refits(self, rows: Rows, features: FloatArray, count: int, seed: int, /) -> FloatArray:
+        """Return log-odds of features under refits to so many resamples, a row for each."""
 
     def fit(
         self,
@@ -173,19 +163,6 @@ class PropensityFit:
     Made by the `fit` of a model such as `LogisticPropensity`. It keeps D', from which the bootstrap
     resamples; it can be pickled.
 
-    Attributes
-    ----------
-    name : str
-        The model, in words.
-    rows : Rows
-        D': features, classes, folds and ids, read-only.
-    offset : float
-        What is added to all log-odds, because the audit set has another share of members than D'.
-    share_of_reference : {"as audited", "declared", "counted", "unknown"}
-        What is known of the share of members in D' by design (see `with_member_share`).
-    seed : int
-        Of the fit.
-
     Examples
     --------
     >>> import numpy as np
@@ -201,10 +178,15 @@ class PropensityFit:
     """
 
     name: str
+    """The model, in words."""
     rows: Rows
+    """D': features, classes, folds and ids, read-only."""
     offset: float = 0.0
+    """What is added to all log-odds: the audit set may have another share of members than D'."""
     share_of_reference: ReferenceShare = "as audited"
+    """What is known of the share of members in D' by design: see `with_member_share`."""
     seed: int = field(kw_only=True)
+    """Of the fit."""
     _declared: float | None = field(default=None, kw_only=True)
     _model: Model = field(kw_only=True)
     _state: Any = field(kw_only=True)
@@ -223,9 +205,7 @@ class PropensityFit:
         """Return the propensities P(member | x): see `log_odds`."""
         return expit(self.log_odds(X))
 
-    def bootstrap(
-        self, X: ArrayInput, *, K: int = 600, seed: int | None = None, progress: bool = True
-    ) -> FloatArray:
+    def bootstrap(self, X: ArrayInput, *, K: int = 600, seed: int | None = None) -> FloatArray:
         """Return log-odds under refits on K resamples of D', a row for each.
 
         A resample draws as many rows as D' has, with replacement; one that lacks a class outside of
@@ -240,17 +220,11 @@ class PropensityFit:
             Number of resamples, at least 1.
         seed : int, optional
             Seed of the resamples, at least 0; by default a new one.
-        progress : bool
-            Whether to show a bar on a terminal, once it has lasted a second.
         """
-        flag(progress, "progress")
         features = self._features(X)
         replicates = integer(K, "K", least=1, most=MOST_REPLICATES)
-        refits = self._model._refits(self.rows, features, seed_of(seed))  # noqa: SLF001
-        size = _BLOCK * max(1, _core.threads() // 2)
-        blocks = [(first, min(size, replicates - first)) for first in range(0, replicates, size)]
-        shown = track(blocks, "bootstrap", total=len(blocks), shown=progress)
-        return np.concatenate([refits(*block) for block in shown]) + self.offset
+        refits = self._model._refits(self.rows, features, replicates, seed_of(seed))  # noqa: SLF001
+        return refits + self.offset
 
     @property
     def own_intercept(self) -> bool:
@@ -310,17 +284,6 @@ class PropensityFit:
         order = ExampleOrder()
         log_odds = self.log_odds(order.placed(X, "X"))
         return overlap(log_odds, order.member(member, log_odds.size))
-
-    def falsify(
-        self,
-        X: ArrayInput,
-        member: ArrayInput | HasMember,
-        *,
-        sceptic: Any = None,
-        seed: int | None = None,
-    ) -> Falsification:
-        """Try to refute the propensities of an audit set with an independent model: `falsify`."""
-        return falsify(self.log_odds(X), X, member, sceptic=sceptic, seed=seed)
 
     def _features(self, X: ArrayInput) -> FloatArray:
         return check_features(X, "X", columns=self.rows.features.shape[1])

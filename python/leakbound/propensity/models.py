@@ -15,7 +15,7 @@ from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound.errors import MissingExtraError, OptionError
 from leakbound.propensity.falsification import in_a_line, probability_log_odds, seeded
-from leakbound.propensity.fit import Model, PropensityFit, Refits, Rows
+from leakbound.propensity.fit import Model, PropensityFit, Rows
 
 Calibration: TypeAlias = Literal["platt"]
 
@@ -84,15 +84,10 @@ class LogisticPropensity(Model):
         values: FloatArray = _core.linear_log_odds(state[None, :], features)[0]
         return values
 
-    def _refits(self, rows: Rows, features: FloatArray, seed: int, /) -> Refits:
+    def _refits(self, rows: Rows, features: FloatArray, count: int, seed: int, /) -> FloatArray:
         table, drawn = self._rows(rows), Purpose.RESAMPLES.derived(seed)
-        model = table.fit()
-
-        def block(first: int, count: int) -> FloatArray:
-            lines = table.bootstrap(model, seed=drawn, first=first, count=count)
-            return _core.linear_log_odds(np.ascontiguousarray(lines), features)
-
-        return block
+        lines = table.bootstrap(table.fit(), seed=drawn, first=0, count=count)
+        return _core.linear_log_odds(np.ascontiguousarray(lines), features)
 
 
 @dataclass(frozen=True)
@@ -148,18 +143,14 @@ class SklearnPropensity(Model):
     def _log_odds(self, state: Any, features: FloatArray, /) -> FloatArray:
         return probability_log_odds(state, features)
 
-    def _refits(self, rows: Rows, features: FloatArray, seed: int, /) -> Refits:
+    def _refits(self, rows: Rows, features: FloatArray, count: int, seed: int, /) -> FloatArray:
         table = _core.PropensityRows(rows.features, rows.member, folds=None, l2=0.0)
-        drawn = Purpose.CLASSIFIER_RESAMPLES.derived(seed)
-
-        def block(first: int, count: int) -> FloatArray:
-            fits = (
-                self._fitted(rows, copies, Purpose.CLASSIFIER_REFITS, seed, first + k)
-                for k, copies in enumerate(table.resamples(seed=drawn, first=first, count=count))
-            )
-            return np.stack([probability_log_odds(fit, features) for fit in fits])
-
-        return block
+        drawn, refits = Purpose.CLASSIFIER_RESAMPLES.derived(seed), np.empty((count, len(features)))
+        for k in range(count):
+            (copies,) = table.resamples(seed=drawn, first=k, count=1)
+            fit = self._fitted(rows, copies, Purpose.CLASSIFIER_REFITS, seed, k)
+            refits[k] = probability_log_odds(fit, features)
+        return refits
 
     def _fitted(
         self, rows: Rows, copies: NDArray[np.uint32], purpose: Purpose, *numbers: int
@@ -209,18 +200,13 @@ class CrossFit:
     Audit each fold on its own, at 1/k of the error probability: given the labels of the other
     folds, its propensities are fixed and its labels independent of them.
 
-    Attributes
-    ----------
-    fold : ndarray of int64, shape (m,)
-        The fold of each example.
-    fits : tuple of PropensityFit
-        For each fold, the model learnt from all others.
-    features, member : ndarray
-        What was learnt from, read-only.
+    What was learnt from, `features` and `member`, is read-only.
     """
 
     fold: IntArray
+    """The fold of each example."""
     fits: tuple[PropensityFit, ...]
+    """For each fold, the model learnt from all others."""
     features: FloatArray
     member: BoolArray
 

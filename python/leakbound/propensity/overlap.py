@@ -21,28 +21,21 @@ _BINS = 40
 class Overlap(Record):
     """How the propensities π of an audit set are spread, by class.
 
-    Attributes
-    ----------
-    m, members : int
-        Examples, and members among them.
-    m_eff : float
-        Σ 2 min(πᵢ, 1 − πᵢ): m if every π is ½, 0 if features give membership away. It is also the
-        number of examples that matching keeps, on average.
-    ess_members, ess_nonmembers : float
-        Kish's effective size of a class, (Σ w)² / Σ w², with the weights of matching: min(1, e^−λ)
-        for members and min(1, e^λ) for non-members.
-    certain : int
-        Examples with a propensity of exactly 0 or 1, on which an audit must abstain.
-    edges, member_counts, nonmember_counts : ndarray
-        Edges of a histogram's bins, in π, and examples of each class in each bin.
+    Of `m` examples, `members` are members. A histogram has the `edges` of its bins in π, and counts
+    of each class.
     """
 
     m: int
     members: int
     m_eff: float
+    """Σ 2 min(πᵢ, 1 - πᵢ), which matching keeps on average: m if every π is ½, 0 if features give
+    membership away."""
     ess_members: float
+    """Kish's effective size of a class, (Σ w)² / Σ w², with the weights of matching: min(1, e^-λ)
+    for members and min(1, e^λ) for non-members."""
     ess_nonmembers: float
     certain: int
+    """Examples with a propensity of exactly 0 or 1, on which an audit must abstain."""
     edges: FloatArray
     member_counts: IntArray
     nonmember_counts: IntArray
@@ -55,8 +48,19 @@ class Overlap(Record):
         return "" if ordered else f"members ({self.members}) <= m ({self.m}) does not hold"
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw propensity against the number of examples, in axes or in a new figure."""
-        return plot_overlap(self, ax)
+        """Draw the propensities of members and of non-members, in axes or in a new figure.
+
+        Where the two overlap, correct guesses say something about the model; beyond, the features
+        alone give membership away.
+        """
+        with house_style():
+            ax = new_axes(ax)
+            draw_classes(ax, self.edges, self.member_counts, self.nonmember_counts)
+            ax.set_xlim(0.0, 1.0)
+            title = f"Overlap: worth {self.m_eff:,.0f} of {self.m:,} examples"
+            name_axes(ax, title, "propensity: P(member | features)", "examples per bin")
+            ax.set_title(title, pad=20)
+        return ax
 
     def __repr__(self) -> str:
         return (
@@ -96,19 +100,3 @@ def overlap(log_odds: FloatArray, member: BoolArray) -> Overlap:
 def _effective_size(weights: FloatArray) -> float:
     total = float(weights.sum())
     return total * total / float(np.square(weights).sum()) if total > 0 else 0.0
-
-
-def plot_overlap(overlap: Overlap, ax: "Axes | None" = None) -> "Axes":
-    """Draw the propensities of members and of non-members.
-
-    Where the two overlap, correct guesses say something about the model; beyond, the features alone
-    give membership away.
-    """
-    with house_style():
-        ax = new_axes(ax)
-        draw_classes(ax, overlap.edges, overlap.member_counts, overlap.nonmember_counts)
-        ax.set_xlim(0.0, 1.0)
-        title = f"Overlap: worth {overlap.m_eff:,.0f} of {overlap.m:,} examples"
-        name_axes(ax, title, "propensity: P(member | features)", "examples per bin")
-        ax.set_title(title, pad=20)
-    return ax

@@ -34,12 +34,12 @@ def one_run_p_value(
         The claim: ε at least 0, in nats, and δ in [0, 1).
     k : int
         Equally likely values of each example, at least 2; 2 for membership.
-    bound : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"}
+    bound : {"exact", "steinke", "coupling", "zero_run", "panoramia"}
         The closed form; the published theorem, which is 1 wherever it would exceed 1/2, since there
         it can be false; coupling and knapsack; or, for tampered guesses about given members and
-        non-members, the theorem as published, 1 above 1/2 too, or the closed form again, which
-        holds there with m the sum of 2 min(π, 1 - π); or, for members and generated points, the
-        published propositions, δ standing for γ + δ - γδ.
+        non-members, the theorem as published, 1 above 1/2 too (the closed form holds there with m
+        the sum of 2 min(π, 1 - π)); or, for members and generated points, the published
+        propositions, δ standing for γ + δ - γδ.
     one_sided : bool
         Whether no guess but "member" is ever made: m/2 then stands for m.
 
@@ -113,11 +113,11 @@ def read_counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool
 
 def _options(counts: CountOptions, delta: float, bound: TailBound) -> TailOptions:
     choice(bound, "bound", TailBound)
-    if counts["k"] > 2 and bound not in {"exact", "zero_run_sharp"}:
+    if counts["k"] > 2 and bound != "exact":
         message = f'bound="{bound}" is for membership, k=2, got k={counts["k"]}: set k=2'
         raise OptionError(message)
     return {
-        "bound": "exact" if bound == "zero_run_sharp" else bound,
+        "bound": bound,
         "m": counts["m"],
         "delta": real(delta, "delta", least=0, below=1),
         "k": counts["k"],

@@ -13,13 +13,14 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from leakbound.audits.dp_sgd.betting import (
-    Bet,
+    Plan,
     correct_guesses,
     largest_refuted,
     most_correct,
     plan_bet,
 )
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
+from leakbound.results.steps import Wager
 from leakbound.validity import most_errors
 from noisy_steps import EXAMPLES, play
 
@@ -78,17 +79,17 @@ def all_or_nothing(seed: int, mu: float, *, steps: int, coins: int, guesses: int
     )
 
 
-def accused(game: Observed, bets: list[Bet], mu: float) -> bool:
+def accused(game: Observed, bets: list[Wager], mu: float) -> bool:
     coins = game.design.step_canaries
     return largest_refuted(bets, correct_guesses(game, bets), coins, LEVEL) > mu
 
 
-def bets_of(mu: float, coins: int, steps: int) -> list[Bet]:
+def bets_of(mu: float, coins: int, steps: int) -> list[Wager]:
     planned = [(1.0, 0.8), (1.0, 0.1), (4.0, 0.1)]
     plans = [plan_bet(mu * more, coins, steps, LEVEL * weight) for more, weight in planned]
     names: list[Any] = ["each step", "across steps", "across steps"]
     return [
-        Bet(name, plan.guesses, plan.stake, weight)
+        plan.wager(name, weight)
         for name, plan, (_, weight) in zip(names, plans, planned, strict=True)
     ]
 
@@ -146,7 +147,7 @@ def test_guesses_of_a_step_do_not_look_ahead() -> None:
 def test_equal_scores_are_guessed_in_order_and_no_more_than_planned() -> None:
     seen = play(1, steps=3, step_canaries=10, canaries=2)
     same = replace(seen, released=np.ones_like(seen.released))
-    (counts,) = correct_guesses(same, [Bet("each step", 4, 1.0, 1.0)])
+    (counts,) = correct_guesses(same, [Plan(4, 1.0, 0.0).wager("each step", 1.0)])
     assert np.array_equal(counts, seen.design.step_coins()[:, :4].sum(axis=1))
 
 

@@ -62,7 +62,7 @@ def crossed(seed: int | None) -> Recorded:
 
 def bootstrap(seed: int | None) -> Recorded:
     model = LogisticPropensity(calibration=None).fit(FEATURES, MEMBER, seed=0)
-    return model.bootstrap(FEATURES, K=2, seed=seed, progress=False).tolist(), None
+    return model.bootstrap(FEATURES, K=2, seed=seed).tolist(), None
 
 
 CALLS: dict[str, Callable[[int | None], Recorded]] = {

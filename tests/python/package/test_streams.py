@@ -124,7 +124,7 @@ def test_the_seed_of_a_plan_is_a_seed_everywhere() -> None:
     seeds = [2**127, 2**127 + 1]
     features = np.random.default_rng(1).normal(size=(60, 2))
     fit = LogisticPropensity().fit(features, features[:, 0] > 0, seed=seeds[0])
-    first, second = (fit.bootstrap(features, K=2, seed=seed, progress=False) for seed in seeds)
+    first, second = (fit.bootstrap(features, K=2, seed=seed) for seed in seeds)
     assert (first != second).any()
     held, other = (hold_out(np.arange(60), size=30, seed=seed)[0] for seed in seeds)
     assert (held != other).any()

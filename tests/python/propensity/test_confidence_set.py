@@ -58,7 +58,7 @@ def test_log_odds_are_those_of_the_model() -> None:
     shifted = ConfidenceSet.fit(game.features, game.member, offsets=np.full(200, 0.7))
     plain = ConfidenceSet.fit(game.features, game.member)
     np.testing.assert_allclose(shifted.log_odds(), plain.log_odds(), atol=1e-7)
-    edge = plain.boundary([0.0, 1.0, 0.0])
+    edge = plain.core.leaves(np.array([0.0, 1.0, 0.0]))
     losses = [
         np.logaddexp(0, score).sum() - score[game.member].sum()
         for score in (plain.log_odds(edge), plain.log_odds())
@@ -73,7 +73,7 @@ def test_reference_rows_make_the_set_smaller() -> None:
     together = fitted(game)
     direction = np.array([0.0, 1.0, 0.0])
     reach = [
-        np.linalg.norm(one.boundary(direction) - one.coefficients) for one in (alone, together)
+        np.linalg.norm(one.core.leaves(direction) - one.coefficients) for one in (alone, together)
     ]
     assert reach[1] < 0.5 * reach[0]
     own = ConfidenceSet.fit(

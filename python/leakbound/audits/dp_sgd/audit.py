@@ -8,7 +8,7 @@ import numpy as np
 from leakbound._base.checks import complement, shown
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.coins import Coins
-from leakbound.audits.dp_sgd.betting import Bet, correct_guesses, largest_refuted, plan_bet
+from leakbound.audits.dp_sgd.betting import correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
 from leakbound.audits.policies.reference import Reference, best_fixed
@@ -19,13 +19,7 @@ from leakbound.cuts import Fixed
 from leakbound.errors import AbstentionError, InputTypeError, OptionError
 from leakbound.results import AuditResult
 from leakbound.results.dp_sgd import PARTS, Accounted, DPSGDAudit, Part
-from leakbound.results.steps import (
-    BettingResult,
-    CoinRanking,
-    SamplingResult,
-    StepsResult,
-    Wager,
-)
+from leakbound.results.steps import BettingResult, CoinRanking, SamplingResult, StepsResult
 from leakbound.results.words import DELTA
 from leakbound.stats import fdp_rejects
 
@@ -132,10 +126,6 @@ class _Run:
         self.rankings, self.coins = _rankings(observed)
 
     @property
-    def delta(self) -> float:
-        return DELTA if self.accounted is None else self.accounted.delta
-
-    @property
     def family(self) -> SubsampledGaussianDP:
         """The steps that were declared: the number of those taken may depend on the data."""
         return SubsampledGaussianDP(
@@ -143,7 +133,9 @@ class _Run:
         )
 
     def default_claim(self) -> Claim:
-        return ApproxDP(delta=self.delta) if self.varies else self.family
+        if not self.varies:
+            return self.family
+        return ApproxDP(delta=DELTA if self.accounted is None else self.accounted.delta)
 
     def membership(self, claim: Claim, confidence: float) -> AuditResult:
         """Audit who was in training."""
@@ -173,7 +165,7 @@ class _Run:
         bets = []
         for ranking, weight, quieter in _BETS:
             plan = plan_bet(mu * quieter, design.step_canaries, design.max_steps, weight * level)
-            bets.append(Bet(ranking, plan.guesses, plan.stake, weight))
+            bets.append(plan.wager(ranking, weight))
         correct = correct_guesses(self.observed, bets)
         proved = largest_refuted(bets, correct, design.step_canaries, level)
         return BettingResult(
@@ -181,13 +173,7 @@ class _Run:
             coins=design.step_canaries,
             steps=self.observed.steps,
             wagers=tuple(
-                Wager(
-                    ranking=bet.ranking,
-                    guesses=bet.guesses,
-                    stake=bet.stake,
-                    weight=bet.weight,
-                    correct=int(counts.sum()),
-                )
+                replace(bet, correct=int(counts.sum()))
                 for bet, counts in zip(bets, correct, strict=True)
             ),
             confidence=1 - level,

@@ -24,7 +24,7 @@ import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.dp_sgd.canaries import Observed
-from leakbound.results.steps import CoinRanking
+from leakbound.results.steps import CoinRanking, Wager
 from leakbound.stats import normal_quantile
 
 # Shares of a step's coins that planning considers guessing.
@@ -43,17 +43,6 @@ _LARGEST = 1e30
 _CHUNK = 1 << 21
 # Relative allowance for rounding: in the largest mean, and in the logarithm of what was won.
 _SLACK = 1e-9
-
-
-@dataclass(frozen=True)
-class Bet:
-    """How guesses about a step are made, and how much is staked on them."""
-
-    ranking: CoinRanking
-    guesses: int
-    stake: float
-    weight: float
-    """Share of all that is bet."""
 
 
 def most_correct(mu: float, share: float) -> float:
@@ -81,6 +70,11 @@ class Plan:
     stake: float
     proves: float
 
+    def wager(self, ranking: CoinRanking, weight: float) -> Wager:
+        """Return the bet of a ranking that has a share of all that is bet; no guess is made yet."""
+        made, stake = self.guesses, self.stake
+        return Wager(ranking=ranking, guesses=made, stake=stake, weight=weight, correct=0)
+
 
 @lru_cache(maxsize=64)
 def plan_bet(mu: float, coins: int, steps: int, level: float) -> Plan:
@@ -105,7 +99,7 @@ def plan_bet(mu: float, coins: int, steps: int, level: float) -> Plan:
     return best
 
 
-def correct_guesses(observed: Observed, bets: Sequence[Bet]) -> list[IntArray]:
+def correct_guesses(observed: Observed, bets: Sequence[Wager]) -> list[IntArray]:
     """Return how many guesses of each bet were right, in each step."""
     coins = observed.design.step_coins()[: observed.steps]
     correct: list[list[IntArray]] = [[] for _ in bets]
@@ -146,7 +140,7 @@ def _furthest(far: FloatArray, number: int) -> BoolArray:
 
 
 def largest_refuted(
-    bets: Sequence[Bet], correct: Sequence[IntArray], coins: int, level: float
+    bets: Sequence[Wager], correct: Sequence[IntArray], coins: int, level: float
 ) -> float:
     """Return the largest μ that what was won refutes, for steps of so many coins; 0 if none."""
 

@@ -35,24 +35,16 @@ class CanaryDesign:
     Membership canaries come first: 0, …, canaries - 1. Each is in training by its own fair coin,
     and then in every batch with probability q. Step canaries come after them: each has a fair coin
     for every step, and is in that step's batch if it shows heads.
-
-    Parameters
-    ----------
-    canaries, step_canaries : int
-        How many of each.
-    sampling_rate : float
-        q, in (0, 1].
-    max_steps : int
-        Steps that coins are tossed for.
-    seed : int
-        Seed of all coins: streams of its own, which no other use of the seed has.
     """
 
     canaries: int
     step_canaries: int
     sampling_rate: float
+    """q, in (0, 1]."""
     max_steps: int
+    """Steps that coins are tossed for."""
     seed: int
+    """Of all coins: streams of its own, which no other use of the seed has."""
 
     @classmethod
     def create(
@@ -116,37 +108,23 @@ class CanaryDesign:
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """What a training run showed: all that an audit of it takes.
-
-    Parameters
-    ----------
-    design : CanaryDesign
-        The coins.
-    log_odds : ndarray of float64, shape (canaries,)
-        ln dP/dQ of all that was released about each membership canary, P with and Q without it.
-    released : ndarray of float32, shape (steps, step_canaries)
-        What each step released about each step canary, in units of the clipping norm.
-    noise_multipliers : ndarray of float64, shape (steps,)
-        The noise multiplier that the optimizer stated at each step.
-    planned_noise : float
-        The one that it stated before training: what is planned is planned from it, as no coin
-        has a part in it.
-    batch_sizes : ndarray of int64, shape (steps,)
-        Examples of the user's own in each batch.
-    steps_beyond : int
-        Steps after the last one that had coins.
-    accumulated : int
-        Batches of the loader in a step, at most: those that were split count as one.
-    """
+    """What a training run showed: all that an audit of it takes."""
 
     design: CanaryDesign
     log_odds: FloatArray
+    """ln dP/dQ of all that was released about each membership canary, P with and Q without it."""
     released: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+    """What each step (rows) released about each step canary, in units of the clipping norm."""
     noise_multipliers: FloatArray
+    """The noise multiplier that the optimizer stated at each step."""
     planned_noise: float
+    """The one stated before training, from which audits are planned: no coin has a part in it."""
     batch_sizes: IntArray
+    """Examples of the user's own in each batch."""
     steps_beyond: int = 0
+    """Steps after the last one that had coins."""
     accumulated: int = 1
+    """Batches of the loader in a step, at most: those that were split count as one."""
 
     @property
     def steps(self) -> int:

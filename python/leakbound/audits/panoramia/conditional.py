@@ -3,24 +3,20 @@
 Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.road import Attacks
 from leakbound.audits.zero_run.audit import ZeroRunAudit
 from leakbound.audits.zero_run.learning import Learning
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
+from leakbound.claims import ApproxDP, PureDP
 from leakbound.report.parts import Assumption
-
-if TYPE_CHECKING:
-    from leakbound._base.types import BoolArray, FloatArray
-    from leakbound.claims import ApproxDP, PureDP
-    from leakbound.results.zero_run import ZeroRunResult
+from leakbound.results.zero_run import ZeroRunResult
 
 # How what examples give away by themselves is taken out.
 PairCorrection: TypeAlias = Literal["poisson_binomial", "match"]
@@ -51,7 +47,7 @@ class Shown:
     learnt_from: str
 
     @classmethod
-    def of_audited(cls, baseline: FloatArray, features: FloatArray) -> Shown:
+    def of_audited(cls, baseline: FloatArray, features: FloatArray) -> "Shown":
         """Learn from the audited coins, given the baseline's scores and features."""
         table = columns(np.column_stack([_finite(baseline), features]))
         return cls(learning=Learning(features=table, seen=table), model=_MODEL, learnt_from=_LEARNT)
@@ -91,10 +87,10 @@ class PairAudit:
     @classmethod
     def prepare(
         cls, scores: FloatArray, member: BoolArray, shown: Shown, *, confidence: float, seed: int
-    ) -> PairAudit:
+    ) -> "PairAudit":
         """Find the log-odds that the coins do not rule out, once for every correction."""
         request = ZeroRunRequest(confidence=confidence, seed=seed)
-        candidates = Candidates(Attacks({"": scores}), member, ExampleOrder(), request)
+        candidates = Candidates(request, ExampleOrder(), Attacks({"": scores}), member)
         return cls(ZeroRunAudit.prepare(candidates, shown.learning), shown)
 
     def bound(self, claim: PureDP | ApproxDP, correction: PairCorrection) -> ZeroRunResult:

@@ -6,7 +6,7 @@ is.
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -27,9 +27,8 @@ from leakbound.cuts import (
     UnionBound,
 )
 from leakbound.cuts.games import Ties
-from leakbound.cuts.outside_in import chosen_cut, marked
-from leakbound.cuts.policies import GridPolicy
-from leakbound.cuts.policy import Best, DerivedPolicy
+from leakbound.cuts.outside_in import LadderPolicy
+from leakbound.cuts.policy import B, DerivedPolicy
 from leakbound.errors import OptionError
 
 # The smallest number of guesses of a scan, where there are so many examples.
@@ -50,14 +49,12 @@ _FORMS: dict[TailBound, str] = {
     "panoramia": "As published: Kazmi et al. (2024), Propositions 3 and 4.",
 }
 
-B = TypeVar("B", bound=PathPolicy)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ApproxPolicy(DerivedPolicy[B]):
-    """A policy with bounds that hold under (ε, δ)-DP, for so many examples."""
+    """A policy whose cuts are bounded as (ε, δ)-DP allows, for so many examples."""
 
-    forms: ClassVar[tuple[TailBound, ...]] = ("exact", "coupling", "panoramia")
+    forms: ClassVar[tuple[TailBound, ...]]
     """The bounds on so many correct guesses that it has."""
     ties: ClassVar[Ties] = "broken"
     delta: float
@@ -66,49 +63,43 @@ class ApproxPolicy(DerivedPolicy[B]):
     form: TailBound
 
 
-def _one_sided(order: PathOrder) -> bool:
-    """Return whether all guesses of a path are of one role."""
-    return order not in {"interleaved", "pairs"}
-
-
 class _ApproxScan(ApproxPolicy[KLScan]):
     """All cuts at once, by coupling."""
 
     forms: ClassVar[tuple[TailBound, ...]] = ("coupling",)
-
     method: ClassVar[str] = f"{KLScan.method} {_FORMS['coupling']}"
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
-        return self.base.bound(path, order, level, failures=self._failures(order))
+        return self.base.bound(path, order, level, self._failures(order))
 
     def curve(
         self, path: _core.Path, order: PathOrder, level: float, points: int, /
     ) -> CurvePoints:
-        return self.base.curve(path, order, level, points, failures=self._failures(order))
+        return self.base.curve(path, order, level, points, self._failures(order))
 
     def _failures(self, order: PathOrder) -> float:
         """Return the mean number of guesses that a failure may make right."""
         return (1 if _one_sided(order) else 2) * self.examples * self.delta / 2
 
 
-class _ApproxGrid(ApproxPolicy[GridPolicy]):
+class _ApproxGrid(ApproxPolicy[UnionBound | Fixed]):
     """A few cuts, each by the tail bound of the claim."""
+
+    forms: ClassVar[tuple[TailBound, ...]] = ("exact", "coupling", "panoramia")
 
     @property
     def method(self) -> str:
         return f"{self.base.design} {_FORMS[self.form]}"
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
-        grid, ratio = self.base.grid_on(path)
-        return _core.union_bound(path, beta=level, grid=grid, ratio=ratio, tail=self._tail(order))
+        return self.base.bound(path, order, level, self._tail(order))
 
     def curve(
         self, path: _core.Path, order: PathOrder, level: float, points: int, /
     ) -> CurvePoints:
-        grid, ratio = self.base.grid_on(path)
-        return _core.union_curve(
-            path, beta=level, grid=grid, ratio=ratio, tail=self._tail(order), points=points
-        )
+        if isinstance(self.base, Fixed):
+            return self.base.curve(path, order, level, points)
+        return self.base.curve(path, order, level, points, self._tail(order))
 
     def _tail(self, order: PathOrder) -> TailOptions:
         return {
@@ -120,25 +111,15 @@ class _ApproxGrid(ApproxPolicy[GridPolicy]):
         }
 
 
-class _ApproxFixed(_ApproxGrid):
-    """One cut, which no other one is shown beside."""
-
-    base: Fixed
-
-    def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
-        return Best(super().bound(path, order, level).logit, *self.base.cut(path))
-
-    def curve(
-        self, path: _core.Path, order: PathOrder, level: float, points: int, /
-    ) -> CurvePoints:
-        return self.base.curve(path, order, level, points)
+def _one_sided(order: PathOrder) -> bool:
+    """Return whether all guesses of a path are of one role."""
+    return order not in {"interleaved", "pairs"}
 
 
-class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
+class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[OutsideIn]):
     """The number of guesses chosen by labels from the outside in, under one joint bound."""
 
     forms: ClassVar[tuple[TailBound, ...]] = ("exact",)
-
     method: ClassVar[str] = (
         f"{OutsideIn.design} The count is tested by the largest probability that Theorem 3.1 of "
         "Mahloujifar et al. (2025) allows number and count together for the tradeoff curve "
@@ -147,36 +128,21 @@ class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
 
     def audit(self, game: Game, level: float, /) -> Proof:
         proof = super().audit(game, level)
-        ladder: dict[str, JsonValue] = {
-            "levels": list(self._plan(level).levels),
-            "guesses": proof.best.cut,
-            "failures": self._failures(level),
-        }
-        return proof.with_options({"outside_in": ladder})
+        reached = cast("dict[str, JsonValue]", proof.options["outside_in"])
+        return proof.with_options({"outside_in": reached | {"failures": self._failures(level)}})
 
-    def ladder(self, _examples: int, level: float, _sides: Sides, /) -> tuple[int, ...]:
-        return tuple(self._plan(level).levels)
+    def rule(self, _examples: int, level: float, _sides: Sides, /) -> _core.OutsideIn:
+        size, share = self.examples, self._failures(level)
+        return self.base.plan(size, level, self.sides, "approximate", self.delta, share)
 
-    def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> Best:
-        guesses, correct = chosen_cut(self._plan(level), path)
+    def limit(self, _path: _core.Path, guesses: int, correct: int, level: float, /) -> float:
         one_sided = self.sides == "member"
         counts = counts_of(correct, guesses, self.examples, one_sided=one_sided)
-        limit = _core.approx_joint_epsilon(counts, self.delta, level, self._failures(level))
-        return Best(limit, guesses, correct)
-
-    def curve(
-        self, path: _core.Path, order: PathOrder, level: float, points: int, /
-    ) -> CurvePoints:
-        return marked(path, points, self.bound(path, order, level))
+        return _core.approx_joint_epsilon(counts, self.delta, level, self._failures(level))
 
     def _failures(self, level: float) -> float:
         """Return the share of the level that failures have, fixed before labels are seen."""
         return failure_share(self.examples, level, self.delta, self.sides)
-
-    def _plan(self, level: float) -> _core.OutsideIn:
-        """Return the ladder, and the rule that stops on it."""
-        size, share = self.examples, self._failures(level)
-        return self.base.plan(size, level, self.sides, "approximate", self.delta, share)
 
 
 @lru_cache(maxsize=256)
@@ -200,7 +166,7 @@ def failure_share(examples: int, level: float, delta: float, sides: Sides) -> fl
 
 # The policies that have a form under δ > 0, and which.
 _BY_CUTS: dict[type[PathPolicy], type[ApproxPolicy[Any]]] = {
-    Fixed: _ApproxFixed,
+    Fixed: _ApproxGrid,
     KLScan: _ApproxScan,
     OutsideIn: _ApproxOutsideIn,
     UnionBound: _ApproxGrid,

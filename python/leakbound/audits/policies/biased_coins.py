@@ -8,24 +8,22 @@ other coins. So guess i is right with probability at most σ(ε + tᵢ logit π�
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.odds import expit, logit
 from leakbound._base.types import BoolArray, FloatArray, JsonValue, PathOrder, Sides
-from leakbound.cuts import ORDERS, CurvePoints, CutPolicy, Fixed, Game, KLScan, PathPolicy
+from leakbound.cuts import ORDERS, CutPolicy, Fixed, KLScan, ScoreGame
 from leakbound.cuts.games import Ties
-from leakbound.cuts.policies import untested
-from leakbound.cuts.policy import Best, DerivedPolicy
+from leakbound.cuts.policy import B, Best, DerivedPolicy
 from leakbound.errors import OptionError
 
 # The largest log-odds of a prior, either way, that the scan takes.
 _FARTHEST = 300.0
 # One path, and the log-odds of each of its guesses at ε = 0.
 _Visit: TypeAlias = tuple[_core.Path, FloatArray]
-B = TypeVar("B", bound=PathPolicy)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,12 +52,6 @@ class PriorPolicy(DerivedPolicy[B]):
     @abstractmethod
     def _bound(self, path: _core.Path, offsets: FloatArray, level: float) -> Best:
         """Return a bound on ε in the place of one on log-odds."""
-
-    def curve(
-        self, path: _core.Path, _order: PathOrder, _level: float, points: int, /
-    ) -> CurvePoints:
-        """See `PathPolicy.curve`: only the chosen cut has a bound of its own."""
-        return untested(path, points)
 
     def perfect(self, _examples: int, _order: PathOrder, level: float, _recall: float, /) -> float:
         """See `PathPolicy.perfect`: all members first, the least likely of them at the top."""
@@ -102,7 +94,7 @@ class _PriorScan(PriorPolicy[KLScan]):
 
 
 def prior_policy(
-    cuts: CutPolicy | None, game: Game, prior: FloatArray
+    cuts: CutPolicy | None, game: ScoreGame, prior: FloatArray
 ) -> PriorPolicy[KLScan] | PriorPolicy[Fixed]:
     """Return the policy of an audit of pure DP with coins that are not fair.
 
@@ -116,7 +108,7 @@ def prior_policy(
         )
         raise OptionError(message)
     base.check(game.examples)
-    scores, member = game.labelled()
+    scores, member = game.ranks(game.scores), game.member
     log_odds = np.clip(logit(prior), -_FARTHEST, _FARTHEST)
     form = _PriorFixed if isinstance(base, Fixed) else _PriorScan
     how: dict[str, Any] = {

@@ -9,37 +9,17 @@ most.
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, TypeVar, cast
-
-import numpy as np
+from typing import ClassVar
 
 import leakbound._core as _core
-from leakbound._base.types import (
-    CountOptions,
-    FloatArray,
-    IntArray,
-    JsonValue,
-    Kind,
-    PathOrder,
-    Sides,
-)
+from leakbound._base.types import CountOptions, Kind, PathOrder, Sides
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.claims.base import counts_of, unexplained
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import (
-    CurvePoints,
-    CutPolicy,
-    Fixed,
-    Game,
-    OutsideIn,
-    PathPolicy,
-    Proof,
-    UnionBound,
-)
+from leakbound.cuts import CutPolicy, Fixed, OutsideIn, UnionBound
 from leakbound.cuts.games import Ties
-from leakbound.cuts.outside_in import chosen_cut, marked
-from leakbound.cuts.policies import GridPolicy
-from leakbound.cuts.policy import ORDERS, Best, DerivedPolicy
+from leakbound.cuts.outside_in import LadderPolicy
+from leakbound.cuts.policy import ORDERS, B, Best, DerivedPolicy
 from leakbound.errors import OptionError
 
 _TEST = (
@@ -51,8 +31,6 @@ _TEST = (
 _FINENESS = 2.0**20
 # A proof made at a parameter within this share of what it proves is as good as any.
 _CLOSE = 0.02
-
-B = TypeVar("B", bound=PathPolicy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +65,7 @@ class FamilyPolicy(DerivedPolicy[B]):
         return counts_of(correct, guesses, self.examples, one_sided=one_sided)
 
 
-class GridFamily(FamilyPolicy[GridPolicy]):
+class GridFamily(FamilyPolicy[Fixed | UnionBound]):
     """A few cuts, each at an equal share of the level."""
 
     @property
@@ -96,47 +74,19 @@ class GridFamily(FamilyPolicy[GridPolicy]):
         return f"{self.base.design} {_TEST}"
 
     def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> Best:
-        """See `PathPolicy.bound`."""
-        guesses, correct = self._cuts(path)
-        bounds = self.limits(guesses, correct, level / guesses.size)
-        top = int(np.argmax(bounds))
-        return Best(float(bounds[top]), int(guesses[top]), int(correct[top]))
-
-    def curve(
-        self, path: _core.Path, _order: PathOrder, level: float, points: int, /
-    ) -> CurvePoints:
-        """See `PathPolicy.curve`; tested cuts are among the points."""
-        tested, _ = self._cuts(path)
-        others, _ = path.sample(max(1, points - tested.size))
-        guesses = np.union1d(tested, others)
-        correct = np.array([path.count(int(cut))[1] for cut in guesses])
-        bounds = np.full(guesses.size, np.nan)
-        for index in np.searchsorted(guesses, tested):
-            cut = slice(index, index + 1)
-            bounds[cut] = self.limits(guesses[cut], correct[cut], level / tested.size)
-        return guesses, correct, bounds
-
-    def limits(self, guesses: IntArray, correct: IntArray, level: float) -> FloatArray:
-        """Return the bound that each cut proves, 0 where another one rejects more."""
-        bounds, best = np.zeros(guesses.size), 0.0
-        for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
-            counts = self._counts(made, right)
-            if best and not self._rejects(best, counts, level):
-                continue
-            theta = self.claim.critical(counts, level, "tight")
-            if theta is not None:
-                bounds[i] = theta
-                best = max(best, theta)
-        return bounds
-
-    def _rejects(self, bound: float, counts: CountOptions, level: float) -> bool:
-        curve = self.claim.curve(bound, self.sides)
-        return _core.fdp_rejects(counts, curve.core, level, "tight")
-
-    def _cuts(self, path: _core.Path) -> tuple[IntArray, IntArray]:
-        pairs = [path.count(cut) for cut in self.base.cuts(path.guesses)]
-        guesses, correct = np.array(pairs, dtype=np.int64).T
-        return guesses, correct
+        """See `PathPolicy.bound`; a cut that rejects no more than one before need not be solved."""
+        cuts = [path.count(cut) for cut in self.base.cuts(path.guesses)]
+        share, best = level / len(cuts), Best(0.0, *cuts[0])
+        for guesses, correct in cuts:
+            counts = self._counts(guesses, correct)
+            if best.logit:
+                curve = self.claim.curve(best.logit, self.sides)
+                if not _core.fdp_rejects(counts, curve.core, share, "tight"):
+                    continue
+            theta = self.claim.critical(counts, share, "tight") or 0.0
+            if theta > best.logit:
+                best = Best(theta, guesses, correct)
+        return best
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +182,7 @@ _remembered_bound = lru_cache(maxsize=65_536)(_bound)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutsideInFamily(FamilyPolicy[OutsideIn]):
+class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
     """The number of guesses chosen by labels from outside in, one certificate for them all.
 
     At a value t of a proxy's parameter, each level l has a least count v_l(t), which never falls
@@ -246,40 +196,25 @@ class OutsideInFamily(FamilyPolicy[OutsideIn]):
         "worse."
     )
 
-    def plan(self, level: float) -> _core.OutsideIn:
-        """Return levels, how they are weighed, and the rule that chooses from the outside in."""
+    def rule(self, _examples: int, level: float, _sides: Sides, /) -> _core.OutsideIn:
+        """See `LadderPolicy.rule`."""
         return self.base.plan(self.examples, level, self.sides, "family")
 
-    def ladder(self, _examples: int, level: float, _sides: Sides, /) -> tuple[int, ...]:
-        """See `PathPolicy.ladder`."""
-        return tuple(self.plan(level).levels)
-
-    def audit(self, game: Game, level: float, /) -> Proof:
-        """See `Policy.audit`: options tell the levels, and the one reached."""
-        proof, levels = super().audit(game, level), cast("JsonValue", self.plan(level).levels)
-        return proof.with_options({"outside_in": {"levels": levels, "guesses": proof.best.cut}})
-
-    def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> Best:
-        """See `PathPolicy.bound`: a cut at none of the levels rejects nothing."""
-        plan = self.plan(level)
-        levels, (guesses, correct) = tuple(plan.levels), chosen_cut(plan, path)
+    def limit(self, _path: _core.Path, guesses: int, correct: int, level: float, /) -> float:
+        """See `LadderPolicy.limit`: a cut at none of the levels rejects nothing."""
+        rule = self.rule(self.examples, level, self.sides)
+        levels = tuple(rule.levels)
         if guesses not in levels:
-            return Best(0.0, guesses, correct)
+            return 0.0
         test = JointTest(
             claim=self.claim,
             levels=levels,
-            tau=tuple(share * level for share in plan.shares),
+            tau=tuple(share * level for share in rule.shares),
             examples=self.examples,
             sides=self.sides,
             level=level,
         )
-        return Best(test.bound(levels.index(guesses), correct), guesses, correct)
-
-    def curve(
-        self, path: _core.Path, order: PathOrder, level: float, points: int, /
-    ) -> CurvePoints:
-        """See `PathPolicy.curve`: the chosen level is among the points, alone with a bound."""
-        return marked(path, points, self.bound(path, order, level))
+        return test.bound(levels.index(guesses), correct)
 
 
 def family_policy(

@@ -4,30 +4,23 @@ Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import complement
 from leakbound._base.records import Lazy, encode
 from leakbound._base.tally import Tally
-from leakbound._base.types import (
-    Adversary,
-    ArrayInput,
-    Correction,
-    CorrectionChoice,
-    FloatArray,
-    HasMember,
-    Uncertainty,
-    ZeroRunVariant,
-)
+from leakbound._base.types import ArrayInput, Correction, FloatArray, HasMember
 from leakbound.audits.figures import histogram
 from leakbound.audits.road import (
     Design,
     Request,
     Scores,
+    aligned,
     delta_warnings,
     family_assumption,
     provenance,
@@ -37,12 +30,17 @@ from leakbound.audits.zero_run.learning import Learning, check_folds, learnt
 from leakbound.audits.zero_run.log_odds import Knowledge, OddsBox, OddsSet, known
 from leakbound.audits.zero_run.matching import by_matching
 from leakbound.audits.zero_run.offsets import by_offsets
-from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest, conditions
+from leakbound.audits.zero_run.request import (
+    Candidates,
+    ZeroRunOptions,
+    ZeroRunRequest,
+    conditions,
+)
 from leakbound.audits.zero_run.study import ShiftProof, Study
 from leakbound.audits.zero_run.tampering import by_tampering
 from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import Fixed
+from leakbound.cuts import Fixed, Weighted
 from leakbound.cuts.games import tie_warnings
 from leakbound.errors import OptionError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
@@ -68,7 +66,7 @@ _WITHHELD = (
 
 
 @dataclass(frozen=True, eq=False)
-class ZeroRun(Design[ZeroRunResult]):
+class ZeroRun(ZeroRunOptions, Design[ZeroRunResult]):
     """Nothing was randomised: these examples were in the training set, those were not.
 
     They may differ in distribution, so that correct guesses may say nothing about the model. The
@@ -146,32 +144,25 @@ class ZeroRun(Design[ZeroRunResult]):
     claim: ClassVar[Claim] = GaussianDP()
     member: ArrayInput | HasMember
     propensity: Propensities = LogisticPropensity()  # noqa: RUF009 (frozen)
-    correction: CorrectionChoice = field(default="conditional", kw_only=True)
-    adversary: Adversary | None = field(default=None, kw_only=True)
-    variant: ZeroRunVariant = field(default="directional", kw_only=True)
-    uncertainty: Uncertainty | None = field(default=None, kw_only=True)
-    features: ArrayInput | None = field(default=None, kw_only=True)
-    max_log_odds: float | None = field(default=None, kw_only=True)
-    falsify: bool = field(default=True, kw_only=True)
-    release_refuted: bool = field(default=False, kw_only=True)
 
     def audit(self, scores: Scores, request: Request, /) -> ZeroRunResult:
         """See `Design.audit`."""
         if isinstance(scores, Tally):
             message = "ZeroRun tells examples apart by propensity, and a tally only counts them"
             raise OptionError(message)
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        member, propensity = own.pop("member"), own.pop("propensity")
+        if isinstance(request.cuts, Weighted):
+            message = (
+                f"cuts={request.cuts!r} has no form for Zero-Run: choose a policy that is fixed in "
+                "advance"
+            )
+            raise OptionError(message)
         shared = {one.name: getattr(request, one.name) for one in fields(request) if one.init}
+        own = {one.name: getattr(self, one.name) for one in fields(ZeroRunOptions)}
         asked = ZeroRunRequest(**shared, **own)
-        return audited(Candidates.read(scores, member, asked), propensity)
-
-
-def audited(candidates: Candidates, propensity: Propensities) -> ZeroRunResult:
-    """Audit candidates by what is known of their propensities."""
-    if isinstance(propensity, CrossFit) and not _by_set(propensity, candidates.request):
-        return _by_folds(candidates, propensity)
-    return ZeroRunAudit.prepare(candidates, propensity)(candidates.request)
+        candidates = Candidates(asked, *aligned(scores, self.member, request.ids))
+        if isinstance(self.propensity, CrossFit) and not _by_set(self.propensity, asked):
+            return _by_folds(candidates, self.propensity)
+        return ZeroRunAudit.prepare(candidates, self.propensity)(asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,10 +343,10 @@ def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:
             request,
             confidence=1 - level,
             features=crossed.features[rows],
-            ids=None if request.ids is None else np.asarray(request.ids)[rows],
+            ids=None,
         )
         part = replace(attacks, scores={name: v[rows] for name, v in attacks.scores.items()})
-        fold = Candidates.read(part.given, candidates.member[rows], own)
+        fold = Candidates(own, ExampleOrder(), part, candidates.member[rows])
         results.append(ZeroRunAudit.prepare(fold, model)(own))
     refuted = [number for number, result in enumerate(results) if result.withheld]
     bounds = np.array([result.bound for result in results])

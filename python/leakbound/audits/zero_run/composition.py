@@ -1,21 +1,16 @@
 """Zero-Run by composition: the worst shift of all examples is taken off what an audit proves."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leakbound._base.records import Lazy
 from leakbound.audits.zero_run.log_odds import OddsBox
+from leakbound.audits.zero_run.study import ShiftProof, Study
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.errors import OptionError
 from leakbound.stats.composition import remaining_leakage
-
-if TYPE_CHECKING:
-    from leakbound.audits.zero_run.study import ShiftProof, Study
 
 _THEOREM = (
     "Features and model together leak at most what the two leak composed (Cebere, Even, Bleistein "

@@ -6,29 +6,30 @@ with probability p_set + p_test at most, although both use the same labels (Berg
 values maximized over a confidence set for the nuisance parameter", 1994).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leakbound._base.checks import check_features, check_length, complement
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.zero_run.log_odds import (
     Knowledge,
     OddsBox,
     OddsSet,
     other_share,
 )
+from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
 from leakbound.cuts import Fixed
 from leakbound.errors import FitError, InputError, MissingExtraError, OptionError
 from leakbound.propensity import (
     ConfidenceSet,
     CrossFit,
+    FormTest,
     LogisticPropensity,
+    PropensityFit,
     bet_against_set,
     link_bent,
     products_missing,
@@ -36,11 +37,6 @@ from leakbound.propensity import (
 from leakbound.propensity.overlap import overlap
 from leakbound.results import Assumption
 from leakbound.results.zero_run import LearntLogOdds
-
-if TYPE_CHECKING:
-    from leakbound._base.types import BoolArray, FloatArray, IntArray
-    from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
-    from leakbound.propensity import FormTest, PropensityFit
 
 SET_SHARE = 0.2
 """Share of the probability of error that the confidence set takes: a smaller set pays for it."""
@@ -94,7 +90,7 @@ class Learning:
     @classmethod
     def of(
         cls, propensity: PropensityFit | CrossFit | LogisticPropensity, candidates: Candidates
-    ) -> Learning:
+    ) -> "Learning":
         """Read a logistic model: fitted to D', or to be learnt from the audited labels alone."""
         member = candidates.member
         if isinstance(propensity, CrossFit):

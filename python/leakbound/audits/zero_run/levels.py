@@ -9,28 +9,22 @@ those that decided are outside of every set that the example guessed about is in
 functions of what is kept. So the joint certificate holds, and with it the least bound over the set.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.odds import expit
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.policies.approximate_dp import failure_share
 from leakbound.audits.policies.f_dp import JointTest
-from leakbound.claims import ApproxDP
+from leakbound.audits.zero_run.log_odds import OddsSet
+from leakbound.audits.zero_run.study import Study
+from leakbound.claims import AnyFamily, ApproxDP
 from leakbound.claims.base import counts_of
 from leakbound.cuts import OutsideIn
-
-if TYPE_CHECKING:
-    from leakbound._base.types import BoolArray, FloatArray
-    from leakbound.audits.zero_run.log_odds import OddsSet
-    from leakbound.audits.zero_run.study import Study
-    from leakbound.claims import AnyFamily
-    from leakbound.cuts.outside_in import Form
 
 # Part of the examples expected to be kept that a set is sure to keep,
 _SHARE = 0.95
@@ -116,18 +110,15 @@ def choose_level(study: Study, odds: OddsSet) -> Level | None:
     rows, signs = study.guessed(study.matched(odds, study.planned(expected, level)), audited)
     here = chance[rows]
     sure = _SHARE * np.cumsum(here) - _DEVIATIONS * np.sqrt(np.cumsum(here * (1 - here)))
-    form: Form = "family"
-    failures = 0.5
+    sides, failures = study.request.sides, 0.5
     if isinstance(claim, ApproxDP):
-        failures, form = (
-            failure_share(expected, level, claim.delta, study.request.sides),
-            "approximate",
-        )
+        failures = failure_share(expected, level, claim.delta, sides)
 
     def planned(levels: list[int] | None) -> _core.OutsideIn:
-        return OutsideIn(levels).plan(
-            expected, level, study.request.sides, form, claim.delta, failures
-        )
+        how, ladder = (claim.delta, failures), OutsideIn(levels)
+        if isinstance(claim, ApproxDP):
+            return ladder.plan(expected, level, sides, "approximate", *how)
+        return ladder.plan(expected, level, sides, "family", *how)
 
     levels = np.array(planned(None).levels)
     ends = np.searchsorted(np.maximum.accumulate(sure), levels) + 1

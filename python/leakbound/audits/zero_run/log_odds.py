@@ -4,41 +4,37 @@ Known log-odds are a set with one member, limits a set that is a box: a bound ov
 worst log-odds of each guess.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from leakbound._base.checks import check_length, numbers, vector
 from leakbound._base.odds import logit
 from leakbound._base.records import Lazy
+from leakbound._base.types import (
+    ArrayInput,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    JsonValue,
+    Kind,
+)
 from leakbound.audits.member_count import MemberCount
-from leakbound.audits.zero_run.request import no_overlap
+from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest, no_overlap
 from leakbound.errors import InputError, OptionError
-from leakbound.propensity import PropensityFit, falsify
+from leakbound.propensity import (
+    ConfidenceSet,
+    Falsification,
+    Overlap,
+    PropensityFit,
+    falsify,
+)
 from leakbound.propensity.overlap import overlap
 from leakbound.results import Assumption
-
-if TYPE_CHECKING:
-    from leakbound._base.types import (
-        ArrayInput,
-        BoolArray,
-        FloatArray,
-        IntArray,
-        JsonValue,
-        Kind,
-    )
-    from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
-    from leakbound.propensity import (
-        ConfidenceSet,
-        Falsification,
-        Overlap,
-    )
-    from leakbound.results.zero_run import LearntLogOdds
+from leakbound.results.zero_run import LearntLogOdds
 
 REPLICATES = 600
 """Refits of a propensity model, as in the paper."""
@@ -59,11 +55,11 @@ class OddsBox:
     limited: bool = False
 
     @classmethod
-    def of_member(cls, log_odds: FloatArray, draws: FloatArray | None = None) -> OddsBox:
+    def of_member(cls, log_odds: FloatArray, draws: FloatArray | None = None) -> "OddsBox":
         """Return the box of a single member."""
         return cls(log_odds, log_odds, log_odds, draws)
 
-    def part(self, rows: IntArray) -> OddsBox:
+    def part(self, rows: IntArray) -> "OddsBox":
         """Return the same for some examples, in the order given."""
         draws = None if self.draws is None else np.ascontiguousarray(self.draws[:, rows])
         ends = (self.estimate[rows], self.low[rows], self.high[rows])

@@ -5,31 +5,24 @@ several draws are tested at half of the level, and half of the draws must reach 
 every member, of which a search looks for those where draws prove least.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.odds import expit
 from leakbound._base.records import encode
-from leakbound.audits.zero_run.levels import choose_level
+from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
+from leakbound.audits.zero_run.levels import Level, choose_level
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.request import no_overlap
 from leakbound.audits.zero_run.study import ShiftProof, Study, distinct_ranks
 from leakbound.claims import PureDP
-from leakbound.cuts import Fixed, KLScan, OutsideIn
+from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn
 from leakbound.errors import OptionError
 from leakbound.stats.distribution_shift import match, residual_scores
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
-    from leakbound.audits.zero_run.levels import Level
-    from leakbound.cuts import CutPolicy
 
 # Parts of the examples to which the number kept is rounded up: a bound falls with it.
 _PARTS = 200
@@ -83,7 +76,7 @@ class _OneDraw:
     cuts: CutPolicy | None
 
     @classmethod
-    def of(cls, study: Study, box: OddsBox) -> _OneDraw:
+    def of(cls, study: Study, box: OddsBox) -> "_OneDraw":
         """Check what is asked, and choose the cuts."""
         if box.limited:
             message = (
@@ -170,7 +163,7 @@ class _OneDraw:
         return np.array(bounds)
 
 
-def _least(matching: Matching) -> ShiftProof:
+def _least(matching: "Matching") -> ShiftProof:
     """Match at the least favourable members: the middle bound of draws, at half the level."""
     study, found = matching.study, matching.odds.found
     rows, signs = study.guessed(matching.ranks, study.examples)
@@ -227,7 +220,7 @@ class Matching:
     _proved: dict[tuple[int, int, int], float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, study: Study, odds: OddsSet) -> Matching:
+    def of(cls, study: Study, odds: OddsSet) -> "Matching":
         """Choose the number of guesses, by labels from the outside in where it can be, and rank."""
         # Labels choose where the claim has a joint proof, no number of guesses is named, and D'
         # says how many examples matching keeps.

@@ -1,24 +1,19 @@
 """Zero-Run without dropping anything: every guess has odds of its own to be right."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.odds import expit
+from leakbound._base.types import BoolArray, FloatArray, IntArray, PathName
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.study import ShiftProof, Study, least_fixed
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import Fixed, KLScan
 from leakbound.errors import OptionError
 from leakbound.stats import kl_scan_offsets, poisson_binomial_epsilon
-
-if TYPE_CHECKING:
-    from leakbound._base.types import BoolArray, FloatArray, IntArray, PathName
 
 # Shares of the largest number of guesses at which pure DP is tested over a set.
 _CUTS = (1.0, 0.2)

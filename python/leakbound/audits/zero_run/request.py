@@ -1,50 +1,37 @@
 """What a Zero-Run audit is asked: options, checked once, and examples in one order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_ids, choice, flag, real
+from leakbound._base.checks import choice, flag, real
 from leakbound._base.streams import Purpose
 from leakbound._base.types import (
     Adversary,
     ArrayInput,
+    BoolArray,
     CorrectionChoice,
+    FloatArray,
+    IntArray,
     Uncertainty,
     ZeroRunVariant,
 )
 from leakbound.audits.coins import as_if_fair
 from leakbound.audits.road import Attacks, Request
 from leakbound.claims import Claim, GaussianDP
-from leakbound.cuts import CutPolicy, Fixed, Weighted
+from leakbound.cuts import CutPolicy, Fixed
 from leakbound.errors import AbstentionError, DesignError, OptionError
 from leakbound.propensity import LogisticPropensity, PropensityFit
-from leakbound.results import Assumption
+from leakbound.results import Assumption, AuditResult
 from leakbound.results.one_run import as_epsilon
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from leakbound._base.types import BoolArray, FloatArray, HasMember, IntArray
-    from leakbound.results import AuditResult
-
-_CHOICES: dict[str, Any] = {
-    "correction": CorrectionChoice,
-    "variant": ZeroRunVariant,
-    "adversary": Adversary,
-    "uncertainty": Uncertainty,
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ZeroRunRequest(Request):
-    """The options of `ZeroRun` and of its audit, checked."""
+class ZeroRunOptions:
+    """The options of `ZeroRun`, checked."""
 
-    claim: Claim = GaussianDP()  # noqa: RUF009 (frozen)
     correction: CorrectionChoice = "conditional"
     adversary: Adversary | None = None
     variant: ZeroRunVariant = "directional"
@@ -55,21 +42,17 @@ class ZeroRunRequest(Request):
     release_refuted: bool = False
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) is not None or name not in {"adversary", "uncertainty"}:
-                choice(getattr(self, name), name, allowed)
+        choice(self.correction, "correction", CorrectionChoice)
+        choice(self.variant, "variant", ZeroRunVariant)
+        if self.adversary is not None:
+            choice(self.adversary, "adversary", Adversary)
+        if self.uncertainty is not None:
+            choice(self.uncertainty, "uncertainty", Uncertainty)
         for name in ("falsify", "release_refuted"):
             object.__setattr__(self, name, flag(getattr(self, name), name))
         if self.max_log_odds is not None:
             limit = real(self.max_log_odds, "max_log_odds", above=0)
             object.__setattr__(self, "max_log_odds", limit)
-        if isinstance(self.cuts, Weighted):
-            message = (
-                f"cuts={self.cuts!r} has no form for Zero-Run: choose a policy that is fixed in "
-                "advance"
-            )
-            raise OptionError(message)
 
     @property
     def limit(self) -> float:
@@ -77,29 +60,21 @@ class ZeroRunRequest(Request):
         return np.inf if self.max_log_odds is None else self.max_log_odds
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ZeroRunRequest(Request, ZeroRunOptions):
+    """The options of the verb and of the design together."""
+
+    claim: Claim = GaussianDP()  # noqa: RUF009 (frozen)
+
+
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Scores and membership in one order, and the options of their audit."""
+    """The options of an audit, and scores and membership in one order."""
 
+    request: ZeroRunRequest
+    order: ExampleOrder
     attacks: Attacks
     member: BoolArray
-    order: ExampleOrder
-    request: ZeroRunRequest
-
-    @classmethod
-    def read(
-        cls,
-        scores: ArrayInput | Mapping[str, ArrayInput],
-        member: ArrayInput | HasMember,
-        request: ZeroRunRequest,
-    ) -> Candidates:
-        """Check scores and membership, and join what carries ids."""
-        order = ExampleOrder(request.ids)
-        attacks = Attacks.read(scores, order)
-        included = order.member(member, attacks.examples)
-        if request.ids is not None:
-            check_ids(request.ids, included)
-        return cls(attacks, included, order, request)
 
     def features(self) -> ArrayInput | None:
         """Return the features in the order of the scores, if there are any."""

@@ -1,11 +1,10 @@
 """What a correction works on, and what it proves: one study and one proof for each attack."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,34 +13,28 @@ from leakbound._base.formatting import down
 from leakbound._base.odds import expit
 from leakbound._base.records import Lazy, encode
 from leakbound._base.streams import Purpose
+from leakbound._base.types import (
+    Adversary,
+    BoolArray,
+    Correction,
+    FloatArray,
+    IntArray,
+    JsonValue,
+    PathName,
+    TailBound,
+)
 from leakbound.audits.figures import POINTS, histogram, roc
 from leakbound.audits.policies.reference import plan_guesses
 from leakbound.audits.zero_run.learning import usable
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
-from leakbound.audits.zero_run.request import as_coins
+from leakbound.audits.zero_run.request import ZeroRunRequest, as_coins
+from leakbound.claims import Claim
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn
 from leakbound.cuts.games import inverted_warnings
 from leakbound.errors import OptionError
-from leakbound.results import Curve, ScoreAudit
+from leakbound.results import AuditResult, Curve, ScoreAudit
+from leakbound.results.zero_run import Bootstrap
 from leakbound.stats.distribution_shift import residual_scores, survival
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from leakbound._base.types import (
-        Adversary,
-        BoolArray,
-        Correction,
-        FloatArray,
-        IntArray,
-        JsonValue,
-        PathName,
-        TailBound,
-    )
-    from leakbound.audits.zero_run.request import ZeroRunRequest
-    from leakbound.claims import Claim
-    from leakbound.results import AuditResult
-    from leakbound.results.zero_run import Bootstrap
 
 # Share of correct guesses, and of the ceiling, from which more examples may show more.
 _NEAR = 0.9
@@ -152,7 +145,7 @@ class Study:
         """Return distinct ranks of all examples."""
         return distinct_ranks(values, self.ties)
 
-    def perfect(self) -> Study:
+    def perfect(self) -> "Study":
         """Return the study of an attack that is always right, over a set."""
         return replace(self, scores=usable(np.where(self.member, 1.0, -1.0)))
 
@@ -167,7 +160,7 @@ class Study:
         signs[1::2] = -1
         return rows, signs
 
-    def proof(self, bound: float, correct: int, guesses: int, **more: Any) -> ShiftProof:
+    def proof(self, bound: float, correct: int, guesses: int, **more: Any) -> "ShiftProof":
         """Return what is proved, with the reason where that is nothing."""
         reason = ""
         if not bound > 0:
@@ -261,11 +254,11 @@ class ShiftProof:
     coefficients: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def none(cls, study: Study, reason: str) -> ShiftProof:
+    def none(cls, study: Study, reason: str) -> "ShiftProof":
         """Return what is proved where there is no confidence set: nothing, for a reason."""
         return study.proof(0.0, 0, 0, theorem="", reason=reason)
 
-    def with_options(self, more: dict[str, JsonValue]) -> ShiftProof:
+    def with_options(self, more: dict[str, JsonValue]) -> "ShiftProof":
         """Return the same with more options to report."""
         return replace(self, options=self.options | more)
 

@@ -1,21 +1,15 @@
 """Zero-Run by tampering: guesses are dropped so that shift alone makes none too likely right."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
+from leakbound._base.types import FloatArray, IntArray, TailBound
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.study import ShiftProof, Study, least_fixed
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.stats.distribution_shift import survival, surviving_guesses
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from leakbound._base.types import FloatArray, IntArray, TailBound
 
 # Parts of the examples to which Σ 2w is rounded up between replicates: a bound falls with it.
 _FINEST = 200

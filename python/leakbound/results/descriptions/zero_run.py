@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import number
-from leakbound.propensity.overlap import plot_overlap
 from leakbound.report.description import Description, Figure, Metric
 from leakbound.results.descriptions.audit import formula, of_audit
 from leakbound.results.words import scale_of
@@ -113,7 +111,7 @@ def _overlap(result: ZeroRunResult) -> Figure:
     return Figure(
         "overlap",
         "Overlap",
-        partial(plot_overlap, overlap),
+        overlap.plot,
         f"Histogram of the propensities of {result.m:,} examples, worth {overlap.m_eff:,.0f}.",
         "How likely features alone make each example a member. Where members and non-members "
         "overlap, a correct guess says something about the model.",
