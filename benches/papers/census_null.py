@@ -12,7 +12,7 @@ from torch import nn
 
 from census import CATEGORICAL, Census, features
 from leakbound.demo.training import Ticks
-from leakbound.generators import GaussianCopula
+from leakbound.generators import SequentialCART
 from leakbound.panoramia import Helper, Options, run
 from leakbound.panoramia.scores import CORRECTIONS
 from leakbound.torch.placement import reproducible
@@ -43,7 +43,7 @@ def game(network: nn.Module, seed: int) -> dict[str, float]:
         seeds=(seed,),
         conditional=True,
     )
-    generator = GaussianCopula(categorical=CATEGORICAL)
+    generator = SequentialCART(categorical=CATEGORICAL)
     found = run(network, members, generator, options=options)
     return {name: found.row("target", name).results[0].bound for name in CORRECTIONS}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from census import CATEGORICAL, Census, features
 from glyphs import Glyphs
-from leakbound.generators import GaussianCopula, PCAMixture
+from leakbound.generators import PCAMixture, SequentialCART
 from leakbound.panoramia import Helper, Options, Spread, StackedAttack
 from outcomes import Cell, Line
 from targets import IMAGE_CLASSIFIER, Audited, audit_targets, drawn, table_classifier
@@ -94,7 +94,7 @@ def audit_census(
     """Audit networks on a made-up census, in about two minutes on one core.
 
     15 % of labels are turned round, so that a network can only learn them by heart. The generator
-    is a Gaussian copula, or the census itself.
+    is a tree for each column, or the census itself.
     """
     options = Options(
         inputs=features,
@@ -104,7 +104,7 @@ def audit_census(
         conditional=conditional,
     )
     return audit_targets(
-        Census() if oracle else GaussianCopula(categorical=CATEGORICAL),
+        Census() if oracle else SequentialCART(categorical=CATEGORICAL),
         options,
         drawn(Census(), features, members),
         table_classifier(width),

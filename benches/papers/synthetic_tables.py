@@ -2,7 +2,7 @@
 
 4,000 people are split at random; each generator learns from one half and makes a table, and the
 audit sees the table and all people. Copies with noise and trees with leaves of one person give
-their members away, though no record is copied exactly; a Gaussian copula next to nobody, unless a
+their members away, though no record is copied exactly; a Chow–Liu tree next to nobody, unless a
 few of its records are copies; and noisy marginals, which are ε-differentially private for replacing
 a person, nobody: their claim stands.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from census import CATEGORICAL, COLUMNS, Census
 from leakbound._base.types import FloatArray
 from leakbound.audits import audit_synthetic
-from leakbound.generators import GaussianCopula, NoisyMarginals, SequentialCART
+from leakbound.generators import ChowLiuTree, NoisyMarginals, SequentialCART
 from leakbound.results.synthetic import SyntheticResult
 from outcomes import Cell, Outcome, Reproduction
 from streams import generator
@@ -26,7 +26,7 @@ PEOPLE, QUICK = 4_000, 600
 NOISE = 0.02
 """Noise of copies, in standard deviations of each column; codes are copied as they are."""
 FEW = 0.05
-"""Share of copies in a table that a copula made for the rest."""
+"""Share of copies in a table that a tree of pairs made for the rest."""
 EPSILON = 1.0
 """What the noisy marginals claim."""
 NAMES = (*COLUMNS, "high_income")
@@ -58,10 +58,10 @@ def _tables(members: FloatArray, seed: int) -> Iterator[tuple[str, FloatArray]]:
     yield "copies, 2 % noise", copies
     trees = SequentialCART(categorical=CODES, leaf=1).fit(members)
     yield "CART, leaves of 1", trees.sample(n, seed=seed).values
-    copula = GaussianCopula(categorical=CODES).fit(members).sample(n, seed=seed).values
-    yield "Gaussian copula", copula
+    pairs = ChowLiuTree(categorical=CODES).fit(members).sample(n, seed=seed).values
+    yield "tree of pairs", pairs
     few = round(FEW * n)
-    yield "Gaussian copula, 5 % of it copies", np.concatenate([copies[:few], copula[few:]])
+    yield "tree of pairs, 5 % of it copies", np.concatenate([copies[:few], pairs[few:]])
     private = NoisyMarginals(
         domain=DOMAIN, epsilon=EPSILON, categorical=CODES, centre=len(COLUMNS), seed=seed
     )

@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 
 import leakbound as lb
 from leakbound._base.types import FloatArray
-from leakbound.generators import GaussianCopula, Samples, SequentialCART
+from leakbound.generators import ChowLiuTree, Samples, SequentialCART
 
 Made = Callable[[FloatArray, int], FloatArray]
 """From members and a seed to a synthetic table."""
@@ -67,9 +67,9 @@ def cart(leaf: int) -> Made:
     return make
 
 
-def copula(members: FloatArray, seed: int) -> FloatArray:
-    """Draw from a Gaussian copula."""
-    return _values(GaussianCopula().fit(members).sample(len(members), seed=seed))
+def pairs(members: FloatArray, seed: int) -> FloatArray:
+    """Draw from the strongest pairwise dependences."""
+    return _values(ChowLiuTree().fit(members).sample(len(members), seed=seed))
 
 
 def normal(members: FloatArray, seed: int) -> FloatArray:
@@ -85,7 +85,7 @@ GENERATORS: dict[str, Made] = {
     "members drawn, 60 %": drawn(0.6),
     "CART, leaves of 1": cart(1),
     "CART, leaves of 5": cart(5),
-    "Gaussian copula": copula,
+    "tree of pairs": pairs,
     "Gaussian fit": normal,
 }
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils.data import (
@@ -11,6 +12,9 @@ from torch.utils.data import (
 )
 
 EXAMPLES = 37
+_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+DEVICES: list[Any] = ["cpu", pytest.param("cuda", marks=_CUDA)]
+"""Where tests run; without a device they are skipped by name."""
 
 
 class Pairs(Dataset[tuple[Tensor, int]]):

@@ -64,11 +64,11 @@ print(
 # %%
 # A generator that learns a distribution
 # --------------------------------------
-# A Gaussian copula fitted to the same records, through the same three files:
+# A tree of pairwise dependences fitted to the same records, through the same three files:
 
-from leakbound.generators import GaussianCopula
+from leakbound.generators import ChowLiuTree
 
-sampler = GaussianCopula().fit(train.to_numpy())
+sampler = ChowLiuTree().fit(train.to_numpy())
 made = pd.DataFrame(sampler.sample(len(train), seed=0).values, columns=train.columns)
 better = lb.audit_synthetic(train, held_out, made, seed=0)
 print(better.summary().headline)

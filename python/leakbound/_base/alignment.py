@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import check_length, check_membership, vector
+from leakbound._base.checks import check_length, check_membership, readable, vector
 from leakbound._base.types import ArrayInput, BoolArray, HasMember, IntArray
 from leakbound.errors import InputError, InputTypeError
 
@@ -100,7 +100,8 @@ class ExampleOrder:
         rows = self._rows(values, name, across=across)
         if rows is None:
             return values
-        return np.asarray(values)[:, rows] if across else np.asarray(values)[rows]
+        array = np.asarray(readable(values))
+        return array[:, rows] if across else array[rows]
 
     @property
     def ids(self) -> NDArray[Any] | None:

@@ -248,15 +248,25 @@ def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
         raise InputError(message)
 
 
+def readable(values: Any) -> Any:
+    """Return a torch tensor as NumPy reads it: detached, moved to the CPU, at least float16."""
+    torch = sys.modules.get("torch")  # not imported for it: who has a tensor has torch
+    if torch is None or not isinstance(values, torch.Tensor):
+        return values
+    tensor = values.detach().cpu()
+    # bfloat16 and float8 have no type of NumPy; float32 holds all of their values.
+    narrow = tensor.is_floating_point() and not hasattr(np, str(tensor.dtype).split(".")[1])
+    return tensor.float() if narrow else tensor
+
+
 def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
     if "numpy.ma" in sys.modules and np.ma.is_masked(values):  # whose import costs 15 ms
         message = f"{name} has masked entries; drop them first"
         raise InputTypeError(message)
     try:
-        array = np.asarray(values)
+        array = np.asarray(readable(values))
     except (TypeError, ValueError, RuntimeError) as error:
-        hint = "; pass .detach().float().cpu()" if hasattr(values, "detach") else ""
-        message = f"{name} cannot be read as an array: {error}{hint}"
+        message = f"{name} cannot be read as an array: {error}"
         raise InputTypeError(message) from error
     if array.dtype.kind not in kinds:
         message = (

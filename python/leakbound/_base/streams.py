@@ -92,7 +92,6 @@ class Purpose(Enum):
     MARGINAL_SAMPLES = "generators/marginal-samples"
     CART_TREES = "generators/cart-trees"
     CART_SAMPLES = "generators/cart-samples"
-    COPULA_SAMPLES = "generators/copula-samples"
     CHOW_LIU_SAMPLES = "generators/chow-liu-samples"
     PRINCIPAL_COMPONENTS = "generators/principal-components"
     MIXTURE_FIT = "generators/mixture-fit"

@@ -12,14 +12,13 @@ Privacy Auditing of Machine Learning Models without Retraining", 2024, arXiv:240
 Examples
 --------
 >>> import numpy as np
->>> from leakbound.generators import GaussianCopula
+>>> from leakbound.generators import SequentialCART
 >>> rng = np.random.default_rng(0)
 >>> members, labels = rng.normal(size=(300, 4)), rng.integers(0, 2, 300)
->>> GaussianCopula().fit(members, labels).sample(100, seed=0)
+>>> SequentialCART().fit(members, labels).sample(100, seed=0)
 Samples(n=100, shape=(4,), labels=2)
 """
 
-from leakbound.generators.copula import GaussianCopula
 from leakbound.generators.folder import Filtered, FolderOfSamples
 from leakbound.generators.images import Labeler, PCAMixture
 from leakbound.generators.marginals import NoisyMarginals
@@ -33,7 +32,6 @@ __all__ = [
     "Chunks",
     "Filtered",
     "FolderOfSamples",
-    "GaussianCopula",
     "Generator",
     "Labeler",
     "LanguageModel",

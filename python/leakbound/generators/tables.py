@@ -47,7 +47,7 @@ def categories(rows: NDArray[Any], named: tuple[int, ...]) -> tuple[bool, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """The distribution of one column, as a quantile function.
+    """The distribution of one column.
 
     A value that repeats is an atom and keeps its frequency. In a column of measurements a value
     that occurs once stands for its neighbourhood, half way to the values beside it; where all
@@ -81,13 +81,6 @@ class Marginal:
     def codes(self, column: NDArray[Any]) -> IntArray:
         """Return the position of each of the fitted column's values among the distinct ones."""
         return np.searchsorted(self.values, column.astype(np.float64))
-
-    def quantile(self, shares: FloatArray) -> FloatArray:
-        """Return the value below which each share of the members lies."""
-        code = np.searchsorted(self.cumulative, shares, side="right") - 1
-        code = np.clip(code, 0, self.values.size - 1)
-        width = self.cumulative[code + 1] - self.cumulative[code]
-        return self.place(code, np.clip((shares - self.cumulative[code]) / width, 0, 1))
 
     def place(self, codes: IntArray, within: FloatArray) -> FloatArray:
         """Return points of the neighbourhoods of values."""

@@ -40,6 +40,8 @@ CONDITION = (
 )
 # Gain of c_lb from the last doubling of the training data that is still growth.
 GROWTH = 0.05
+# c_lb beyond which ε̃ speaks of the generator: docs/generators.md has what was measured there.
+FAR = 1.0
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,12 @@ def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Itera
     first = {row.audit: row.estimates for row in reversed(rows)}
     pairs = [(result.c_lb, result.baseline.ceiling) for result in first["PANORAMIA"]]
     c_lb, ceiling = (float(x) for x in np.mean(pairs, axis=0))
+    if c_lb > FAR:
+        yield (
+            f"the generator is far from real data, c_lb = {number(c_lb)} in the mean, so that ε̃ "
+            "speaks of it as well as of the model; use a closer generator, or read ε̃ beside audits "
+            "against real non-members"
+        )
     yield from saturation_warnings(c_lb, lambda: ceiling)
     if "RM;RN" in first:
         gap = float(np.median([result.baseline.bound for result in first["RM;RN"]]))

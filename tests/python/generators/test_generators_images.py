@@ -14,12 +14,12 @@ from leakbound.errors import FormatError, InputError, InputTypeError, OptionErro
 from leakbound.generators import (
     Filtered,
     FolderOfSamples,
-    GaussianCopula,
     Generator,
     Labeler,
     PCAMixture,
     Sampler,
     Samples,
+    SequentialCART,
 )
 
 Array = NDArray[Any]
@@ -153,7 +153,7 @@ def test_bad_filters_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputTypeError, match="generator"):
         Filtered(3)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="share"):
-        Filtered(GaussianCopula(), share=1)
+        Filtered(SequentialCART(), share=1)
     with pytest.raises(OptionError, match="filter before"):
         Filtered(FolderOfSamples(tmp_path))
 

@@ -60,7 +60,7 @@ def certified(made: Audited, target: str) -> float:
 
 
 @pytest.mark.validity
-@pytest.mark.parametrize("oracle", [False, True], ids=["copula", "oracle"])
+@pytest.mark.parametrize("oracle", [False, True], ids=["trees", "oracle"])
 def test_what_is_estimated_on_a_table_grows_with_epochs(*, oracle: bool) -> None:
     made = audit_census(oracle=oracle)
     found = {

@@ -72,11 +72,11 @@ def test_the_program_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_tables_show_what_a_generator_gives_away() -> None:
-    copies, trees, copula, few, private = dict(audits(600)).values()
+    copies, trees, pairs, few, private = dict(audits(600)).values()
     assert copies.bound > 3
     assert trees.bound > 2
-    assert copula.bound < 0.8
-    assert copula.bound < few.bound < copies.bound
+    assert pairs.bound < 0.8
+    assert pairs.bound < few.bound < copies.bound
     assert private.bound <= 1
     assert private.check(epsilon=1.0, relation="replace") == "not refuted"
     assert copies.similarity.copies_of_members == 0

@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor, nn
@@ -14,11 +15,13 @@ from torch.utils.data import (
     TensorDataset,
 )
 
+import leakbound as lb
 from command_line import Terminal
 from leakbound._base import console as _progress
 from leakbound.errors import InputError, OptionError
 from leakbound.torch import score
 from scored import (
+    DEVICES,
     EXAMPLES,
     Pairs,
     Stream,
@@ -29,8 +32,6 @@ from scored import (
 )
 
 torch.set_num_threads(1)
-
-DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 
 
 def margins(logits: Tensor, targets: Tensor) -> np.ndarray[Any, Any]:
@@ -239,3 +240,24 @@ def test_a_bar_appears_when_a_pass_lasts(
     monkeypatch.setattr(_progress, "_PATIENCE", patience)
     score(network(), examples(), batch_size=1, progress=progress)
     assert ("scoring" in screen.getvalue()) == (progress and patience == 0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_tensors_with_gradients_on_any_device_are_audited_as_their_values(
+    device: str, dtype: torch.dtype
+) -> None:
+    game = lb.simulate.gaussian(400, 1.5, seed=0)
+    values, member = game.scores, game.member
+    scores = torch.tensor(values).to(device, dtype).requires_grad_()
+    coins = torch.tensor(member, device=device)
+    wide = scores.detach().cpu().double().numpy()
+    found, expected = lb.audit(scores, lb.Coins(coins)), lb.audit(wide, lb.Coins(member))
+    assert found.bound == expected.bound > 0
+    # Joined by ids, which come in another order here.
+    order = np.random.default_rng(0).permutation(400)
+    moved = lb.Coins(pd.Series(member[order], index=order + 7))
+    assert lb.audit(scores, moved, ids=np.arange(400) + 7).bound == expected.bound
+    features = torch.zeros(400, 1, device=device).requires_grad_()
+    design = lb.Panoramia(coins, baseline=scores, features=features + scores.float()[:, None])
+    assert lb.audit(scores, design).epsilon_tilde == 0

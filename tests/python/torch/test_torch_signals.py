@@ -15,10 +15,10 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 import leakbound as lb
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.torch import score, token_losses
+from scored import DEVICES
 
 torch.set_num_threads(1)
 
-DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 VOCABULARY, LENGTH, EXAMPLES = 11, 9, 25
 
 
