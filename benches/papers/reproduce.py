@@ -3,36 +3,39 @@
 Usage: python benches/papers/reproduce.py [NAME ...] [--full] [--out leakbound-out/papers]
 
 Without NAME, all of them, one after the other; `--list` says what there is. Ours stand beside the
-printed, with the reasons for differences. With `--out`, each is written as NAME.json, and NAME.svg
-if there is a figure.
+printed, with the reasons for differences. With `--out`, the rows are written as NAME.parquet, and
+NAME.svg if there is a figure. Real data is where `make data` puts it.
 """
 
 import argparse
-import json
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 
 from dp_sgd_zoo import ZOO
 from drawing import svg
 from fdp import FDP
-from outcomes import Cell, Outcome, Reproduction
+from fdp_models import FDP_MODELS
+from leakbound.errors import MissingExtraError
+from outcomes import Cell, Outcome, Reproduction, store
 from panoramia_tables import PANORAMIA
+from shipped_model import SHIPPED_MODEL
 from synthetic_tables import SYNTHETIC
 from zero_run import ZERO_RUN
-from zero_run_images import ZERO_RUN_IMAGES
+from zero_run_shifts import ZERO_RUN_SHIFTS
 
 __all__ = ["REPRODUCTIONS", "main"]
 
 REPRODUCTIONS: dict[str, Reproduction] = {
     **FDP,
+    **FDP_MODELS,
     **PANORAMIA,
     **ZERO_RUN,
-    **ZERO_RUN_IMAGES,
+    **ZERO_RUN_SHIFTS,
     **ZOO,
     **SYNTHETIC,
+    **SHIPPED_MODEL,
 }
 """All that can be reproduced, by name."""
 
@@ -45,24 +48,30 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("names", metavar="NAME", nargs="*", help="tables and figures; all if none")
     parser.add_argument("--list", action="store_true", help="say what there is")
     parser.add_argument("--full", action="store_true", help="the sizes of the papers and pages")
-    parser.add_argument("--out", type=Path, help="folder for NAME.json and NAME.svg")
+    parser.add_argument("--m", type=int, help="audited examples, where it can be told")
+    parser.add_argument("--seed", type=int, help="first seed; 0 if none")
+    parser.add_argument("--seeds", type=int, help="number of seeds")
+    parser.add_argument("--out", type=Path, help="folder for NAME.parquet and NAME.svg")
     parser.add_argument("--workers", type=int, default=1, help="processes, each a paper at a time")
     given = parser.parse_args(arguments)
     unknown = [name for name in given.names if name not in REPRODUCTIONS]
     if unknown:
         parser.error(f"NAME must be among {', '.join(REPRODUCTIONS)}, got {', '.join(unknown)}")
     names = given.names or [*REPRODUCTIONS]
+    asked = {"m": given.m, "seed": given.seed, "seeds": given.seeds}
+    sizes = {"full": given.full, **{name: n for name, n in asked.items() if n is not None}}
+    for name in names:
+        for option in sizes.keys() - REPRODUCTIONS[name].sizes:
+            parser.error(f"{name} takes no --{option}")
     if given.list:
         write("\n".join(map(heading, names)))
     elif given.workers == 1:
-        compute(names, full=given.full, out=given.out)
+        compute(names, sizes, given.out)
     else:
         # What is shown of one run shares it within a process.
         papers = groupby(sorted(names, key=paper), paper)
         with ProcessPoolExecutor(given.workers) as pool:
-            futures = [
-                pool.submit(compute, [*some], full=given.full, out=given.out) for _, some in papers
-            ]
+            futures = [pool.submit(compute, [*some], sizes, given.out) for _, some in papers]
             for future in futures:
                 future.result()
 
@@ -77,13 +86,19 @@ def heading(name: str) -> str:
     return f"{name}: {REPRODUCTIONS[name].title} ({REPRODUCTIONS[name].source})"
 
 
-def compute(names: list[str], *, full: bool, out: Path | None) -> None:
-    """Compute some, one after the other."""
+def compute(names: list[str], sizes: dict[str, int], out: Path | None) -> None:
+    """Compute some, one after the other; those whose data is absent say how to get it."""
     for name in names:
-        outcome = REPRODUCTIONS[name].compute(full=full)
+        try:
+            outcome = REPRODUCTIONS[name].compute(**sizes)
+        except MissingExtraError as error:
+            write(f"{heading(name)}\nskipped: {error}\n")
+            continue
         write(f"{heading(name)}\n{table(outcome)}")
         if out is not None:
-            store(outcome, out / name)
+            store(outcome, out / f"{name}.parquet")
+            if outcome.lines:
+                (out / f"{name}.svg").write_text(svg(outcome), encoding="utf-8")
 
 
 def write(text: str) -> None:
@@ -108,15 +123,6 @@ def words(cell: Cell) -> str:
     if isinstance(cell, float):
         return f"{cell:.4g}" if 0 < abs(cell) < 0.01 else f"{cell:.2f}"
     return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
-
-
-def store(outcome: Outcome, stem: Path) -> None:
-    """Write an outcome, and its figure."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(asdict(outcome), allow_nan=False, ensure_ascii=False)
-    stem.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
-    if outcome.lines:
-        stem.with_suffix(".svg").write_text(svg(outcome), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Reproductions: what they compute, and the program that prints and writes them."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from drawing import svg
+from outcomes import read
 from reproduce import REPRODUCTIONS, main
 from synthetic_tables import audits
 
@@ -62,13 +62,16 @@ def test_the_program_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     shown = capsys.readouterr().out
     assert "Figure 5" in shown
     assert "10,000" in shown
-    assert {file.name for file in tmp_path.iterdir()} == {"fdp-figure5.json", "fdp-figure5.svg"}
-    stored = json.loads((tmp_path / "fdp-figure5.json").read_text(encoding="utf-8"))
+    assert {file.name for file in tmp_path.iterdir()} == {"fdp-figure5.parquet", "fdp-figure5.svg"}
     outcome = REPRODUCTIONS["fdp-figure5"].compute(full=False)
-    assert [tuple(row) for row in stored["rows"]] == [*outcome.rows]
-    with pytest.raises(SystemExit):
-        main(["fdp-table9"])
-    assert "must be among fdp-table1" in capsys.readouterr().err
+    assert read(tmp_path / "fdp-figure5.parquet") == outcome
+    for arguments, message in (
+        (["fdp-table9"], "must be among fdp-table1"),
+        (["fdp-figure5", "--m", "9"], "fdp-figure5 takes no --m"),
+    ):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        assert message in capsys.readouterr().err
 
 
 def test_tables_show_what_a_generator_gives_away() -> None:

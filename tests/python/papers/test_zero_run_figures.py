@@ -1,9 +1,12 @@
 """Figures of the Zero-Run paper: what they must show, at small sizes."""
 
+from typing import Any
+
 import pytest
 
 import zero_run as module
-import zero_run_images as images
+import zero_run_shifts as shifts
+from at_hand import at_hand
 from drawing import svg
 from outcomes import Outcome
 
@@ -28,39 +31,44 @@ def test_bounds_against_shift() -> None:
     assert svg(outcome)
 
 
-def test_bootstrapped_bounds_of_shifted_images() -> None:
-    outcome = images._bootstrap(full=False, m=400, seeds=1)
-    found = {str(row[0]): row[1:] for row in outcome.rows}
-    assert [*found] == ["IID", "OOD", "IID (printed)", "OOD (printed)"]
-    uncorrected, exact, _, quantile, over_set, p = found["OOD"]
-    assert uncorrected > exact
-    assert 0 <= quantile < uncorrected
-    assert 0 <= over_set < uncorrected
-    assert 0 < float(p) <= 1
-    assert found["IID"][0] == pytest.approx(found["IID"][1], abs=0.05)  # no shift
+def rows(outcome: Outcome) -> dict[str, Any]:
+    """The rows that are ours, by the name of the split."""
+    return {str(row[0]): row[1:] for row in outcome.rows if "printed" not in str(row[0])}
+
+
+def test_bootstrapped_bounds_of_real_shifts() -> None:
+    outcome = at_hand(lambda: shifts._bootstrap(full=False, m=400, seeds=1))
+    found = rows(outcome)
+    assert [*found] == ["images, IID", "images, sites", "census, IID", "census, 1994 and 1995"]
+    for name in ("images, IID", "census, IID"):
+        assert found[name][0] == pytest.approx(found[name][1], abs=0.05)  # no shift
+    assert found["images, sites"][0] > found["images, sites"][1]
+    assert found["census, 1994 and 1995"][1] is None
+    for uncorrected, _, _, quantile, over_set, p in found.values():
+        assert 0 <= quantile <= uncorrected + 0.05
+        assert 0 <= over_set <= uncorrected + 0.05
+        assert 0 < float(p) <= 1
     densities, reported = outcome.lines[::2], outcome.lines[1::2]
-    assert [line.name for line in densities] == ["IID", "OOD"]
-    for line, row in zip(reported, outcome.rows, strict=False):
-        assert line.x == pytest.approx((row[4], row[4]), abs=1e-3)
+    assert [line.name for line in densities] == [*found]
+    for line, row in zip(reported, found.values(), strict=True):
+        assert line.x == pytest.approx((row[3], row[3]), abs=1e-3)
     for line in densities:
-        width = line.x[1] - line.x[0]
-        assert sum(line.y) * width == pytest.approx(1, abs=0.01)
+        assert sum(line.y) * (line.x[1] - line.x[0]) == pytest.approx(1, abs=0.01)
     assert svg(outcome)
 
 
 @pytest.mark.validity
 def test_figure_2b_at_length() -> None:
-    """Shift passes for leakage where it is not corrected for; corrected, both splits are alike."""
-    outcome = images.ZERO_RUN_IMAGES["zerorun-figure2b"].compute(full=False)
-    found = {str(row[0]): row[1:] for row in outcome.rows}
-    assert found["OOD"][0] > 1.5 * found["IID"][0]
-    for split in ("IID", "OOD"):
-        uncorrected, exact, middle, quantile, over_set, p = found[split]
-        assert 0.15 < quantile < middle <= uncorrected
-        assert middle == pytest.approx(exact, abs=0.1)
-        assert 0 <= over_set <= exact + 0.1
-        assert 0 < float(p) <= 1
-    assert found["OOD"][3] == pytest.approx(found["IID"][3], abs=0.12)
+    """Shift passes for leakage where it is not corrected for; corrected, little is left of it."""
+    compute = shifts.ZERO_RUN_SHIFTS["zerorun-figure2b"].compute
+    found = rows(at_hand(lambda: compute(full=False)))
+    uncorrected, exact, middle, quantile, _, _ = found["images, sites"]
+    assert uncorrected > exact
+    assert quantile < middle < uncorrected
+    for name in ("census, IID", "census, 1994 and 1995"):
+        uncorrected, _, middle, quantile, over_set, _ = found[name]
+        assert 0.3 < quantile < middle <= uncorrected
+        assert 0 < over_set < quantile
 
 
 @pytest.mark.validity
