@@ -5,10 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import (
-    Dataset,
-    IterableDataset,
-)
+from torch.utils.data import Dataset, IterableDataset
 
 EXAMPLES = 37
 

@@ -89,10 +89,8 @@ class Places:
     def member(self, place: FloatArray) -> FloatArray:
         """Return coefficients at a place, taken back to the boundary if it is outside."""
         step = np.linalg.solve(self.factor.T, place)
-        coefficients: FloatArray = self.found.coefficients + step
-        if self.found.contains(coefficients):
-            return coefficients
-        return self.found.boundary(step)
+        inside = self.found.contains(self.found.coefficients + step)
+        return self.found.coefficients + step if inside else self.found.boundary(step)
 
     def edge(self, place: FloatArray) -> FloatArray:
         """Return the place where the ray through another one leaves the set."""
@@ -137,10 +135,9 @@ def least_found(
     edge = [places.edge(one) for one in directions(_RANDOM // 2)]
     inner = [one * rng.random() for one in map(places.edge, directions(_RANDOM // 2))]
     here = places.place(reported)
-    near = []
-    for index, step in enumerate(directions(_NEAR)):
-        moved = here + _SCALES[index % len(_SCALES)] * places.radius * step
-        near.append(places.edge(moved) if index % 2 else moved)
+    scales = places.radius * np.resize(_SCALES, _NEAR)[:, None]
+    near = [*(here + scales * directions(_NEAR))]
+    near[1::2] = map(places.edge, near[1::2])
     # Along the slope at the estimate, and from it towards and beyond the member reported.
     ahead = places.uphill(slope(found.log_odds()))
     aimed = [places.edge(one) for one in (ahead, -ahead, -here) if np.linalg.norm(one) > 0]
