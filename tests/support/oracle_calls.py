@@ -172,7 +172,8 @@ def coins(
     data: str, claim: str = "pure", cuts: str = "default", sides: str = "both", **options: Any
 ) -> Any:
     """Audit fair coins."""
-    return flat.coins(*scored(data), **named(claim, cuts, sides), **options)
+    scores, member = scored(data)
+    return flat.coins(scores, member, **named(claim, cuts, sides), **options)
 
 
 def prior(data: str, cuts: str, sides: str) -> Any:
