@@ -164,10 +164,6 @@ def values(found: Any) -> Values:
     return every
 
 
-one_run: Any = flat.coins
-"""Untyped, as claims of this table are of any type."""
-
-
 def named(claim: str, cuts: str, sides: str) -> dict[str, Any]:
     return {"claim": CLAIMS[claim], "cuts": CUTS[cuts], "sides": sides, "seed": SEED}
 
@@ -176,13 +172,14 @@ def coins(
     data: str, claim: str = "pure", cuts: str = "default", sides: str = "both", **options: Any
 ) -> Any:
     """Audit fair coins."""
-    return one_run(*scored(data), **named(claim, cuts, sides), **options)
+    scores, member = scored(data)
+    return flat.coins(scores, member, **named(claim, cuts, sides), **options)
 
 
 def prior(data: str, cuts: str, sides: str) -> Any:
     """Audit biased coins."""
     scores, member, chances = biased(data)
-    return one_run(scores, member, prior=chances, **named("pure", cuts, sides))
+    return flat.coins(scores, member, prior=chances, **named("pure", cuts, sides))
 
 
 def split(
@@ -198,7 +195,7 @@ def split(
 def tally(data: str, claim: str = "pure", sides: str = "both", *, bits: int = 20) -> Any:
     """Audit counts of examples by their scores."""
     counts = lb.Tally.of(*scored(data), bits=bits)
-    return one_run(counts, **named(claim, "default", sides))
+    return flat.coins(counts, **named(claim, "default", sides))
 
 
 def stream(sides: Any, **options: Any) -> Any:

@@ -6,10 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.data import (
-    Dataset,
-    IterableDataset,
-)
+from torch.utils.data import Dataset, IterableDataset
 
 EXAMPLES = 37
 _CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

@@ -138,10 +138,9 @@ def least_found(
     edge = [places.edge(one) for one in directions(_RANDOM // 2)]
     inner = [one * rng.random() for one in map(places.edge, directions(_RANDOM // 2))]
     here = places.place(reported)
-    near = []
-    for index, step in enumerate(directions(_NEAR)):
-        moved = here + _SCALES[index % len(_SCALES)] * places.radius * step
-        near.append(places.edge(moved) if index % 2 else moved)
+    scales = places.radius * np.resize(_SCALES, _NEAR)[:, None]
+    near = [*(here + scales * directions(_NEAR))]
+    near[1::2] = map(places.edge, near[1::2])
     # Along the slope at the estimate, and from it towards and beyond the member reported.
     ahead = places.uphill(slope(found.log_odds()))
     aimed = [places.edge(one) for one in (ahead, -ahead, -here) if np.linalg.norm(one) > 0]

@@ -82,16 +82,16 @@ def refused() -> str:
     """Return refusals of the package."""
     data = game()
     calls: dict[str, Callable[[], Any]] = {
-        "a score that is NaN": lambda: one_run(np.full(400, np.nan), data.member),
-        "lengths that differ": lambda: one_run(data.scores[:-1], data.member),
-        "scores that are all equal": lambda: one_run(np.zeros(400), data.member),
-        "membership that is no membership": lambda: one_run(data.scores, data.scores),
+        "a score that is NaN": lambda: flat.coins(np.full(400, np.nan), data.member),
+        "lengths that differ": lambda: flat.coins(data.scores[:-1], data.member),
+        "scores that are all equal": lambda: flat.coins(np.zeros(400), data.member),
+        "membership that is no membership": lambda: flat.coins(data.scores, data.scores),
         "more guesses than examples": lambda: coins("few", cuts="fixed"),
         "a policy without a form for the claim": lambda: coins("leaks", "gaussian", "kl"),
         "confidence of 1": lambda: coins("leaks", confidence=1.0),
         "a δ of 2": lambda: lb.ApproxDP(delta=2.0),
         "propensities of 0 and 1": lambda: zero_run("pure", given="certain"),
-        "coins that are not fair": lambda: one_run(data.scores, np.arange(400) < 320),
+        "coins that are not fair": lambda: flat.coins(data.scores, np.arange(400) < 320),
     }
     return "\n".join(f"{name}:\n  {_refusal(call)}" for name, call in calls.items())
 
@@ -102,8 +102,6 @@ def _refusal(call: Callable[[], Any]) -> str:
     except LeakboundError as refusal:
         return f"{type(refusal).__name__}: {refusal}"
 
-
-one_run: Any = flat.coins
 
 SNAPSHOTS: dict[str, Callable[[], str]] = {
     "coins": lambda: said(coins("leaks"), epsilon=1.0),

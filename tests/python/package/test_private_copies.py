@@ -1,6 +1,7 @@
 """Results know what was audited, however the caller's arrays change afterwards."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,54 +22,39 @@ OTHER = rng.normal(size=M) + 0.5 * MEMBER
 CHANCE = rng.uniform(0.2, 0.8, M)
 FEATURES = rng.normal(size=(M, 2))
 
-Inputs = dict[str, NDArray[Any]]
+Inputs = SimpleNamespace
 Audit = Callable[[Inputs], Any]
 
 
 def streamed(given: Inputs) -> Any:
     stream = Stream()
-    stream.update(given["score"], given["member"])
-    for values in given.values():
+    stream.update(given.score, given.member)
+    for values in vars(given).values():
         scramble(values)
     return stream.result()
 
 
 AUDITS: dict[str, Audit] = {
-    "one run": lambda x: lb.audit(x["score"], lb.Coins(x["member"]), ids=x["ids"]),
-    "one run, several attacks": lambda x: lb.audit(
-        {"a": x["score"], "b": x["other"]}, lb.Coins(x["member"])
-    ),
-    "one run, rows of attacks": lambda x: lb.audit(x["rows"], lb.Coins(x["member"])),
-    "one run, priors": lambda x: lb.audit(x["score"], lb.Coins(x["member"], prior=x["chance"])),
+    "coins": lambda x: lb.audit(x.score, lb.Coins(x.member), ids=x.ids),
+    "attacks": lambda x: lb.audit({"a": x.score, "b": x.other}, lb.Coins(x.member)),
+    "rows of attacks": lambda x: lb.audit(x.rows, lb.Coins(x.member)),
+    "biased coins": lambda x: lb.audit(x.score, lb.Coins(x.member, prior=x.chance)),
     "stream": streamed,
     "PANORAMIA": lambda x: lb.audit(
-        x["score"],
-        lb.Panoramia(x["member"], baseline=x["other"], features=x["features"]),
-        ids=x["ids"],
+        x.score, lb.Panoramia(x.member, baseline=x.other, features=x.x), ids=x.ids
     ),
-    "Zero-Run": lambda x: lb.audit(x["score"], lb.ZeroRun(x["member"], x["chance"])),
-    "Zero-Run, matching": lambda x: lb.audit(
-        x["score"], lb.ZeroRun(x["member"], x["chance"]), claim=lb.GaussianDP()
-    ),
-    "Zero-Run, limits": lambda x: lb.audit(
-        x["score"], lb.ZeroRun(x["member"], (x["chance"], x["chance"]))
-    ),
-    "Zero-Run, features": lambda x: lb.audit(
-        x["score"], lb.ZeroRun(x["member"], x["chance"], features=x["features"])
-    ),
+    "Zero-Run": lambda x: lb.audit(x.score, lb.ZeroRun(x.member, x.chance)),
+    "matching": lambda x: lb.audit(x.score, lb.ZeroRun(x.member, x.chance), claim=lb.GaussianDP()),
+    "limits": lambda x: lb.audit(x.score, lb.ZeroRun(x.member, (x.chance, x.chance))),
+    "features": lambda x: lb.audit(x.score, lb.ZeroRun(x.member, x.chance, features=x.x)),
 }
 
 
 def inputs() -> Inputs:
-    return {
-        "score": SCORE.copy(),
-        "other": OTHER.copy(),
-        "rows": np.array([SCORE, OTHER]),
-        "member": MEMBER.copy(),
-        "chance": CHANCE.copy(),
-        "features": FEATURES.copy(),
-        "ids": np.arange(M),
-    }
+    """New arrays of one game."""
+    rows, ids = np.array([SCORE, OTHER]), np.arange(M)
+    given = {"score": SCORE, "other": OTHER, "member": MEMBER, "chance": CHANCE, "x": FEATURES}
+    return Inputs(**{key: one.copy() for key, one in given.items()}, rows=rows, ids=ids)
 
 
 def scramble(values: NDArray[Any]) -> None:
@@ -91,7 +77,7 @@ def read(result: Any) -> str:
 def test_a_result_does_not_follow_what_becomes_of_its_inputs(audit: Audit) -> None:
     given = inputs()
     result = audit(given)
-    for values in given.values():
+    for values in vars(given).values():
         scramble(values)
     assert read(result) == read(audit(inputs()))
 

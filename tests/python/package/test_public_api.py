@@ -2,23 +2,16 @@
 
 import inspect
 from importlib.metadata import version
-from types import ModuleType
-
-import pytest
 
 import leakbound as lb
 from leakbound import errors
 from public import FUNCTIONS, MODULES
 
 
-@pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
-def test_public_names_exist_are_listed_once_and_documented(module: ModuleType) -> None:
-    names: list[str] = module.__all__
-    assert len(names) == len(set(names))
-    for name in names:
-        value = getattr(module, name)
-        if inspect.isclass(value) or inspect.isfunction(value):
-            assert inspect.getdoc(value), f"{name} has no docstring"
+def test_public_names_are_listed_once() -> None:
+    """Reading `public` has asked for each; ruff sees that they are documented."""
+    lists = {name: module.__all__ for name, module in MODULES.items()}
+    assert [name for name, names in lists.items() if len(set(names)) < len(names)] == []
 
 
 def test_every_parameter_is_documented() -> None:

@@ -38,15 +38,6 @@ def test_more_examples_prove_more() -> None:
         assert max(column("figure6", target, 4)) < 0.1
 
 
-def test_relaxed_guarantees_prove_less() -> None:
-    both = column("table11", "80 epochs", 4)
-    for part in (both[:4], both[4:]):
-        assert part == sorted(part, reverse=True)
-        assert part[0] > 0.6
-        assert part[2] > 0.5
-        assert part[3] < 0.2
-
-
 def test_dp_sgd_leaves_nothing() -> None:
     estimates = {row[0]: row[3] for row in rows("table7")}
     assert estimates.pop("80 epochs") > 0.5

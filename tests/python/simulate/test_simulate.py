@@ -55,21 +55,24 @@ def test_the_profile_of_gaussian_games(mu: float, epsilon: float) -> None:
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.1])
 def test_epsilon_inverts_delta(delta: float) -> None:
-    for game in (
-        simulate.gaussian(2, 1.3, seed=0),
-        simulate.randomized_response(2, 1.3, delta=1e-9, seed=0),
-    ):
+    for game in (simulate.gaussian(2, 1.3, seed=0), response(1.3, delta=1e-9)):
         epsilon = game.epsilon(delta)
         assert game.delta(epsilon) <= delta
         assert game.delta(epsilon * (1 - 1e-11)) >= delta * (1 - 1e-9)
+
+
+def response(epsilon: float, delta: float = 0.0) -> simulate.Game:
+    return simulate.randomized_response(2, epsilon, delta=delta, seed=0)
 
 
 def test_where_no_epsilon_or_none_above_zero_will_do() -> None:
     assert simulate.gaussian(2, 1.0, seed=0).epsilon(0.0) == math.inf
     assert simulate.gaussian(2, 0.0, seed=0).epsilon(0.0) == 0.0
     assert simulate.null(2, seed=0).epsilon(0.0) == 0.0
-    assert simulate.randomized_response(2, 2.0, seed=0).epsilon(0.0) == pytest.approx(2.0)
-    assert simulate.randomized_response(2, 2.0, delta=0.1, seed=0).epsilon(0.05) == math.inf
+    assert response(2.0).epsilon(0.0) == pytest.approx(2.0)
+    assert response(2.0, delta=0.1).epsilon(0.05) == math.inf
+    with pytest.raises(OptionError, match="delta must be at least 0"):
+        simulate.null(5, seed=0).epsilon(1.0)
 
 
 def test_randomized_response_reports_at_the_odds_it_claims() -> None:
@@ -104,18 +107,14 @@ def test_canaries_of_the_mixture_leak_together() -> None:
 
 
 def log_lengths(pull: float, dimension: int) -> float:
+    """Return ln of the integral of r^(dimension - 1) e^(r pull - r²/2), around its mode."""
+
     def height(r: float) -> float:
         return (dimension - 1) * math.log(r) - r * r / 2 + r * pull
 
     mode = (pull + math.sqrt(pull**2 + 4 * (dimension - 1))) / 2
-    value, _ = integrate.quad(
-        lambda r: math.exp(height(r) - height(mode)),
-        max(1e-9, mode - 15),
-        mode + 15,
-        epsabs=0,
-        epsrel=1e-12,
-        limit=500,
-    )
+    ends, how = (max(1e-9, mode - 15), mode + 15), {"epsabs": 0, "epsrel": 1e-12, "limit": 500}
+    value, _ = integrate.quad(lambda r: math.exp(height(r) - height(mode)), *ends, **how)
     return height(mode) + math.log(value)
 
 
@@ -187,8 +186,3 @@ REFUSED: list[tuple[Any, Any, dict[str, Any], str]] = [
 def test_bad_options(play: Any, m: int, options: dict[str, Any], text: str) -> None:
     with pytest.raises((OptionError, InputTypeError), match=text):
         play(m, **{"seed": 0, **options})
-
-
-def test_no_delta_is_1() -> None:
-    with pytest.raises(OptionError, match="delta must be at least 0"):
-        simulate.null(5, seed=0).epsilon(1.0)
