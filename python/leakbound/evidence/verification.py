@@ -103,15 +103,8 @@ def verify_bundle(
     Returns
     -------
     Verification
-        Each check and what it found, in characters that a terminal only prints; the first that
-        fails is the last.
-
-    Raises
-    ------
-    OptionError, FormatError
-        If there is no such folder, or the commitment that is passed is none.
-    MissingExtraError, OSError, MemoryError
-        If this machine lacks a package, a readable file or memory: nothing was judged.
+        Each check and what it found; the first that fails is the last. Where this machine lacks a
+        package, a readable file or memory nothing is judged, and their error raised.
 
     Notes
     -----

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from leakbound._base.types import Kind
+    from leakbound.claims.tradeoff import TradeOff
     from leakbound.report.parts import Assumption, Provenance, ScoreAudit
 
 
@@ -36,10 +37,6 @@ class Terms:
     """Any of them, as in "no ε-DP guarantee"."""
     family: str
     """All of the guarantees that are audited, as in "some guarantee of …"."""
-    bound: str
-    """Those that are refuted, if any, as in "ε < 1.20"."""
-    however: str = "however small its ε"
-    """Which of them are most easily refuted."""
     at: str = ""
     """For a family, the δ at which ε is converted."""
     condition: str = ""
@@ -86,12 +83,11 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure to draw: its name and title, what it shows in words, and how to read it."""
+    """A figure to draw: its name and title, and how to read it."""
 
     name: str
     title: str
     draw: Callable[[Axes | None], Axes]
-    words: str
     caption: str
 
 
@@ -191,20 +187,17 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Profile:
-    """Of a family, the least private trade-off function that is rejected, and the ceiling's."""
-
-    rejected: Any
-    rejectable: Any
-
-
-@dataclass(frozen=True)
 class Drawing:
     """What the figures of every audit are drawn from: the ranking of the bound comes first."""
 
     kind: Kind
     series: tuple[Series, ...]
-    profile: Profile | None = None
+    family: bool = False
+    """Whether the bound is on a family of trade-off functions, with these two curves."""
+    rejected: TradeOff | None = None
+    """The least private one that is rejected."""
+    rejectable: TradeOff | None = None
+    """The one that a perfect attack would have rejected."""
 
 
 class Reportable(Protocol):

@@ -188,7 +188,9 @@ def draw(
     for one in figures:
         document = svg(one, heading=False, size=size)
         own = re.sub(r"\W+", "-", f"{ident}-{one.name}")
-        drawn.append(Drawn(one.title, _inline(document, own, one.words), one.caption))
+        drawn.append(
+            Drawn(one.title, _inline(document, own, f"{one.title}. {one.caption}"), one.caption)
+        )
     return drawn
 
 

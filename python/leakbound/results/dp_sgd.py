@@ -20,13 +20,7 @@ Part: TypeAlias = Literal["membership", "steps", "sampling", "accounting"]
 
 @dataclass(frozen=True, kw_only=True)
 class Accounted(Record):
-    """What an accountant says of a training run.
-
-    Examples
-    --------
-    >>> Accounted(epsilon=8.0, delta=1e-5, source="opacus prv").epsilon
-    8.0
-    """
+    """What an accountant says of a training run."""
 
     epsilon: float
     """At least 0, in nats."""

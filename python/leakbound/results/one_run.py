@@ -20,16 +20,7 @@ from leakbound.results.words import COMPARED, DELTA, scale_of
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AuditResult(Audit, ScoreAudit):
-    """What an audit with random inclusion proves; the fields of `ScoreAudit` are its own.
-
-    Examples
-    --------
-    >>> import numpy as np, leakbound as lb
-    >>> member = np.arange(300) % 2 == 0
-    >>> result = lb.audit(np.where(member, 2.0, 1.0) + np.arange(300) / 1e4, lb.Coins(member))
-    >>> lb.AuditResult.from_json(result.to_json()) == result
-    True
-    """
+    """What an audit with random inclusion proves; the fields of `ScoreAudit` are its own."""
 
     _words: ClassVar[str] = "leakbound.results.descriptions.audit"
 

@@ -71,7 +71,7 @@ def describe(result: DPSGDAudit) -> Description:
         Section("Sampling", (_of_sampling(result.sampling),), _assumed(result.sampling)),
     )
     doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
-    terms = Terms(f"guarantee of {name}", name, f"ε < {number(proved)}", at=at)
+    terms = Terms(f"guarantee of {name}", name, at)
     return replace(
         said,
         title="Audit of a training run with DP-SGD",

@@ -82,7 +82,7 @@ def standard(
         refutes=result.refutes,
         leaks=leaks,
         metrics=accounted,
-        meaning=meaning_of(result.kind, terms, refuted=result.refutes, withheld=withheld),
+        meaning=meaning_of(result.kind, terms, epsilon, refuted=result.refutes, withheld=withheld),
         levels=levels_of(terms, epsilon, ceiling, proves=kind.proves),
         figures=figures,
         sections=(grounds(result, "Why it holds"),),
@@ -163,7 +163,9 @@ def _answer(
         said = f"Inconclusive: the claimed {claim} {why}."
     if one.proved is None:
         return said
-    return f"Accounted {one.accounted}, proved ε ≥ {number(one.proved)}. {said}"
+    by = f" ({one.source})" if one.source else ""
+    accounted = f"Accounted ε = {one.value:.4g} at δ = {one.delta:g}{by}"
+    return f"{accounted}, proved ε ≥ {number(one.proved)}. {said}"
 
 
 def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple[Metric, ...]:
@@ -217,55 +219,30 @@ def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...]
     return Section(title, said, result.assumptions, figures)
 
 
-def figures_of(
-    drawing: Drawing,
-    bound: tuple[str, str, str],
-    *,
-    refuted: bool,
-    withheld: bool = False,
-    shifted: bool = False,
-) -> tuple[Figure, ...]:
-    """Return the figures that every audit has; `bound` is title, words and caption of the first.
-
-    `shifted` says that features alone tell members apart.
-    """
-    ranking, family = drawing.series[0].ranking, drawing.profile is not None
-    precision = "The marked cut is the one tested."
-    if withheld:
-        precision = "Features alone may explain this share: the bound is withheld."
-    elif not family:
-        precision = "The dashed line, if there is one, joins all points that have the final bound."
+def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
+    """Return the figures that every audit has; `first` is title and caption of that of bounds."""
     rates = "The dotted line is guessing. Rates of 0 are drawn at the edge."
-    if refuted:
-        most = "the rejected curve allows" if family else "a guarantee at the bound allows"
+    if drawing.series[0].ranking.bound > 0:
         rates = (
-            f"The dashed line is the most that {most}. How far the measured curve passes it is "
-            "partly chance, which the bound leaves out."
+            "The dashed line is the most that a guarantee at the bound allows. How far the "
+            "measured curve passes it is partly chance, which the bound leaves out."
         )
-    if shifted:
+    if drawing.kind in {"conditional_lower_bound", "exploratory_lower_bound"}:
         rates += " Shift is not corrected for here: features alone may lift the curve."
-    others = ranking.m - ranking.members
-    rest = (
+    captions = (
+        first,
         (
             "Precision and recall",
-            f"Share of correct guesses against recall: {ranking.correct:,} of {ranking.guesses:,} "
-            "at the chosen cut.",
-            precision,
+            "The mark is the chosen cut. A dashed line joins all points that have the final bound.",
         ),
-        (
-            "ROC on logarithmic axes",
-            "True-positive rate against false-positive rate on logarithmic axes; area under the "
-            f"curve {ranking.auc:.3f}.",
-            rates,
-        ),
+        ("ROC on logarithmic axes", rates),
         (
             "Scores",
-            f"Histogram of the scores of {ranking.members:,} members and {others:,} non-members.",
             "The scores used to rank. Leakage shows where the two groups separate, most often in "
             "the right tail. The outermost bins hold everything beyond.",
         ),
     )
     return tuple(
-        Figure(name, title, partial(plot, drawing), words, caption)
-        for (name, plot), (title, words, caption) in zip(PLOTS.items(), (bound, *rest), strict=True)
+        Figure(name, title, partial(plot, drawing), caption)
+        for (name, plot), (title, caption) in zip(PLOTS.items(), captions, strict=True)
     )
