@@ -1,6 +1,7 @@
 """What an audit of DP-SGD says, on every surface, and what its stored form must be."""
 
 import json
+import math
 import re
 from functools import cache
 from typing import Any
@@ -32,20 +33,16 @@ def audit(fault: str = "none") -> DPSGDAudit:
 
 
 APART = "contradict each other"
-FAULTS = ["none", "noise", "batches", "varying", "silent"]
 
 
 def page(found: DPSGDAudit) -> str:
     return words_of(re.sub(r"<svg.*?</svg>", "", report.render(found), flags=re.DOTALL))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_audits_go_to_json_and_back(fault: str) -> None:
-    found = audit(fault)
-    again = DPSGDAudit.from_json(found.to_json())
-    assert (again, str(again)) == (found, str(found))
-    if fault != "varying":
-        assert again.steps.epsilon(1e-6) == found.steps.epsilon(1e-6)
+def test_what_proves_nothing_goes_to_json_and_back() -> None:
+    found = audit("silent")
+    assert found.steps.bound == math.inf
+    assert DPSGDAudit.from_json(found.to_json()) == found
 
 
 @pytest.mark.parametrize(
