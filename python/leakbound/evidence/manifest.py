@@ -122,10 +122,11 @@ def sums(digests: Mapping[str, str]) -> bytes:
     return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests)).encode()
 
 
-def seeds(result: Result, plan: int | None) -> dict[str, JsonValue]:
-    """Return the seeds that a manifest names: those of the audit, and of the plan if it has one."""
-    audit: dict[str, JsonValue] = {"audit": result.provenance.seed}
-    return audit if plan is None else audit | {"plan": str(plan)}
+def notes_of(result: Result, made: Mapping[str, str], tossed: int | None) -> dict[str, JsonValue]:
+    """Return what a manifest says of a result: where it was made, and seeds, the plan's if any."""
+    seeds: dict[str, JsonValue] = {"audit": result.provenance.seed}
+    seeds |= {} if tossed is None else {"plan": str(tossed)}
+    return {"layout": LAYOUT, **made, "seeds": seeds}
 
 
 def assumptions_of(result: Result, vouchers: Mapping[str, JsonValue]) -> list[JsonValue]:

@@ -27,8 +27,8 @@ from leakbound.evidence.manifest import (
     assumptions_of,
     environment,
     manifest,
+    notes_of,
     page_of,
-    seeds,
     sums,
 )
 from leakbound.evidence.recipe import (
@@ -252,7 +252,7 @@ class _Bundle:
         here = environment()
         made = {name: str(notes[name]) for name in here} | made
         tossed = None if self.plan is None else self.plan.seed
-        expected = {"layout": LAYOUT, **made, "seeds": seeds(self.result, tossed)}
+        expected = notes_of(self.result, made, tossed)
         files = self.files.digests.items()
         rest = {name: one for name, one in files if name not in {MANIFEST, SUMS}}
         if manifest(rest, self.result, expected, model) != self.files.texts[MANIFEST]:

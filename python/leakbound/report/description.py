@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from leakbound._base.types import Kind
-    from leakbound.claims.tradeoff import TradeOff
     from leakbound.report.parts import Assumption, Provenance, ScoreAudit
 
 
@@ -43,6 +42,8 @@ class Terms:
     """What has to be right, as in "if the propensities are right"."""
     units: str = "examples"
     """What was audited, as in "these examples"."""
+    replaced: str = ""
+    """For a bound on replacing one example, "for replacing one example"."""
 
     @property
     def within(self) -> str:
@@ -194,9 +195,9 @@ class Drawing:
     series: tuple[Series, ...]
     family: bool = False
     """Whether the bound is on a family of trade-off functions, with these two curves."""
-    rejected: TradeOff | None = None
+    rejected: Any = None
     """The least private one that is rejected."""
-    rejectable: TradeOff | None = None
+    rejectable: Any = None
     """The one that a perfect attack would have rejected."""
 
 

@@ -191,12 +191,6 @@ class AuditResult(Audit, ScoreAudit):
             self, checked=replace(checked, proved=self.epsilon(at), source=source or None)
         )
 
-    def _again(self, one: Checked) -> Checked:
-        again = super()._again(one)
-        if one.proved is None or one.delta is None:
-            return again
-        return replace(again, proved=self.epsilon(one.delta), source=one.source)
-
     def _crosses(self, relation: Relation | None, *, by_parameter: bool) -> bool:
         """Return whether a claim about adding or removing one example has to be converted."""
         if relation is not None:

@@ -15,7 +15,8 @@ RateSource: TypeAlias = Literal["lower limit", "stated"]
 # Relative difference of sums and inverses that is put down to rounding
 _ROUNDING = 1e-9
 CoinRanking: TypeAlias = Literal["each step", "across steps"]
-"""Guesses follow what a step released, or how it differs from the noise of the steps before."""
+"""Guesses follow what a step released, or how it differs from the mean noise that each canary had
+in the steps before."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,8 +81,7 @@ class Wager(Record):
     """A bet on the coins of each step, and how its guesses went."""
 
     ranking: CoinRanking
-    """Where guesses come from: what a step released, or how it differs from the mean noise that
-    each canary had in the steps before."""
+    """Where guesses come from."""
     guesses: int
     """Guesses about each step."""
     stake: float
@@ -134,14 +134,7 @@ class BettingResult(Record):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepsResult(Record):
-    """What the noisy gradients, step by step, prove about the noise that was added.
-
-    Notes
-    -----
-    `epsilon` holds *if* the run is so many steps of one constant noise multiplier on Poisson
-    samples at this rate or more, all noisy gradients released. Nothing checks that they are: a few
-    quiet steps among loud ones give the same bound, and less leakage.
-    """
+    """What the noisy gradients, step by step, prove about the noise that was added."""
 
     bound: float
     """Some step's noise multiplier is at most this; inf if nothing is proved."""
@@ -173,9 +166,11 @@ class StepsResult(Record):
         return self.bound < self.noise_multiplier
 
     def epsilon(self, delta: float) -> float:
-        """Return the ε of the whole training that the bound converts to.
+        """Return the ε of the whole training that the bound converts to; 0 if nothing is proved.
 
-        Tests of so many steps at this noise and rate attain it; 0 if nothing is proved.
+        It holds *if* the run is so many steps of one constant noise multiplier on Poisson samples
+        at this rate or more, all noisy gradients released. Nothing checks that they are: a few
+        quiet steps among loud ones give the same bound, and less leakage.
 
         Parameters
         ----------

@@ -143,7 +143,7 @@ def terms_of(claim: Claim, replaced: str, condition: str, units: str = "examples
     """Return what a bound on the claim refers to."""
     if isinstance(claim, FAMILIES):
         name = claim.name + replaced
-        return Terms(f"guarantee of {name}", name, AT, condition, units)
+        return Terms(f"guarantee of {name}", name, AT, condition, units, replaced)
     pair = f"(ε, {claim.delta:g})" if claim.delta else "ε"
     family = f"{pair}-differential privacy{replaced}"
-    return Terms(f"{pair}-DP guarantee{replaced}", family, "", condition, units)
+    return Terms(f"{pair}-DP guarantee{replaced}", family, "", condition, units, replaced)

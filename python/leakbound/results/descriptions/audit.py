@@ -49,7 +49,6 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         terms,
         epsilon=epsilon,
         ceiling=ceiling,
-        replaced=replaced,
         figures=figures_of(
             Drawing(result.kind, (series,), family, result.rejected, result.rejectable),
             ("ε against δ", _PROFILE) if family else ("Bound against guesses", CUTS),
@@ -109,12 +108,11 @@ def _headline(result: AuditResult, said: Description) -> str:
         return said.headline
     condition = f"{said.terms.condition} and" if said.terms.condition else "if"
     steps = f"{claim.steps:,} step" + ("s" if claim.steps > 1 else "")
-    replaced = said.terms.family.removeprefix(claim.name)
     return (
         f"This {said.subject} leaks: {condition} training is DP-SGD "
         f"(q = {claim.sampling_rate:g}, {steps}), its noise multiplier was at most "
-        f"{scale_of(claim).rounded(result.bound)}, so ε ≥ {number(said.epsilon)}{AT}{replaced} "
-        f"({percent(result.confidence)} confidence)."
+        f"{scale_of(claim).rounded(result.bound)}, so ε ≥ {number(said.epsilon)}{AT}"
+        f"{said.terms.replaced} ({percent(result.confidence)} confidence)."
     )
 
 

@@ -15,6 +15,7 @@ from leakbound.results.descriptions.standard import grounds, levels_of
 from leakbound.results.words import NO_UPPER_LIMIT
 
 if TYPE_CHECKING:
+    from leakbound._base.types import Status
     from leakbound.results.dp_sgd import DPSGDAudit
     from leakbound.results.steps import SamplingResult, StepsResult
 
@@ -222,17 +223,14 @@ def _of_sampling(sampling: SamplingResult) -> str:
 
 def _assumed(sampling: SamplingResult) -> tuple[Assumption, ...]:
     """Return what the rate assumes."""
+    tested: Status = "checked" if sampling.limits else "unverifiable"
     return (
         Assumption(
             "Poisson sampling",
             f"An example is in a batch with probability {sampling.sampling_rate:g}, by itself. "
             "Sizes of batches show fixed sizes, and a wrong rate where the number of examples is "
             "known; which examples are in them is not seen.",
-            "contradicted"
-            if sampling.refutes
-            else "checked"
-            if sampling.limits
-            else "unverifiable",
+            "contradicted" if sampling.refutes else tested,
         ),
         Assumption(
             "number of steps",

@@ -40,7 +40,6 @@ def describe(result: PanoramiaResult) -> Description:
         terms,
         epsilon=result.bound,
         ceiling=result.ceiling,
-        replaced=_REPLACED,
         figures=_figures(result),
     )
     # Conditional bounds stand beside the estimate: doubts about them are told as well.

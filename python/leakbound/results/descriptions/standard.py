@@ -40,7 +40,6 @@ def standard(
     *,
     epsilon: float,
     ceiling: float,
-    replaced: str,
     figures: tuple[Figure, ...],
     subject: str = "model",
     withheld: bool = False,
@@ -69,7 +68,7 @@ def standard(
         kind=result.kind,
         confidence=result.confidence,
         warnings=result.warnings,
-        claim=result.claim.name + replaced,
+        claim=result.claim.name + terms.replaced,
         design="a random split"
         if result.options.get("design") == "random_split"
         else "independent coins for each example",
@@ -88,7 +87,7 @@ def standard(
         sections=(grounds(result, "Why it holds"),),
         numbers=_numbers(result, ranking, epsilon, ceiling),
         subject=subject,
-        answer=_answer(result, ranking, terms, replaced, withheld=withheld),
+        answer=_answer(result, ranking, terms, withheld=withheld),
         contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
     )
 
@@ -127,9 +126,7 @@ def _headline(
     return f"{said} refute nothing either {sure}."
 
 
-def _answer(
-    result: Audit, ranking: ScoreAudit, terms: Terms, replaced: str, *, withheld: bool
-) -> str:
+def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool) -> str:
     """Return what is said about the guarantee that was checked; empty if none was."""
     one = result.checked
     if one is None:
@@ -140,7 +137,7 @@ def _answer(
     if one.compares:
         claim += f" for {COMPARED[one.compares]} one {result.options.get('unit', 'example')}"
     else:
-        claim += replaced
+        claim += terms.replaced
     claim = claim if one.c is None else f"c = {one.c:g} with {claim}"
     sure = f"({percent(result.confidence)} confidence)"
     said = f"The claimed {claim} is not refuted, though this audit could have refuted it {sure}."
