@@ -36,6 +36,10 @@ class Terms:
     """Any of them, as in "no ε-DP guarantee"."""
     family: str
     """All of the guarantees that are audited, as in "some guarantee of …"."""
+    epsilon: float
+    """The bound as an ε: of a family of trade-off functions, at δ = 1e-5."""
+    ceiling: float
+    """The ceiling, likewise."""
     at: str = ""
     """For a family, the δ at which ε is converted."""
     condition: str = ""
@@ -124,9 +128,8 @@ class Description:
     """How membership was assigned."""
     terms: Terms
     epsilon: float
-    """The bound as an ε: of a family of trade-off functions, at δ = 1e-5."""
     ceiling: float
-    """The ceiling, likewise."""
+    """Bound and ceiling as the terms have them, or the mean of several audits."""
     formula: str
     """The bound with its sign."""
     verdict: str

@@ -64,9 +64,7 @@ _WITHHELD = Meaning(
 NO_UPPER_LIMIT = "The true ε may be much larger: no audit gives an upper bound."
 
 
-def meaning_of(
-    kind: Kind, terms: Terms, epsilon: float, *, refuted: bool, withheld: bool = False
-) -> Meaning:
+def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = False) -> Meaning:
     """Return what a number of some kind says, and what it does not."""
     if kind in MEANINGS:
         return MEANINGS[kind]
@@ -75,8 +73,8 @@ def meaning_of(
     condition = f", and {terms.condition}" if terms.condition else ""
     if refuted:
         says = (
-            f"At the stated confidence{condition}, no {terms.guarantee} with ε < {number(epsilon)}"
-            f"{terms.at} holds for the procedure that trained this model.",
+            f"At the stated confidence{condition}, no {terms.guarantee} with ε < "
+            f"{number(terms.epsilon)}{terms.at} holds for the procedure that trained this model.",
             f"{terms.qualified('The bound is a floor')}: a better attack can only show more.",
         )
     else:
@@ -139,11 +137,13 @@ def scale_of(claim: Claim) -> Scale:
     return Scale({"epsilon": "ε", "mu": "μ"}.get(name, name.replace("_", " ")))
 
 
-def terms_of(claim: Claim, replaced: str, condition: str, units: str = "examples") -> Terms:
-    """Return what a bound on the claim refers to."""
+def terms_of(
+    claim: Claim, values: tuple[float, float], replaced: str, condition: str, units: str
+) -> Terms:
+    """Return what a bound on the claim refers to; `values` are it and its ceiling as an ε."""
     if isinstance(claim, FAMILIES):
         name = claim.name + replaced
-        return Terms(f"guarantee of {name}", name, AT, condition, units, replaced)
+        return Terms(f"guarantee of {name}", name, *values, AT, condition, units, replaced)
     pair = f"(ε, {claim.delta:g})" if claim.delta else "ε"
     family = f"{pair}-differential privacy{replaced}"
-    return Terms(f"{pair}-DP guarantee{replaced}", family, "", condition, units, replaced)
+    return Terms(f"{pair}-DP guarantee{replaced}", family, *values, "", condition, units, replaced)

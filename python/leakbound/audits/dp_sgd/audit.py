@@ -18,10 +18,13 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
 from leakbound.errors import AbstentionError, InputTypeError, OptionError
 from leakbound.results import AuditResult
-from leakbound.results.dp_sgd import PARTS, Accounted, DPSGDAudit, Part
-from leakbound.results.steps import (
+from leakbound.results.dp_sgd import (
+    PARTS,
+    Accounted,
     BettingResult,
     CoinRanking,
+    DPSGDAudit,
+    Part,
     SamplingResult,
     StepsResult,
     Wager,

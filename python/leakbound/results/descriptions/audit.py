@@ -34,11 +34,13 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     # 1. The bound as an ε: of a family at δ = 1e-5, by the rejected curve.
     unit, claim, kind = result.options.get("unit", "example"), result.claim, KINDS[result.kind]
     replaced = f" for replacing one {unit}" if result.relation == "replace" else ""
-    epsilon = as_epsilon(claim, result.bound, result.rejected)
-    ceiling = as_epsilon(claim, result.ceiling, result.rejectable)
+    values = (
+        as_epsilon(claim, result.bound, result.rejected),
+        as_epsilon(claim, result.ceiling, result.rejectable),
+    )
     family = isinstance(claim, FAMILIES)
     # 2. What every audit of one ranking says.
-    terms = terms_of(claim, replaced, condition or kind.condition, f"{unit}s")
+    terms = terms_of(claim, values, replaced, condition or kind.condition, f"{unit}s")
     scale = scale_of(claim)
     bound = scale.rounded(result.bound)
     drawn = bound if family else number(result.bound)
@@ -47,9 +49,7 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         result,
         result,
         terms,
-        epsilon=epsilon,
-        ceiling=ceiling,
-        figures=figures_of(
+        figures_of(
             Drawing(result.kind, (series,), family, result.rejected, result.rejectable),
             ("ε against δ", _PROFILE) if family else ("Bound against guesses", CUTS),
         ),
@@ -62,9 +62,13 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         *said.metrics,
         *((Metric(own, bound, claim.name),) if family else ()),
         Metric(
-            ("ε at least" if kind.proves else "ε") + terms.at, number(epsilon), kind.tag + replaced
+            ("ε at least" if kind.proves else "ε") + terms.at,
+            number(terms.epsilon),
+            kind.tag + replaced,
         ),
-        Metric("Ceiling" + terms.at, number(ceiling), f"a perfect attack, same {terms.units}"),
+        Metric(
+            "Ceiling" + terms.at, number(terms.ceiling), f"a perfect attack, same {terms.units}"
+        ),
         Metric("Correct guesses", f"{result.correct:,} of {result.guesses:,}", PATHS[result.path]),
         *counted(result, result, terms, "0.5 is guessing"),
     )

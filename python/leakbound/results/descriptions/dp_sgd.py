@@ -16,8 +16,7 @@ from leakbound.results.words import NO_UPPER_LIMIT
 
 if TYPE_CHECKING:
     from leakbound._base.types import Status
-    from leakbound.results.dp_sgd import DPSGDAudit
-    from leakbound.results.steps import SamplingResult, StepsResult
+    from leakbound.results.dp_sgd import DPSGDAudit, SamplingResult, StepsResult
 
 _STEPS_THEOREM = (
     "Given the batches and all other coins, the coin of a canary in one step moves the sum of that "
@@ -72,7 +71,7 @@ def describe(result: DPSGDAudit) -> Description:
         Section("Sampling", (_of_sampling(result.sampling),), _assumed(result.sampling)),
     )
     doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
-    terms = Terms(f"guarantee of {name}", name, at)
+    terms = Terms(f"guarantee of {name}", name, proved, ceiling, at)
     return replace(
         said,
         title="Audit of a training run with DP-SGD",
@@ -90,7 +89,7 @@ def describe(result: DPSGDAudit) -> Description:
         paragraphs=_evidence(result, proved, within),
         metrics=_metrics(result, proved, at),
         meaning=Meaning(tuple(means), _NOT_MEANT),
-        levels=levels_of(terms, proved, ceiling, proves=True),
+        levels=levels_of(terms, proves=True),
         sections=sections,
         numbers=said.numbers | {"epsilon": proved, "epsilon_ceiling": ceiling},
         contradicted=tuple(dict.fromkeys(doubted)),

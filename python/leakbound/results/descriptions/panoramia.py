@@ -33,15 +33,9 @@ _REPLACED = " for replacing one example"
 
 def describe(result: PanoramiaResult) -> Description:
     """Describe an audit against generated non-members: c, c + ε, and what is between."""
-    terms = terms_of(result.claim, _REPLACED, KINDS[result.kind].condition)
-    said = standard(
-        result,
-        result.attack,
-        terms,
-        epsilon=result.bound,
-        ceiling=result.ceiling,
-        figures=_figures(result),
-    )
+    values, condition = (result.bound, result.ceiling), KINDS[result.kind].condition
+    terms = terms_of(result.claim, values, _REPLACED, condition, "examples")
+    said = standard(result, result.attack, terms, _figures(result))
     # Conditional bounds stand beside the estimate: doubts about them are told as well.
     others = "real" if result.options["real_nonmembers"] else "generated"
     conditionals = tuple(one.summary() for one in result.conditionals)

@@ -37,15 +37,13 @@ def standard(
     result: Audit,
     ranking: ScoreAudit,
     terms: Terms,
-    *,
-    epsilon: float,
-    ceiling: float,
     figures: tuple[Figure, ...],
+    *,
     subject: str = "model",
     withheld: bool = False,
 ) -> Description:
     """Return what is said of most results: types of their own replace what differs."""
-    kind, unit = KINDS[result.kind], result.options.get("unit", "example")
+    kind, unit, epsilon = KINDS[result.kind], terms.units.removesuffix("s"), terms.epsilon
     leaks = result.refutes and epsilon >= SMALL
     sign, tail = {
         "estimate": ("ε̃ =", ", estimate"),
@@ -74,18 +72,18 @@ def standard(
         else "independent coins for each example",
         terms=terms,
         epsilon=epsilon,
-        ceiling=ceiling,
+        ceiling=terms.ceiling,
         formula=f"{sign} {number(epsilon)}{tail}",
         verdict=verdict,
-        headline=_headline(result, ranking, terms, subject, (epsilon, ceiling, leaks)),
+        headline=_headline(result, ranking, terms, subject, leaks=leaks),
         refutes=result.refutes,
         leaks=leaks,
         metrics=accounted,
-        meaning=meaning_of(result.kind, terms, epsilon, refuted=result.refutes, withheld=withheld),
-        levels=levels_of(terms, epsilon, ceiling, proves=kind.proves),
+        meaning=meaning_of(result.kind, terms, refuted=result.refutes, withheld=withheld),
+        levels=levels_of(terms, proves=kind.proves),
         figures=figures,
         sections=(grounds(result, "Why it holds"),),
-        numbers=_numbers(result, ranking, epsilon, ceiling),
+        numbers=_numbers(result, ranking, terms),
         subject=subject,
         answer=_answer(result, ranking, terms, withheld=withheld),
         contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
@@ -93,15 +91,10 @@ def standard(
 
 
 def _headline(
-    result: Audit,
-    ranking: ScoreAudit,
-    terms: Terms,
-    subject: str,
-    values: tuple[float, float, bool],
+    result: Audit, ranking: ScoreAudit, terms: Terms, subject: str, *, leaks: bool
 ) -> str:
     """Return the verdict in one sentence: what is proved, or that nothing is."""
-    epsilon, ceiling, leaks = values
-    bound, sure = number(epsilon), f"({percent(result.confidence)} confidence)"
+    bound, sure = number(terms.epsilon), f"({percent(result.confidence)} confidence)"
     if result.kind == "exploratory_lower_bound":
         return (
             f"Exploratory: ε ≈ {bound}{terms.at}, with learnt propensities whose error no "
@@ -120,8 +113,8 @@ def _headline(
     said = (
         f"Nothing could be refuted. With these {ranking.m:,} {terms.units} a perfect attack would"
     )
-    if ceiling > 0:
-        reach = f"ε = {number(ceiling)}{terms.at}, so the audit could have shown leakage"
+    if terms.ceiling > 0:
+        reach = f"ε = {number(terms.ceiling)}{terms.at}, so the audit could have shown leakage"
         return f"{said} have reached {reach}: this attack did not."
     return f"{said} refute nothing either {sure}."
 
@@ -135,7 +128,7 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
     claim = f"{scale.name} {'≥' if scale.inverse else '='} {scale.value(one.value):g}"
     claim += f" with δ = {one.delta:g}" if one.delta else ""
     if one.compares:
-        claim += f" for {COMPARED[one.compares]} one {result.options.get('unit', 'example')}"
+        claim += f" for {COMPARED[one.compares]} one {terms.units.removesuffix('s')}"
     else:
         claim += terms.replaced
     claim = claim if one.c is None else f"c = {one.c:g} with {claim}"
@@ -177,10 +170,10 @@ def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple
     )
 
 
-def levels_of(terms: Terms, epsilon: float, ceiling: float, *, proves: bool) -> Levels:
+def levels_of(terms: Terms, *, proves: bool) -> Levels:
     """Return bound and ceiling, and what the parts of the axis between them are."""
-    second = max(epsilon, ceiling)
-    low, high = number(epsilon), number(second)
+    second = max(terms.epsilon, terms.ceiling)
+    low, high = number(terms.epsilon), number(second)
     names = (f"not a bound: ε below {low}", f"up to the ceiling, {high}", "beyond the ceiling")
     if proves:
         names = (
@@ -188,16 +181,14 @@ def levels_of(terms: Terms, epsilon: float, ceiling: float, *, proves: bool) -> 
             f"not ruled out, though within reach: up to {high}",
             f"out of reach of this audit: ε of {high} and more",
         )
-    return Levels(epsilon, second, names)
+    return Levels(terms.epsilon, second, names)
 
 
-def _numbers(
-    result: Audit, ranking: ScoreAudit, epsilon: float, ceiling: float
-) -> dict[str, float]:
+def _numbers(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, float]:
     """Return finite numbers by their names."""
     counts = ("m", "members", "guesses", "correct", "auc")
     numbers: dict[str, float | None] = {name: getattr(ranking, name) for name in counts}
-    numbers |= {"epsilon": epsilon, "epsilon_ceiling": ceiling, "bound": result.bound}
+    numbers |= {"epsilon": terms.epsilon, "epsilon_ceiling": terms.ceiling, "bound": result.bound}
     numbers |= {"delta": result.claim.delta, "confidence": result.confidence}
     if (one := result.checked) is not None:
         decided = {"refuted": True, "not refuted": False}.get(one.verdict)
