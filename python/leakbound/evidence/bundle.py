@@ -24,13 +24,13 @@ from leakbound.evidence.manifest import (
     environment,
     manifest,
     notes_of,
-    page_of,
     sums,
 )
 from leakbound.evidence.recipe import RESULTS, Recipe, departure, recipe_of
 from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
 from leakbound.planning.protocol import Agreed, checked_protocol
+from leakbound.report import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -117,7 +117,7 @@ def write_bundle(
     except UnicodeEncodeError:
         message = "an argument holds text that UTF-8 cannot, such as half of a surrogate pair"
         raise FormatError(message) from None
-    files["report.html"] = page_of(result)
+    files["report.html"] = render(result).encode()
     files["inputs.npz"] = _written(
         lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
     )

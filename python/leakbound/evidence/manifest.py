@@ -15,7 +15,6 @@ import leakbound._core as _core
 from leakbound._base.canonical import digest, plain, sha256
 from leakbound._base.checks import shown
 from leakbound.errors import FormatError, OptionError
-from leakbound.report import render
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -150,11 +149,6 @@ def assumptions_of(result: Result, vouchers: Mapping[str, JsonValue]) -> list[Js
         }
         for one in result.assumptions
     ]
-
-
-def page_of(result: Result) -> bytes:
-    """Return the page of a bundle."""
-    return render(result).encode()
 
 
 def _opened(entry: os.DirEntry[str]) -> IO[bytes]:

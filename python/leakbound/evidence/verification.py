@@ -28,7 +28,6 @@ from leakbound.evidence.manifest import (
     environment,
     manifest,
     notes_of,
-    page_of,
     sums,
 )
 from leakbound.evidence.recipe import (
@@ -44,6 +43,7 @@ from leakbound.evidence.recipe import (
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, read_opening
 from leakbound.planning.protocol import Agreed, checked_protocol
+from leakbound.report import render
 from leakbound.results.base import Check, Verification
 
 if TYPE_CHECKING:
@@ -331,7 +331,7 @@ class _Bundle:
 
     def _report(self) -> tuple[bool | None, str]:
         try:
-            page = page_of(self.result)
+            page = render(self.result).encode()
         except MissingExtraError as error:
             return None, f"not drawn again, so do not read report.html: {error}"
         if page == self.files.texts["report.html"]:

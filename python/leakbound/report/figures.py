@@ -155,7 +155,8 @@ def plot_roc(drawing: Drawing, ax: Axes | None = None) -> Axes:
             if drawing.rejected is not None:
                 most = 1 - np.asarray(drawing.rejected.f(grid))
             elif not drawing.family and one.ranking.bound > 0:
-                most = most_true_positives(grid, one.ranking.bound)
+                bound = one.ranking.bound
+                most = np.minimum(np.exp(bound) * grid, 1 - np.exp(-bound) * (1 - grid))
             if most is not None:
                 label = f"most for {one.symbol} = {one.bound}"
                 ax.plot(grid, most, color=one.colour, label=label, **_DASHED)
@@ -232,14 +233,6 @@ def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     reachable = np.isfinite(curve.bound) & (level <= -np.log(p) * (1 + 1e-9))
     return np.where(reachable, high, np.nan)
-
-
-def most_true_positives(false_positive_rate: FloatArray, epsilon: float) -> FloatArray:
-    """Return the largest true-positive rate that ε-DP allows: min(e^ε x, 1 - e^-ε (1 - x))."""
-    most: FloatArray = np.minimum(
-        np.exp(epsilon) * false_positive_rate, 1.0 - np.exp(-epsilon) * (1.0 - false_positive_rate)
-    )
-    return most
 
 
 def _divergence(x: FloatArray, p: FloatArray) -> FloatArray:
