@@ -1,7 +1,7 @@
 """Audits of a generator by the synthetic table that it made of a random part of the records."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -26,7 +26,7 @@ from leakbound.audits.road import Request
 from leakbound.claims import Claim, PureDP
 from leakbound.cuts import CutPolicy
 from leakbound.errors import DesignError, InputError, InputTypeError, OptionError
-from leakbound.results import Assumption
+from leakbound.results import Assumption, AuditResult
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.stats import poisson_binomial_tail
 
@@ -200,7 +200,8 @@ def audit_synthetic(
         | {"reference": reference is not None, "synthetic": len(tables.synthetic)},
         warnings=(*result.warnings, *_warnings(tables, audited, metrics.copies_of_members)),
     )
-    return SyntheticResult.of(result, metrics)
+    held = {one.name: getattr(result, one.name) for one in fields(AuditResult)}
+    return SyntheticResult(**held, similarity=metrics)
 
 
 class _Roles(NamedTuple):

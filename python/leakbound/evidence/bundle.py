@@ -23,14 +23,14 @@ from leakbound.evidence.manifest import (
     assumptions_of,
     environment,
     manifest,
-    page_of,
-    seeds,
+    notes_of,
     sums,
 )
 from leakbound.evidence.recipe import RESULTS, Recipe, departure, recipe_of
 from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
 from leakbound.planning.protocol import Agreed, checked_protocol
+from leakbound.report import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -102,26 +102,31 @@ def write_bundle(
     recipe = _recipe(result, data, dict(options or {}), agreed)
     content, arrays = recipe.encoded()
     # 2. The files, with those of a commitment if there is one.
-    files = {
+    texts: dict[str, str] = {
         "audit.json": _json({"layout": LAYOUT, **content}),
-        "inputs.npz": _written(
-            lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
-        ),
-        "result.json": _utf8(result.to_json(), "the result"),
+        "result.json": result.to_json(),
         "assumptions.json": _json(assumptions_of(result, vouchers or {})),
-        "report.html": page_of(result),
     }
     if agreed is not None:
-        files["protocol.json"] = _json(agreed)
-    if isinstance(plan, InclusionPlan):
-        files["plan.npz"] = _written(plan.write)
+        texts["protocol.json"] = _json(agreed)
     if opening is not None:
-        files["opening.json"] = _utf8(opening.to_json(), "the opening")
-        files["commitment.json"] = _utf8(opening.commitment.to_json(), "the commitment")
+        texts["opening.json"] = opening.to_json()
+        texts["commitment.json"] = opening.commitment.to_json()
+    try:
+        files = {name: f"{text}\n".encode() for name, text in texts.items()}
+    except UnicodeEncodeError:
+        message = "an argument holds text that UTF-8 cannot, such as half of a surrogate pair"
+        raise FormatError(message) from None
+    files["report.html"] = render(result).encode()
+    files["inputs.npz"] = _written(
+        lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
+    )
+    tossed = None
+    if isinstance(plan, InclusionPlan):
+        files["plan.npz"], tossed = _written(plan.write), plan.seed
     # 3. The statement about all files, and the sums over both.
-    tossed = plan.seed if isinstance(plan, InclusionPlan) else None
-    notes = {"layout": LAYOUT, **environment(), "seeds": seeds(result, tossed)}
     digests = {name: sha256(written) for name, written in files.items()}
+    notes = notes_of(result, environment(), tossed)
     files[MANIFEST] = manifest(digests, result, notes, model)
     files[SUMS] = sums(digests | {MANIFEST: sha256(files[MANIFEST])})
     _put(place, files)
@@ -132,17 +137,13 @@ def _check_place(place: Path) -> None:
     if not place.exists():
         return
     held = {one.name for one in place.iterdir()} if place.is_dir() else {place.name}
-    if not held:
-        return
     statement = place / MANIFEST
-    if not statement.is_file() or STATEMENT.encode() not in statement.read_bytes()[:200]:
-        message = f"{place} is there already, and is no bundle: name another folder"
-        raise OptionError(message)
-    others = held - FILES.keys()
+    ours = statement.is_file() and STATEMENT.encode() in statement.read_bytes()
+    others = held - FILES.keys() if ours else held
     if others:
         message = (
-            f"{place} holds {min(others)!r} too, which is of no bundle and would be lost: "
-            "move it away, or name another folder"
+            f"{place} holds {min(others)!r}, which is of no bundle and would be lost: move it "
+            "away, or name another folder"
         )
         raise OptionError(message)
 
@@ -176,17 +177,8 @@ def _data_of(scores: Any, plan: Any, inputs: dict[str, Any]) -> dict[str, Any]:
     return {"scores": scores, "member": plan, **inputs, **named}
 
 
-def _json(content: JsonValue) -> bytes:
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    return _utf8(text, "an argument")
-
-
-def _utf8(text: str, what: str) -> bytes:
-    try:
-        return f"{text}\n".encode()
-    except UnicodeEncodeError:
-        message = f"{what} holds text that UTF-8 cannot, such as half of a surrogate pair"
-        raise FormatError(message) from None
+def _json(content: JsonValue) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def _written(write: Callable[[io.BytesIO], None]) -> bytes:

@@ -54,24 +54,12 @@ def new_challenge(
         ``.npy`` with one in each row. Lines end in LF or CR LF, and in nothing else.
     folder : str or os.PathLike
         A new or empty folder. It gets ``for-the-trainer`` with the canaries to train on,
-        ``secret`` with all of them and the coins, and ``public`` with the commitment.
+        ``secret`` with all of them and the coins, and ``public`` with the commitment, which is
+        returned.
     protocol : mapping, optional
         What the audit will be; by default a bound on pure ε from one column of scores. The digest
-        of the canaries is added, as `canaries_sha256`. The audit is rehearsed before anything is
-        written.
-
-    Returns
-    -------
-    Commitment
-        What is to be published.
-
-    Raises
-    ------
-    FormatError, OSError
-        If the canaries cannot be read, or are fewer than two.
-    OptionError, InputTypeError
-        If the folder has something in it, or the protocol is none that `judge_challenge` could keep
-        with so many canaries.
+        of the canaries is added, as `canaries_sha256`. A protocol that `judge_challenge` could not
+        keep with so many canaries is refused.
     """
     source, place = Path(canaries), Path(folder)
     if place.exists() and any(place.iterdir()):
@@ -113,17 +101,8 @@ def opened_challenge(folder: str | os.PathLike[str]) -> Opening:
     Parameters
     ----------
     folder : str or os.PathLike
-        What `new_challenge` wrote.
-
-    Returns
-    -------
-    Opening
-        Coins, protocol and nonce.
-
-    Raises
-    ------
-    FormatError, OSError
-        If coins, protocol, nonce or canaries are not what was committed to, or cannot be read.
+        What `new_challenge` wrote. FormatError if coins, protocol, nonce or canaries are not what
+        was committed to.
     """
     place = Path(folder)
     opening = load_opening(place / "secret")
@@ -163,12 +142,6 @@ def judge_challenge(
     -------
     AuditResult
         What the scores prove, the guarantee of the protocol put to the test if it names one.
-
-    Raises
-    ------
-    LeakboundError, OSError
-        If the challenge is not what was committed to, there is not one score of each attack for
-        each canary, or whatever `audit` raises.
     """
     opening = opened_challenge(folder)
     agreed, plan = opening.agreed, opening.plan

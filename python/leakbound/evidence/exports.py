@@ -41,11 +41,6 @@ def model_index(
     list of dict
         What `huggingface_hub.repocard_data.model_index_to_eval_results` reads.
 
-    Raises
-    ------
-    OptionError
-        If the number of the result is no bound, or a name is empty.
-
     Examples
     --------
     >>> import numpy as np, leakbound as lb

@@ -15,7 +15,6 @@ import leakbound._core as _core
 from leakbound._base.canonical import digest, plain, sha256
 from leakbound._base.checks import shown
 from leakbound.errors import FormatError, OptionError
-from leakbound.report import render
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,10 +121,11 @@ def sums(digests: Mapping[str, str]) -> bytes:
     return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests)).encode()
 
 
-def seeds(result: Result, plan: int | None) -> dict[str, JsonValue]:
-    """Return the seeds that a manifest names: those of the audit, and of the plan if it has one."""
-    audit: dict[str, JsonValue] = {"audit": result.provenance.seed}
-    return audit if plan is None else audit | {"plan": str(plan)}
+def notes_of(result: Result, made: Mapping[str, str], tossed: int | None) -> dict[str, JsonValue]:
+    """Return what a manifest says of a result: where it was made, and seeds, the plan's if any."""
+    seeds: dict[str, JsonValue] = {"audit": result.provenance.seed}
+    seeds |= {} if tossed is None else {"plan": str(tossed)}
+    return {"layout": LAYOUT, **made, "seeds": seeds}
 
 
 def assumptions_of(result: Result, vouchers: Mapping[str, JsonValue]) -> list[JsonValue]:
@@ -149,11 +149,6 @@ def assumptions_of(result: Result, vouchers: Mapping[str, JsonValue]) -> list[Js
         }
         for one in result.assumptions
     ]
-
-
-def page_of(result: Result) -> bytes:
-    """Return the page of a bundle."""
-    return render(result).encode()
 
 
 def _opened(entry: os.DirEntry[str]) -> IO[bytes]:

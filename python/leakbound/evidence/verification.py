@@ -27,8 +27,7 @@ from leakbound.evidence.manifest import (
     assumptions_of,
     environment,
     manifest,
-    page_of,
-    seeds,
+    notes_of,
     sums,
 )
 from leakbound.evidence.recipe import (
@@ -44,6 +43,7 @@ from leakbound.evidence.recipe import (
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, read_opening
 from leakbound.planning.protocol import Agreed, checked_protocol
+from leakbound.report import render
 from leakbound.results.base import Check, Verification
 
 if TYPE_CHECKING:
@@ -103,15 +103,8 @@ def verify_bundle(
     Returns
     -------
     Verification
-        Each check and what it found, in characters that a terminal only prints; the first that
-        fails is the last.
-
-    Raises
-    ------
-    OptionError, FormatError
-        If there is no such folder, or the commitment that is passed is none.
-    MissingExtraError, OSError, MemoryError
-        If this machine lacks a package, a readable file or memory: nothing was judged.
+        Each check and what it found; the first that fails is the last. Where this machine lacks a
+        package, a readable file or memory nothing is judged, and their error raised.
 
     Notes
     -----
@@ -259,7 +252,7 @@ class _Bundle:
         here = environment()
         made = {name: str(notes[name]) for name in here} | made
         tossed = None if self.plan is None else self.plan.seed
-        expected = {"layout": LAYOUT, **made, "seeds": seeds(self.result, tossed)}
+        expected = notes_of(self.result, made, tossed)
         files = self.files.digests.items()
         rest = {name: one for name, one in files if name not in {MANIFEST, SUMS}}
         if manifest(rest, self.result, expected, model) != self.files.texts[MANIFEST]:
@@ -338,7 +331,7 @@ class _Bundle:
 
     def _report(self) -> tuple[bool | None, str]:
         try:
-            page = page_of(self.result)
+            page = render(self.result).encode()
         except MissingExtraError as error:
             return None, f"not drawn again, so do not read report.html: {error}"
         if page == self.files.texts["report.html"]:

@@ -29,13 +29,10 @@ _MARKS = {
 
 def saturation_figure(saturation: Saturation) -> Figure:
     """Return c against the baseline's training data."""
-    spreads = zip(saturation.examples, saturation.spreads, strict=True)
-    grown = ", ".join(f"{spread.mean:.2f} at {examples:,}" for examples, spread in spreads)
     return Figure(
         "saturation",
         "c against training data",
         partial(_plot_saturation, saturation),
-        f"Lower bound on c against training examples of the baseline: {grown}.",
         "Each grey line is a seed, the dots their mean. Where the line still rises at the right "
         "end, c is larger than shown, and ε̃ smaller.",
     )
@@ -56,12 +53,10 @@ def _plot_saturation(saturation: Saturation, ax: Axes | None) -> Axes:
 
 def target_figure(rows: Sequence[PanoramiaRow]) -> Figure:
     """Return estimates target by target."""
-    targets = "; ".join(f"{row.target}: {row.epsilon_tilde}" for row in rows)
     return Figure(
         "targets",
         "c and ε̃ by target",
         partial(_plot_targets, rows),
-        f"Estimates by target: {targets}.",
         "Grey: the bound on c of the baseline, without the model. Blue: what the attack adds to "
         "it. Grey that fills the axis is a generator that is easily told from real data, and "
         "leaves no room for ε̃.",
@@ -86,15 +81,10 @@ def _plot_targets(rows: Sequence[PanoramiaRow], ax: Axes | None) -> Axes:
 
 def audits_figure(rows: Sequence[PanoramiaRow]) -> Figure:
     """Return every audit of every target, as a page opens with them."""
-    said = "; ".join(
-        f"{row.target}, {row.audit}: {_kind(row)} {row.epsilon_tilde or row.epsilon}"
-        for row in rows
-    )
     return Figure(
         "audits",
         "All targets, audit by audit",
         partial(_plot_audits, rows),
-        f"Estimates and lower bounds on ε. {said}.",
         "Filled marks are lower bounds on ε, open ones estimates, which bound nothing; a filled "
         "square holds on a condition. Each is the mean over seeds, ticks are the seeds.",
     )
@@ -139,7 +129,6 @@ def _plot_audits(rows: Sequence[PanoramiaRow], ax: Axes | None) -> Axes:
 
 def loss_figure(losses: Losses) -> Figure:
     """Return the losses of members, generated and real non-members under one of the models."""
-    medians = ", ".join(f"{side} {value:.3g}" for side, value in losses.medians.items())
     of = f"“{losses.model}”"
     caption = (
         "What the attack learns from: members whose losses are smaller than those of real "
@@ -153,9 +142,8 @@ def loss_figure(losses: Losses) -> Figure:
             "generated examples differ from the others, they can be told from real data, and c is "
             "large."
         )
-    words = f"Histograms of losses under {of}; medians in nats: {medians}."
     name = f"losses of {losses.model}"
-    return Figure(name, f"Losses under {of}", partial(_plot_losses, losses), words, caption)
+    return Figure(name, f"Losses under {of}", partial(_plot_losses, losses), caption)
 
 
 def _plot_losses(losses: Losses, ax: Axes | None) -> Axes:

@@ -36,16 +36,18 @@ class Terms:
     """Any of them, as in "no ε-DP guarantee"."""
     family: str
     """All of the guarantees that are audited, as in "some guarantee of …"."""
-    bound: str
-    """Those that are refuted, if any, as in "ε < 1.20"."""
-    however: str = "however small its ε"
-    """Which of them are most easily refuted."""
+    epsilon: float
+    """The bound as an ε: of a family of trade-off functions, at δ = 1e-5."""
+    ceiling: float
+    """The ceiling, likewise."""
     at: str = ""
     """For a family, the δ at which ε is converted."""
     condition: str = ""
     """What has to be right, as in "if the propensities are right"."""
     units: str = "examples"
     """What was audited, as in "these examples"."""
+    replaced: str = ""
+    """For a bound on replacing one example, "for replacing one example"."""
 
     @property
     def within(self) -> str:
@@ -86,12 +88,11 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure to draw: its name and title, what it shows in words, and how to read it."""
+    """A figure to draw: its name and title, and how to read it."""
 
     name: str
     title: str
     draw: Callable[[Axes | None], Axes]
-    words: str
     caption: str
 
 
@@ -127,9 +128,8 @@ class Description:
     """How membership was assigned."""
     terms: Terms
     epsilon: float
-    """The bound as an ε: of a family of trade-off functions, at δ = 1e-5."""
     ceiling: float
-    """The ceiling, likewise."""
+    """Bound and ceiling as the terms have them, or the mean of several audits."""
     formula: str
     """The bound with its sign."""
     verdict: str
@@ -191,20 +191,17 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Profile:
-    """Of a family, the least private trade-off function that is rejected, and the ceiling's."""
-
-    rejected: Any
-    rejectable: Any
-
-
-@dataclass(frozen=True)
 class Drawing:
     """What the figures of every audit are drawn from: the ranking of the bound comes first."""
 
     kind: Kind
     series: tuple[Series, ...]
-    profile: Profile | None = None
+    family: bool = False
+    """Whether the bound is on a family of trade-off functions, with these two curves."""
+    rejected: Any = None
+    """The least private one that is rejected."""
+    rejectable: Any = None
+    """The one that a perfect attack would have rejected."""
 
 
 class Reportable(Protocol):

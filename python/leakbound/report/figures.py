@@ -49,7 +49,7 @@ _CHANCE: dict[str, Any] = {"color": MUTED, "linewidth": 0.9, "linestyle": (0, (1
 
 def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """Draw the bound that every cut would give, with the final bound and the ceiling."""
-    if drawing.profile is not None:
+    if drawing.family:
         return _plot_profile(drawing, ax)
     with house_style():
         ax = new_axes(ax)
@@ -87,14 +87,12 @@ def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
 
 def _plot_profile(drawing: Drawing, ax: Axes | None) -> Axes:
     """Draw ε against δ of the curve that an audit of a family rejects, and of the ceiling."""
-    assert drawing.profile is not None
     with house_style():
         ax = new_axes(ax)
         delta = np.geomspace(1e-12, 1.0, 241)[:-1]
-        rejected, rejectable = drawing.profile.rejected, drawing.profile.rejectable
         for name, curve, colour, style in (
-            ("rejected", rejected, MEMBER, "-"),
-            ("a perfect attack", rejectable, MUTED, ":"),
+            ("rejected", drawing.rejected, MEMBER, "-"),
+            ("a perfect attack", drawing.rejectable, MUTED, ":"),
         ):
             if curve is not None:
                 epsilon = np.asarray(curve.epsilon(delta))
@@ -102,7 +100,7 @@ def _plot_profile(drawing: Drawing, ax: Axes | None) -> Axes:
                 ax.plot(delta[known], epsilon[known], color=colour, linestyle=style, label=name)
         ax.set_xscale("log")
         ax.set_ylim(bottom=0)
-        if rejectable is not None:
+        if drawing.rejectable is not None:
             ax.legend(loc="upper right")
         name_axes(ax, "ε against δ", "δ", "lower bound on ε", drawing.kind)
     return ax
@@ -118,14 +116,14 @@ def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
             curve = one.ranking.curve
             ax.plot(curve.recall, curve.precision, color=one.colour, label=one.name)
             low = min(low, float(curve.precision[curve.guesses >= 10].min(initial=0.5)))
-            if drawing.profile is None and one.ranking.bound > 0:
+            if not drawing.family and one.ranking.bound > 0:
                 # the curve touches this line at the chosen cut, and nothing lies above it
                 level = iso_bound_precision(curve, one.ranking.bound)
                 known = np.isfinite(level)
                 label = f"{one.symbol} {_relation(drawing.kind)} {one.bound}"
                 line = (curve.recall[known], level[known])
                 ax.plot(*line, color=one.colour, label=label, **_DASHED)
-            if drawing.profile is not None or one.ranking.bound > 0:
+            if drawing.family or one.ranking.bound > 0:
                 _mark_chosen(ax, one)
         ax.set_ylim(low - 0.06, 1.06)
         ax.set_yticks([tick for tick in np.arange(0.0, 1.01, 0.1) if tick >= low - 0.06])
@@ -154,11 +152,11 @@ def plot_roc(drawing: Drawing, ax: Axes | None = None) -> Axes:
             ax.plot(false_positive, true_positive, color=one.colour, label=one.name)
         for one in series:
             most = None
-            if drawing.profile is not None:
-                rejected = drawing.profile.rejected
-                most = None if rejected is None else 1 - rejected.f(grid)
-            elif one.ranking.bound > 0:
-                most = most_true_positives(grid, one.ranking.bound)
+            if drawing.rejected is not None:
+                most = 1 - np.asarray(drawing.rejected.f(grid))
+            elif not drawing.family and one.ranking.bound > 0:
+                bound = one.ranking.bound
+                most = np.minimum(np.exp(bound) * grid, 1 - np.exp(-bound) * (1 - grid))
             if most is not None:
                 label = f"most for {one.symbol} = {one.bound}"
                 ax.plot(grid, most, color=one.colour, label=label, **_DASHED)
@@ -235,14 +233,6 @@ def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     reachable = np.isfinite(curve.bound) & (level <= -np.log(p) * (1 + 1e-9))
     return np.where(reachable, high, np.nan)
-
-
-def most_true_positives(false_positive_rate: FloatArray, epsilon: float) -> FloatArray:
-    """Return the largest true-positive rate that ε-DP allows: min(e^ε x, 1 - e^-ε (1 - x))."""
-    most: FloatArray = np.minimum(
-        np.exp(epsilon) * false_positive_rate, 1.0 - np.exp(-epsilon) * (1.0 - false_positive_rate)
-    )
-    return most
 
 
 def _divergence(x: FloatArray, p: FloatArray) -> FloatArray:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from leakbound._base.types import Kind
     from leakbound.report.description import Description, Figure, Overview, Reportable
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FIGURE_SIZE = (4.3, 2.9)
+_NAMED = ("Mahloujifar", "Ville", "Wasserman")
 # What each colour of the figures is called in the page's style sheet, which has a dark one too
 _COLOURS = {
     style.INK: "ink",
@@ -65,37 +65,40 @@ def render(
     # 1. What is said, and its figures; that of an overview is as high as its rows take.
     said, source = result.summary(), result.provenance
     overview = overview or said.overview
+    texts = [text for section in said.sections for text in section.paragraphs]
     opening = [overview.figure] if overview is not None and overview.figure else []
     size = (8.6, 1.1 + 0.17 * len(overview.table)) if overview is not None else _FIGURE_SIZE
     versions = {"leakbound": source.leakbound, "Python": source.python, "NumPy": source.numpy}
     digests = {f"SHA-256 of {name}": digest for name, digest in source.sha256.items()}
     # 2. The template lays out, and says nothing of its own.
-    return (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            title=title or said.title,
-            summary=summary,
-            about={**(about or {}), **said.about, "Design": said.design},
-            notes=notes,
-            threshold=number(SMALL) if KINDS[said.kind].proves else "",
-            said=said,
-            tag=KINDS[said.kind].tag,
-            tone="leaks" if said.leaks else _look(said.kind),
-            # four tiles in a row, or three, whichever leaves fewer places of the last row empty
-            tiles=min((4, 3), key=lambda row: -len(said.metrics) % row),
-            range=_range(said),
-            figures=draw(said.figures, "figure"),
-            grounds=[
-                (section, draw(section.figures, f"ground-{i}"))
-                for i, section in enumerate(said.sections)
-            ],
-            options=dict(_flat(result.options)),
-            provenance={**versions, "seed": str(source.seed), **digests},
-            overview=overview,
-            opening=draw(opening, "opening", size=size),
-            papers={*said.papers, *_cited(said)},
-        )
+    template = environment().get_template("report.html.j2")
+    return template.render(
+        title=title or said.title,
+        summary=summary,
+        about={**(about or {}), **said.about, "Design": said.design},
+        notes=notes,
+        threshold=number(SMALL) if KINDS[said.kind].proves else "",
+        said=said,
+        tag=KINDS[said.kind].tag,
+        # What is exploratory looks as estimates do.
+        tone="leaks" if said.leaks else "bound" if KINDS[said.kind].proves else "estimate",
+        # four tiles in a row, or three, whichever leaves fewer places of the last row empty
+        tiles=min((4, 3), key=lambda row: -len(said.metrics) % row),
+        range=_range(said),
+        figures=draw(said.figures, "figure"),
+        grounds=[
+            (section, draw(section.figures, f"ground-{i}"))
+            for i, section in enumerate(said.sections)
+        ],
+        options=dict(_flat(result.options)),
+        provenance={**versions, "seed": str(source.seed), **digests},
+        overview=overview,
+        opening=draw(opening, "opening", size=size),
+        # Papers that grounds name are cited, besides those of every page.
+        papers={
+            *said.papers,
+            *(name for name in _NAMED if any(name in text for text in texts)),
+        },
     )
 
 
@@ -119,11 +122,6 @@ def _range(said: Description) -> dict[str, Any]:
     }
 
 
-def _look(kind: Kind) -> str:
-    """Return the style class of a kind; what is exploratory looks as estimates do."""
-    return "estimate" if not KINDS[kind].proves else kind.replace("_", "-")
-
-
 def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in options.items():
         if isinstance(value, Mapping):
@@ -132,12 +130,6 @@ def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
             yield f"{prefix}{name}", ", ".join(map(str, value))
         else:
             yield f"{prefix}{name}", "none" if value is None else str(value)
-
-
-def _cited(said: Description) -> set[str]:
-    """Return those of the papers that not every page refers to which grounds name."""
-    texts = [text for section in said.sections for text in section.paragraphs]
-    return {one for one in ("Mahloujifar", "Ville", "Wasserman") if any(one in x for x in texts)}
 
 
 def environment() -> Environment:
@@ -188,7 +180,9 @@ def draw(
     for one in figures:
         document = svg(one, heading=False, size=size)
         own = re.sub(r"\W+", "-", f"{ident}-{one.name}")
-        drawn.append(Drawn(one.title, _inline(document, own, one.words), one.caption))
+        drawn.append(
+            Drawn(one.title, _inline(document, own, f"{one.title}. {one.caption}"), one.caption)
+        )
     return drawn
 
 

@@ -66,14 +66,6 @@ class Checked:
             return f"{number(self.proved)} > {self.value:.4g}"
         return f"[{number(self.proved)}, {self.value:.4g}]"
 
-    @property
-    def accounted(self) -> str:
-        """The accountant's ε, its δ and its name in words; empty if no accountant said it."""
-        if self.proved is None:
-            return ""
-        by = f" ({self.source})" if self.source else ""
-        return f"ε = {self.value:.4g} at δ = {self.delta:g}{by}"
-
 
 @dataclass(frozen=True)
 class Provenance:

@@ -14,9 +14,15 @@ from leakbound.report.parts import (
     ScoreAudit,
 )
 from leakbound.results.base import Implied
-from leakbound.results.dp_sgd import Accounted, DPSGDAudit
+from leakbound.results.dp_sgd import (
+    Accounted,
+    BettingResult,
+    DPSGDAudit,
+    SamplingResult,
+    StepsResult,
+    Wager,
+)
 from leakbound.results.one_run import AuditResult
-from leakbound.results.steps import BettingResult, SamplingResult, StepsResult, Wager
 
 if TYPE_CHECKING:
     from leakbound.results.panoramia import PanoramiaResult

@@ -139,10 +139,6 @@ class Result(Record, _Numbers):
         joint = None if c is None else float(c)
         return Checked("epsilon", value, at, verdict, joint, compares=compares)
 
-    def _again(self, one: Checked) -> Checked:
-        """Return the record of the same guarantee as the bound has it."""
-        return self._checked(**one.claim)
-
     def _flaw_of_check(self) -> str:
         """Return how a verdict that was read contradicts the bound; empty if it does not."""
         one = self.checked
@@ -152,7 +148,10 @@ class Result(Record, _Numbers):
             signature(self.check).bind(**one.claim)
         except TypeError as error:
             return f"checked is no claim about {type(self).__name__}: {error}"
-        if (again := self._again(one)) == one:
+        again = self._checked(**one.claim)
+        if one.proved is not None and one.delta is not None and isinstance(self, Audit):
+            again = replace(again, proved=self.epsilon(one.delta), source=one.source)
+        if again == one:
             return ""
         return f"checked is {shown(one.verdict)} on {one.parameter}, and the bound gives {again}"
 

@@ -20,16 +20,7 @@ from leakbound.results.words import COMPARED, DELTA, scale_of
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AuditResult(Audit, ScoreAudit):
-    """What an audit with random inclusion proves; the fields of `ScoreAudit` are its own.
-
-    Examples
-    --------
-    >>> import numpy as np, leakbound as lb
-    >>> member = np.arange(300) % 2 == 0
-    >>> result = lb.audit(np.where(member, 2.0, 1.0) + np.arange(300) / 1e4, lb.Coins(member))
-    >>> lb.AuditResult.from_json(result.to_json()) == result
-    True
-    """
+    """What an audit with random inclusion proves; the fields of `ScoreAudit` are its own."""
 
     _words: ClassVar[str] = "leakbound.results.descriptions.audit"
 
@@ -199,12 +190,6 @@ class AuditResult(Audit, ScoreAudit):
         return replace(
             self, checked=replace(checked, proved=self.epsilon(at), source=source or None)
         )
-
-    def _again(self, one: Checked) -> Checked:
-        again = super()._again(one)
-        if one.proved is None or one.delta is None:
-            return again
-        return replace(again, proved=self.epsilon(one.delta), source=one.source)
 
     def _crosses(self, relation: Relation | None, *, by_parameter: bool) -> bool:
         """Return whether a claim about adding or removing one example has to be converted."""

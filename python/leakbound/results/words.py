@@ -6,17 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from leakbound._base.formatting import down, up
-from leakbound.claims import SubsampledGaussianDP
-from leakbound.report.description import Meaning
+from leakbound._base.formatting import down, number, up
+from leakbound.claims import FAMILIES, SubsampledGaussianDP
+from leakbound.report.description import Meaning, Terms
 
 if TYPE_CHECKING:
     from leakbound._base.types import Kind, PathName, Relation
     from leakbound.claims import Claim
-    from leakbound.report.description import Terms
 
 # The δ at which bounds on families of trade-off functions are put in words
 DELTA = 1e-5
+AT = f" at δ = {DELTA:g}"
 # What a guarantee compares, as a verb
 COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
 # Which guesses were made
@@ -73,14 +73,13 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
     condition = f", and {terms.condition}" if terms.condition else ""
     if refuted:
         says = (
-            f"At the stated confidence{condition}, no guarantee of {terms.family} with "
-            f"{terms.bound} holds for the procedure that trained this model.",
+            f"At the stated confidence{condition}, no {terms.guarantee} with ε < "
+            f"{number(terms.epsilon)}{terms.at} holds for the procedure that trained this model.",
             f"{terms.qualified('The bound is a floor')}: a better attack can only show more.",
         )
     else:
         says = (
-            f"At the stated confidence, no guarantee of {terms.family} could be refuted, "
-            f"{terms.however}.",
+            f"At the stated confidence no {terms.guarantee} could be refuted, however small its ε.",
             f"No attack on these {terms.units} could have refuted a guarantee with ε{terms.at} at "
             "or above the ceiling.",
         )
@@ -107,14 +106,12 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
 class Scale:
     """How values of a claim's parameter are written: of DP-SGD the noise, of which less is leakier.
 
-    `limit` stands between name and bound, `refuted` between name and the values that are refuted.
+    `limit` stands between name and bound.
     """
 
     name: str
     sign: str = "≥"
     limit: str = "at least"
-    refuted: str = "<"
-    smallest: str = "small"
     inverse: bool = False
 
     def value(self, theta: float) -> float:
@@ -135,6 +132,18 @@ class Scale:
 def scale_of(claim: Claim) -> Scale:
     """Return how values of the claim's parameter are written."""
     if isinstance(claim, SubsampledGaussianDP):
-        return Scale("noise multiplier", "≤", "at most", ">", "large", inverse=True)
+        return Scale("noise multiplier", "≤", "at most", inverse=True)
     name = claim.parameter
     return Scale({"epsilon": "ε", "mu": "μ"}.get(name, name.replace("_", " ")))
+
+
+def terms_of(
+    claim: Claim, values: tuple[float, float], replaced: str, condition: str, units: str
+) -> Terms:
+    """Return what a bound on the claim refers to; `values` are it and its ceiling as an ε."""
+    if isinstance(claim, FAMILIES):
+        name = claim.name + replaced
+        return Terms(f"guarantee of {name}", name, *values, AT, condition, units, replaced)
+    pair = f"(ε, {claim.delta:g})" if claim.delta else "ε"
+    family = f"{pair}-differential privacy{replaced}"
+    return Terms(f"{pair}-DP guarantee{replaced}", family, *values, "", condition, units, replaced)

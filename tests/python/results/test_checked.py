@@ -103,10 +103,3 @@ def test_what_a_claim_about_a_random_split_compares_is_kept() -> None:
         result = split.with_check(epsilon=0.2, relation=relation)
         assert json.loads(result.to_json())["checked"]["compares"] == relation
         assert f"ε = 0.2 for {words} one example" in result.summary().answer
-
-
-def test_a_bound_on_replacing_one_implies_nothing_about_members_among_others() -> None:
-    split = lb.audit(SCORE, lb.RandomSplit(MEMBER))
-    assert split.bound > 0
-    assert split.implied() is None
-    assert not [name for name in split.summary().numbers if name.startswith("implied")]

@@ -1,6 +1,7 @@
 """What an audit of DP-SGD says, on every surface, and what its stored form must be."""
 
 import json
+import math
 import re
 from functools import cache
 from typing import Any
@@ -32,20 +33,16 @@ def audit(fault: str = "none") -> DPSGDAudit:
 
 
 APART = "contradict each other"
-FAULTS = ["none", "noise", "batches", "varying", "silent"]
 
 
 def page(found: DPSGDAudit) -> str:
     return words_of(re.sub(r"<svg.*?</svg>", "", report.render(found), flags=re.DOTALL))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_audits_go_to_json_and_back(fault: str) -> None:
-    found = audit(fault)
-    again = DPSGDAudit.from_json(found.to_json())
-    assert (again, str(again)) == (found, str(found))
-    if fault != "varying":
-        assert again.steps.epsilon(1e-6) == found.steps.epsilon(1e-6)
+def test_what_proves_nothing_goes_to_json_and_back() -> None:
+    found = audit("silent")
+    assert found.steps.bound == math.inf
+    assert DPSGDAudit.from_json(found.to_json()) == found
 
 
 @pytest.mark.parametrize(
@@ -89,8 +86,6 @@ def test_without_bets_the_game_is_counted() -> None:
     steps["bound"] = 1 / steps["game"]["bound"]
     found = DPSGDAudit.from_dict(data)
     assert found.steps.betting is None
-    metric = next(x for x in found.summary().metrics if x.name == "Correct guesses, steps")
-    assert metric.note == "of 4,000 coins"
     assert "Steps: why bets hold" not in page(found)
 
 
@@ -120,7 +115,7 @@ def test_the_page_says_it_all() -> None:
     assert "Steps: why bets hold" in text
     assert "gains nothing on average if the step has noise multiplier s or more" in text
     assert "Steps: why one game of all coins holds" in text
-    assert "leaves the law of what came before as it is" in text
+    assert "moves the sum of that step by at most one clipped gradient" in text
     assert "it is not a lower bound" not in text.lower()
 
 

@@ -70,6 +70,9 @@ def test_which_results_imply_something() -> None:
     assert lb.audit(-scores, lb.Coins(member)).implied() == NOTHING
     assert lb.audit(-scores, lb.Coins(member), claim=lb.GaussianDP()).implied() == NOTHING
     assert lb.audit(scores, lb.Panoramia(member, baseline=-scores)).implied() is None
+    split = lb.audit(scores, lb.RandomSplit(member))  # on two examples, and not on membership
+    assert split.bound > 0
+    assert split.implied() is None
     known = lb.audit(scores, lb.Panoramia(member, baseline=-scores, c_upper=0.1))
     assert known.implied() == implied_by(lb.TradeOff.approx(known.bound))
 

@@ -18,8 +18,16 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
 from leakbound.errors import AbstentionError, InputTypeError, OptionError
 from leakbound.results import AuditResult
-from leakbound.results.dp_sgd import PARTS, Accounted, DPSGDAudit, Part
-from leakbound.results.steps import BettingResult, CoinRanking, SamplingResult, StepsResult
+from leakbound.results.dp_sgd import (
+    PARTS,
+    Accounted,
+    BettingResult,
+    CoinRanking,
+    DPSGDAudit,
+    Part,
+    SamplingResult,
+    StepsResult,
+)
 from leakbound.results.words import DELTA
 from leakbound.stats import fdp_rejects
 

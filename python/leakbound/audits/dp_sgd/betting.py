@@ -24,7 +24,7 @@ import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.dp_sgd.canaries import Observed
-from leakbound.results.steps import CoinRanking, Wager
+from leakbound.results.dp_sgd import CoinRanking, Wager
 from leakbound.stats import normal_quantile
 
 # Shares of a step's coins that planning considers guessing.

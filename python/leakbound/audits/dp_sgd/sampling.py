@@ -8,7 +8,7 @@ from leakbound._base.checks import complement
 from leakbound._base.streams import Purpose
 from leakbound._base.types import IntArray
 from leakbound.audits.dp_sgd.canaries import Observed
-from leakbound.results.steps import SamplingResult
+from leakbound.results.dp_sgd import SamplingResult
 from leakbound.stats import binomial_tail, clopper_pearson
 
 # Sets of sizes drawn to compare the variance with: the smallest p-value is 1/1000.

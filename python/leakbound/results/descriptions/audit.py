@@ -11,16 +11,17 @@ from leakbound.report.description import (
     Description,
     Drawing,
     Metric,
-    Profile,
     Series,
-    Terms,
 )
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, standard
 from leakbound.results.one_run import AuditResult, as_epsilon
-from leakbound.results.words import DELTA, PATHS, scale_of
+from leakbound.results.words import AT, DELTA, PATHS, scale_of, terms_of
 
-_AT = f" at δ = {DELTA:g}"
+_PROFILE = (
+    "The ε that the least private rejected curve of the family has at each δ, and dotted the curve "
+    "that a perfect attack would have rejected."
+)
 
 
 def describe(result: AuditResult) -> Description:
@@ -28,19 +29,18 @@ def describe(result: AuditResult) -> Description:
     return of_audit(result)
 
 
-def of_audit(
-    result: AuditResult, *, subject: str = "model", condition: str = "", shifted: bool = False
-) -> Description:
-    """Describe an audit of a `subject`; the bound may hold on a condition, or under shift."""
+def of_audit(result: AuditResult, *, subject: str = "model", condition: str = "") -> Description:
+    """Describe an audit of a `subject`; the bound may hold on a condition."""
     # 1. The bound as an ε: of a family at δ = 1e-5, by the rejected curve.
     unit, claim, kind = result.options.get("unit", "example"), result.claim, KINDS[result.kind]
     replaced = f" for replacing one {unit}" if result.relation == "replace" else ""
-    epsilon = as_epsilon(claim, result.bound, result.rejected)
-    ceiling = as_epsilon(claim, result.ceiling, result.rejectable)
+    values = (
+        as_epsilon(claim, result.bound, result.rejected),
+        as_epsilon(claim, result.ceiling, result.rejectable),
+    )
     family = isinstance(claim, FAMILIES)
-    profile = Profile(result.rejected, result.rejectable) if family else None
     # 2. What every audit of one ranking says.
-    terms = _terms(result, replaced, epsilon, condition)
+    terms = terms_of(claim, values, replaced, condition or kind.condition, f"{unit}s")
     scale = scale_of(claim)
     bound = scale.rounded(result.bound)
     drawn = bound if family else number(result.bound)
@@ -49,27 +49,26 @@ def of_audit(
         result,
         result,
         terms,
-        epsilon=epsilon,
-        ceiling=ceiling,
-        replaced=replaced,
-        figures=figures_of(
-            Drawing(result.kind, (series,), profile),
-            _first_figure(result, epsilon, ceiling),
-            refuted=epsilon > 0,
-            withheld=result.is_withheld,
-            shifted=shifted,
+        figures_of(
+            Drawing(result.kind, (series,), family, result.rejected, result.rejectable),
+            ("ε against δ", _PROFILE) if family else ("Bound against guesses", CUTS),
         ),
         subject=subject,
         withheld=result.is_withheld,
     )
     # 3. The key numbers: first the family's own parameter, then ε.
-    at = _AT if family else ""
     own = f"{scale.name} {scale.limit}" if kind.proves else scale.name
     metrics = (
         *said.metrics,
         *((Metric(own, bound, claim.name),) if family else ()),
-        Metric(("ε at least" if kind.proves else "ε") + at, number(epsilon), kind.tag + replaced),
-        Metric("Ceiling" + at, number(ceiling), f"a perfect attack, same {terms.units}"),
+        Metric(
+            ("ε at least" if kind.proves else "ε") + terms.at,
+            number(terms.epsilon),
+            kind.tag + replaced,
+        ),
+        Metric(
+            "Ceiling" + terms.at, number(terms.ceiling), f"a perfect attack, same {terms.units}"
+        ),
         Metric("Correct guesses", f"{result.correct:,} of {result.guesses:,}", PATHS[result.path]),
         *counted(result, result, terms, "0.5 is guessing"),
     )
@@ -101,32 +100,6 @@ def formula(result: AuditResult, bound: float) -> str:
     return scale_of(result.claim).formula(bound)
 
 
-def _terms(result: AuditResult, replaced: str, epsilon: float, condition: str) -> Terms:
-    """Return what the bound refers to."""
-    claim, scale = result.claim, scale_of(result.claim)
-    condition = condition or KINDS[result.kind].condition
-    units = f"{result.options.get('unit', 'example')}s"
-    if isinstance(claim, FAMILIES):
-        own = f"{scale.name} {scale.refuted} {scale.rounded(result.bound)}"
-        return Terms(
-            guarantee=f"guarantee of {claim.name}{replaced}",
-            family=claim.name + replaced,
-            bound=f"{own} (ε < {number(epsilon)}{_AT})",
-            however=f"however {scale.smallest} its {scale.name}",
-            at=_AT,
-            condition=condition,
-            units=units,
-        )
-    pair = f"(ε, {claim.delta:g})" if claim.delta else "ε"
-    return Terms(
-        guarantee=f"{pair}-DP guarantee{replaced}",
-        family=f"{pair}-differential privacy{replaced}",
-        bound=f"ε < {number(epsilon)}",
-        condition=condition,
-        units=units,
-    )
-
-
 def _headline(result: AuditResult, said: Description) -> str:
     """Return the verdict in one sentence, with the noise of DP-SGD where that is bounded."""
     claim = result.claim
@@ -139,12 +112,11 @@ def _headline(result: AuditResult, said: Description) -> str:
         return said.headline
     condition = f"{said.terms.condition} and" if said.terms.condition else "if"
     steps = f"{claim.steps:,} step" + ("s" if claim.steps > 1 else "")
-    replaced = said.terms.family.removeprefix(claim.name)
     return (
         f"This {said.subject} leaks: {condition} training is DP-SGD "
         f"(q = {claim.sampling_rate:g}, {steps}), its noise multiplier was at most "
-        f"{scale_of(claim).rounded(result.bound)}, so ε ≥ {number(said.epsilon)}{_AT}{replaced} "
-        f"({percent(result.confidence)} confidence)."
+        f"{scale_of(claim).rounded(result.bound)}, so ε ≥ {number(said.epsilon)}{AT}"
+        f"{said.terms.replaced} ({percent(result.confidence)} confidence)."
     )
 
 
@@ -169,20 +141,3 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
             "may still reveal leakage.",
         )
     return (f"This is not evidence of privacy: audit more {terms.units}.",)
-
-
-def _first_figure(result: AuditResult, epsilon: float, ceiling: float) -> tuple[str, str, str]:
-    """Return title, words and caption of the figure of bounds."""
-    if isinstance(result.claim, FAMILIES):
-        return (
-            "ε against δ",
-            f"Privacy loss ε against δ of the rejected curve: {number(epsilon)}{_AT}; a perfect "
-            f"attack would reach {number(ceiling)}.",
-            "The ε that the least private rejected curve of the family has at each δ, and dotted "
-            "the curve that a perfect attack would have rejected.",
-        )
-    words = (
-        f"Lower bound on ε against number of guesses: {number(result.bound)} at {result.guesses:,} "
-        f"guesses; a perfect attack would reach {number(ceiling)}."
-    )
-    return "Bound against guesses", words, CUTS

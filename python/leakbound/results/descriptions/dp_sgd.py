@@ -15,8 +15,8 @@ from leakbound.results.descriptions.standard import grounds, levels_of
 from leakbound.results.words import NO_UPPER_LIMIT
 
 if TYPE_CHECKING:
-    from leakbound.results.dp_sgd import DPSGDAudit
-    from leakbound.results.steps import SamplingResult, StepsResult
+    from leakbound._base.types import Status
+    from leakbound.results.dp_sgd import DPSGDAudit, SamplingResult, StepsResult
 
 _STEPS_THEOREM = (
     "Given the batches and all other coins, the coin of a canary in one step moves the sum of that "
@@ -71,7 +71,7 @@ def describe(result: DPSGDAudit) -> Description:
         Section("Sampling", (_of_sampling(result.sampling),), _assumed(result.sampling)),
     )
     doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
-    terms = Terms(f"guarantee of {name}", name, f"ε < {number(proved)}", at=at)
+    terms = Terms(f"guarantee of {name}", name, proved, ceiling, at)
     return replace(
         said,
         title="Audit of a training run with DP-SGD",
@@ -89,7 +89,7 @@ def describe(result: DPSGDAudit) -> Description:
         paragraphs=_evidence(result, proved, within),
         metrics=_metrics(result, proved, at),
         meaning=Meaning(tuple(means), _NOT_MEANT),
-        levels=levels_of(terms, proved, ceiling, proves=True),
+        levels=levels_of(terms, proves=True),
         sections=sections,
         numbers=said.numbers | {"epsilon": proved, "epsilon_ceiling": ceiling},
         contradicted=tuple(dict.fromkeys(doubted)),
@@ -222,17 +222,14 @@ def _of_sampling(sampling: SamplingResult) -> str:
 
 def _assumed(sampling: SamplingResult) -> tuple[Assumption, ...]:
     """Return what the rate assumes."""
+    tested: Status = "checked" if sampling.limits else "unverifiable"
     return (
         Assumption(
             "Poisson sampling",
             f"An example is in a batch with probability {sampling.sampling_rate:g}, by itself. "
             "Sizes of batches show fixed sizes, and a wrong rate where the number of examples is "
             "known; which examples are in them is not seen.",
-            "contradicted"
-            if sampling.refutes
-            else "checked"
-            if sampling.limits
-            else "unverifiable",
+            "contradicted" if sampling.refutes else tested,
         ),
         Assumption(
             "number of steps",

@@ -16,12 +16,12 @@ from leakbound.report.description import (
     Metric,
     Section,
     Series,
-    Terms,
     estimated,
 )
 from leakbound.report.style import MEMBER, MUTED, OTHER, house_style, name_axes, new_axes
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, grounds, standard
 from leakbound.results.descriptions.zero_run import HOW
+from leakbound.results.words import terms_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,22 +33,9 @@ _REPLACED = " for replacing one example"
 
 def describe(result: PanoramiaResult) -> Description:
     """Describe an audit against generated non-members: c, c + ε, and what is between."""
-    pair = f"(ε, {result.claim.delta:g})" if result.claim.delta else "ε"
-    terms = Terms(
-        guarantee=f"{pair}-DP guarantee{_REPLACED}",
-        family=f"{pair}-differential privacy{_REPLACED}",
-        bound=f"ε < {number(result.bound)}",
-        condition=KINDS[result.kind].condition,
-    )
-    said = standard(
-        result,
-        result.attack,
-        terms,
-        epsilon=result.bound,
-        ceiling=result.ceiling,
-        replaced=_REPLACED,
-        figures=_figures(result),
-    )
+    values, condition = (result.bound, result.ceiling), KINDS[result.kind].condition
+    terms = terms_of(result.claim, values, _REPLACED, condition, "examples")
+    said = standard(result, result.attack, terms, _figures(result))
     # Conditional bounds stand beside the estimate: doubts about them are told as well.
     others = "real" if result.options["real_nonmembers"] else "generated"
     conditionals = tuple(one.summary() for one in result.conditionals)
@@ -192,21 +179,11 @@ def _figures(result: PanoramiaResult) -> tuple[Figure, ...]:
         Series("with the model", "c + ε", "with the model: ", MEMBER, number(attack.bound), attack),
         Series("baseline", "c", "baseline: ", OTHER, number(baseline.bound), baseline),
     )
-    bound = (
-        f"Lower bound against number of guesses. The baseline reaches c = {number(result.c_lb)} at "
-        f"{baseline.guesses:,} guesses, the attack c + ε = {number(result.c_plus_epsilon_lb)} at "
-        f"{attack.guesses:,}."
-    )
-    shared = figures_of(
-        Drawing(result.kind, series), ("Bound against guesses", bound, CUTS), refuted=True
-    )
+    shared = figures_of(Drawing(result.kind, series), ("Bound against guesses", CUTS))
     positives = Figure(
         "true_positives",
         "True positives",
         partial(_plot_true_positives, result),
-        f"Correct guesses against guesses, at the best cuts: {attack.correct:,} of "
-        f"{attack.guesses:,} with the model, {baseline.correct:,} of {baseline.guesses:,} by the "
-        "baseline.",
         "Members among the first guesses. Between the dotted lines lies what beats a coin toss.",
     )
     return (*shared, positives)

@@ -37,16 +37,13 @@ def standard(
     result: Audit,
     ranking: ScoreAudit,
     terms: Terms,
-    *,
-    epsilon: float,
-    ceiling: float,
-    replaced: str,
     figures: tuple[Figure, ...],
+    *,
     subject: str = "model",
     withheld: bool = False,
 ) -> Description:
     """Return what is said of most results: types of their own replace what differs."""
-    kind, unit = KINDS[result.kind], result.options.get("unit", "example")
+    kind, unit, epsilon = KINDS[result.kind], terms.units.removesuffix("s"), terms.epsilon
     leaks = result.refutes and epsilon >= SMALL
     sign, tail = {
         "estimate": ("ε̃ =", ", estimate"),
@@ -69,40 +66,35 @@ def standard(
         kind=result.kind,
         confidence=result.confidence,
         warnings=result.warnings,
-        claim=result.claim.name + replaced,
+        claim=result.claim.name + terms.replaced,
         design="a random split"
         if result.options.get("design") == "random_split"
         else "independent coins for each example",
         terms=terms,
         epsilon=epsilon,
-        ceiling=ceiling,
+        ceiling=terms.ceiling,
         formula=f"{sign} {number(epsilon)}{tail}",
         verdict=verdict,
-        headline=_headline(result, ranking, terms, subject, (epsilon, ceiling, leaks)),
+        headline=_headline(result, ranking, terms, subject, leaks=leaks),
         refutes=result.refutes,
         leaks=leaks,
         metrics=accounted,
         meaning=meaning_of(result.kind, terms, refuted=result.refutes, withheld=withheld),
-        levels=levels_of(terms, epsilon, ceiling, proves=kind.proves),
+        levels=levels_of(terms, proves=kind.proves),
         figures=figures,
         sections=(grounds(result, "Why it holds"),),
-        numbers=_numbers(result, ranking, epsilon, ceiling),
+        numbers=_numbers(result, ranking, terms),
         subject=subject,
-        answer=_answer(result, ranking, terms, replaced, withheld=withheld),
+        answer=_answer(result, ranking, terms, withheld=withheld),
         contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
     )
 
 
 def _headline(
-    result: Audit,
-    ranking: ScoreAudit,
-    terms: Terms,
-    subject: str,
-    values: tuple[float, float, bool],
+    result: Audit, ranking: ScoreAudit, terms: Terms, subject: str, *, leaks: bool
 ) -> str:
     """Return the verdict in one sentence: what is proved, or that nothing is."""
-    epsilon, ceiling, leaks = values
-    bound, sure = number(epsilon), f"({percent(result.confidence)} confidence)"
+    bound, sure = number(terms.epsilon), f"({percent(result.confidence)} confidence)"
     if result.kind == "exploratory_lower_bound":
         return (
             f"Exploratory: ε ≈ {bound}{terms.at}, with learnt propensities whose error no "
@@ -121,15 +113,13 @@ def _headline(
     said = (
         f"Nothing could be refuted. With these {ranking.m:,} {terms.units} a perfect attack would"
     )
-    if ceiling > 0:
-        reach = f"ε = {number(ceiling)}{terms.at}, so the audit could have shown leakage"
+    if terms.ceiling > 0:
+        reach = f"ε = {number(terms.ceiling)}{terms.at}, so the audit could have shown leakage"
         return f"{said} have reached {reach}: this attack did not."
     return f"{said} refute nothing either {sure}."
 
 
-def _answer(
-    result: Audit, ranking: ScoreAudit, terms: Terms, replaced: str, *, withheld: bool
-) -> str:
+def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool) -> str:
     """Return what is said about the guarantee that was checked; empty if none was."""
     one = result.checked
     if one is None:
@@ -138,9 +128,9 @@ def _answer(
     claim = f"{scale.name} {'≥' if scale.inverse else '='} {scale.value(one.value):g}"
     claim += f" with δ = {one.delta:g}" if one.delta else ""
     if one.compares:
-        claim += f" for {COMPARED[one.compares]} one {result.options.get('unit', 'example')}"
+        claim += f" for {COMPARED[one.compares]} one {terms.units.removesuffix('s')}"
     else:
-        claim += replaced
+        claim += terms.replaced
     claim = claim if one.c is None else f"c = {one.c:g} with {claim}"
     sure = f"({percent(result.confidence)} confidence)"
     said = f"The claimed {claim} is not refuted, though this audit could have refuted it {sure}."
@@ -163,7 +153,9 @@ def _answer(
         said = f"Inconclusive: the claimed {claim} {why}."
     if one.proved is None:
         return said
-    return f"Accounted {one.accounted}, proved ε ≥ {number(one.proved)}. {said}"
+    by = f" ({one.source})" if one.source else ""
+    accounted = f"Accounted ε = {one.value:.4g} at δ = {one.delta:g}{by}"
+    return f"{accounted}, proved ε ≥ {number(one.proved)}. {said}"
 
 
 def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple[Metric, ...]:
@@ -178,10 +170,10 @@ def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple
     )
 
 
-def levels_of(terms: Terms, epsilon: float, ceiling: float, *, proves: bool) -> Levels:
+def levels_of(terms: Terms, *, proves: bool) -> Levels:
     """Return bound and ceiling, and what the parts of the axis between them are."""
-    second = max(epsilon, ceiling)
-    low, high = number(epsilon), number(second)
+    second = max(terms.epsilon, terms.ceiling)
+    low, high = number(terms.epsilon), number(second)
     names = (f"not a bound: ε below {low}", f"up to the ceiling, {high}", "beyond the ceiling")
     if proves:
         names = (
@@ -189,16 +181,14 @@ def levels_of(terms: Terms, epsilon: float, ceiling: float, *, proves: bool) -> 
             f"not ruled out, though within reach: up to {high}",
             f"out of reach of this audit: ε of {high} and more",
         )
-    return Levels(epsilon, second, names)
+    return Levels(terms.epsilon, second, names)
 
 
-def _numbers(
-    result: Audit, ranking: ScoreAudit, epsilon: float, ceiling: float
-) -> dict[str, float]:
+def _numbers(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, float]:
     """Return finite numbers by their names."""
     counts = ("m", "members", "guesses", "correct", "auc")
     numbers: dict[str, float | None] = {name: getattr(ranking, name) for name in counts}
-    numbers |= {"epsilon": epsilon, "epsilon_ceiling": ceiling, "bound": result.bound}
+    numbers |= {"epsilon": terms.epsilon, "epsilon_ceiling": terms.ceiling, "bound": result.bound}
     numbers |= {"delta": result.claim.delta, "confidence": result.confidence}
     if (one := result.checked) is not None:
         decided = {"refuted": True, "not refuted": False}.get(one.verdict)
@@ -217,55 +207,30 @@ def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...]
     return Section(title, said, result.assumptions, figures)
 
 
-def figures_of(
-    drawing: Drawing,
-    bound: tuple[str, str, str],
-    *,
-    refuted: bool,
-    withheld: bool = False,
-    shifted: bool = False,
-) -> tuple[Figure, ...]:
-    """Return the figures that every audit has; `bound` is title, words and caption of the first.
-
-    `shifted` says that features alone tell members apart.
-    """
-    ranking, family = drawing.series[0].ranking, drawing.profile is not None
-    precision = "The marked cut is the one tested."
-    if withheld:
-        precision = "Features alone may explain this share: the bound is withheld."
-    elif not family:
-        precision = "The dashed line, if there is one, joins all points that have the final bound."
+def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
+    """Return the figures that every audit has; `first` is title and caption of that of bounds."""
     rates = "The dotted line is guessing. Rates of 0 are drawn at the edge."
-    if refuted:
-        most = "the rejected curve allows" if family else "a guarantee at the bound allows"
+    if drawing.series[0].ranking.bound > 0:
         rates = (
-            f"The dashed line is the most that {most}. How far the measured curve passes it is "
-            "partly chance, which the bound leaves out."
+            "The dashed line is the most that a guarantee at the bound allows. How far the "
+            "measured curve passes it is partly chance, which the bound leaves out."
         )
-    if shifted:
+    if drawing.kind in {"conditional_lower_bound", "exploratory_lower_bound"}:
         rates += " Shift is not corrected for here: features alone may lift the curve."
-    others = ranking.m - ranking.members
-    rest = (
+    captions = (
+        first,
         (
             "Precision and recall",
-            f"Share of correct guesses against recall: {ranking.correct:,} of {ranking.guesses:,} "
-            "at the chosen cut.",
-            precision,
+            "The mark is the chosen cut. A dashed line joins all points that have the final bound.",
         ),
-        (
-            "ROC on logarithmic axes",
-            "True-positive rate against false-positive rate on logarithmic axes; area under the "
-            f"curve {ranking.auc:.3f}.",
-            rates,
-        ),
+        ("ROC on logarithmic axes", rates),
         (
             "Scores",
-            f"Histogram of the scores of {ranking.members:,} members and {others:,} non-members.",
             "The scores used to rank. Leakage shows where the two groups separate, most often in "
             "the right tail. The outermost bins hold everything beyond.",
         ),
     )
     return tuple(
-        Figure(name, title, partial(plot, drawing), words, caption)
-        for (name, plot), (title, words, caption) in zip(PLOTS.items(), (bound, *rest), strict=True)
+        Figure(name, title, partial(plot, drawing), caption)
+        for (name, plot), (title, caption) in zip(PLOTS.items(), captions, strict=True)
     )

@@ -34,20 +34,27 @@ def describe(result: ZeroRunResult) -> Description:
     """Describe a Zero-Run audit: how shift was taken out, and what it would have claimed."""
     linear = "if log-odds of membership are linear in the features"
     condition = "" if result.learnt is None else linear
-    said = of_audit(result, condition=condition, shifted=True)
+    said = of_audit(result, condition=condition)
     headline = said.headline
     if result.withheld:
         headline = (
             "Withheld: the propensities were refuted, so that correct guesses may be explained by "
             "the features alone. Nothing is proved."
         )
+    overlap = Figure(
+        "overlap",
+        "Overlap",
+        partial(plot_overlap, result.overlap),
+        "How likely features alone make each example a member. Where members and non-members "
+        "overlap, a correct guess says something about the model.",
+    )
     return replace(
         said,
         design="members and non-members that differ, compared by their propensities",
         headline=headline,
         paragraphs=(_evidence(result, said),),
         metrics=(*said.metrics, *_metrics(result)),
-        figures=(*said.figures, _overlap(result)),
+        figures=(*said.figures, overlap),
         papers=("Zero-Run",),
     )
 
@@ -103,16 +110,3 @@ def _metrics(result: ZeroRunResult) -> list[Metric]:
         p_value = f"{result.tested:.2g}"
         metrics.append(Metric("Smallest p-value", p_value, "of tests of the propensities"))
     return metrics
-
-
-def _overlap(result: ZeroRunResult) -> Figure:
-    """Return the figure of propensities."""
-    overlap = result.overlap
-    return Figure(
-        "overlap",
-        "Overlap",
-        overlap.plot,
-        f"Histogram of the propensities of {result.m:,} examples, worth {overlap.m_eff:,.0f}.",
-        "How likely features alone make each example a member. Where members and non-members "
-        "overlap, a correct guess says something about the model.",
-    )
