@@ -10,7 +10,7 @@ __all__ = ["FUNCTIONS", "MODULES", "signatures"]
 MODULES: dict[str, Any] = {
     name: importlib.import_module(name)
     for part in (
-        *("", ".attacks", ".attacks.synthetic", ".audits", ".claims", ".claims.tradeoff", ".cuts"),
+        *("", ".attacks", ".attacks.synthetic", ".audits", ".claims", ".cuts"),
         *(".errors", ".evidence", ".generators", ".integrations", ".panoramia", ".planning"),
         *(".planning.canaries", ".propensity", ".results", ".simulate", ".stats", ".testing"),
         *(".torch", ".validity")[find_spec("torch") is None :],

@@ -50,14 +50,8 @@ def audit_model(
     Returns
     -------
     AuditResult
-        The bound, for replacing one training example by another.
-
-    Raises
-    ------
-    InputTypeError
-        If `train` or `test` is not a pair and the model is no network.
-    LeakboundError
-        As for `audit` and for the function that scores.
+        The bound, for replacing one training example by another. InputTypeError is raised if
+        `train` or `test` is not a pair and the model is no network.
 
     Notes
     -----

@@ -137,13 +137,9 @@ def audit(
     Returns
     -------
     AuditResult, PanoramiaResult or ZeroRunResult
-        The bound, in units of the claim's parameter, with what it rests on.
-
-    Raises
-    ------
-    LeakboundError
-        If an input cannot be read, membership cannot have come about as declared, or options do not
-        go together.
+        The bound, in units of the claim's parameter, with what it rests on. LeakboundError is
+        raised if an input cannot be read, membership cannot have come about as declared, or options
+        do not go together.
 
     Notes
     -----

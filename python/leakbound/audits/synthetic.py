@@ -90,17 +90,13 @@ def audit_synthetic(
     reference : table, optional
         Further records of the population that attacks compare with, chosen without a look at
         membership: a third set. Never the non-members, which raises.
-    claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
-        The guarantees, for replacing one record, whose parameter is bounded.
+    claim, confidence, cuts, seed : optional
+        As for `audit`; the claim is about replacing one record, and attacks draw from the seed too.
     attacks : str, sequence of str, or mapping of str to array-like
         Names from `leakbound.attacks.synthetic.ATTACKS`, each at its share of the probability of
         error; "default" are four of them. A mapping has scores of your own, each computed without a
         look at which is which: members first, then non-members, or joined by their pandas index
         with those of both tables.
-    confidence : float
-        Probability that the bound is not above the truth, in (0, 1).
-    cuts : CutPolicy, optional
-        As for `audit`.
     columns : mapping of str to {"stratum", "group", "codes", "stratum of codes"}, optional
         What columns are, besides values; those of an array are named "0", "1", …. The split was
         stratified by a "stratum". Values of a "group" were split as one, such as an id of the
@@ -110,21 +106,13 @@ def audit_synthetic(
         Whether two classifiers bet on membership from the records alone, without the synthetic
         table. If a random split would hardly let them win so often (p < 0.001), the split was not
         random, and the bound is withheld. If None, up to 20,000 records.
-    seed : int, optional
-        Seed of the matching, and of whatever attacks draw. By default a new one, which `options`
-        records; one that is passed is chosen before the look.
 
     Returns
     -------
     SyntheticResult
         An `AuditResult` whose bound is on replacing one record, with the attack that won and
-        the usual similarity metrics.
-
-    Raises
-    ------
-    LeakboundError
-        If tables cannot be read or differ in columns, the reference was chosen by membership, a
-        group is on both sides, there is no pair to compare, or options do not go together.
+        the usual similarity metrics. LeakboundError is raised if tables cannot be read or differ in
+        columns, the reference was chosen by membership, or a group is on both sides.
 
     Notes
     -----

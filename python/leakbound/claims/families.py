@@ -56,15 +56,10 @@ class FamilyClaim(Guarantee):
         """The values of the parameter between which audits search."""
 
     def curve(self, theta: float, sides: Sides) -> TradeOff:
-        """Return the curve that bounds some guesses; where it is rounded, it allows more.
+        """Return the curve at a parameter that bounds guesses; where it is rounded, it allows more.
 
-        Parameters
-        ----------
-        theta : float
-            The parameter.
-        sides : {"both", "member"}
-            Which guesses are made. For "member" the power is on training with the example. For
-            "both" the curve is its own mirror image: guesses may do what f or f⁻¹ allows.
+        For "member" the power is on training with the example. For "both" the curve is its own
+        mirror image: guesses may do what f or f⁻¹ allows.
         """
         curve = self.tradeoff(theta)
         instance(curve, f"tradeoff({theta:g})", TradeOff)
@@ -289,9 +284,8 @@ class TradeOffFamily(FamilyClaim):
     The audit takes the order on trust. A result that was read from JSON has the rejected curve, but
     not the function.
 
-    Guesses of members are bounded by f, those of non-members by its mirror image f⁻¹, and guesses
-    of both by `TradeOff.symmetrized`. If a guarantee f holds in both orders, as that of "differ in
-    one example" does, state the larger of f and f⁻¹: it proves more.
+    Guesses of members are bounded by f, and of both by `TradeOff.symmetrized`. If a guarantee f
+    holds in both orders, as that of "differ in one example", state the larger of f and f⁻¹.
 
     Examples
     --------

@@ -21,30 +21,13 @@ class PureDP(Guarantee):
 
     Examples
     --------
-    >>> PureDP().p(0.0)
-    0.5
-    >>> round(PureDP().p(1.0), 4)
-    0.7311
+    >>> PureDP().name
+    'pure DP'
     """
 
     name: ClassVar[str] = "pure DP"
     parameter: ClassVar[str] = "epsilon"
     delta: ClassVar[float] = 0.0
-
-    def p(self, epsilon: float) -> float:
-        """Return e^ε / (1 + e^ε), the largest probability that a guess about a fair coin is right.
-
-        Parameters
-        ----------
-        epsilon : float
-            At least 0, in nats.
-
-        Notes
-        -----
-        It holds for each guess given the trained model and all coins before it: Steinke, Nasr and
-        Jagielski, "Privacy auditing with one (1) training run" (2023), proof of Proposition 5.1.
-        """
-        return 1.0 / (1.0 + math.exp(-real(epsilon, "epsilon", least=0)))
 
     def _least_refuted(
         self, counts: CountOptions, level: float, _form: TailBound, _test: FdpTest

@@ -140,10 +140,8 @@ class Model(ABC):
 
         Parameters
         ----------
-        X : array-like, shape (m', d)
-            Features of D', finite.
-        member : array-like, shape (m',)
-            Membership, booleans, {0, 1} or {-1, +1}; both occur, outside of each fold too.
+        X, member : array-like, shapes (m', d) and (m',)
+            Features of D', finite, and membership; both classes occur, outside of each fold too.
         ids : array-like, shape (m',), optional
             A different id for each row, by which an audit finds out that it audits none of them; by
             default the index of a pandas table, unless that only counts the rows.
@@ -210,16 +208,8 @@ class PropensityFit:
 
         A resample draws as many rows as D' has, with replacement; one that lacks a class outside of
         a fold is drawn anew. Every refit repeats the whole procedure, and copies of a row are held
-        out of the calibration together. Resample k depends on the seed and k alone.
-
-        Parameters
-        ----------
-        X : array-like, shape (m, d)
-            Features of other examples than those of D'.
-        K : int
-            Number of resamples, at least 1.
-        seed : int, optional
-            Seed of the resamples, at least 0; by default a new one.
+        out of the calibration together. Resample k depends on the seed (by default a new one) and k
+        alone. `X` has features of other examples than those of D', shape (m, d).
         """
         features = self._features(X)
         replicates = integer(K, "K", least=1, most=MOST_REPLICATES)

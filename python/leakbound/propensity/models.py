@@ -95,13 +95,8 @@ class SklearnPropensity(Model):
     """Any scikit-learn classifier with `predict_proba` as a propensity model, to explore with.
 
     Every bootstrap refit clones and fits it anew on copies of rows. A `random_state` that is None
-    is set from the seeds.
-
-    Parameters
-    ----------
-    estimator : scikit-learn classifier
-        Not fitted, or fitted in vain. A `CalibratedClassifierCV` is refused: it would split copies
-        of one row between its folds.
+    is set from the seeds. A `CalibratedClassifierCV` is refused: it would split copies of one row
+    between its folds.
 
     Examples
     --------
