@@ -60,11 +60,11 @@ def histogram_of(shown: ScoreCounts) -> Histogram:
         low, high = low - 0.5, high + 0.5
     edges = 2 * np.linspace(low / 2, high / 2, _BINS + 1)
     bins = np.searchsorted(edges[1:-1], shown.values, side="right")
-    return Histogram(
-        edges=edges,
-        members=_in_bins(bins, shown.members),
-        non_members=_in_bins(bins, shown.others),
+    members, others = (
+        np.bincount(bins, counts, minlength=_BINS).astype(np.int64)
+        for counts in (shown.members, shown.others)
     )
+    return Histogram(edges=edges, members=members, non_members=others)
 
 
 def _range(shown: ScoreCounts, finite: BoolArray) -> tuple[float, float]:
@@ -86,14 +86,6 @@ def _counted_quantile(values: FloatArray, counts: IntArray, q: float) -> float:
     around = np.searchsorted(ends, [below, math.ceil(place)], side="right")
     low, high = float(values[around[0]]), float(values[around[1]])
     return low if low == high else low + (place - below) * (high - low)
-
-
-def _in_bins(bins: IntArray, counts: BoolArray | IntArray) -> IntArray:
-    if counts.dtype == np.bool_:
-        return np.bincount(bins[counts.astype(np.bool_)], minlength=_BINS)
-    total = np.zeros(_BINS, dtype=np.int64)
-    np.add.at(total, bins, counts)
-    return total
 
 
 def _with_cut(points: CurvePoints, best: BestCut) -> CurvePoints:
