@@ -11,7 +11,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.formatting import down
-from leakbound._base.records import Lazy, encode
+from leakbound._base.records import encode
 from leakbound._base.types import (
     FloatArray,
     IntArray,
@@ -267,8 +267,7 @@ class PathPolicy(Policy):
                 f"even a perfect attack would reach {down(proof.ceiling)} only: more {more} are "
                 "needed (leakbound.planning.ceiling says what so many allow)"
             )
-        reached = Lazy(lambda: proof.ceiling)
-        return near_ceiling(best.logit, best.cut, best.successes, reached, units)
+        return near_ceiling(best.logit, best.cut, best.successes, lambda: proof.ceiling, units)
 
 
 B = TypeVar("B", bound=PathPolicy)
@@ -310,13 +309,13 @@ def _most(recall: float, examples: int) -> int:
 
 
 def near_ceiling(
-    bound: float, guesses: int, correct: int, ceiling: Lazy[float], units: str = "examples"
+    bound: float, guesses: int, correct: int, ceiling: Callable[[], float], units: str = "examples"
 ) -> str:
     """Say that a bound is all that so many examples allow, or nearly; else ""."""
-    if correct <= _NEAR * guesses or bound < _NEAR * ceiling.value:
+    if correct <= _NEAR * guesses or bound < _NEAR * ceiling():
         return ""
     return (
-        f"the bound is close to {down(ceiling.value)}, all that a perfect attack would have "
+        f"the bound is close to {down(ceiling())}, all that a perfect attack would have "
         f"reached: more {units} may show more"
     )
 

@@ -172,9 +172,17 @@ def bet_against_set(
 ) -> FormTest:
     """Let gradient-boosted trees bet against every member of a confidence set, as in `falsify`.
 
-    The trees bet on its audited rows, from `features` of these, those of the set if None. The
-    p-value holds whichever member of the set is true, plus the chance that none is: each tail is
-    that at the member that makes so many correct guesses likeliest.
+    The p-value holds whichever member of the set is true, plus the chance that none is: each tail
+    is that at the member that makes so many correct guesses likeliest.
+
+    Parameters
+    ----------
+    confidence_set : ConfidenceSet
+        The trees bet on its audited rows.
+    features : ndarray of float64, shape (m, k), optional
+        Features of these that the trees use; those of the set if None.
+    seed : int, optional
+        Seed of the trees and of the order of the examples; by default a new one.
     """
     seed, model = seed_of(seed), default_sceptics()[_TREES]
     claimed = confidence_set.log_odds()
@@ -198,8 +206,14 @@ def products_missing(
     """Test whether the model lacks a product of features, or D' follows another one.
 
     One score test for each square and each product, and where there is D', for each slope and an
-    intercept of its own; further `features` of the audited examples, shape (m, k), are tested for a
-    slope each. Returned is the smallest p-value times the number of terms.
+    intercept of its own. Returned is the smallest p-value times the number of terms.
+
+    Parameters
+    ----------
+    confidence_set : ConfidenceSet
+        Its rows, those of D' included, and its estimate are tested.
+    features : ndarray of float64, shape (m, k), optional
+        Features of the audited examples that the model may lack, each tested for a slope.
 
     Notes
     -----
@@ -224,6 +238,11 @@ def link_bent(confidence_set: ConfidenceSet) -> FormTest:
     Stukel's terms (JASA 83, 1988) of the log-odds λ are λ² where λ > 0 and λ² where λ < 0. Their
     difference bends both tails alike, as Cauchy's link does, and their sum one against the other:
     each is tested as in `products_missing`.
+
+    Parameters
+    ----------
+    confidence_set : ConfidenceSet
+        Its rows and its estimate are tested.
     """
     log_odds = confidence_set.residuals()[2]
     bends = np.column_stack([log_odds * np.abs(log_odds), log_odds**2])

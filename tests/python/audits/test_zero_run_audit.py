@@ -197,7 +197,7 @@ class TestUncertainPropensities:
         result = lb.audit(
             game.scores, lb.ZeroRun(game.member, np.full(2000, 0.5), features=features)
         )
-        assert (result.bound, result.withheld) == (0.0, True)
+        assert (result.bound, result.withheld, result.by_tampering) == (0.0, True, None)
         assert result.assumptions[0].status == "contradicted"
         shown = lb.audit(
             game.scores,

@@ -110,12 +110,3 @@ def test_tampering_is_reported_beside_matching(
     assert matched.by_tampering == pytest.approx(tampered.bound, abs=0.05 * tampered.bound)
     assert tampered.by_tampering is None
     assert lb.ZeroRunResult.from_json(matched.to_json()).by_tampering == matched.by_tampering
-
-
-def test_a_withheld_bound_has_nothing_beside_it() -> None:
-    shifted = noisy_sum(2000, mu=3.0, shift=0.1, seed=1, bias=3.0)
-    result = lb.audit(
-        shifted.scores, lb.ZeroRun(shifted.member, np.full(2000, 0.5), features=shifted.features)
-    )
-    assert result.withheld
-    assert result.by_tampering is None

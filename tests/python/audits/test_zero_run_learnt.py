@@ -306,6 +306,7 @@ def test_features_are_joined_by_their_ids() -> None:
         ({"adversary": "raw"}, "adversary"),
         ({"variant": "paper"}, "variant"),
         ({"correction": "poisson_binomial"}, '"tamper" or "composition"$'),
+        ({"correction": "composition", "claim": lb.LaplaceDP()}, "composition"),
         ({"uncertainty": "bootstrap"}, "not fitted"),
         ({"features": None}, "features="),
     ],

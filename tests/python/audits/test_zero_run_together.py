@@ -7,8 +7,6 @@ import pytest
 
 import flat
 import leakbound as lb
-from leakbound import errors
-from leakbound._base.scores import Scores
 from leakbound.simulate import NoisySum, noisy_sum
 from leakbound.stats import bootstrap_quantile
 
@@ -61,16 +59,6 @@ def test_the_best_attack_wins_at_its_share(
     assert 0 < result.bound < only.bound + 0.1
     assert result.confidence == 0.95
     assert lb.ZeroRunResult.from_json(result.to_json()) == result
-
-
-def test_attacks_are_joined_by_their_ids(game: NoisySum) -> None:
-    ids, order = np.arange(1200), np.arange(1200)[::-1]
-    attacks = {"a": Scores(game.scores, ids, "a"), "b": Scores(game.scores[order], order, "b")}
-    together = lb.audit(attacks, lb.ZeroRun(game.member, game.propensity))
-    in_order = {"a": game.scores, "b": game.scores}
-    assert together.bound == lb.audit(in_order, lb.ZeroRun(game.member, game.propensity)).bound
-    with pytest.raises(errors.AbstentionError, match="equal"):
-        lb.audit({"a": game.scores, "b": np.zeros(1200)}, lb.ZeroRun(game.member, game.propensity))
 
 
 def test_several_attacks_share_the_level_of_a_family() -> None:

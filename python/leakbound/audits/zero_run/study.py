@@ -270,7 +270,9 @@ class ShiftProof:
         reached = Lazy(lambda: self.bound if most is None else max(self.bound, most()))
         cuts = OutsideIn() if "outside_in" in self.options else Fixed(max(1, self.guesses))
         right = self.study.right(self.rows, self.signs)
-        near = "" if self.reason else near_ceiling(self.bound, self.guesses, self.correct, reached)
+        near = ""
+        if not self.reason:
+            near = near_ceiling(self.bound, self.guesses, self.correct, lambda: reached.value)
         return ScoreAudit(
             bound=self.bound,
             reason=self.reason,
