@@ -156,10 +156,11 @@ def audit_synthetic(
     # 2. Scores that no membership has a part in.
     if isinstance(attacks, Mapping):
         rows = ExampleOrder.of_tables([members, nonmembers], "the index of members and non-members")
-        scores = {
-            name: _own(name, rows.placed(values, f"scores of {name!r}"), audited.member.size)
-            for name, values in attacks.items()
-        }
+        scores = {}
+        for name, values in attacks.items():
+            own = f"scores of {name!r}"
+            scores[name] = check_scores(rows.placed(values, own), own)
+            check_length(scores[name], audited.member.size, f"{own}, members first,")
     else:
         scores = {name: _telling(ATTACKS[name](tables).values, tables) for name in named}
     # 3. The audit of the random split.
@@ -305,13 +306,6 @@ def _names(attacks: object) -> tuple[str, ...]:
         )
         raise OptionError(message)
     return tuple(names)
-
-
-def _own(name: str, values: ArrayInput, size: int) -> FloatArray:
-    """Read scores of the caller's own."""
-    scores = check_scores(values, f"scores of {name!r}")
-    check_length(scores, size, f"scores of {name!r}, members first, then non-members,")
-    return scores
 
 
 def _telling(values: FloatArray, tables: Tables) -> FloatArray:

@@ -102,7 +102,7 @@ def test_what_counts_cannot_tell_is_refused() -> None:
     refused("leave out member", tally, member)
     refused("member is missing", scores)
     refused("pairs examples", tally, design="random_split")
-    refused("ids= has no meaning", tally, ids=np.arange(100))
+    refused("ids= tells examples apart", tally, ids=np.arange(100))
     for prior in (0.4999, np.full(100, 0.3)):
         refused("a prior other than 1/2 tells examples apart", tally, prior=prior)
     refused("weighs every example", tally, cuts=lb.Weighted(), sides="member")

@@ -198,6 +198,10 @@ class ZeroRunAudit:
             hidden = withheld or proof.study.correction != "match"
             return None if hidden else _tampered(proof.study).bound
 
+        scarce = (
+            f"matching keeps {proof.kept} of {scores.size} examples: members and non-members "
+            "hardly overlap"
+        )
         first, source = what.assumptions
         least: dict[str, Any] = {
             "coefficients": proof.coefficients,
@@ -238,7 +242,7 @@ class ZeroRunAudit:
                 *(() if withheld else audit.warnings),
                 *tie_warnings(_core.Ranking(scores, member)),
                 *what.warnings,
-                *_scarce(proof),
+                *((scarce,) if proof.kept < _SCARCE * scores.size else ()),
                 *delta_warnings(claim.delta, scores.size),
             ),
             rejected=_curve(request, 0.0 if withheld else proof.bound),
@@ -285,19 +289,10 @@ class ZeroRunAudit:
         return replace(self.candidates.attacks, scores=what.scores).prove(level, prove)
 
 
-def _scarce(proof: ShiftProof) -> tuple[str, ...]:
-    """Say that matching wastes most of the examples."""
-    kept, examples = proof.kept, proof.study.examples
-    if kept >= _SCARCE * examples:
-        return ()
-    note = f"matching keeps {kept} of {examples} examples: members and non-members hardly overlap"
-    return (note,)
-
-
 def _proved(study: Study) -> ShiftProof:
     """Correct a study, and allow for the uncertainty of propensities with replicates."""
     if study.refusal:
-        return ShiftProof.none(study, study.refusal)
+        return study.proof(0.0, 0, 0, theorem="", reason=study.refusal)
     proof = CORRECTIONS[study.correction](study)
     draws = study.odds.draws if isinstance(study.odds, OddsBox) else None
     if draws is None or proof.bounds is None:

@@ -6,7 +6,7 @@ every member, of which a search looks for those where draws prove least.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -114,8 +114,9 @@ class _OneDraw:
         if size < self.least:
             of = f"{size} of {study.examples} examples"
             options = {"cuts": None if cuts is None else encode(cuts)}
-            none = ShiftProof.none(study, f"matching keeps {of}, too few for the cuts tested")
-            return replace(none, theorem=_THEOREM, options=options, bounds=self.bounds, **fields)
+            reason = f"matching keeps {of}, too few for the cuts tested"
+            fields |= {"options": options, "reason": reason, "bounds": self.bounds}
+            return study.proof(0.0, 0, 0, theorem=_THEOREM, **fields)
         if study.adversary == "residual" and np.isfinite(values).any():
             values = residual_scores(values, log_odds[kept], prior=0.5)
         if isinstance(cuts, Fixed) and cuts.guesses > size:

@@ -251,11 +251,6 @@ class ShiftProof:
     at_estimate: float = 0.0
     coefficients: FloatArray = field(default_factory=lambda: np.empty(0))
 
-    @classmethod
-    def none(cls, study: Study, reason: str) -> "ShiftProof":
-        """Return what is proved where there is no confidence set: nothing, for a reason."""
-        return study.proof(0.0, 0, 0, theorem="", reason=reason)
-
     def with_options(self, more: dict[str, JsonValue]) -> "ShiftProof":
         """Return the same with more options to report."""
         return replace(self, options=self.options | more)
