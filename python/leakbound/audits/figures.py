@@ -1,11 +1,9 @@
 """Figures of results: curve, ROC and histogram, made when they are asked for."""
 
-import math
-
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.cuts import BestCut, CurvePoints, Proof
 from leakbound.cuts.games import ScoreCounts
 from leakbound.results import Curve, Histogram, Roc
@@ -73,19 +71,9 @@ def _range(shown: ScoreCounts, finite: BoolArray) -> tuple[float, float]:
     if shown.members.dtype == np.bool_:
         first, last = np.quantile(values, _DRAWN)
         return float(first), float(last)
-    counts = (shown.members + shown.others)[finite].astype(np.int64)
-    low, high = (_counted_quantile(values, counts, q) for q in _DRAWN)
-    return low, high
-
-
-def _counted_quantile(values: FloatArray, counts: IntArray, q: float) -> float:
-    """Return a quantile of increasing values that occur so often each, as NumPy's of all."""
-    ends = np.cumsum(counts)
-    place = (int(ends[-1]) - 1) * q
-    below = math.floor(place)
-    around = np.searchsorted(ends, [below, math.ceil(place)], side="right")
-    low, high = float(values[around[0]]), float(values[around[1]])
-    return low if low == high else low + (place - below) * (high - low)
+    ends = np.cumsum((shown.members + shown.others)[finite])
+    low, high = values[np.searchsorted(ends, np.multiply(_DRAWN, ends[-1] - 1), side="right")]
+    return float(low), float(high)
 
 
 def _with_cut(points: CurvePoints, best: BestCut) -> CurvePoints:

@@ -151,10 +151,6 @@ class ConfidenceSet:
         values: FloatArray = _core.linear_log_odds(line, self.features)[0] + self.offsets
         return values
 
-    def max_abs_log_odds(self) -> float:
-        """Return the largest |log-odds| of any audited example in the set, or a little more."""
-        return self.core.largest_shift()
-
     def residuals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return features, columns of the model and log-odds at the best coefficients, of all rows.
 

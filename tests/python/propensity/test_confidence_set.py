@@ -64,7 +64,7 @@ def test_log_odds_are_those_of_the_model() -> None:
         for score in (plain.log_odds(edge), plain.log_odds())
     ]
     assert 2 * (losses[0] - losses[1]) == pytest.approx(plain.squared_radius, rel=1e-6)
-    assert plain.max_abs_log_odds() > np.abs(plain.log_odds(edge)).max()
+    assert plain.core.largest_shift() > np.abs(plain.log_odds(edge)).max()
 
 
 def test_reference_rows_make_the_set_smaller() -> None:

@@ -195,8 +195,13 @@ class ZeroRunAudit:
         withheld = what.refuted and not request.release_refuted
 
         def tampered() -> float | None:
-            hidden = withheld or proof.study.correction != "match"
-            return None if hidden else _tampered(proof.study).bound
+            """Return what tampering proves in place of matching, all else the same."""
+            study, cuts = proof.study, proof.study.request.cuts
+            if withheld or study.correction != "match":
+                return None
+            fixed = cuts if isinstance(cuts, Fixed) else None
+            asked = replace(study.request, adversary=None, cuts=fixed)
+            return _proved(replace(study, request=asked, correction="tamper")).bound
 
         scarce = (
             f"matching keeps {proof.kept} of {scores.size} examples: members and non-members "
@@ -308,18 +313,6 @@ def _proved(study: Study) -> ShiftProof:
     return replace(
         proof, bound=bound, reason="" if bound > 0 else reason, own=audit, bootstrap=replicates
     )
-
-
-def _tampered(study: Study) -> ShiftProof:
-    """Return what tampering with guesses proves in place of matching, all else the same."""
-    asked = study.request
-    request = replace(
-        asked,
-        adversary=None,
-        variant="directional" if asked.variant == "untampered" else asked.variant,
-        cuts=asked.cuts if isinstance(asked.cuts, Fixed) else None,
-    )
-    return _proved(replace(study, request=request, correction="tamper"))
 
 
 def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:

@@ -59,7 +59,7 @@ def by_composition(study: Study) -> ShiftProof:
         guesses, correct, total, theorem = own.guesses, own.correct, own.bound, own.theorem
     # 2. Less what features alone may leak.
     shift = (
-        float(odds.largest.max()) if isinstance(odds, OddsBox) else odds.found.max_abs_log_odds()
+        float(odds.largest.max()) if isinstance(odds, OddsBox) else odds.found.core.largest_shift()
     )
 
     def left(total: float, shift: float = shift) -> float:

@@ -7,7 +7,7 @@ every member, of which a search looks for those where draws prove least.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -200,8 +200,7 @@ class _Member:
     counts: IntArray
 
 
-@dataclass(frozen=True)
-class _Prices:
+class _Prices(NamedTuple):
     """How many correct guesses a bound gives for one example kept less, and for one guess less."""
 
     kept: float
@@ -284,10 +283,12 @@ class Matching:
             return self.level.roughly(correct, kept)
         return self.proved(correct, guesses, kept)
 
-    def middle(self, counts: IntArray) -> _Outcome:
+    def middle(
+        self, counts: IntArray, proved: Callable[[int, int, int], float] | None = None
+    ) -> _Outcome:
         """Return the bound that half of the draws reach, with its guesses, right ones and kept."""
         kept, made, correct = counts
-        return middle(kept, made, correct, self.proved)
+        return middle(kept, made, correct, proved or self.proved)
 
     def prices(self, estimate: _Outcome) -> _Prices | None:
         """Return what moves a bound near that of the estimate; None if nothing can be told."""
@@ -335,11 +336,9 @@ class Matching:
             reach = min(1.0, reach) if reach > _CLOSEST else _REACH
             best = lower
         # 5. The few of which the recursion, which is soon worked out, proves least.
-        return (best if self.level is None else sorted(best, key=self._rough))[:_FINALISTS]
-
-    def _rough(self, member: _Member) -> float:
-        kept, made, correct = member.counts
-        return middle(kept, made, correct, self.roughly)[0]
+        if self.level is not None:
+            best = sorted(best, key=lambda one: self.middle(one.counts, self.roughly)[0])
+        return best[:_FINALISTS]
 
     def _descent(
         self, start: _Member, made: FloatArray, prices: _Prices, budget: int
