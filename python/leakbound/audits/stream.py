@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import (
-    check_ids,
-    check_scores,
-    choice,
-    complement,
-    real,
-    shown,
-)
+from leakbound._base.checks import check_ids, check_scores, choice, complement, real, shown
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
@@ -126,11 +119,7 @@ class Stream:
         self._refused: MemberCount | None = None
 
     def update(
-        self,
-        scores: ArrayInput,
-        member: ArrayInput | HasMember,
-        *,
-        ids: ArrayInput | None = None,
+        self, scores: ArrayInput, member: ArrayInput | HasMember, *, ids: ArrayInput | None = None
     ) -> Self:
         """Guess one more batch, and reveal its membership.
 

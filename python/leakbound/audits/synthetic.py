@@ -335,10 +335,7 @@ def _check_reference(tables: Tables, records: _Records) -> None:
     within = np.unique(strata[first], return_inverse=True)[1]
     share = (np.bincount(within, member) / np.bincount(within))[within[held]]
     inside, outside = int(member[held].sum()), int((~member[held]).sum())
-    tails = (
-        poisson_binomial_tail(inside, share),
-        poisson_binomial_tail(outside, 1 - share),
-    )
+    tails = (poisson_binomial_tail(inside, share), poisson_binomial_tail(outside, 1 - share))
     if 2 * float(min(tails)) < IMPOSSIBLE:
         of = "" if records.groups is None else "records of "
         groups = "" if records.groups is None else "groups of "

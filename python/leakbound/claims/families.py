@@ -134,11 +134,6 @@ class GaussianDP(FamilyClaim):
     ----------
     delta : float
         Probability of a failure that tells all, in [0, 1).
-
-    Examples
-    --------
-    >>> GaussianDP().tradeoff(1.0)
-    TradeOff.gaussian(mu=1)
     """
 
     parameter: ClassVar[str] = "mu"
@@ -163,13 +158,7 @@ class GaussianDP(FamilyClaim):
 
 @dataclass(frozen=True)
 class LaplaceDP(FamilyClaim):
-    """The trade-off of Laplace noise of scale 1/ε: more private than ε-DP must be.
-
-    Examples
-    --------
-    >>> LaplaceDP().tradeoff(1.0)
-    TradeOff.laplace(epsilon=1)
-    """
+    """The trade-off of Laplace noise of scale 1/ε: more private than ε-DP must be."""
 
     name: ClassVar[str] = "Laplace DP"
     parameter: ClassVar[str] = "epsilon"
@@ -207,11 +196,6 @@ class SubsampledGaussianDP(FamilyClaim):
     dp-accounting on a grid of ε, for P = (1-q) N(0, σ²) + q N(1, σ²) against Q = N(0, σ²) or, to
     replace an example, Q = (1-q) N(0, σ²) + q N(-1, σ²). ε(δ) is converted from a curve that allows
     less: tests of a sum of losses, rounded step by step to a lattice, attain it.
-
-    Examples
-    --------
-    >>> SubsampledGaussianDP(sampling_rate=0.01, steps=1000).parameter
-    'inverse_noise'
     """
 
     parameter: ClassVar[str] = "inverse_noise"

@@ -17,13 +17,7 @@ _MOST = 2**32 - 1
 
 @dataclass(frozen=True)
 class PureDP(Guarantee):
-    """Pure ε-differential privacy: one example changes any odds by a factor of at most e^ε.
-
-    Examples
-    --------
-    >>> PureDP().name
-    'pure DP'
-    """
+    """Pure ε-differential privacy: one example changes any odds by a factor of at most e^ε."""
 
     name: ClassVar[str] = "pure DP"
     parameter: ClassVar[str] = "epsilon"
@@ -45,11 +39,6 @@ class ApproxDP(Guarantee):
     ----------
     delta : float
         δ, in (0, 1).
-
-    Examples
-    --------
-    >>> ApproxDP(delta=1e-5).name
-    'approximate DP with delta = 1e-05'
     """
 
     parameter: ClassVar[str] = "epsilon"

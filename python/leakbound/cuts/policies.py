@@ -41,11 +41,6 @@ class KLScan(PathPolicy):
     The statistic is the largest q that some cut rejects at deviation κ. Its law under independent
     guesses, right with probability p, is computed exactly by a boundary-crossing recursion and
     inverted (Buehler 1957), so all cuts cost less than a union bound over a dozen.
-
-    Examples
-    --------
-    >>> KLScan(kappa=4.5)
-    KLScan(kappa=4.5, min_guesses=None, grid='auto')
     """
 
     method: ClassVar[str] = (
@@ -127,11 +122,6 @@ class UnionBound(PathPolicy):
     tail : {"exact", "hoeffding"}
         Clopper-Pearson limits, or those of Hoeffding's inequality (equation 1 of PANORAMIA, Kazmi
         et al. 2024).
-
-    Examples
-    --------
-    >>> UnionBound(grid=[10, 100, 1000]).grid
-    (10, 100, 1000)
     """
 
     grid: UnionGrid | Sequence[int] = "all"
@@ -211,11 +201,6 @@ class Fixed(PathPolicy):
     ----------
     guesses : int
         Number of guesses r, at least 1 and at most the number of examples.
-
-    Examples
-    --------
-    >>> Fixed(120)
-    Fixed(guesses=120)
     """
 
     method: ClassVar[str] = (

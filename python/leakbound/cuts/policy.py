@@ -12,15 +12,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.formatting import down
 from leakbound._base.records import encode
-from leakbound._base.types import (
-    FloatArray,
-    IntArray,
-    JsonValue,
-    Kind,
-    PathName,
-    PathOrder,
-    Sides,
-)
+from leakbound._base.types import FloatArray, IntArray, JsonValue, Kind, PathName, PathOrder, Sides
 from leakbound.cuts.games import Game, Ties, inverted_warnings, order_warnings
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]

@@ -24,11 +24,6 @@ class Weighted(Policy):
     The weight of all members is compared with its largest law (Kazmi et al. 2024, Propositions 1
     and 2, as stated). For scores that are calibrated beforehand, such as probabilities; they are
     rounded to multiples of 1/64. Guesses are of "member" only.
-
-    Examples
-    --------
-    >>> Weighted().kind
-    'lower_bound'
     """
 
     method: ClassVar[str] = (

@@ -87,11 +87,7 @@ class FormTest(Record):
 
 
 def falsify(
-    log_odds: ArrayInput,
-    X: ArrayInput,
-    member: ArrayInput | HasMember,
-    *,
-    seed: int | None = None,
+    log_odds: ArrayInput, X: ArrayInput, member: ArrayInput | HasMember, *, seed: int | None = None
 ) -> Falsification:
     """Test whether P(member | x) are the given propensities, by betting against them.
 

@@ -8,14 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import (
-    MOST_REPLICATES,
-    check_features,
-    check_ids,
-    integer,
-    real,
-    vector,
-)
+from leakbound._base.checks import MOST_REPLICATES, check_features, check_ids, integer, real, vector
 from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
@@ -160,19 +153,6 @@ class PropensityFit:
 
     Made by the `fit` of a model such as `LogisticPropensity`. It keeps D', from which the bootstrap
     resamples; it can be pickled.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakbound.propensity import LogisticPropensity
-    >>> rng = np.random.default_rng(0)
-    >>> member = rng.random(400) < 0.5
-    >>> features = rng.normal(size=(400, 2)) + 0.5 * member[:, None]
-    >>> fit = LogisticPropensity().fit(features[:300], member[:300])
-    >>> fit
-    PropensityFit(logistic regression, l2=1, Platt over 5 folds; 135 members and 165 non-members)
-    >>> fit.bootstrap(features[300:], K=20, seed=1).shape
-    (20, 100)
     """
 
     name: str

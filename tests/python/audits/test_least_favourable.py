@@ -13,15 +13,7 @@ from leakbound.errors import FitError, InputError
 from leakbound.propensity import LogisticPropensity
 from leakbound.propensity.confidence import ConfidenceSet
 from set_search import least_bound, missed_by_matching, missed_by_offsets, over_set
-from validity.nuisance import (
-    KNOWLEDGE,
-    People,
-    Setting,
-    gaussian,
-    knowing,
-    people,
-    response,
-)
+from validity.nuisance import KNOWLEDGE, People, Setting, gaussian, knowing, people, response
 
 QUICK = Setting(100, 600, 6, 1.5)
 SEARCHED = (

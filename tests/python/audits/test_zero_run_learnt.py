@@ -20,22 +20,11 @@ from leakbound.propensity import (
     cross_fit,
     products_missing,
 )
-from validity.nuisance import (
-    CAUCHIT,
-    People,
-    Setting,
-    gaussian,
-    knowing,
-    people,
-    response,
-)
+from validity.nuisance import CAUCHIT, People, Setting, gaussian, knowing, people, response
 
 BOTH: list[Any] = [lb.PureDP(), lb.GaussianDP()]
 PLAIN = LogisticPropensity(calibration=None)
-QUICK = (
-    Setting(0, 200, 1, 1.5),
-    Setting(150, 600, 50, 1.5),
-)
+QUICK = (Setting(0, 200, 1, 1.5), Setting(150, 600, 50, 1.5))
 
 
 def fitted(game: People) -> PropensityFit | LogisticPropensity:

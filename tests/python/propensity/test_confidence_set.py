@@ -15,13 +15,7 @@ from leakbound.errors import FitError, InputError, OptionError
 from leakbound.propensity import ConfidenceSet, bet_against_set, link_bent, products_missing
 from leakbound.propensity.falsification import REFUTED_BELOW
 from set_search import over_set
-from validity.nuisance import (
-    RIGHT_FORMS,
-    FormTrial,
-    People,
-    Setting,
-    people,
-)
+from validity.nuisance import RIGHT_FORMS, FormTrial, People, Setting, people
 
 SMALL = Setting(100, 200, 2, 1.0)
 

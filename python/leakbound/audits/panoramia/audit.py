@@ -85,13 +85,6 @@ class Panoramia(Design[PanoramiaResult]):
     ('estimate', None)
     >>> 0 < result.c_lb < result.c_plus_epsilon_lb
     True
-
-    The first feature says all that these examples say of their coins:
-
-    >>> design = lb.Panoramia(member, baseline=baseline, features=baseline[:, None])
-    >>> result = lb.audit(scores, design)
-    >>> result.conditional.kind, 1 < result.conditional.bound
-    ('conditional_lower_bound', True)
     """
 
     name: ClassVar[str] = "panoramia"

@@ -30,12 +30,7 @@ from leakbound.audits.zero_run.learning import Learning, check_folds, learnt
 from leakbound.audits.zero_run.log_odds import Knowledge, OddsBox, OddsSet, known
 from leakbound.audits.zero_run.matching import by_matching
 from leakbound.audits.zero_run.offsets import by_offsets
-from leakbound.audits.zero_run.request import (
-    Candidates,
-    ZeroRunOptions,
-    ZeroRunRequest,
-    conditions,
-)
+from leakbound.audits.zero_run.request import Candidates, ZeroRunOptions, ZeroRunRequest, conditions
 from leakbound.audits.zero_run.study import ShiftProof, Study
 from leakbound.audits.zero_run.tampering import by_tampering
 from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
@@ -327,12 +322,7 @@ def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:
     level = complement(request.confidence) / len(crossed.fits)
     results = []
     for rows, model in crossed.parts():
-        own = replace(
-            request,
-            confidence=1 - level,
-            features=crossed.features[rows],
-            ids=None,
-        )
+        own = replace(request, confidence=1 - level, features=crossed.features[rows], ids=None)
         part = replace(attacks, scores={name: v[rows] for name, v in attacks.scores.items()})
         fold = Candidates(own, ExampleOrder(), part, candidates.member[rows])
         results.append(ZeroRunAudit.prepare(fold, model)(own))
@@ -346,10 +336,7 @@ def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:
         confidence=float(request.confidence),
         _naive=Lazy(lambda: candidates.naive(request)),
         _provenance=provenance(
-            request.seed,
-            **attacks.digested,
-            member=candidates.member,
-            features=crossed.features,
+            request.seed, **attacks.digested, member=candidates.member, features=crossed.features
         ),
     )
 

@@ -83,9 +83,7 @@ def by_composition(study: Study) -> ShiftProof:
             return proof
         ceiling = Lazy(lambda: left(own.ceiling))
         return replace(
-            proof,
-            reason=own.reason or reason,
-            own=replace(own, bound=bound, _ceiling=ceiling),
+            proof, reason=own.reason or reason, own=replace(own, bound=bound, _ceiling=ceiling)
         )
     log_odds = odds.found.log_odds()
     return replace(

@@ -15,12 +15,7 @@ from leakbound._base.checks import check_features, check_length, complement
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.audits.zero_run.log_odds import (
-    Knowledge,
-    OddsBox,
-    OddsSet,
-    other_share,
-)
+from leakbound.audits.zero_run.log_odds import Knowledge, OddsBox, OddsSet, other_share
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
 from leakbound.cuts import Fixed
 from leakbound.errors import FitError, InputError, MissingExtraError, OptionError

@@ -388,10 +388,7 @@ class Matching:
 
 
 def middle(
-    kept: IntArray,
-    made: IntArray,
-    right: IntArray,
-    proved: Callable[[int, int, int], float],
+    kept: IntArray, made: IntArray, right: IntArray, proved: Callable[[int, int, int], float]
 ) -> _Outcome:
     """Return a bound that half of the draws reach, with its guesses, right ones and kept."""
     needed = (right.size + 1) // 2
