@@ -39,8 +39,7 @@ def audit_model(
         The examples that the model was trained on, all of them or a random part. For a loader
         that shuffles, pass its dataset.
     test : as `train`
-        The examples that the split left out. Training must not have used them at all, for early
-        stopping or to choose a model neither.
+        The examples that the split left out: training used them for nothing, as early stopping.
     signal : str or callable
         What is measured of each example: see `leakbound.attacks.score`, and for a network
         `leakbound.torch.score`.

@@ -338,11 +338,6 @@ class Attacks:
         return next(iter(self.scores.values())).size
 
     @property
-    def given(self) -> FloatArray | dict[str, FloatArray]:
-        """The scores in a form that `read` reads as these attacks."""
-        return self.scores.get("", self.scores) if len(self.scores) == 1 else self.scores
-
-    @property
     def digested(self) -> dict[str, FloatArray]:
         """The scores under the names of their digests."""
         return {f"scores of {name}" if name else "scores": v for name, v in self.scores.items()}

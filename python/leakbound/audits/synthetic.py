@@ -117,11 +117,7 @@ def audit_synthetic(
     Notes
     -----
     `docs/synthetic.md` says what is random and what is given, and proves that scores know no label.
-
-    References
-    ----------
-    B. van Breugel, H. Sun, Z. Qian, M. van der Schaar, "Membership Inference Attacks against
-    Synthetic Data through Overfitting Detection", 2023, arXiv:2302.12580. Attacks name their own.
+    The attacks name their sources.
 
     Examples
     --------

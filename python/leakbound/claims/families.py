@@ -130,10 +130,7 @@ class FamilyClaim(Guarantee):
 class GaussianDP(FamilyClaim):
     """Gaussian differential privacy: no test beats that of N(0, 1) against N(μ, 1).
 
-    Parameters
-    ----------
-    delta : float
-        Probability of a failure that tells all, in [0, 1).
+    `delta` is the probability of a failure that tells all, in [0, 1).
     """
 
     parameter: ClassVar[str] = "mu"

@@ -75,10 +75,8 @@ def replacing(epsilon: float, delta: float = 0.0) -> tuple[float, float]:
 
     Parameters
     ----------
-    epsilon : float
-        ε of adding or removing one example, at least 0, in nats.
-    delta : float
-        δ of the same guarantee, in [0, 1).
+    epsilon, delta : float
+        ε of adding or removing one example, at least 0, in nats, and its δ, in [0, 1).
 
     Notes
     -----

@@ -71,10 +71,9 @@ class ConfidenceSet:
         own_intercept : bool
             Whether D' has an intercept of its own, because its share of members is another one by
             design.
-        level : float
-            Probability that the true coefficients are outside of the set, in (0, 1).
-        seed : int, optional
-            Seed of the coins that halve the rows; by default a new one, which the set records.
+        level, seed : float and int, optional
+            Probability that the true coefficients are outside of the set, in (0, 1), and seed of
+            the coins that halve the rows; by default a new one, which the set records.
 
         Notes
         -----
