@@ -33,14 +33,12 @@ class ConfidenceSet:
     """Twice their log-likelihood over c: about k in a set of Wilks at level ½, three times k here.
     """
     audited: int
-    """Rows audited."""
     reference: int
-    """Rows of D'."""
+    """Rows of D'; `audited` counts the others."""
     features: FloatArray
     member: BoolArray
     offsets: FloatArray
     seed: int
-    """Of the coins that halve the rows."""
     core: _core.LogOddsSet = field(repr=False)
     _all: tuple[FloatArray, BoolArray, FloatArray] = field(repr=False)
 

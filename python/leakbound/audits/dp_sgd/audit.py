@@ -65,10 +65,8 @@ def audit_dp_sgd(
         )
         raise AbstentionError(message)
     run = _Run(observed, stated)
-    audited = claim
-    if audited is None and run.varies:
-        audited = ApproxDP(delta=DELTA if stated is None else stated.delta)
-    audited = run.family if audited is None else audited
+    delta = DELTA if stated is None else stated.delta
+    audited = claim or (ApproxDP(delta=delta) if run.varies else run.family)
     if stated is not None and isinstance(audited, ApproxDP) and audited.delta != stated.delta:
         message = (
             f"the claim is about δ = {audited.delta:g}, and the accountant's ε about "
