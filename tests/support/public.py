@@ -11,7 +11,7 @@ __all__ = ["FUNCTIONS", "MODULES", "callables", "signatures"]
 MODULES: dict[str, Any] = {
     name: importlib.import_module(name)
     for part in (
-        *("", ".attacks", ".attacks.synthetic", ".audits", ".claims", ".claims.tradeoff", ".cuts"),
+        *("", ".attacks", ".attacks.synthetic", ".audits", ".claims", ".cuts"),
         *(".errors", ".evidence", ".generators", ".integrations", ".panoramia", ".planning"),
         *(".planning.canaries", ".propensity", ".results", ".simulate", ".stats", ".testing"),
         *(".torch", ".validity")[find_spec("torch") is None :],

@@ -26,12 +26,4 @@ else:
         },
     )
 
-__all__ = [
-    "Coins",
-    "Panoramia",
-    "RandomSplit",
-    "Stream",
-    "ZeroRun",
-    "audit",
-    "audit_synthetic",
-]
+__all__ = ["Coins", "Panoramia", "RandomSplit", "Stream", "ZeroRun", "audit", "audit_synthetic"]

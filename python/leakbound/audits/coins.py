@@ -124,7 +124,13 @@ class Coins(Design[AuditResult]):
 
     def _counted(self, tally: Any, request: Request) -> Examples:
         """Read examples that are counted."""
-        _check_countable(self, request)
+        if self.member is not None:
+            message = "a tally has counts of members: leave out member"
+            raise OptionError(message)
+        if request.ids is not None or not self._fair:
+            given = "ids=" if self._fair else "a prior other than 1/2"
+            message = f"{given} tells examples apart, and a tally only counts them: pass scores"
+            raise OptionError(message)
         game = TallyGame(
             values=tally.values,
             counts=tally.examples_at,
@@ -250,19 +256,3 @@ _COUNTED = Assumption(
     "not seen.",
     "declared",
 )
-
-
-def _check_countable(coins: Coins, request: Request) -> None:
-    """Raise where something tells examples apart, which counts do not."""
-    if coins.member is not None:
-        message = "a tally has counts of members: leave out member"
-    elif request.ids is not None:
-        message = "ids= has no meaning for a tally, which counts examples: join them beforehand"
-    elif not coins._fair:  # noqa: SLF001 (one file)
-        message = (
-            "a prior other than 1/2 tells examples apart, and a tally only counts them: pass "
-            "scores and member"
-        )
-    else:
-        return
-    raise OptionError(message)

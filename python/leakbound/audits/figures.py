@@ -1,11 +1,9 @@
 """Figures of results: curve, ROC and histogram, made when they are asked for."""
 
-import math
-
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.cuts import BestCut, CurvePoints, Proof
 from leakbound.cuts.games import ScoreCounts
 from leakbound.results import Curve, Histogram, Roc
@@ -60,11 +58,11 @@ def histogram_of(shown: ScoreCounts) -> Histogram:
         low, high = low - 0.5, high + 0.5
     edges = 2 * np.linspace(low / 2, high / 2, _BINS + 1)
     bins = np.searchsorted(edges[1:-1], shown.values, side="right")
-    return Histogram(
-        edges=edges,
-        members=_in_bins(bins, shown.members),
-        non_members=_in_bins(bins, shown.others),
+    members, others = (
+        np.bincount(bins, counts, minlength=_BINS).astype(np.int64)
+        for counts in (shown.members, shown.others)
     )
+    return Histogram(edges=edges, members=members, non_members=others)
 
 
 def _range(shown: ScoreCounts, finite: BoolArray) -> tuple[float, float]:
@@ -73,27 +71,9 @@ def _range(shown: ScoreCounts, finite: BoolArray) -> tuple[float, float]:
     if shown.members.dtype == np.bool_:
         first, last = np.quantile(values, _DRAWN)
         return float(first), float(last)
-    counts = (shown.members + shown.others)[finite].astype(np.int64)
-    low, high = (_counted_quantile(values, counts, q) for q in _DRAWN)
-    return low, high
-
-
-def _counted_quantile(values: FloatArray, counts: IntArray, q: float) -> float:
-    """Return a quantile of increasing values that occur so often each, as NumPy's of all."""
-    ends = np.cumsum(counts)
-    place = (int(ends[-1]) - 1) * q
-    below = math.floor(place)
-    around = np.searchsorted(ends, [below, math.ceil(place)], side="right")
-    low, high = float(values[around[0]]), float(values[around[1]])
-    return low if low == high else low + (place - below) * (high - low)
-
-
-def _in_bins(bins: IntArray, counts: BoolArray | IntArray) -> IntArray:
-    if counts.dtype == np.bool_:
-        return np.bincount(bins[counts.astype(np.bool_)], minlength=_BINS)
-    total = np.zeros(_BINS, dtype=np.int64)
-    np.add.at(total, bins, counts)
-    return total
+    ends = np.cumsum((shown.members + shown.others)[finite])
+    low, high = values[np.searchsorted(ends, np.multiply(_DRAWN, ends[-1] - 1), side="right")]
+    return float(low), float(high)
 
 
 def _with_cut(points: CurvePoints, best: BestCut) -> CurvePoints:

@@ -39,8 +39,7 @@ def audit_model(
         The examples that the model was trained on, all of them or a random part. For a loader
         that shuffles, pass its dataset.
     test : as `train`
-        The examples that the split left out. Training must not have used them at all, for early
-        stopping or to choose a model neither.
+        The examples that the split left out: training used them for nothing, as early stopping.
     signal : str or callable
         What is measured of each example: see `leakbound.attacks.score`, and for a network
         `leakbound.torch.score`.
@@ -50,14 +49,8 @@ def audit_model(
     Returns
     -------
     AuditResult
-        The bound, for replacing one training example by another.
-
-    Raises
-    ------
-    InputTypeError
-        If `train` or `test` is not a pair and the model is no network.
-    LeakboundError
-        As for `audit` and for the function that scores.
+        The bound, for replacing one training example by another. InputTypeError is raised if
+        `train` or `test` is not a pair and the model is no network.
 
     Notes
     -----

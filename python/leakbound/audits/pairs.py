@@ -173,7 +173,18 @@ class Pairs:
             others.append(rng.permutation(rows[~inside])[:size])
         paired = np.concatenate(members), np.concatenate(others)
         if not paired[0].size:
-            raise DesignError(_no_pairs(units))
+            alone = {0: "non-members", units.count: "members"}.get(int(units.member.sum()))
+            message = (
+                "no stratum has both members and non-members, so there is no pair to compare: "
+                "strata are those that the split was made within"
+            )
+            if alone is not None:
+                message = (
+                    f"all {units.count} units of the split are {alone}: an audit of a random split "
+                    "compares both sides of it, so pass scores of the training set and of the part "
+                    "held out"
+                )
+            raise DesignError(message)
         # 2. A coin puts one of the two first.
         return cls(*paired, rng.random(paired[0].size) < 0.5)
 
@@ -199,20 +210,6 @@ class Pairs:
             other_scores=scores[self.others],
             seed=seed,
         )
-
-
-def _no_pairs(units: Units) -> str:
-    members = int(units.member.sum())
-    if members in {0, units.count}:
-        kind = "members" if members else "non-members"
-        return (
-            f"all {units.count} units of the split are {kind}: an audit of a random split compares "
-            "both sides of it, so pass scores of the training set and of the part held out"
-        )
-    return (
-        "no stratum has both members and non-members, so there is no pair to compare: strata are "
-        "those that the split was made within"
-    )
 
 
 def stretched(values: FloatArray) -> FloatArray:

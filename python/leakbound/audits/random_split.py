@@ -142,6 +142,17 @@ class RandomSplit(Design[AuditResult]):
             table = check_features(order.placed(self.features, "features"), "features")
             check_length(table[:, 0], member.size, "features")
             bets = challenge(pairs, units.features(table), request.seed, words.columns)
+        options: dict[str, JsonValue] = {
+            "relation": "replace",
+            "unit": words.unit,
+            "pairs": pairs.count,
+            "left_over": units.count - 2 * pairs.count,
+            "transform": "stretched",
+        }
+        if self.strata is not None:
+            options["strata"] = int(np.unique(units.stratum).size)
+        if self.groups is not None:
+            options |= {"groups": units.count, "aggregate": self.aggregate}
         # 3. What the pairs prove, withheld where features alone tell the member.
         digested = {name: one.astype(np.int64) for name, one in numbered.items()}
         result = Examples(
@@ -149,25 +160,11 @@ class RandomSplit(Design[AuditResult]):
             game=lambda values: pairs.game(units.scores(values), request.seed),
             theorem=split_theorem(request.claim, words),
             assumptions=self._assumptions(request.claim, attacks, words),
-            options=self._options(units, pairs, words.unit),
+            options=options,
             warnings=delta_warnings(request.claim.delta, pairs.count),
             inputs={**attacks.digested, "member": member, **digested},
         ).audit(request, self.name)
         return result if bets is None else challenged(result, bets)
-
-    def _options(self, units: Units, pairs: Pairs, unit: str) -> dict[str, JsonValue]:
-        more: dict[str, JsonValue] = {
-            "relation": "replace",
-            "unit": unit,
-            "pairs": pairs.count,
-            "left_over": units.count - 2 * pairs.count,
-            "transform": "stretched",
-        }
-        if self.strata is not None:
-            more["strata"] = int(np.unique(units.stratum).size)
-        if self.groups is not None:
-            more |= {"groups": units.count, "aggregate": self.aggregate}
-        return more
 
     def _assumptions(
         self, claim: Claim, attacks: Attacks, words: SplitWords

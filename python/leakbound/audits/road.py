@@ -137,13 +137,9 @@ def audit(
     Returns
     -------
     AuditResult, PanoramiaResult or ZeroRunResult
-        The bound, in units of the claim's parameter, with what it rests on.
-
-    Raises
-    ------
-    LeakboundError
-        If an input cannot be read, membership cannot have come about as declared, or options do not
-        go together.
+        The bound, in units of the claim's parameter, with what it rests on. LeakboundError is
+        raised if an input cannot be read, membership cannot have come about as declared, or options
+        do not go together.
 
     Notes
     -----
@@ -340,11 +336,6 @@ class Attacks:
     def examples(self) -> int:
         """Number of examples."""
         return next(iter(self.scores.values())).size
-
-    @property
-    def given(self) -> FloatArray | dict[str, FloatArray]:
-        """The scores in a form that `read` reads as these attacks."""
-        return self.scores.get("", self.scores) if len(self.scores) == 1 else self.scores
 
     @property
     def digested(self) -> dict[str, FloatArray]:

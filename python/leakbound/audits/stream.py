@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import (
-    check_ids,
-    check_scores,
-    choice,
-    complement,
-    real,
-    shown,
-)
+from leakbound._base.checks import check_ids, check_scores, choice, complement, real, shown
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
@@ -126,11 +119,7 @@ class Stream:
         self._refused: MemberCount | None = None
 
     def update(
-        self,
-        scores: ArrayInput,
-        member: ArrayInput | HasMember,
-        *,
-        ids: ArrayInput | None = None,
+        self, scores: ArrayInput, member: ArrayInput | HasMember, *, ids: ArrayInput | None = None
     ) -> Self:
         """Guess one more batch, and reveal its membership.
 
@@ -149,15 +138,10 @@ class Stream:
         Returns
         -------
         Self
-            The same stream. It is left as it was if the batch is refused.
-
-        Raises
-        ------
-        InputTypeError, InputError
-            If a batch cannot be read, or repeats an id.
-        DesignError
-            If with this batch the number of members is one that fair coins give with a probability
-            below 1e-6. The batch counts all the same: from then on there is no bound.
+            The same stream, left as it was if the batch cannot be read or repeats an id. If with
+            this batch the number of members is one that fair coins give with a probability below
+            1e-6, DesignError is raised. The batch counts all the same: from then on there is no
+            bound.
         """
         # 1. The batch is read, and its examples are new.
         order = ExampleOrder(ids)
@@ -165,12 +149,6 @@ class Stream:
         included = order.member(member, values.size)
         self._check_ids(order.ids, included)
         # 2. Its guesses go on where those of earlier batches ended.
-        self._take(values, included)
-        # 3. Too many or too few members so far contradict the coins for good.
-        self._check_count()
-        return self
-
-    def _take(self, values: FloatArray, included: BoolArray) -> None:
         ranking = _core.Ranking(values, included)
         if ranking.blocks == 1 and (self._sides == "both" or values.size > 1):
             self._abstained += values.size
@@ -180,8 +158,11 @@ class Stream:
         self._member.append(included)
         self._members += int(included.sum())
         count = MemberCount.of_coins(self._members, self.m)
+        # 3. Too many or too few members so far contradict the coins for good.
         if count.impossible and self._refused is None:
             self._refused = count
+        self._check_count()
+        return self
 
     def _check_count(self) -> None:
         """Raise if the number of members was impossible after any of the batches."""
@@ -210,11 +191,8 @@ class Stream:
     def result(self) -> AuditResult:
         """Return what has been proved so far.
 
-        Returns
-        -------
-        AuditResult
-            As of `audit`. AUC, ROC and histogram are of ranks within batches, from 0 to 1,
-            since scores of different batches need not be on one scale.
+        AUC, ROC and histogram are of ranks within batches, from 0 to 1, since scores of different
+        batches need not be on one scale.
         """
         if not self._scores:
             message = "there is no result before the first batch: call update(scores, member)"

@@ -90,17 +90,13 @@ def audit_synthetic(
     reference : table, optional
         Further records of the population that attacks compare with, chosen without a look at
         membership: a third set. Never the non-members, which raises.
-    claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
-        The guarantees, for replacing one record, whose parameter is bounded.
+    claim, confidence, cuts, seed : optional
+        As for `audit`; the claim is about replacing one record, and attacks draw from the seed too.
     attacks : str, sequence of str, or mapping of str to array-like
         Names from `leakbound.attacks.synthetic.ATTACKS`, each at its share of the probability of
         error; "default" are four of them. A mapping has scores of your own, each computed without a
         look at which is which: members first, then non-members, or joined by their pandas index
         with those of both tables.
-    confidence : float
-        Probability that the bound is not above the truth, in (0, 1).
-    cuts : CutPolicy, optional
-        As for `audit`.
     columns : mapping of str to {"stratum", "group", "codes", "stratum of codes"}, optional
         What columns are, besides values; those of an array are named "0", "1", …. The split was
         stratified by a "stratum". Values of a "group" were split as one, such as an id of the
@@ -110,30 +106,18 @@ def audit_synthetic(
         Whether two classifiers bet on membership from the records alone, without the synthetic
         table. If a random split would hardly let them win so often (p < 0.001), the split was not
         random, and the bound is withheld. If None, up to 20,000 records.
-    seed : int, optional
-        Seed of the matching, and of whatever attacks draw. By default a new one, which `options`
-        records; one that is passed is chosen before the look.
 
     Returns
     -------
     SyntheticResult
         An `AuditResult` whose bound is on replacing one record, with the attack that won and
-        the usual similarity metrics.
-
-    Raises
-    ------
-    LeakboundError
-        If tables cannot be read or differ in columns, the reference was chosen by membership, a
-        group is on both sides, there is no pair to compare, or options do not go together.
+        the usual similarity metrics. LeakboundError is raised if tables cannot be read or differ in
+        columns, the reference was chosen by membership, or a group is on both sides.
 
     Notes
     -----
     `docs/synthetic.md` says what is random and what is given, and proves that scores know no label.
-
-    References
-    ----------
-    B. van Breugel, H. Sun, Z. Qian, M. van der Schaar, "Membership Inference Attacks against
-    Synthetic Data through Overfitting Detection", 2023, arXiv:2302.12580. Attacks name their own.
+    The attacks name their sources.
 
     Examples
     --------
@@ -168,10 +152,11 @@ def audit_synthetic(
     # 2. Scores that no membership has a part in.
     if isinstance(attacks, Mapping):
         rows = ExampleOrder.of_tables([members, nonmembers], "the index of members and non-members")
-        scores = {
-            name: _own(name, rows.placed(values, f"scores of {name!r}"), audited.member.size)
-            for name, values in attacks.items()
-        }
+        scores = {}
+        for name, values in attacks.items():
+            own = f"scores of {name!r}"
+            scores[name] = check_scores(rows.placed(values, own), own)
+            check_length(scores[name], audited.member.size, f"{own}, members first,")
     else:
         scores = {name: _telling(ATTACKS[name](tables).values, tables) for name in named}
     # 3. The audit of the random split.
@@ -320,13 +305,6 @@ def _names(attacks: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _own(name: str, values: ArrayInput, size: int) -> FloatArray:
-    """Read scores of the caller's own."""
-    scores = check_scores(values, f"scores of {name!r}")
-    check_length(scores, size, f"scores of {name!r}, members first, then non-members,")
-    return scores
-
-
 def _telling(values: FloatArray, tables: Tables) -> FloatArray:
     """Return scores; where an attack says the same of all records, it guesses at random."""
     if values.min() < values.max():
@@ -354,10 +332,7 @@ def _check_reference(tables: Tables, records: _Records) -> None:
     within = np.unique(strata[first], return_inverse=True)[1]
     share = (np.bincount(within, member) / np.bincount(within))[within[held]]
     inside, outside = int(member[held].sum()), int((~member[held]).sum())
-    tails = (
-        poisson_binomial_tail(inside, share),
-        poisson_binomial_tail(outside, 1 - share),
-    )
+    tails = (poisson_binomial_tail(inside, share), poisson_binomial_tail(outside, 1 - share))
     if 2 * float(min(tails)) < IMPOSSIBLE:
         of = "" if records.groups is None else "records of "
         groups = "" if records.groups is None else "groups of "

@@ -41,10 +41,8 @@ class Guarantee(ABC):
 
         Parameters
         ----------
-        correct : int
-            Correct guesses, in [0, guesses].
-        guesses : int
-            Guesses made; 0 prove nothing.
+        correct, guesses : int
+            Correct guesses, of those made; 0 made prove nothing.
         m : float
             Examples, guessed or not; positive. After weighting, their effective number.
         level : float

@@ -56,15 +56,10 @@ class FamilyClaim(Guarantee):
         """The values of the parameter between which audits search."""
 
     def curve(self, theta: float, sides: Sides) -> TradeOff:
-        """Return the curve that bounds some guesses; where it is rounded, it allows more.
+        """Return the curve at a parameter that bounds guesses; where it is rounded, it allows more.
 
-        Parameters
-        ----------
-        theta : float
-            The parameter.
-        sides : {"both", "member"}
-            Which guesses are made. For "member" the power is on training with the example. For
-            "both" the curve is its own mirror image: guesses may do what f or f⁻¹ allows.
+        For "member" the power is on training with the example. For "both" the curve is its own
+        mirror image: guesses may do what f or f⁻¹ allows.
         """
         curve = self.tradeoff(theta)
         instance(curve, f"tradeoff({theta:g})", TradeOff)
@@ -135,15 +130,7 @@ class FamilyClaim(Guarantee):
 class GaussianDP(FamilyClaim):
     """Gaussian differential privacy: no test beats that of N(0, 1) against N(μ, 1).
 
-    Parameters
-    ----------
-    delta : float
-        Probability of a failure that tells all, in [0, 1).
-
-    Examples
-    --------
-    >>> GaussianDP().tradeoff(1.0)
-    TradeOff.gaussian(mu=1)
+    `delta` is the probability of a failure that tells all, in [0, 1).
     """
 
     parameter: ClassVar[str] = "mu"
@@ -168,13 +155,7 @@ class GaussianDP(FamilyClaim):
 
 @dataclass(frozen=True)
 class LaplaceDP(FamilyClaim):
-    """The trade-off of Laplace noise of scale 1/ε: more private than ε-DP must be.
-
-    Examples
-    --------
-    >>> LaplaceDP().tradeoff(1.0)
-    TradeOff.laplace(epsilon=1)
-    """
+    """The trade-off of Laplace noise of scale 1/ε: more private than ε-DP must be."""
 
     name: ClassVar[str] = "Laplace DP"
     parameter: ClassVar[str] = "epsilon"
@@ -212,11 +193,6 @@ class SubsampledGaussianDP(FamilyClaim):
     dp-accounting on a grid of ε, for P = (1-q) N(0, σ²) + q N(1, σ²) against Q = N(0, σ²) or, to
     replace an example, Q = (1-q) N(0, σ²) + q N(-1, σ²). ε(δ) is converted from a curve that allows
     less: tests of a sum of losses, rounded step by step to a lattice, attain it.
-
-    Examples
-    --------
-    >>> SubsampledGaussianDP(sampling_rate=0.01, steps=1000).parameter
-    'inverse_noise'
     """
 
     parameter: ClassVar[str] = "inverse_noise"
@@ -289,9 +265,8 @@ class TradeOffFamily(FamilyClaim):
     The audit takes the order on trust. A result that was read from JSON has the rejected curve, but
     not the function.
 
-    Guesses of members are bounded by f, those of non-members by its mirror image f⁻¹, and guesses
-    of both by `TradeOff.symmetrized`. If a guarantee f holds in both orders, as that of "differ in
-    one example" does, state the larger of f and f⁻¹: it proves more.
+    Guesses of members are bounded by f, and of both by `TradeOff.symmetrized`. If a guarantee f
+    holds in both orders, as that of "differ in one example", state the larger of f and f⁻¹.
 
     Examples
     --------

@@ -17,34 +17,11 @@ _MOST = 2**32 - 1
 
 @dataclass(frozen=True)
 class PureDP(Guarantee):
-    """Pure ε-differential privacy: one example changes any odds by a factor of at most e^ε.
-
-    Examples
-    --------
-    >>> PureDP().p(0.0)
-    0.5
-    >>> round(PureDP().p(1.0), 4)
-    0.7311
-    """
+    """Pure ε-differential privacy: one example changes any odds by a factor of at most e^ε."""
 
     name: ClassVar[str] = "pure DP"
     parameter: ClassVar[str] = "epsilon"
     delta: ClassVar[float] = 0.0
-
-    def p(self, epsilon: float) -> float:
-        """Return e^ε / (1 + e^ε), the largest probability that a guess about a fair coin is right.
-
-        Parameters
-        ----------
-        epsilon : float
-            At least 0, in nats.
-
-        Notes
-        -----
-        It holds for each guess given the trained model and all coins before it: Steinke, Nasr and
-        Jagielski, "Privacy auditing with one (1) training run" (2023), proof of Proposition 5.1.
-        """
-        return 1.0 / (1.0 + math.exp(-real(epsilon, "epsilon", least=0)))
 
     def _least_refuted(
         self, counts: CountOptions, level: float, _form: TailBound, _test: FdpTest
@@ -62,11 +39,6 @@ class ApproxDP(Guarantee):
     ----------
     delta : float
         δ, in (0, 1).
-
-    Examples
-    --------
-    >>> ApproxDP(delta=1e-5).name
-    'approximate DP with delta = 1e-05'
     """
 
     parameter: ClassVar[str] = "epsilon"
@@ -103,10 +75,8 @@ def replacing(epsilon: float, delta: float = 0.0) -> tuple[float, float]:
 
     Parameters
     ----------
-    epsilon : float
-        ε of adding or removing one example, at least 0, in nats.
-    delta : float
-        δ of the same guarantee, in [0, 1).
+    epsilon, delta : float
+        ε of adding or removing one example, at least 0, in nats, and its δ, in [0, 1).
 
     Notes
     -----

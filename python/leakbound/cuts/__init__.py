@@ -33,10 +33,4 @@ __all__ = [
 
 CutPolicy: TypeAlias = KLScan | UnionBound | Fixed | OutsideIn | Weighted
 """Any policy that an audit takes."""
-CUT_POLICIES = (
-    KLScan,
-    UnionBound,
-    Fixed,
-    OutsideIn,
-    Weighted,
-)
+CUT_POLICIES = (KLScan, UnionBound, Fixed, OutsideIn, Weighted)

@@ -76,12 +76,6 @@ class OutsideIn(LadderPolicy):
     Under (ε, δ)-DP and for families of trade-off functions number and count have one joint
     certificate, which costs a few per cent of the bound; `docs/outside-in.md` has theorem, proof
     and prices. Ties are broken by a permutation from the seed.
-
-    Examples
-    --------
-    >>> from leakbound.cuts import OutsideIn
-    >>> OutsideIn()
-    OutsideIn(levels=None)
     """
 
     design: ClassVar[str] = (

@@ -41,11 +41,6 @@ class KLScan(PathPolicy):
     The statistic is the largest q that some cut rejects at deviation κ. Its law under independent
     guesses, right with probability p, is computed exactly by a boundary-crossing recursion and
     inverted (Buehler 1957), so all cuts cost less than a union bound over a dozen.
-
-    Examples
-    --------
-    >>> KLScan(kappa=4.5)
-    KLScan(kappa=4.5, min_guesses=None, grid='auto')
     """
 
     method: ClassVar[str] = (
@@ -72,35 +67,36 @@ class KLScan(PathPolicy):
 
     def described(self, level: float, /) -> JsonValue:
         """See `PathPolicy.described`: `kappa` and `min_guesses` are filled in."""
-        kappa, least = self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
+        kappa, least = self._filled(level)
         return {"type": "KLScan", "kappa": kappa, "min_guesses": least, "grid": self.grid}
 
     def bound(
         self, path: _core.Path, _order: PathOrder, level: float, failures: float = 0.0, /
     ) -> _core.Bound:
         """See `PathPolicy.bound`; a guarantee may fail for so many guesses on average."""
+        kappa, least = self._filled(level)
         return _core.kl_scan(
-            path,
-            beta=level,
-            kappa=self.kappa or math.log(1 / level) + 1,
-            min_guesses=self.min_guesses or 1,
-            grid=self.grid,
-            failures=failures,
+            path, beta=level, kappa=kappa, min_guesses=least, grid=self.grid, failures=failures
         )
 
     def curve(
         self, path: _core.Path, _order: PathOrder, level: float, points: int, failures: float = 0, /
     ) -> CurvePoints:
         """See `PathPolicy.curve`; failures as for `bound`."""
+        kappa, least = self._filled(level)
         return _core.kl_curve(
             path,
             beta=level,
-            kappa=self.kappa or math.log(1 / level) + 1,
-            min_guesses=self.min_guesses or 1,
+            kappa=kappa,
+            min_guesses=least,
             grid=self.grid,
             points=points,
             failures=failures,
         )
+
+    def _filled(self, level: float) -> tuple[float, int]:
+        """Return the deviation and the fewest guesses, where they were left out too."""
+        return self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
 
 
 # The default of guesses about examples, checked once
@@ -126,11 +122,6 @@ class UnionBound(PathPolicy):
     tail : {"exact", "hoeffding"}
         Clopper-Pearson limits, or those of Hoeffding's inequality (equation 1 of PANORAMIA, Kazmi
         et al. 2024).
-
-    Examples
-    --------
-    >>> UnionBound(grid=[10, 100, 1000]).grid
-    (10, 100, 1000)
     """
 
     grid: UnionGrid | Sequence[int] = "all"
@@ -210,11 +201,6 @@ class Fixed(PathPolicy):
     ----------
     guesses : int
         Number of guesses r, at least 1 and at most the number of examples.
-
-    Examples
-    --------
-    >>> Fixed(120)
-    Fixed(guesses=120)
     """
 
     method: ClassVar[str] = (

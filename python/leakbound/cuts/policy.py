@@ -12,15 +12,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.formatting import down
 from leakbound._base.records import encode
-from leakbound._base.types import (
-    FloatArray,
-    IntArray,
-    JsonValue,
-    Kind,
-    PathName,
-    PathOrder,
-    Sides,
-)
+from leakbound._base.types import FloatArray, IntArray, JsonValue, Kind, PathName, PathOrder, Sides
 from leakbound.cuts.games import Game, Ties, inverted_warnings, order_warnings
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
@@ -41,7 +33,7 @@ PATH_NAMES: dict[PathOrder, PathName] = {
     "pairs": "pairs",
 }
 
-# Share of the ceiling from which more examples may show more
+# Share of correct guesses, and of the ceiling, from which more examples may show more
 _NEAR = 0.9
 # The ε that a perfect attack should at least be able to refute
 _REFERENCE = 1.0
@@ -267,12 +259,7 @@ class PathPolicy(Policy):
                 f"even a perfect attack would reach {down(proof.ceiling)} only: more {more} are "
                 "needed (leakbound.planning.ceiling says what so many allow)"
             )
-        if best.successes > _NEAR * best.cut and best.logit >= _NEAR * proof.ceiling:
-            return (
-                f"the bound is close to {down(proof.ceiling)}, all that a perfect attack would "
-                f"have reached: more {units} may show more"
-            )
-        return ""
+        return near_ceiling(best.logit, best.cut, best.successes, lambda: proof.ceiling, units)
 
 
 B = TypeVar("B", bound=PathPolicy)
@@ -311,6 +298,18 @@ def untested(path: _core.Path, points: int) -> CurvePoints:
 def _most(recall: float, examples: int) -> int:
     """Return the guesses of the longest cut, whose recall is so large if scores say nothing."""
     return max(1, math.floor(recall * examples))
+
+
+def near_ceiling(
+    bound: float, guesses: int, correct: int, ceiling: Callable[[], float], units: str = "examples"
+) -> str:
+    """Say that a bound is all that so many examples allow, or nearly; else ""."""
+    if correct <= _NEAR * guesses or bound < _NEAR * ceiling():
+        return ""
+    return (
+        f"the bound is close to {down(ceiling())}, all that a perfect attack would have "
+        f"reached: more {units} may show more"
+    )
 
 
 def chance_explains(guesses: int, correct: int) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import numbers
+from leakbound._base.odds import logit
 from leakbound._base.records import encode
 from leakbound.cuts.games import Game, ScoreGame
 from leakbound.cuts.policy import Best, Policy, Proof, untested
@@ -24,11 +25,6 @@ class Weighted(Policy):
     The weight of all members is compared with its largest law (Kazmi et al. 2024, Propositions 1
     and 2, as stated). For scores that are calibrated beforehand, such as probabilities; they are
     rounded to multiples of 1/64. Guesses are of "member" only.
-
-    Examples
-    --------
-    >>> Weighted().kind
-    'lower_bound'
     """
 
     method: ClassVar[str] = (
@@ -95,8 +91,4 @@ class Weighted(Policy):
 
 def _perfect(members: int, level: float) -> float:
     """Return the bound where all members have weight 1, and nothing else has any."""
-    if members == 0:
-        return 0.0
-    count = np.array([members], dtype=np.uint64)
-    p = float(_core.clopper_pearson(count, count, beta=np.array([level]))[0])
-    return math.log(p) - math.log1p(-p)
+    return logit(level ** (1 / members)) if members else 0.0

@@ -33,14 +33,12 @@ class ConfidenceSet:
     """Twice their log-likelihood over c: about k in a set of Wilks at level ½, three times k here.
     """
     audited: int
-    """Rows audited."""
     reference: int
-    """Rows of D'."""
+    """Rows of D'; `audited` counts the others."""
     features: FloatArray
     member: BoolArray
     offsets: FloatArray
     seed: int
-    """Of the coins that halve the rows."""
     core: _core.LogOddsSet = field(repr=False)
     _all: tuple[FloatArray, BoolArray, FloatArray] = field(repr=False)
 
@@ -71,10 +69,9 @@ class ConfidenceSet:
         own_intercept : bool
             Whether D' has an intercept of its own, because its share of members is another one by
             design.
-        level : float
-            Probability that the true coefficients are outside of the set, in (0, 1).
-        seed : int, optional
-            Seed of the coins that halve the rows; by default a new one, which the set records.
+        level, seed : float and int, optional
+            Probability that the true coefficients are outside of the set, in (0, 1), and seed of
+            the coins that halve the rows; by default a new one, which the set records.
 
         Notes
         -----
@@ -150,10 +147,6 @@ class ConfidenceSet:
         line = np.ascontiguousarray(theta[None, : self.features.shape[1] + 1])
         values: FloatArray = _core.linear_log_odds(line, self.features)[0] + self.offsets
         return values
-
-    def max_abs_log_odds(self) -> float:
-        """Return the largest |log-odds| of any audited example in the set, or a little more."""
-        return self.core.largest_shift()
 
     def residuals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return features, columns of the model and log-odds at the best coefficients, of all rows.

@@ -87,11 +87,7 @@ class FormTest(Record):
 
 
 def falsify(
-    log_odds: ArrayInput,
-    X: ArrayInput,
-    member: ArrayInput | HasMember,
-    *,
-    seed: int | None = None,
+    log_odds: ArrayInput, X: ArrayInput, member: ArrayInput | HasMember, *, seed: int | None = None
 ) -> Falsification:
     """Test whether P(member | x) are the given propensities, by betting against them.
 
@@ -180,7 +176,7 @@ def bet_against_set(
     confidence_set : ConfidenceSet
         The trees bet on its audited rows.
     features : ndarray of float64, shape (m, k), optional
-        Features of the audited examples that the trees use; those of the set if None.
+        Features of these that the trees use; those of the set if None.
     seed : int, optional
         Seed of the trees and of the order of the examples; by default a new one.
     """
@@ -242,7 +238,7 @@ def link_bent(confidence_set: ConfidenceSet) -> FormTest:
     Parameters
     ----------
     confidence_set : ConfidenceSet
-        Its rows, those of D' included, and its estimate are tested.
+        Its rows and its estimate are tested.
     """
     log_odds = confidence_set.residuals()[2]
     bends = np.column_stack([log_odds * np.abs(log_odds), log_odds**2])

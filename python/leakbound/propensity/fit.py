@@ -8,14 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import (
-    MOST_REPLICATES,
-    check_features,
-    check_ids,
-    integer,
-    real,
-    vector,
-)
+from leakbound._base.checks import MOST_REPLICATES, check_features, check_ids, integer, real, vector
 from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
@@ -140,10 +133,8 @@ class Model(ABC):
 
         Parameters
         ----------
-        X : array-like, shape (m', d)
-            Features of D', finite.
-        member : array-like, shape (m',)
-            Membership, booleans, {0, 1} or {-1, +1}; both occur, outside of each fold too.
+        X, member : array-like, shapes (m', d) and (m',)
+            Features of D', finite, and membership; both classes occur, outside of each fold too.
         ids : array-like, shape (m',), optional
             A different id for each row, by which an audit finds out that it audits none of them; by
             default the index of a pandas table, unless that only counts the rows.
@@ -162,19 +153,6 @@ class PropensityFit:
 
     Made by the `fit` of a model such as `LogisticPropensity`. It keeps D', from which the bootstrap
     resamples; it can be pickled.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakbound.propensity import LogisticPropensity
-    >>> rng = np.random.default_rng(0)
-    >>> member = rng.random(400) < 0.5
-    >>> features = rng.normal(size=(400, 2)) + 0.5 * member[:, None]
-    >>> fit = LogisticPropensity().fit(features[:300], member[:300])
-    >>> fit
-    PropensityFit(logistic regression, l2=1, Platt over 5 folds; 135 members and 165 non-members)
-    >>> fit.bootstrap(features[300:], K=20, seed=1).shape
-    (20, 100)
     """
 
     name: str
@@ -210,16 +188,8 @@ class PropensityFit:
 
         A resample draws as many rows as D' has, with replacement; one that lacks a class outside of
         a fold is drawn anew. Every refit repeats the whole procedure, and copies of a row are held
-        out of the calibration together. Resample k depends on the seed and k alone.
-
-        Parameters
-        ----------
-        X : array-like, shape (m, d)
-            Features of other examples than those of D'.
-        K : int
-            Number of resamples, at least 1.
-        seed : int, optional
-            Seed of the resamples, at least 0; by default a new one.
+        out of the calibration together. Resample k depends on the seed (by default a new one) and k
+        alone. `X` has features of other examples than those of D', shape (m, d).
         """
         features = self._features(X)
         replicates = integer(K, "K", least=1, most=MOST_REPLICATES)

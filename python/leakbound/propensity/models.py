@@ -95,13 +95,8 @@ class SklearnPropensity(Model):
     """Any scikit-learn classifier with `predict_proba` as a propensity model, to explore with.
 
     Every bootstrap refit clones and fits it anew on copies of rows. A `random_state` that is None
-    is set from the seeds.
-
-    Parameters
-    ----------
-    estimator : scikit-learn classifier
-        Not fitted, or fitted in vain. A `CalibratedClassifierCV` is refused: it would split copies
-        of one row between its folds.
+    is set from the seeds. A `CalibratedClassifierCV` is refused: it would split copies of one row
+    between its folds.
 
     Examples
     --------
@@ -178,11 +173,6 @@ def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[In
         Number of examples in D', at least 1 and below n.
     seed : int, optional
         Seed of the split; by default a new one.
-
-    Examples
-    --------
-    >>> hold_out(["a", "b", "c", "d", "e"], size=2, seed=1)
-    (array([2, 3]), array([0, 1, 4]))
     """
     names = vector(ids, "ids", kinds="biufSUOT")
     check_ids(names, np.ones(names.size, dtype=np.bool_))
@@ -254,13 +244,6 @@ def cross_fit(
         Number of folds k, at least 2. Each is audited at 1/k of the error probability.
     seed : int, optional
         Seed of the folds, and of the fits; by default a new one, which the fits record.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> member = rng.random(200) < 0.5
-    >>> cross_fit(LogisticPropensity(), rng.normal(size=(200, 3)), member)
-    CrossFit(logistic regression, l2=1, Platt over 5 folds; 2 folds of 200 examples)
     """
     order = ExampleOrder()
     features = np.array(check_features(order.placed(X, "X"), "X"), order="C")

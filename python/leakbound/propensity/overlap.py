@@ -71,13 +71,7 @@ class Overlap(Record):
 
 
 def overlap(log_odds: FloatArray, member: BoolArray) -> Overlap:
-    """Summarise the propensities of an audit set.
-
-    Examples
-    --------
-    >>> overlap(np.array([0.0, 0.0, 2.0, -2.0]), np.array([True, False, True, False]))
-    Overlap(m=4, m_eff=2, effective members 1 of 2, non-members 1 of 2)
-    """
+    """Summarise the propensities of an audit set."""
     size = np.abs(log_odds)
     smaller = expit(-size)
     propensity = np.where(log_odds > 0, 1.0 - smaller, smaller)

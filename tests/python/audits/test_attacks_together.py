@@ -8,7 +8,9 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors
+from leakbound._base.odds import logit
 from leakbound._base.scores import Scores
+from leakbound.stats import bootstrap_quantile
 
 RNG = np.random.default_rng(8)
 MEMBER = RNG.random(500) < 0.5
@@ -16,23 +18,51 @@ SHIFTS = {"": 0.5, "strong": 2.0, "noise": 0.0}
 SCORES = {name: RNG.normal(size=500) + shift * MEMBER for name, shift in SHIFTS.items()}
 
 
-@pytest.mark.parametrize("claim", [lb.PureDP(), lb.ApproxDP(delta=1e-5)], ids=repr)
-def test_the_best_attack_wins_at_its_share(claim: Any) -> None:
-    result = lb.audit(SCORES, lb.Coins(MEMBER), claim=claim)
+PROPENSITY = RNG.uniform(0.3, 0.7, 500)
+KNOWN = lb.ZeroRun(MEMBER, PROPENSITY)
+REPLICATES = 1 / (1 + np.exp(-(logit(PROPENSITY) + 0.1 * RNG.normal(size=(199, 1)))))
+CLAIMS = (lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP())
+CASES: list[tuple[Any, Any]] = [
+    *((design, claim) for design in (lb.Coins(MEMBER), KNOWN) for claim in CLAIMS),
+    (lb.ZeroRun(MEMBER, REPLICATES), lb.GaussianDP()),
+]
+
+
+@pytest.mark.parametrize(("design", "claim"), CASES)
+def test_the_best_attack_wins_at_its_share(design: Any, claim: Any) -> None:
+    result = lb.audit(SCORES, design, claim=claim, seed=1)
     share = 1 - 0.05 / 3
     alone = {
-        name: lb.audit(values, lb.Coins(MEMBER), claim=claim, confidence=share).bound
+        name: lb.audit(values, design, claim=claim, confidence=share, seed=1)
         for name, values in SCORES.items()
     }
+    bounds = {name: one.bound for name, one in alone.items()}
     assert result.options["attack"] == "strong"
-    assert result.options["attacks"] == pytest.approx(alone, abs=1e-9)
-    assert result.bound == pytest.approx(alone["strong"], abs=1e-9)
-    only = lb.audit(SCORES["strong"], lb.Coins(MEMBER), claim=claim).bound
-    assert result.options["attacks_cost"] == pytest.approx(only - result.bound, abs=1e-9)
-    assert result.options["attacks_level"] == pytest.approx(0.05 / 3)
-    assert 0 < result.bound < only
+    assert result.options["attacks"] == pytest.approx(bounds, abs=1e-9)
+    assert result.bound == pytest.approx(bounds["strong"], abs=1e-9)
+    assert (result.guesses, result.correct) == (alone["strong"].guesses, alone["strong"].correct)
+    only = lb.audit(SCORES["strong"], design, claim=claim, seed=1).bound
+    # A number of guesses that is planned for the level may prove a little more with less of it.
+    cost = max(0.0, only - result.bound)
+    assert result.options["attacks_cost"] == pytest.approx(cost, abs=1e-9)
+    assert 0 < result.bound < only + 0.1
     assert result.confidence == 0.95
-    assert lb.AuditResult.from_json(result.to_json()) == result
+    assert type(result).from_json(result.to_json()) == result
+
+
+def test_several_attacks_share_the_level_of_a_family() -> None:
+    claim = lb.TradeOffFamily(parameter="mean", tradeoff=lb.TradeOff.gaussian, bracket=(0.02, 20.0))
+    how: dict[str, Any] = {"claim": claim, "cuts": lb.Fixed(40), "seed": 1}
+    for design in (lb.Coins(MEMBER), KNOWN):
+        result = lb.audit(SCORES, design, **how)
+        assert result.options["attack"] == "strong"
+        assert result.options["attacks"]["noise"] < result.bound
+        only = lb.audit(SCORES["strong"], design, **how)
+        assert result.options["attacks_cost"] == pytest.approx(only.bound - result.bound, rel=1e-9)
+    uncertain = lb.audit(SCORES["strong"], lb.ZeroRun(MEMBER, REPLICATES), **how)
+    found = uncertain.bootstrap
+    assert found is not None
+    assert uncertain.bound == bootstrap_quantile(found.bounds, p=found.p) > 0
 
 
 def test_rows_are_attacks() -> None:

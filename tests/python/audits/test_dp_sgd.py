@@ -1,6 +1,7 @@
 """Audits of what a watched run with DP-SGD showed: scores, bounds, refusals."""
 
 import math
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -116,15 +117,7 @@ def test_membership_alone_refutes_a_run_that_leaks_in_it_alone() -> None:
     seen = play(3, canaries=2_000, noise=2.0, stated=2.0, steps=60)
     members = seen.design.member()
     more = np.random.default_rng(0).normal(size=2_000) + 6.0 * members
-    leaky = Observed(
-        design=seen.design,
-        log_odds=more,
-        released=seen.released,
-        noise_multipliers=seen.noise_multipliers,
-        planned_noise=seen.planned_noise,
-        batch_sizes=seen.batch_sizes,
-    )
-    assert quick(leaky).refuted_by == ("membership",)
+    assert quick(replace(seen, log_odds=more)).refuted_by == ("membership",)
 
 
 def test_what_is_planned_is_planned_from_the_noise_before_training() -> None:
@@ -132,9 +125,7 @@ def test_what_is_planned_is_planned_from_the_noise_before_training() -> None:
     seen = play(3, noise=2.0, stated=2.0, steps=60)
     changed = seen.noise_multipliers.copy()
     changed[0] = 9.0
-    first, second = (
-        quick(one).steps for one in (seen, Observed(**vars(seen) | {"noise_multipliers": changed}))
-    )
+    first, second = (quick(one).steps for one in (seen, replace(seen, noise_multipliers=changed)))
     assert first.betting == second.betting
     assert first.game.guesses == second.game.guesses
 
@@ -265,14 +256,13 @@ def test_sizes_are_not_tested_without_the_number_of_examples() -> None:
 
 def test_accumulated_batches_are_no_poisson_sample() -> None:
     seen = play(0)
-    accumulated = Observed(**vars(seen) | {"accumulated": 2})
-    audit = quick(accumulated)
+    audit = quick(replace(seen, accumulated=2))
     assert "accumulated in a step" in audit.sampling.reason
     assert audit.steps.rate_source == "stated"
 
 
 def _resized(seen: Observed, sizes: list[int]) -> Observed:
-    return Observed(**vars(seen) | {"batch_sizes": np.array(sizes, dtype=np.int64)})
+    return replace(seen, batch_sizes=np.array(sizes, dtype=np.int64))
 
 
 # --- accountants ----------------------------------------------------------------------------------

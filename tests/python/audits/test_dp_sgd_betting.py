@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from leakbound.results.steps import Wager
 from scipy.optimize import brentq
 from scipy.stats import norm
 
@@ -20,7 +21,6 @@ from leakbound.audits.dp_sgd.betting import (
     plan_bet,
 )
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
-from leakbound.results.steps import Wager
 from leakbound.validity import most_errors
 from noisy_steps import EXAMPLES, play
 

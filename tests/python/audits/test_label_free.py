@@ -14,13 +14,7 @@ from leakbound.audits.policies.reference import plan_guesses
 from leakbound.claims.tradeoff import TradeOff
 
 OWN = lb.TradeOffFamily(parameter="ε", tradeoff=TradeOff.approx, bracket=(0.0, 3.0))
-CLAIMS = [
-    lb.PureDP(),
-    lb.ApproxDP(delta=0.05),
-    lb.GaussianDP(),
-    lb.LaplaceDP(),
-    OWN,
-]
+CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=0.05), lb.GaussianDP(), lb.LaplaceDP(), OWN]
 
 
 def outcomes(audit: Callable[[np.ndarray], Any], m: int) -> set[str]:

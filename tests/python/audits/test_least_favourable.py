@@ -9,19 +9,11 @@ import leakbound as lb
 from leakbound.audits.zero_run.log_odds import OddsSet
 from leakbound.audits.zero_run.matching import Matching
 from leakbound.audits.zero_run.study import ShiftProof
-from leakbound.errors import FitError, InputError, OptionError
+from leakbound.errors import FitError, InputError
 from leakbound.propensity import LogisticPropensity
 from leakbound.propensity.confidence import ConfidenceSet
 from set_search import least_bound, missed_by_matching, missed_by_offsets, over_set
-from validity.nuisance import (
-    KNOWLEDGE,
-    People,
-    Setting,
-    gaussian,
-    knowing,
-    people,
-    response,
-)
+from validity.nuisance import KNOWLEDGE, People, Setting, gaussian, knowing, people, response
 
 QUICK = Setting(100, 600, 6, 1.5)
 SEARCHED = (
@@ -161,15 +153,6 @@ def test_ties_infinities_and_monotone_scores_do_no_harm() -> None:
         assert audited(game, scores, claim).bound > 0.3
         assert audited(game, np.sign(scores), claim).bound > 0.3
         assert audited(game, np.zeros(800), claim).bound == 0
-
-
-def test_options_that_make_no_sense_are_refused() -> None:
-    rng = np.random.default_rng(5)
-    game = people(QUICK, rng)
-    with pytest.raises(OptionError, match="poisson_binomial"):
-        audited(game, game.log_odds, lb.GaussianDP(), correction="poisson_binomial")
-    with pytest.raises(OptionError, match="composition"):
-        audited(game, game.log_odds, lb.LaplaceDP(), correction="composition")
 
 
 @pytest.mark.validity

@@ -100,7 +100,6 @@ def test_real_non_members_are_audited_as_the_random_split_that_they_are(scores: 
         assert result.options["pairs"] == split.options["pairs"]
         assert result.options["level"] == pytest.approx(0.05)
         assert split.theorem in result.theorem
-        assert lb.PanoramiaResult.from_json(result.to_json()) == result
     in_pairs = lb.audit(attack, lb.Panoramia(member, baseline=noise, real_nonmembers=True))
     one_sided = lb.audit(attack, lb.Panoramia(member, baseline=noise, c_upper=0.0))
     assert one_sided.bound < in_pairs.bound

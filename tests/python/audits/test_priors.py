@@ -89,7 +89,6 @@ def test_what_is_said_of_coins_that_are_not_fair() -> None:
     assert "prior" in result.provenance.sha256
     assert result.bound <= result.ceiling
     assert result.curve.bound[np.isfinite(result.curve.bound)] == pytest.approx([result.bound])
-    assert lb.AuditResult.from_json(result.to_json()) == result
     rare = lb.audit(scores, lb.Coins(rng.permutation(500) < 75, prior=0.1))
     assert any("of these probabilities give 50 ± 6.7" in text for text in rare.warnings)
     assert rare.assumptions[0].status == "contradicted"

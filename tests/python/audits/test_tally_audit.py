@@ -88,7 +88,6 @@ def test_results_tell_that_examples_were_counted_and_can_be_stored() -> None:
     result = lb.audit(tally, lb.Coins())
     assert result.options["tally"] == {"bits": 20, "keys": len(tally), "shards": 2}
     assert set(result.provenance.sha256) == {"tally keys", "tally examples", "tally members"}
-    assert lb.AuditResult.from_json(result.to_json()) == result
 
 
 def refused(message: str, *args: Any, **options: Any) -> None:
@@ -102,7 +101,7 @@ def test_what_counts_cannot_tell_is_refused() -> None:
     refused("leave out member", tally, member)
     refused("member is missing", scores)
     refused("pairs examples", tally, design="random_split")
-    refused("ids= has no meaning", tally, ids=np.arange(100))
+    refused("ids= tells examples apart", tally, ids=np.arange(100))
     for prior in (0.4999, np.full(100, 0.3)):
         refused("a prior other than 1/2 tells examples apart", tally, prior=prior)
     refused("weighs every example", tally, cuts=lb.Weighted(), sides="member")

@@ -23,8 +23,8 @@ def game() -> NoisySum:
 
 
 def audit(game: NoisySum, **options: Any) -> lb.ZeroRunResult:
-    result: lb.ZeroRunResult = flat.zero_run(game.scores, game.member, game.propensity, **options)
-    return result
+    given = {"scores": game.scores, "member": game.member, "propensity": game.propensity}
+    return flat.zero_run(**given | options)
 
 
 def drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -52,16 +52,13 @@ class TestWhatItProves:
         assert audit(game).correction == "match"
         assert audit(game, claim=lb.PureDP()).correction == "poisson_binomial"
         limits = (np.full(1500, 0.4), np.full(1500, 0.6))
-        result = lb.audit(game.scores, lb.ZeroRun(game.member, limits))
-        assert result.correction == "tamper"
+        assert audit(game, propensity=limits).correction == "tamper"
 
     def test_no_shift_is_an_audit_of_one_run(self, game: NoisySum) -> None:
         half = np.full(1500, 0.5)
         one_run = lb.audit(game.scores, lb.Coins(game.member), claim=lb.PureDP())
         for correction in ("match", "poisson_binomial", "composition"):
-            result = lb.audit(
-                game.scores, lb.ZeroRun(game.member, half, correction=correction), claim=lb.PureDP()
-            )
+            result = audit(game, propensity=half, correction=correction, claim=lb.PureDP())
             assert result.bound == pytest.approx(one_run.bound, abs=1e-9)
             assert result.kept == 1500
 
@@ -134,9 +131,7 @@ class TestWhatItProves:
         assert result.bound <= result.ceiling
         assert result.bound < audit(game, claim=lb.PureDP(), variant="paper").bound
         draws = np.tile(game.propensity, (40, 1))
-        again = flat.zero_run(
-            game.scores, game.member, draws, variant="untampered", confidence=0.9, **options
-        )
+        again = audit(game, propensity=draws, variant="untampered", confidence=0.9, **options)
         assert again.bound == result.bound
         assert audit(game, variant="untampered", claim=lb.ApproxDP(delta=0.01)).bound == 0
 
@@ -145,7 +140,7 @@ class TestUncertainPropensities:
     def test_equal_replicates_change_the_level_only(self, game: NoisySum) -> None:
         draws = np.tile(game.propensity, (79, 1))
         for claim in CLAIMS[:3]:
-            result = lb.audit(game.scores, lb.ZeroRun(game.member, draws), claim=claim)
+            result = audit(game, propensity=draws, claim=claim)
             # of other claims than pure DP, replicates are compared at one number of guesses
             cuts = None if isinstance(claim, lb.PureDP) else lb.Fixed(result.guesses)
             point = audit(game, claim=claim, confidence=0.975, cuts=cuts)
@@ -162,24 +157,20 @@ class TestUncertainPropensities:
         rng = np.random.default_rng(2)
         odds = game.log_odds + 0.2 * rng.normal(size=(79, 1))
         draws = 1 / (1 + np.exp(-odds))
-        result = lb.audit(game.scores, lb.ZeroRun(game.member, draws, correction=correction))
+        result = audit(game, propensity=draws, correction=correction)
         assert result.bootstrap is not None
         bounds = result.bootstrap.bounds
         assert result.bound == np.sort(bounds)[1]  # ⌊.025 · 80⌋ = 2
         assert np.ptp(bounds) > 0 or correction == "composition"
         for k in (0, 40):  # each replicate is an audit of its own
-            design = lb.ZeroRun(game.member, draws[k], correction=correction)
-            cuts = lb.Fixed(result.guesses)
-            alone = lb.audit(game.scores, design, confidence=0.975, cuts=cuts)
+            how: Any = {"correction": correction, "confidence": 0.975}
+            alone = audit(game, propensity=draws[k], cuts=lb.Fixed(result.guesses), **how)
             if correction == "match":
                 assert bounds[k] == pytest.approx(alone.bound, rel=0.03)
 
     def test_a_fitted_model(self, game: NoisySum) -> None:
         fit = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
-        result = lb.audit(
-            game.scores,
-            lb.ZeroRun(game.member, fit, features=game.features, uncertainty="bootstrap"),
-        )
+        result = audit(game, propensity=fit, features=game.features, uncertainty="bootstrap")
         assert result.kind == "exploratory_lower_bound"
         assert result.check(parameter=0.0) == "inconclusive"
         assert result.bootstrap is not None
@@ -193,22 +184,14 @@ class TestUncertainPropensities:
 
     def test_refuted_propensities_withhold_the_bound(self) -> None:
         game = noisy_sum(2000, mu=3.0, shift=0.1, seed=1, bias=3.0)
-        features = game.features
-        result = lb.audit(
-            game.scores, lb.ZeroRun(game.member, np.full(2000, 0.5), features=features)
-        )
-        assert (result.bound, result.withheld) == (0.0, True)
+        given: dict[str, Any] = {"propensity": np.full(2000, 0.5), "features": game.features}
+        result = audit(game, **given)
+        assert (result.bound, result.withheld, result.by_tampering) == (0.0, True, None)
         assert result.assumptions[0].status == "contradicted"
-        shown = lb.audit(
-            game.scores,
-            lb.ZeroRun(game.member, np.full(2000, 0.5), features=features, release_refuted=True),
-        )
+        shown = audit(game, release_refuted=True, **given)
         assert shown.bound > 0
         assert shown.assumptions[0].status == "contradicted"
-        untested = lb.audit(
-            game.scores,
-            lb.ZeroRun(game.member, np.full(2000, 0.5), features=features, falsify=False),
-        )
+        untested = audit(game, falsify=False, **given)
         assert untested.falsification is None
         assert untested.bound == shown.bound
 
@@ -224,8 +207,7 @@ class TestUncertainPropensities:
             for width in (0.0, 0.2, 0.6):
                 low, high = game.log_odds - width, game.log_odds + width
                 limits = (1 / (1 + np.exp(-low)), 1 / (1 + np.exp(-high)))
-                result = flat.zero_run(game.scores, game.member, limits, **options)
-                bounds.append(result.bound)
+                bounds.append(audit(game, propensity=limits, **options).bound)
             assert bounds == sorted(bounds, reverse=True)
             assert bounds[0] == pytest.approx(audit(game, **options).bound, abs=1e-9)
 
@@ -234,7 +216,7 @@ class TestOptions:
     @pytest.mark.parametrize("correction", ["match", "tamper"])
     def test_infinite_scores_come_first(self, game: NoisySum, correction: Any) -> None:
         certain = np.where(game.member & (np.arange(1500) < 200), math.inf, game.scores)
-        result = lb.audit(certain, lb.ZeroRun(game.member, game.propensity, correction=correction))
+        result = audit(game, scores=certain, correction=correction)
         assert result.bound >= audit(game, correction=correction).bound
         assert np.isfinite(result.histogram.edges).all()
 
@@ -258,16 +240,6 @@ class TestOptions:
         rows = game.member | (np.arange(1500) % 5 > 0)
         crowd = audited(noise[rows], game.member[rows], game.propensity[rows], **options)
         assert any("are members" in note for note in crowd.warnings)
-
-
-def _call(game: NoisySum, **changes: Any) -> lb.ZeroRunResult:
-    given: dict[str, Any] = {
-        "scores": game.scores,
-        "member": game.member,
-        "propensity": game.propensity,
-    }
-    result: lb.ZeroRunResult = flat.zero_run(**given | changes)
-    return result
 
 
 def spoiled(game: NoisySum, value: float, row: int = 17) -> np.ndarray:
@@ -301,17 +273,9 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
         "limits",
     ),
     (lambda _: {"adversary": "nobody"}, errors.OptionError, "adversary"),
-    (
-        lambda _: {"claim": lb.PureDP(), "cuts": lb.UnionBound()},
-        errors.OptionError,
-        "KLScan",
-    ),
+    (lambda _: {"claim": lb.PureDP(), "cuts": lb.UnionBound()}, errors.OptionError, "KLScan"),
     (lambda _: {"cuts": lb.Weighted()}, errors.OptionError, "fixed in advance"),
-    (
-        lambda _: {"correction": "tamper", "cuts": lb.KLScan()},
-        errors.OptionError,
-        "Fixed",
-    ),
+    (lambda _: {"correction": "tamper", "cuts": lb.KLScan()}, errors.OptionError, "Fixed"),
     (lambda _: {"scores": np.zeros(1500)}, errors.AbstentionError, "abstains"),
     (lambda _: {"ids": np.zeros(1500)}, errors.InputError, "ids"),
     (lambda _: {"confidence": 1.0}, errors.OptionError, "confidence"),
@@ -324,19 +288,19 @@ def test_bad_input_is_named(
     game: NoisySum, changes: Any, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        _call(game, **changes(game))
+        audit(game, **changes(game))
 
 
 def test_a_model_needs_features_and_other_examples(game: NoisySum) -> None:
     ids = np.arange(1500)
     fit = LogisticPropensity().fit(game.holdout_features, game.holdout_member, ids=ids + 1000)
     with pytest.raises(errors.OptionError, match="features="):
-        _call(game, propensity=fit)
+        audit(game, propensity=fit)
     with pytest.raises(errors.InputError):
-        _call(game, propensity=fit, features=game.features, ids=ids)
+        audit(game, propensity=fit, features=game.features, ids=ids)
 
 
 def test_matching_that_keeps_nothing(game: NoisySum) -> None:
     certain = np.where(game.member, 1 - 1e-9, 1e-9)
     with pytest.raises(errors.DesignError, match="matching keeps"):
-        _call(game, propensity=certain)
+        audit(game, propensity=certain)

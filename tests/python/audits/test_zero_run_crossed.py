@@ -49,7 +49,6 @@ def test_each_fold_is_audited_by_the_model_that_did_not_see_it(
     assert result.options["folds_level"] == pytest.approx(0.025)
     assert result.confidence == 0.95
     assert {"scores", "member", "features"} == set(result.provenance.sha256)
-    assert lb.ZeroRunResult.from_json(result.to_json()) == result
 
 
 def test_folds_with_several_attacks(game: NoisySum, crossed: CrossFit) -> None:
@@ -110,12 +109,3 @@ def test_tampering_is_reported_beside_matching(
     assert matched.by_tampering == pytest.approx(tampered.bound, abs=0.05 * tampered.bound)
     assert tampered.by_tampering is None
     assert lb.ZeroRunResult.from_json(matched.to_json()).by_tampering == matched.by_tampering
-
-
-def test_a_withheld_bound_has_nothing_beside_it() -> None:
-    shifted = noisy_sum(2000, mu=3.0, shift=0.1, seed=1, bias=3.0)
-    result = lb.audit(
-        shifted.scores, lb.ZeroRun(shifted.member, np.full(2000, 0.5), features=shifted.features)
-    )
-    assert result.withheld
-    assert result.by_tampering is None

@@ -90,7 +90,6 @@ BAD_POLICIES: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: lb.UnionBound(tail="normal"), errors.OptionError, "tail must be one of"),  # type: ignore[arg-type]
     (lambda: lb.Fixed(0), errors.OptionError, "guesses must be at least 1"),
     (lambda: lb.Fixed(guesses=True), errors.InputTypeError, "guesses must be an integer"),
-    (lambda: lb.PureDP().p(-1), errors.OptionError, "epsilon must be at least 0"),
 ]
 
 BAD_NUMBERS: list[tuple[Callable[[], object], type[Exception], str]] = [

@@ -23,7 +23,6 @@ rng = np.random.default_rng(3)
 MEMBER = rng.random(60) < 0.5
 SCORE = rng.normal(size=60)
 X = rng.normal(size=(60, 2))
-CROSSED = propensity.cross_fit(propensity.LogisticPropensity(), X, MEMBER)
 EMBEDDING = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9))
 TOKENS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 COLUMNS = read_columns(X, "a table")
@@ -52,7 +51,6 @@ OPTIONS: dict[str, Callable[..., Any]] = {
         synthetic.Tables.of_columns, two_tables
     ),
     "propensity.ConfidenceSet.fit own_intercept": partial(propensity.ConfidenceSet.fit, X, MEMBER),
-    "propensity.PropensityFit.bootstrap progress": partial(CROSSED.fits[0].bootstrap, X, K=1),
     "stats.binomial_tail log": partial(stats.binomial_tail, 1, 2, 0.5),
     "stats.fdp_lower_bound one_sided": partial(stats.fdp_lower_bound, *COUNTS, claim=GAUSSIAN),
     "stats.fdp_p_value one_sided": partial(stats.fdp_p_value, *COUNTS, tradeoff=CURVE),

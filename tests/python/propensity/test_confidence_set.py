@@ -15,13 +15,7 @@ from leakbound.errors import FitError, InputError, OptionError
 from leakbound.propensity import ConfidenceSet, bet_against_set, link_bent, products_missing
 from leakbound.propensity.falsification import REFUTED_BELOW
 from set_search import over_set
-from validity.nuisance import (
-    RIGHT_FORMS,
-    FormTrial,
-    People,
-    Setting,
-    people,
-)
+from validity.nuisance import RIGHT_FORMS, FormTrial, People, Setting, people
 
 SMALL = Setting(100, 200, 2, 1.0)
 
@@ -64,7 +58,7 @@ def test_log_odds_are_those_of_the_model() -> None:
         for score in (plain.log_odds(edge), plain.log_odds())
     ]
     assert 2 * (losses[0] - losses[1]) == pytest.approx(plain.squared_radius, rel=1e-6)
-    assert plain.max_abs_log_odds() > np.abs(plain.log_odds(edge)).max()
+    assert plain.core.largest_shift() > np.abs(plain.log_odds(edge)).max()
 
 
 def test_reference_rows_make_the_set_smaller() -> None:

@@ -8,7 +8,7 @@ import leakbound._core as _core
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.errors import OptionError
-from leakbound.propensity import LogisticPropensity, PropensityFit, SklearnPropensity, cross_fit
+from leakbound.propensity import LogisticPropensity, PropensityFit, SklearnPropensity
 
 
 def shifted(m: int, d: int = 3) -> tuple[FloatArray, BoolArray]:
@@ -44,15 +44,6 @@ def test_classifier_replicates_are_fits_of_the_copied_rows() -> None:
         with np.errstate(divide="ignore"):
             chance = weighted.predict_proba(features)
             np.testing.assert_allclose(draw, np.log(chance[:, 1] / chance[:, 0]), atol=1e-6)
-
-
-def test_cross_fitted_log_odds_are_those_of_the_fits_that_did_not_see_the_fold() -> None:
-    features, member = shifted(100)
-    crossed = cross_fit(LogisticPropensity(), features, member)
-    odds = crossed.log_odds()
-    for rows, fit in crossed.parts():
-        assert not np.isin(features[rows], fit.rows.features).any()
-        np.testing.assert_array_equal(odds[rows], fit.log_odds(features[rows]))
 
 
 def test_a_calibration_that_splits_copies_is_refused() -> None:

@@ -73,7 +73,8 @@ def audit_dp_sgd(
         )
         raise AbstentionError(message)
     run = _Run(observed, stated)
-    audited = run.default_claim() if claim is None else claim
+    delta = DELTA if stated is None else stated.delta
+    audited = claim or (ApproxDP(delta=delta) if run.varies else run.family)
     if stated is not None and isinstance(audited, ApproxDP) and audited.delta != stated.delta:
         message = (
             f"the claim is about δ = {audited.delta:g}, and the accountant's ε about "
@@ -139,11 +140,6 @@ class _Run:
         return SubsampledGaussianDP(
             sampling_rate=self.design.sampling_rate, steps=self.design.max_steps
         )
-
-    def default_claim(self) -> Claim:
-        if not self.varies:
-            return self.family
-        return ApproxDP(delta=DELTA if self.accounted is None else self.accounted.delta)
 
     def membership(self, claim: Claim, confidence: float) -> AuditResult:
         """Audit who was in training."""
@@ -224,20 +220,16 @@ class _Run:
 
     def refuted_by(self, sampling: SamplingResult, share: float) -> tuple[Part, ...]:
         """Return what contradicts the mechanism as stated, each audit at its share."""
-        attainable = self.attainable()
+        attainable, (betting, game) = self.attainable(), self.steps_games(share)
         refuting: dict[Part, bool] = {
             "membership": self._membership_refutes(share),
-            "steps": self._steps_refute(share),
+            "steps": min(betting.bound, _noise(game.bound)) < self.least_noise,
             "sampling": sampling.p_value <= share,
             "accounting": self.accounted is not None
             and attainable is not None
             and self.accounted.epsilon < attainable * (1 - _CLOSE),
         }
         return tuple(part for part in PARTS if refuting[part])
-
-    def _steps_refute(self, share: float) -> bool:
-        betting, game = self.steps_games(share)
-        return min(betting.bound, _noise(game.bound)) < self.least_noise
 
     def _membership_refutes(self, share: float) -> bool:
         """Test the noise multiplier that was stated, and nothing else, within the family."""

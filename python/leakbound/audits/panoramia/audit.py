@@ -85,13 +85,6 @@ class Panoramia(Design[PanoramiaResult]):
     ('estimate', None)
     >>> 0 < result.c_lb < result.c_plus_epsilon_lb
     True
-
-    The first feature says all that these examples say of their coins:
-
-    >>> design = lb.Panoramia(member, baseline=baseline, features=baseline[:, None])
-    >>> result = lb.audit(scores, design)
-    >>> result.conditional.kind, 1 < result.conditional.bound
-    ('conditional_lower_bound', True)
     """
 
     name: ClassVar[str] = "panoramia"
@@ -148,6 +141,13 @@ class Panoramia(Design[PanoramiaResult]):
         )
         attack, c_lb = proof.attack, 0.0 if exchangeable else proof.baseline.bound
         bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
+        doubts = [
+            "the conditional lower bound is withheld: the propensity model was refuted (p = "
+            f"{one.tested:.2g}), so the examples say more of their coins than the baseline's score "
+            "and the features in a logistic regression do"
+            for one in conditional[:1]
+            if one.withheld
+        ]
         options: dict[str, Any] = {
             "cuts": attack.options["cuts"],
             "level": proof.level,
@@ -177,7 +177,7 @@ class Panoramia(Design[PanoramiaResult]):
             theorem=proof.theorem + _meaning(limit, exchangeable=exchangeable),
             assumptions=_assumptions(limit, relaxed, count, proof, exchangeable=exchangeable),
             options=options,
-            warnings=(*_warnings(proof, count, limit, claim.delta), *_doubts(conditional[:1])),
+            warnings=(*_warnings(proof, count, limit, claim.delta), *doubts),
             conditional=next(iter(conditional), None),
             conditional_by_match=next(iter(conditional[1:]), None),
             _provenance=provenance(
@@ -202,17 +202,6 @@ class Panoramia(Design[PanoramiaResult]):
                 )
                 raise OptionError(message)
         return 0.0
-
-
-def _doubts(conditional: list[ZeroRunResult]) -> tuple[str, ...]:
-    """Say that a conditional bound is withheld."""
-    return tuple(
-        "the conditional lower bound is withheld: the propensity model was refuted (p = "
-        f"{one.tested:.2g}), so the examples say more of their coins than the baseline's score and "
-        "the features in a logistic regression do"
-        for one in conditional
-        if one.withheld
-    )
 
 
 def _nothing(limit: float | None) -> str:

@@ -49,7 +49,9 @@ class Shown:
     @classmethod
     def of_audited(cls, baseline: FloatArray, features: FloatArray) -> "Shown":
         """Learn from the audited coins, given the baseline's scores and features."""
-        table = columns(np.column_stack([_finite(baseline), features]))
+        finite = baseline[np.isfinite(baseline)]
+        low, high = (finite.min(), finite.max()) if finite.size else (-1.0, 1.0)
+        table = columns(np.column_stack([np.clip(baseline, low, high), features]))
         return cls(learning=Learning(features=table, seen=table), model=_MODEL, learnt_from=_LEARNT)
 
 
@@ -104,13 +106,6 @@ class PairAudit:
             options=result.options
             | {"propensity": f"{shown.model}, learnt from {shown.learnt_from}"},
         )
-
-
-def _finite(scores: FloatArray) -> FloatArray:
-    finite = scores[np.isfinite(scores)]
-    low, high = (finite.min(), finite.max()) if finite.size else (-1.0, 1.0)
-    cut: FloatArray = np.clip(scores, low, high)
-    return cut
 
 
 def _of_pairs(assumption: Assumption, shown: Shown) -> Assumption:

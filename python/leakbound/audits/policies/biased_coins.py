@@ -5,10 +5,9 @@ e^ε πᵢ/(1 - πᵢ) and one of "non-member" of at most e^ε (1 - πᵢ)/πᵢ
 other coins. So guess i is right with probability at most σ(ε + tᵢ logit πᵢ), tᵢ = ±1 its sign.
 """
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -17,17 +16,22 @@ from leakbound._base.odds import expit, logit
 from leakbound._base.types import BoolArray, FloatArray, JsonValue, PathOrder, Sides
 from leakbound.cuts import ORDERS, CutPolicy, Fixed, KLScan, ScoreGame
 from leakbound.cuts.games import Ties
-from leakbound.cuts.policy import B, Best, DerivedPolicy
+from leakbound.cuts.policy import Best, DerivedPolicy
 from leakbound.errors import OptionError
 
 # The largest log-odds of a prior, either way, that the scan takes.
 _FARTHEST = 300.0
+_FIXED = (
+    "One cut, fixed in advance: the largest ε at which a sum of unlike Bernoulli variables is "
+    "rarely so large (Poisson binomial)."
+)
+_SCAN = f"{KLScan.method} Steps of the walk have unlike probabilities."
 # One path, and the log-odds of each of its guesses at ε = 0.
 _Visit: TypeAlias = tuple[_core.Path, FloatArray]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PriorPolicy(DerivedPolicy[B]):
+class PriorPolicy(DerivedPolicy[KLScan | Fixed]):
     """A policy with bounds that hold where guesses have unlike chances, those of the examples.
 
     `member` and `log_odds`, logit πᵢ, are those of the examples, for the attack that knows them.
@@ -39,6 +43,16 @@ class PriorPolicy(DerivedPolicy[B]):
     log_odds: FloatArray
     sides: Sides
 
+    @property
+    def method(self) -> str:
+        """How the bound is valid, in a sentence of the result."""
+        return _FIXED if isinstance(self.base, Fixed) else _SCAN
+
+    def described(self, level: float, /) -> JsonValue:
+        """See `PathPolicy.described`: a scan looks at every cut."""
+        cuts = self.base
+        return (cuts if isinstance(cuts, Fixed) else replace(cuts, grid="all")).described(level)
+
     def paths(
         self, _ranking: _core.Ranking, orders: tuple[PathOrder, ...]
     ) -> dict[PathOrder, _core.Path]:
@@ -49,9 +63,19 @@ class PriorPolicy(DerivedPolicy[B]):
         """See `PathPolicy.bound`."""
         return self._bound(path, self.visits[order][1], level)
 
-    @abstractmethod
     def _bound(self, path: _core.Path, offsets: FloatArray, level: float) -> Best:
         """Return a bound on ε in the place of one on log-odds."""
+        cuts = self.base
+        if isinstance(cuts, Fixed):
+            guesses, correct = cuts.cut(path)
+            epsilon = _core.poisson_binomial_epsilon(
+                offsets[:guesses], np.array([correct]), beta=level, counts=None
+            )
+            return Best(float(epsilon[0]), guesses, correct)
+        best = _core.kl_scan_offsets(
+            path, offsets, beta=level, kappa=cuts.kappa, min_guesses=cuts.min_guesses or 1
+        )
+        return Best(best.epsilon, best.cut, best.successes)
 
     def perfect(self, _examples: int, _order: PathOrder, level: float, _recall: float, /) -> float:
         """See `PathPolicy.perfect`: all members first, the least likely of them at the top."""
@@ -61,41 +85,7 @@ class PriorPolicy(DerivedPolicy[B]):
         return max(self._bound(*visit, level).logit for visit in visits.values())
 
 
-class _PriorFixed(PriorPolicy[Fixed]):
-    """One cut, by the Poisson-binomial tail."""
-
-    method: ClassVar[str] = (
-        "One cut, fixed in advance: the largest ε at which a sum of unlike Bernoulli variables is "
-        "rarely so large (Poisson binomial)."
-    )
-
-    def _bound(self, path: _core.Path, offsets: FloatArray, level: float) -> Best:
-        guesses, correct = self.base.cut(path)
-        epsilon = _core.poisson_binomial_epsilon(
-            offsets[:guesses], np.array([correct]), beta=level, counts=None
-        )
-        return Best(float(epsilon[0]), guesses, correct)
-
-
-class _PriorScan(PriorPolicy[KLScan]):
-    """All cuts at once, by a walk of unlike steps."""
-
-    method: ClassVar[str] = f"{KLScan.method} Steps of the walk have unlike probabilities."
-
-    def described(self, level: float, /) -> JsonValue:
-        return replace(self.base, grid="all").described(level)
-
-    def _bound(self, path: _core.Path, offsets: FloatArray, level: float) -> Best:
-        scan = self.base
-        best = _core.kl_scan_offsets(
-            path, offsets, beta=level, kappa=scan.kappa, min_guesses=scan.min_guesses or 1
-        )
-        return Best(best.epsilon, best.cut, best.successes)
-
-
-def prior_policy(
-    cuts: CutPolicy | None, game: ScoreGame, prior: FloatArray
-) -> PriorPolicy[KLScan] | PriorPolicy[Fixed]:
+def prior_policy(cuts: CutPolicy | None, game: ScoreGame, prior: FloatArray) -> PriorPolicy:
     """Return the policy of an audit of pure DP with coins that are not fair.
 
     Without `cuts` it is `KLScan()`. Raise OptionError if there is no such form.
@@ -108,17 +98,10 @@ def prior_policy(
         )
         raise OptionError(message)
     base.check(game.examples)
-    scores, member = game.ranks(game.scores), game.member
+    scores, member, sides = game.ranks(game.scores), game.member, game.sides
     log_odds = np.clip(logit(prior), -_FARTHEST, _FARTHEST)
-    form = _PriorFixed if isinstance(base, Fixed) else _PriorScan
-    how: dict[str, Any] = {
-        "base": base,
-        "visits": _visits(scores, member, log_odds, ORDERS[game.sides], sides=game.sides),
-        "member": member,
-        "log_odds": log_odds,
-        "sides": game.sides,
-    }
-    return form(**how)
+    visits = _visits(scores, member, log_odds, ORDERS[sides], sides=sides)
+    return PriorPolicy(base=base, visits=visits, member=member, log_odds=log_odds, sides=sides)
 
 
 def _visits(

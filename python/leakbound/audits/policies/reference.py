@@ -28,28 +28,19 @@ class Reference:
 
     mu: float = 1.0
 
-    @property
-    def name(self) -> str:
-        """How options call it."""
-        return f"Gaussian, mu = {self.mu:g}"
-
     def curve(self, sides: Sides) -> Curve:
         """Return shares of all examples guessed, and guessed right, as a threshold falls."""
-        if sides == "pairs":
-            return self._pairs()
+        if sides == "pairs":  # differences are N(μ, 2) where the first of two is the member
+            apart = self.mu / math.sqrt(2)
+            threshold = np.linspace(7.5 + apart, 0.0, 4001)
+            right, wrong = normal_cdf(apart - threshold), normal_cdf(-apart - threshold)
+            return right + wrong, right
         reach = 7.5 + self.mu / 2
         threshold = np.linspace(reach, 0.0 if sides == "both" else -reach, 4001)
         right = normal_cdf(self.mu / 2 - threshold)
         wrong = normal_cdf(-self.mu / 2 - threshold)
         scale = 1.0 if sides == "both" else 0.5
         return scale * (right + wrong), scale * right
-
-    def _pairs(self) -> Curve:
-        """Return shares of pairs: differences are N(μ, 2) where the first of two is the member."""
-        apart = self.mu / math.sqrt(2)
-        threshold = np.linspace(7.5 + apart, 0.0, 4001)
-        right, wrong = normal_cdf(apart - threshold), normal_cdf(-apart - threshold)
-        return right + wrong, right
 
 
 # The truth that audits plan for where nothing else is said.

@@ -30,12 +30,7 @@ from leakbound.audits.zero_run.learning import Learning, check_folds, learnt
 from leakbound.audits.zero_run.log_odds import Knowledge, OddsBox, OddsSet, known
 from leakbound.audits.zero_run.matching import by_matching
 from leakbound.audits.zero_run.offsets import by_offsets
-from leakbound.audits.zero_run.request import (
-    Candidates,
-    ZeroRunOptions,
-    ZeroRunRequest,
-    conditions,
-)
+from leakbound.audits.zero_run.request import Candidates, ZeroRunOptions, ZeroRunRequest, conditions
 from leakbound.audits.zero_run.study import ShiftProof, Study
 from leakbound.audits.zero_run.tampering import by_tampering
 from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
@@ -195,9 +190,18 @@ class ZeroRunAudit:
         withheld = what.refuted and not request.release_refuted
 
         def tampered() -> float | None:
-            hidden = withheld or proof.study.correction != "match"
-            return None if hidden else _tampered(proof.study).bound
+            """Return what tampering proves in place of matching, all else the same."""
+            study, cuts = proof.study, proof.study.request.cuts
+            if withheld or study.correction != "match":
+                return None
+            fixed = cuts if isinstance(cuts, Fixed) else None
+            asked = replace(study.request, adversary=None, cuts=fixed)
+            return _proved(replace(study, request=asked, correction="tamper")).bound
 
+        scarce = (
+            f"matching keeps {proof.kept} of {scores.size} examples: members and non-members "
+            "hardly overlap"
+        )
         first, source = what.assumptions
         least: dict[str, Any] = {
             "coefficients": proof.coefficients,
@@ -238,7 +242,7 @@ class ZeroRunAudit:
                 *(() if withheld else audit.warnings),
                 *tie_warnings(_core.Ranking(scores, member)),
                 *what.warnings,
-                *_scarce(proof),
+                *((scarce,) if proof.kept < _SCARCE * scores.size else ()),
                 *delta_warnings(claim.delta, scores.size),
             ),
             rejected=_curve(request, 0.0 if withheld else proof.bound),
@@ -285,19 +289,10 @@ class ZeroRunAudit:
         return replace(self.candidates.attacks, scores=what.scores).prove(level, prove)
 
 
-def _scarce(proof: ShiftProof) -> tuple[str, ...]:
-    """Say that matching wastes most of the examples."""
-    kept, examples = proof.kept, proof.study.examples
-    if kept >= _SCARCE * examples:
-        return ()
-    note = f"matching keeps {kept} of {examples} examples: members and non-members hardly overlap"
-    return (note,)
-
-
 def _proved(study: Study) -> ShiftProof:
     """Correct a study, and allow for the uncertainty of propensities with replicates."""
     if study.refusal:
-        return ShiftProof.none(study, study.refusal)
+        return study.proof(0.0, 0, 0, theorem="", reason=study.refusal)
     proof = CORRECTIONS[study.correction](study)
     draws = study.odds.draws if isinstance(study.odds, OddsBox) else None
     if draws is None or proof.bounds is None:
@@ -315,18 +310,6 @@ def _proved(study: Study) -> ShiftProof:
     )
 
 
-def _tampered(study: Study) -> ShiftProof:
-    """Return what tampering with guesses proves in place of matching, all else the same."""
-    asked = study.request
-    request = replace(
-        asked,
-        adversary=None,
-        variant="directional" if asked.variant == "untampered" else asked.variant,
-        cuts=asked.cuts if isinstance(asked.cuts, Fixed) else None,
-    )
-    return _proved(replace(study, request=request, correction="tamper"))
-
-
 def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:
     """Audit every fold at its share of the error probability, by the model that did not see it.
 
@@ -339,12 +322,7 @@ def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:
     level = complement(request.confidence) / len(crossed.fits)
     results = []
     for rows, model in crossed.parts():
-        own = replace(
-            request,
-            confidence=1 - level,
-            features=crossed.features[rows],
-            ids=None,
-        )
+        own = replace(request, confidence=1 - level, features=crossed.features[rows], ids=None)
         part = replace(attacks, scores={name: v[rows] for name, v in attacks.scores.items()})
         fold = Candidates(own, ExampleOrder(), part, candidates.member[rows])
         results.append(ZeroRunAudit.prepare(fold, model)(own))
@@ -358,10 +336,7 @@ def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:
         confidence=float(request.confidence),
         _naive=Lazy(lambda: candidates.naive(request)),
         _provenance=provenance(
-            request.seed,
-            **attacks.digested,
-            member=candidates.member,
-            features=crossed.features,
+            request.seed, **attacks.digested, member=candidates.member, features=crossed.features
         ),
     )
 

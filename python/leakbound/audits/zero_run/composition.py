@@ -59,7 +59,7 @@ def by_composition(study: Study) -> ShiftProof:
         guesses, correct, total, theorem = own.guesses, own.correct, own.bound, own.theorem
     # 2. Less what features alone may leak.
     shift = (
-        float(odds.largest.max()) if isinstance(odds, OddsBox) else odds.found.max_abs_log_odds()
+        float(odds.largest.max()) if isinstance(odds, OddsBox) else odds.found.core.largest_shift()
     )
 
     def left(total: float, shift: float = shift) -> float:
@@ -83,9 +83,7 @@ def by_composition(study: Study) -> ShiftProof:
             return proof
         ceiling = Lazy(lambda: left(own.ceiling))
         return replace(
-            proof,
-            reason=own.reason or reason,
-            own=replace(own, bound=bound, _ceiling=ceiling),
+            proof, reason=own.reason or reason, own=replace(own, bound=bound, _ceiling=ceiling)
         )
     log_odds = odds.found.log_odds()
     return replace(

@@ -15,12 +15,7 @@ from leakbound._base.checks import check_features, check_length, complement
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.audits.zero_run.log_odds import (
-    Knowledge,
-    OddsBox,
-    OddsSet,
-    other_share,
-)
+from leakbound.audits.zero_run.log_odds import Knowledge, OddsBox, OddsSet, other_share
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
 from leakbound.cuts import Fixed
 from leakbound.errors import FitError, InputError, MissingExtraError, OptionError
@@ -276,7 +271,17 @@ def _columns(learning: Learning) -> IntArray:
             "square is no number: give it in other units"
         )
         raise InputError(message)
-    return _distinct_columns(together)
+    # Without the others a model is the same. Columns that nearly depend on one another stay:
+    # membership may depend on what is left out of those.
+    varied = np.flatnonzero(together.max(axis=0) > together.min(axis=0))
+    if not varied.size:
+        message = "every feature is constant: pass propensities, which are then all the same"
+        raise InputError(message)
+    first: dict[bytes, int] = {}
+    for column in varied.tolist():
+        values = together[:, column] + 0.0  # -0.0 and 0.0 are equal and differ in bytes
+        first.setdefault(blake2b(values.tobytes()).digest(), column)
+    return np.array(sorted(first.values()), dtype=np.int64)
 
 
 def _confidence_set(
@@ -302,23 +307,6 @@ def _confidence_set(
         level=SET_SHARE * complement(request.confidence),
         seed=request.seed,
     )
-
-
-def _distinct_columns(features: FloatArray) -> IntArray:
-    """Return the columns that are neither constant nor equal to one before them.
-
-    Without the others a model is the same. Columns that nearly depend on one another are not: what
-    is left out of those may be what membership depends on.
-    """
-    varied = np.flatnonzero(features.max(axis=0) > features.min(axis=0))
-    if not varied.size:
-        message = "every feature is constant: pass propensities, which are then all the same"
-        raise InputError(message)
-    first: dict[bytes, int] = {}
-    for column in varied.tolist():
-        values = features[:, column] + 0.0  # -0.0 and 0.0 are equal and differ in bytes
-        first.setdefault(blake2b(values.tobytes()).digest(), column)
-    return np.array(sorted(first.values()), dtype=np.int64)
 
 
 def beyond_features(

@@ -14,24 +14,11 @@ import numpy as np
 from leakbound._base.checks import check_length, numbers, vector
 from leakbound._base.odds import logit
 from leakbound._base.records import Lazy
-from leakbound._base.types import (
-    ArrayInput,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    JsonValue,
-    Kind,
-)
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray, JsonValue, Kind
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest, no_overlap
 from leakbound.errors import InputError, OptionError
-from leakbound.propensity import (
-    ConfidenceSet,
-    Falsification,
-    Overlap,
-    PropensityFit,
-    falsify,
-)
+from leakbound.propensity import ConfidenceSet, Falsification, Overlap, PropensityFit, falsify
 from leakbound.propensity.overlap import overlap
 from leakbound.results import Assumption
 from leakbound.results.zero_run import LearntLogOdds

@@ -6,8 +6,8 @@ every member, of which a search looks for those where draws prove least.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -114,8 +114,9 @@ class _OneDraw:
         if size < self.least:
             of = f"{size} of {study.examples} examples"
             options = {"cuts": None if cuts is None else encode(cuts)}
-            none = ShiftProof.none(study, f"matching keeps {of}, too few for the cuts tested")
-            return replace(none, theorem=_THEOREM, options=options, bounds=self.bounds, **fields)
+            reason = f"matching keeps {of}, too few for the cuts tested"
+            fields |= {"options": options, "reason": reason, "bounds": self.bounds}
+            return study.proof(0.0, 0, 0, theorem=_THEOREM, **fields)
         if study.adversary == "residual" and np.isfinite(values).any():
             values = residual_scores(values, log_odds[kept], prior=0.5)
         if isinstance(cuts, Fixed) and cuts.guesses > size:
@@ -199,8 +200,7 @@ class _Member:
     counts: IntArray
 
 
-@dataclass(frozen=True)
-class _Prices:
+class _Prices(NamedTuple):
     """How many correct guesses a bound gives for one example kept less, and for one guess less."""
 
     kept: float
@@ -283,10 +283,12 @@ class Matching:
             return self.level.roughly(correct, kept)
         return self.proved(correct, guesses, kept)
 
-    def middle(self, counts: IntArray) -> _Outcome:
+    def middle(
+        self, counts: IntArray, proved: Callable[[int, int, int], float] | None = None
+    ) -> _Outcome:
         """Return the bound that half of the draws reach, with its guesses, right ones and kept."""
         kept, made, correct = counts
-        return middle(kept, made, correct, self.proved)
+        return middle(kept, made, correct, proved or self.proved)
 
     def prices(self, estimate: _Outcome) -> _Prices | None:
         """Return what moves a bound near that of the estimate; None if nothing can be told."""
@@ -334,11 +336,9 @@ class Matching:
             reach = min(1.0, reach) if reach > _CLOSEST else _REACH
             best = lower
         # 5. The few of which the recursion, which is soon worked out, proves least.
-        return (best if self.level is None else sorted(best, key=self._rough))[:_FINALISTS]
-
-    def _rough(self, member: _Member) -> float:
-        kept, made, correct = member.counts
-        return middle(kept, made, correct, self.roughly)[0]
+        if self.level is not None:
+            best = sorted(best, key=lambda one: self.middle(one.counts, self.roughly)[0])
+        return best[:_FINALISTS]
 
     def _descent(
         self, start: _Member, made: FloatArray, prices: _Prices, budget: int
@@ -388,10 +388,7 @@ class Matching:
 
 
 def middle(
-    kept: IntArray,
-    made: IntArray,
-    right: IntArray,
-    proved: Callable[[int, int, int], float],
+    kept: IntArray, made: IntArray, right: IntArray, proved: Callable[[int, int, int], float]
 ) -> _Outcome:
     """Return a bound that half of the draws reach, with its guesses, right ones and kept."""
     needed = (right.size + 1) // 2

@@ -93,8 +93,8 @@ class Candidates:
 
     def naive(self, request: ZeroRunRequest) -> float:
         """Return the ε claimed by an audit that takes every membership for a fair coin."""
-        given, confidence = self.attacks.given, request.confidence
-        fair = as_coins(given, self.member, request, confidence=confidence)
+        confidence = request.confidence
+        fair = as_coins(self.attacks.scores, self.member, request, confidence=confidence)
         return as_epsilon(fair.claim, fair.bound, fair.rejected)
 
     def audited(self, largest: FloatArray) -> IntArray:

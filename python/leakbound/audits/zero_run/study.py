@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.formatting import down
 from leakbound._base.odds import expit
 from leakbound._base.records import Lazy, encode
 from leakbound._base.streams import Purpose
@@ -31,13 +30,12 @@ from leakbound.audits.zero_run.request import ZeroRunRequest, as_coins
 from leakbound.claims import Claim
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn
 from leakbound.cuts.games import inverted_warnings
+from leakbound.cuts.policy import near_ceiling
 from leakbound.errors import OptionError
 from leakbound.results import AuditResult, Curve, ScoreAudit
 from leakbound.results.zero_run import Bootstrap
 from leakbound.stats.distribution_shift import residual_scores, survival
 
-# Share of correct guesses, and of the ceiling, from which more examples may show more.
-_NEAR = 0.9
 # Fewest and most draws of what matching keeps over a set, of which the middle bound counts.
 _DRAWS = (51, 201)
 # Coins of all draws together, within these limits.
@@ -253,11 +251,6 @@ class ShiftProof:
     at_estimate: float = 0.0
     coefficients: FloatArray = field(default_factory=lambda: np.empty(0))
 
-    @classmethod
-    def none(cls, study: Study, reason: str) -> "ShiftProof":
-        """Return what is proved where there is no confidence set: nothing, for a reason."""
-        return study.proof(0.0, 0, 0, theorem="", reason=reason)
-
     def with_options(self, more: dict[str, JsonValue]) -> "ShiftProof":
         """Return the same with more options to report."""
         return replace(self, options=self.options | more)
@@ -266,12 +259,15 @@ class ShiftProof:
         """Return what guesses prove, in the words of every other audit; what costs time is lazy."""
         if self.own is not None:
             return self.own
-        member, cut = self.study.member, (self.guesses, self.correct)
+        member = self.study.member
         ranking = _core.Ranking(scores, member)
         most = self.ceiling
         reached = Lazy(lambda: self.bound if most is None else max(self.bound, most()))
         cuts = OutsideIn() if "outside_in" in self.options else Fixed(max(1, self.guesses))
         right = self.study.right(self.rows, self.signs)
+        near = ""
+        if not self.reason:
+            near = near_ceiling(self.bound, self.guesses, self.correct, lambda: reached.value)
         return ScoreAudit(
             bound=self.bound,
             reason=self.reason,
@@ -282,8 +278,7 @@ class ShiftProof:
             path=self.path or ("member" if self.study.one_sided else "interleaved"),
             auc=ranking.auc,
             options={"cuts": encode(cuts)},
-            warnings=inverted_warnings(ranking)
-            + (() if self.reason else _near_ceiling(self.bound, cut, reached)),
+            warnings=inverted_warnings(ranking) + ((near,) if near else ()),
             _ceiling=reached,
             _curve=Lazy(lambda: _curve(right, self.guesses, self.bound, scores.size)),
             _roc=Lazy(lambda: roc(ranking)),
@@ -307,17 +302,6 @@ def least_fixed(refuted: Callable[[float], float]) -> float:
     while (further := refuted(epsilon)) > epsilon:
         epsilon = further
     return epsilon
-
-
-def _near_ceiling(bound: float, cut: tuple[int, int], ceiling: Lazy[float]) -> tuple[str, ...]:
-    guesses, correct = cut
-    if correct <= _NEAR * guesses or bound < _NEAR * ceiling.value:
-        return ()
-    note = (
-        f"the bound is close to {down(ceiling.value)}, all that a perfect attack would have "
-        "reached: more examples may show more"
-    )
-    return (note,)
 
 
 def _curve(right: BoolArray, chosen: int, bound: float, examples: int) -> Curve:

@@ -44,7 +44,7 @@ def describe(result: ZeroRunResult) -> Description:
     overlap = Figure(
         "overlap",
         "Overlap",
-        partial(plot_overlap, result.overlap),
+        result.overlap.plot,
         "How likely features alone make each example a member. Where members and non-members "
         "overlap, a correct guess says something about the model.",
     )
