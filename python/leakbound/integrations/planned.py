@@ -5,6 +5,7 @@ Loading this module loads PyTorch.
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -151,7 +152,7 @@ class PlannedCallback:
         batches: DataLoader[Any] = DataLoader(
             self._rows(),
             batch_size=getattr(loader, "batch_size", None) or 32,
-            collate_fn=_Collated(loader.collate_fn),
+            collate_fn=partial(_collated, loader.collate_fn),
         )
         return score(model, batches, signal=signal, ids=self._plan.ids, progress=False)
 
@@ -177,32 +178,12 @@ def _check_canaries(canaries: Any, plan: InclusionPlan) -> None:
             raise InputError(message)
 
 
-class _Collated:
-    """The batches of training's own collator; errors say what to do, and padding has no label."""
-
-    def __init__(self, collate: Callable[[list[Any]], Any]) -> None:
-        self._collate = collate
-
-    def __call__(self, rows: list[Any]) -> Any:
-        lengths = {
-            len(row["input_ids"]) for row in rows if isinstance(row, Mapping) and "input_ids" in row
-        }
-        try:
-            batch = self._collate(rows)
-        except (RuntimeError, ValueError, TypeError) as error:
-            if len(lengths) < 2:
-                raise
-            message = (
-                f"canaries have from {min(lengths)} to {max(lengths)} tokens, and the collator of "
-                "training does not pad: train with one that does, such as transformers' "
-                "DataCollatorWithPadding or DataCollatorForLanguageModeling(tokenizer, mlm=False), "
-                "or pad them, with an attention_mask"
-            )
-            raise InputError(message) from error
-        if not isinstance(batch, Mapping):
-            return batch
-        labels, mask = batch.get("labels"), batch.get("attention_mask")
-        if labels is None or mask is None or labels.shape != mask.shape:
-            return batch
-        counted = torch.where(mask.bool(), labels, torch.full_like(labels, IGNORED))
-        return {**batch, "labels": counted}
+def _collated(collate: Callable[[list[Any]], Any], rows: list[Any]) -> Any:
+    """Return a batch of training's own collator, in which padding has no label."""
+    batch = collate(rows)
+    if not isinstance(batch, Mapping):
+        return batch
+    labels, mask = batch.get("labels"), batch.get("attention_mask")
+    if labels is None or mask is None or labels.shape != mask.shape:
+        return batch
+    return {**batch, "labels": torch.where(mask.bool(), labels, torch.full_like(labels, IGNORED))}

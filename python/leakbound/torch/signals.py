@@ -29,22 +29,6 @@ _CACHED, _BOUNDED = 1 << 19, 1 << 26
 _TIES_ALLOWED = 0.1  # share of examples that may share their score: more cost an audit its power
 _LISTED = 5  # ids that a message names
 
-# What to do about ties, by signal.
-_CURES = {
-    "cross_entropy": "the loss of a confident model rounds to 0: use signal='logit_margin', or for "
-    "tokens run the model in float64 and drop duplicate sequences",
-    "loss_drop": "pass as reference the model as it was before training, run both in float32 or "
-    "float64, and drop duplicates",
-    "gradient_dot": "pass as reference the model as it was before training or before a step, and "
-    "drop duplicates",
-    "logit_margin": "return logits and not probabilities from the model, run it in float32 "
-    "(model.float(), no autocast) and drop duplicates",
-}
-_CURE = (
-    "compute the signal in float32 or float64, from logits; if its values are meant to repeat, "
-    "return integers"
-)
-
 
 def signal_name(signal: Signal) -> str:
     """Return the name of a signal, which says what was measured."""
@@ -315,18 +299,17 @@ def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
 
 def check_ties(values: FloatArray, name: str) -> None:
     """Check that rounding has not made too many scores equal: an audit cannot tell these apart."""
-    # One copy of the scores, sorted; who equals a neighbour is tied.
-    ordered = np.sort(values)
-    same = ordered[1:] == ordered[:-1]
-    tied = int(np.count_nonzero(np.append(same, False) | np.append(False, same)))
+    distinct, counts = np.unique(values, return_counts=True)
+    tied, often = int(counts[counts > 1].sum()), int(np.argmax(counts))
     if tied <= _TIES_ALLOWED * values.size:
         return
-    distinct, counts = np.unique(values, return_counts=True)
-    often = int(np.argmax(counts))
     message = (
         f"{tied} of {values.size} examples share their {name} with another ({counts[often]} are "
-        f"exactly {distinct[often] + 0.0:g}), so that no audit can tell them apart: "
-        + _CURES.get(name, _CURE)
+        f"exactly {distinct[often] + 0.0:g}), so that no audit can tell them apart: compute it "
+        "from logits in float32 or float64 (model.float(), no autocast), drop duplicates, and for "
+        "classes use signal='logit_margin', which does not round to 0 as losses do; pass as "
+        "reference the model as it was before training; return integers if values are meant to "
+        "repeat"
     )
     raise InputError(message)
 

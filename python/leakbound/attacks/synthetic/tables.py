@@ -31,7 +31,6 @@ from leakbound.attacks.synthetic.columns import (
     RawColumn,
     TableInput,
     joined,
-    numbers_in_words,
     read_columns,
     same_columns,
 )
@@ -155,9 +154,6 @@ class Tables:
         blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
         for place, name in enumerate(names):
             parts = [table[name] for table in read.values()]
-            for which, table in read.items() if name not in categorical else ():
-                if text := numbers_in_words(table[name]):
-                    notes.append(f"column {name!r} of {which} {text}")
             column = joined(parts)
             if column.kind == "word" and parts[0].kind not in {"word", "empty"}:
                 notes.append(f"column {name!r} is of another kind in other tables: taken as words")
