@@ -13,18 +13,12 @@ from leakbound.errors import InputError, InputTypeError, OptionError
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Inputs and, where the task has them, labels.
-
-    Parameters
-    ----------
-    x : ndarray, shape (n, ...)
-        Rows of a table, images or tokens.
-    y : ndarray of int64 of shape (n,), or None
-        Labels; None for text, which is its own label.
-    """
+    """Inputs and, where the task has them, labels."""
 
     x: NDArray[Any]
+    """Rows of a table, images or tokens, shape (n, ...)."""
     y: IntArray | None
+    """Labels, shape (n,); None for text, which is its own label."""
 
     def __len__(self) -> int:
         return len(self.x)
@@ -74,21 +68,11 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Examples of known membership, with what models say of them: what an attack learns from.
-
-    Parameters
-    ----------
-    examples : Examples
-        The examples.
-    signals : ndarray of float64, shape (n, models, values)
-        What each model says of each example: the log-odds of its label, or the losses of its
-        tokens. No model: shape (n, 0, 0).
-    member : ndarray of bool, shape (n,)
-        Which are members.
-    """
+    """Examples of known membership, with what models say of them: what an attack learns from."""
 
     examples: Examples
     signals: FloatArray
+    """Log-odds of labels, or losses of tokens, shape (n, models, values); no model: (n, 0, 0)."""
     member: BoolArray
 
     def __len__(self) -> int:

@@ -58,18 +58,11 @@ class Helper:
 
     Notes
     -----
-    A target knows what real examples and their labels look like, even where it remembers none of
-    them. A helper trained on generated examples does not, so that an attack on a target that leaks
-    nothing may still tell generated examples better than the baseline, and ε̃ is too large. A helper
-    trained on members knows it too. The two together are the stronger baseline.
-
-    Both are valid, as the generator is: they are functions of the members D_G that it learnt from
-    and of randomness of their own. All statements of the audit are made given D_G. If members are
-    independent, or are divided at random, the members audited are as they would be without the
-    helper; the coins are tossed later, and replacing a member that is audited changes no helper. So
-    given D_G, what helpers say is a fixed function of the example, a baseline that sees it is still
-    a function of the example alone, and P(member | example) ≤ σ(c) and, with an ε-DP target,
-    ≤ σ(c + ε) hold as before.
+    A target knows what real examples and their labels look like, even where it remembers none. A
+    helper trained on generated examples does not, so that ε̃ may be too large of a target that leaks
+    nothing; with a second one, trained on members, the baseline knows it too. Given the members D_G
+    that the generator learnt from, both helpers are fixed functions of an example, and all bounds
+    hold as before: `docs/panoramia.md` has the argument.
     """
 
     trained_on: Trained = "generated"

@@ -9,7 +9,7 @@ from leakbound._base.formatting import number, percent
 from leakbound._base.records import IF_ANY, unstored
 from leakbound._base.types import Verdict
 from leakbound.errors import OptionError
-from leakbound.panoramia.figures import audits_figure, loss_figure, saturation_figure, target_figure
+from leakbound.panoramia.figures import audits_figure, loss_figure, saturation_figure
 from leakbound.panoramia.losses import Losses
 from leakbound.panoramia.scores import CORRECTIONS, GameScores
 from leakbound.panoramia.table import (
@@ -229,11 +229,7 @@ def describe(report: PanoramiaReport) -> Description:
         ),
         meaning=_meaning(report, said.meaning),
         levels=estimated(str(c), c.mean, str(both), both.mean, estimated_epsilon),
-        figures=(
-            target_figure(estimates),
-            saturation_figure(report.saturation),
-            *map(loss_figure, report.losses),
-        ),
+        figures=(saturation_figure(report.saturation), *map(loss_figure, report.losses)),
         sections=tuple(own),
         numbers=said.numbers | {"epsilon": report.bound, "epsilon_ceiling": report.ceiling},
         papers=("PANORAMIA", "Zero-Run") if conditional else ("PANORAMIA",),

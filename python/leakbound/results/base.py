@@ -126,7 +126,7 @@ class Result(Record, _Numbers):
             Where to draw; new axes if None.
         """
         said = self.summary()
-        figures = [*said.figures, *([said.overview.figure] if said.overview else [])]
+        figures = [*([said.overview.figure] if said.overview else []), *said.figures]
         drawings = {one.name: one.draw for one in figures}
         chosen = kind or next(iter(drawings))
         if chosen not in drawings:
