@@ -42,16 +42,6 @@ def nearest_synthetic(tables: Tables) -> Scores:
     The distance to the closest record, as a test of membership: the full black-box attack of
     GAN-Leaks. Where records are rare it is large for members and others alike, which costs power.
 
-    Parameters
-    ----------
-    tables : Tables
-        Records and synthetic table.
-
-    Returns
-    -------
-    Scores
-        At most 0.
-
     References
     ----------
     D. Chen, N. Yu, Y. Zhang, M. Fritz, "GAN-Leaks: A Taxonomy of Membership Inference Attacks
@@ -71,16 +61,6 @@ def neighbourhood(tables: Tables) -> Scores:
 
     The Monte Carlo attack: the radius is the median over records of the distance to the nearest
     synthetic record; at most 10 are counted.
-
-    Parameters
-    ----------
-    tables : Tables
-        Records and synthetic table.
-
-    Returns
-    -------
-    Scores
-        Counts.
 
     References
     ----------
@@ -107,16 +87,6 @@ def attribution(tables: Tables) -> Scores:
     noisy copy is far nearer to its original than to anybody else, whatever the noise is compared
     with other distances. This package's own; no paper is known to us.
 
-    Parameters
-    ----------
-    tables : Tables
-        Records and synthetic table.
-
-    Returns
-    -------
-    Scores
-        At least 0; 0 for records that no synthetic record is nearest to.
-
     Examples
     --------
     >>> tables = Tables.of([[0.0], [1.0], [5.0]], [[1.1], [4.0]])
@@ -141,16 +111,6 @@ def local_likelihood(tables: Tables) -> Scores:
     of x in the kernel density at s. The reference is all audited records, x left out, and the
     kernel is a power of the distance, :math:`d^{-16}`, over the 10 records nearest to s: it has no
     bandwidth, and so adapts to dense and rare regions alike.
-
-    Parameters
-    ----------
-    tables : Tables
-        Records and synthetic table.
-
-    Returns
-    -------
-    Scores
-        Log-likelihood ratios, at least 0.
 
     References
     ----------
@@ -182,16 +142,6 @@ def density_ratio(tables: Tables) -> Scores:
     DOMIAS with kernel density estimates: around each record the bandwidth is the distance to the
     fifth nearest of the other records, and each density counts the 10 nearest. Of more than 20,000
     synthetic or other records a random part is used.
-
-    Parameters
-    ----------
-    tables : Tables
-        Records and synthetic table.
-
-    Returns
-    -------
-    Scores
-        Log-density ratios.
 
     References
     ----------
@@ -243,15 +193,8 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
 
     Parameters
     ----------
-    tables : Tables
-        Records and synthetic table.
-    folds : int
-        Parts that records are divided into at most, at least 2.
-
-    Returns
-    -------
-    Scores
-        Log-odds.
+    tables, folds : Tables and int
+        Records and synthetic table, and the most parts that records are divided into, at least 2.
 
     References
     ----------
