@@ -133,8 +133,9 @@ def offline_lira(
 
     The score is :math:`(\phi_i-\mu_i)/\sigma`, with the mean of the log-odds of example i over the
     reference models that were not trained on it, and one standard deviation for all examples,
-    pooled from the spread of each about its own mean, as the paper advises. The paper's :math:`1-\Pr[Z>\phi_i]=\Phi((\phi_i-\mu_i)/\sigma)` orders examples alike, but rounds to 1
-    from 8.3 standard deviations on, where the scores here stay apart.
+    pooled from the spread of each about its own mean, as the paper advises. The paper's
+    :math:`1-\Pr[Z>\phi_i]=\Phi((\phi_i-\mu_i)/\sigma)` orders examples alike, but rounds to 1 from
+    8.3 standard deviations on, where the scores here stay apart.
 
     Parameters
     ----------
@@ -189,8 +190,8 @@ def rmia(
 
     The score is the logarithm of :math:`\Lambda(x)=p(x\mid\theta)/p(x)`, where
     :math:`p(x)=\frac12((1+a)\,\bar p(x)+1-a)` stands for the average over models with and without
-    x, from the mean :math:`\bar p` over reference models without it. The paper's score, the share of
-    a population's examples z with :math:`\Lambda(x)\ge\gamma\Lambda(z)`, grows with it, whatever
+    x, from the mean :math:`\bar p` over reference models without it. The paper's score, the share
+    of a population's examples z with :math:`\Lambda(x)\ge\gamma\Lambda(z)`, grows with it, whatever
     population and γ are, in as many steps as there are z; this one has no such ties.
 
     Parameters

@@ -149,9 +149,7 @@ class Filtered:
     def __post_init__(self) -> None:
         instance(self.generator, "generator", Generator)
         if isinstance(self.generator, FolderOfSamples):
-            message = (
-                "a filter would learn from the pool that it judges: filter before files are made"
-            )
+            message = "a filter would learn from the pool that it judges: filter before"
             raise OptionError(message)
         real(self.share, "share", least=0, below=1)
         integer(self.seed, "seed", least=0)

@@ -36,28 +36,25 @@ def check_optimizer(optimizer: object) -> None:
         raise InputTypeError(message)
     kinds = (DPOptimizerFastGradientClipping, AdaClipDPOptimizer, DistributedPerLayerOptimizer)
     if isinstance(optimizer, kinds):
-        reason = "it clips inside the backward pass, where no canary can be added"
-        if isinstance(optimizer, AdaClipDPOptimizer):
-            reason = "its clipping norm follows the data"
         message = (
-            f"{type(optimizer).__name__} cannot be watched: {reason}; use grad_sample_mode='hooks' "
-            "and flat or per-layer clipping"
+            f"{type(optimizer).__name__} cannot be watched: it clips inside the backward pass, or "
+            "at a norm that follows the data; use grad_sample_mode='hooks' and flat or per-layer "
+            "clipping"
         )
         raise InputTypeError(message)
-    if getattr(optimizer, _MARK, False):
-        message = "this optimizer is being watched already: leave the first watch before the next"
-        raise OptionError(message)
-    if not optimizer.params:
-        message = "the optimizer has no parameter that takes gradients"
-        raise OptionError(message)
-    if not optimizer.noise_multiplier > 0:
-        noise = optimizer.noise_multiplier
-        message = f"the optimizer's noise multiplier is {noise:g}: it claims no privacy"
-        raise OptionError(message)
-    if any(getattr(p, "summed_grad", None) is not None for p in optimizer.params) and getattr(
-        optimizer, "_is_last_step_skipped", False
+    wrong = ""
+    if hasattr(optimizer, _MARK):
+        wrong = "is being watched already: leave the first watch before the next"
+    elif not optimizer.params:
+        wrong = "has no parameter that takes gradients"
+    elif not optimizer.noise_multiplier > 0:
+        wrong = "adds no noise, and so claims no privacy"
+    elif getattr(optimizer, "_is_last_step_skipped", False) and any(
+        getattr(p, "summed_grad", None) is not None for p in optimizer.params
     ):
-        message = "the optimizer is within a logical batch: begin to watch between two steps"
+        wrong = "is within a logical batch: begin to watch between two steps"
+    if wrong:
+        message = f"the optimizer {wrong}"
         raise OptionError(message)
 
 

@@ -13,13 +13,13 @@ import torch
 from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, Subset
 
-from leakbound._base.checks import complement, instance, shown
+from leakbound._base.checks import complement, instance
 from leakbound._base.imports import needs
 from leakbound._base.scores import Scores
 from leakbound._base.types import FloatArray
 from leakbound.audits import Coins, audit
 from leakbound.claims import ApproxDP, Claim, PureDP
-from leakbound.errors import InputError, InputTypeError, OptionError
+from leakbound.errors import InputTypeError, OptionError
 from leakbound.planning.inclusion import InclusionPlan
 from leakbound.results import AuditResult
 from leakbound.results.dp_sgd import Accounted
@@ -61,14 +61,10 @@ class PlannedCallback:
                 "leakbound.torch.score after training, or use signal='loss_drop'"
             )
             raise OptionError(message)
-        stated: object = accounted
-        if not (stated is None or isinstance(stated, Accounted) or callable(stated)):
-            message = (
-                "accounted must be an Accounted, or a function without arguments that returns one "
-                f"after training, got {shown(stated)}"
-            )
-            raise InputTypeError(message)
-        _check_canaries(canaries, plan)
+        if accounted is not None and not callable(accounted):
+            instance(accounted, "accounted", Accounted)
+        for column in canaries.values() if isinstance(canaries, Mapping) else (canaries,):
+            plan.included(column)  # which refuses another number than that of the coins
         with needs("plot", "the report of an audit"):
             import matplotlib as mpl  # noqa: F401
         self._plan, self._canaries, self._signal = plan, canaries, signal
@@ -162,20 +158,6 @@ class PlannedCallback:
         if not isinstance(columns, Mapping):
             return columns
         return [{name: columns[name][i] for name in columns} for i in range(len(self._plan))]
-
-
-def _check_canaries(canaries: Any, plan: InclusionPlan) -> None:
-    """Check that there is a canary for each coin."""
-    if not isinstance(canaries, Mapping):
-        plan.included(canaries)
-        return
-    for name, column in canaries.items():
-        if len(column) != len(plan):
-            message = (
-                f"canaries have {len(column)} {name} and the plan {len(plan)} coins; "
-                "there must be a row for each"
-            )
-            raise InputError(message)
 
 
 def _collated(collate: Callable[[list[Any]], Any], rows: list[Any]) -> Any:

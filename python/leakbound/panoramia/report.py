@@ -60,13 +60,7 @@ class PanoramiaReport(Composed):
     """A claimed guarantee that was put to the test, by `with_check`."""
 
     def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
-        """Return one row of the table.
-
-        Parameters
-        ----------
-        target, audit : str
-            Name of the target, and the audit of it.
-        """
+        """Return one row of the table: that of a target under an audit."""
         rows = {(row.target, row.audit): row for row in self.rows}
         if (target, audit) not in rows:
             message = f"there is no row ({target!r}, {audit!r}); rows: {', '.join(map(str, rows))}"
@@ -74,13 +68,7 @@ class PanoramiaReport(Composed):
         return rows[target, audit]
 
     def games(self, nonmembers: NonMembers = "generated") -> tuple[GameScores, ...]:
-        """Return coins and scores, one game for each seed.
-
-        Parameters
-        ----------
-        nonmembers : {"generated", "real"}
-            Whom the members were compared with.
-        """
+        """Return coins and scores against generated or real non-members, a game for each seed."""
         games = tuple(game for game in self.scores if game.nonmembers == nonmembers)
         if not games:
             message = (
@@ -95,20 +83,16 @@ class PanoramiaReport(Composed):
     ) -> PanoramiaRow:
         """Audit the scores of a target anew, with other options and without training anything.
 
+        The row has one result for each seed, at its own confidence; the best of several audits is
+        not.
+
         Parameters
         ----------
-        target : str
-            Name of the target.
-        nonmembers : {"generated", "real"}
-            Whom the members were compared with.
+        target, nonmembers : str, and "generated" or "real"
+            Name of the target, and whom the members were compared with.
         **options : object
             As for `leakbound.audit`, such as `cuts`, `gamma` or `max_recall`; confidence
             is that of the run if it is not given.
-
-        Returns
-        -------
-        PanoramiaRow
-            One result for each seed, at its own confidence; the best of several audits is not.
         """
         options = {"confidence": self.confidence} | options
         results = tuple(game.audit(target, **options) for game in self.games(nonmembers))
@@ -135,17 +119,8 @@ class PanoramiaReport(Composed):
 
         Each of these k audits holds at `confidence` by itself. A true claim is refuted by any of
         them with probability at most k (1 - confidence): for a verdict at 95 %, run with
-        ``Options(confidence=1 - 0.05 / k)``.
-
-        Parameters
-        ----------
-        epsilon, delta, c : float
-            As for `PanoramiaResult.check`.
-
-        Returns
-        -------
-        {"refuted", "not refuted", "inconclusive"}
-            "inconclusive" if none of the audits could have refuted the claim.
+        ``Options(confidence=1 - 0.05 / k)``. "inconclusive" means that none of them could have
+        refuted the claim; arguments are those of `PanoramiaResult.check`.
         """
         verdicts = {verdict for *_, verdict in _checks(self, epsilon, delta, c)}
         ranked: tuple[Verdict, ...] = ("refuted", "not refuted")

@@ -53,11 +53,6 @@ class GameScores:
     losses : dict of str to ndarray of float64, shape (m,)
         For real non-members the scores of O(1): how far the loss fell in training, or how small it
         is; else empty.
-
-    Notes
-    -----
-    A bound is valid if its options were chosen without a look at the coins. Several audits of the
-    same scores each hold at their own confidence; the best of them does not.
     """
 
     seed: int
@@ -94,10 +89,7 @@ class GameScores:
         return f"GameScores(seed={self.seed}, {self.nonmembers}, m={len(self)}, targets: {targets})"
 
     def audit(self, target: str, **options: Any) -> PanoramiaResult:
-        """Audit one target's scores, with any options of `leakbound.audit`.
-
-        Seed and `real_nonmembers` are known here.
-        """
+        """Audit one target's scores, with options of `leakbound.audit` chosen without the coins."""
         known: dict[str, Any] = {"member": self.member, "baseline": self.baseline}
         known |= {"real_nonmembers": self.nonmembers == "real", "seed": self.seed}
         scores = _of(self.attacks, target)
@@ -105,10 +97,7 @@ class GameScores:
         return result
 
     def audit_losses(self, target: str, **options: Any) -> AuditResult:
-        """Audit one target by its losses alone: O(1), against real non-members.
-
-        Options are those of `leakbound.audit` and `Coins`; the seed is known here.
-        """
+        """Audit one target by its losses alone: O(1), against real non-members."""
         if self.nonmembers != "real":
             message = 'losses prove nothing against generated non-members: take games("real")'
             raise OptionError(message)

@@ -174,9 +174,7 @@ def token_losses(
     model : torch.nn.Module
         A causal language model: maps tokens to logits of shape (batch, length, vocabulary), or to
         an object with such ``logits``.
-    data : Dataset, DataLoader, tensors or arrays
-        As in `score`.
-    batch_size, device, progress : optional
+    data, batch_size, device, progress : Dataset, DataLoader, tensors or arrays, and optional
         As in `score`.
 
     Returns

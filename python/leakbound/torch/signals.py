@@ -127,10 +127,9 @@ def _classes(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
     logits, targets, examples = unwrapped(output), batch.targets, len(batch)
     if not (_is_floating(logits, 2) and len(logits) == examples and logits.shape[1] >= 2):
         message = (
-            f"the model must return logits of shape ({examples}, classes) for a batch of "
-            f"{examples}, got {_described(logits)}; for a language model pass "
-            "signal='cross_entropy', for other outputs signal=function(output, targets) -> tensor "
-            "of shape (batch,)"
+            f"the model must return logits of shape ({examples}, classes), got "
+            f"{_described(logits)}; for a language model pass signal='cross_entropy', for other "
+            "outputs signal=function(output, targets) -> tensor of shape (batch,)"
         )
         raise InputError(message)
     if targets.shape != (examples,) or targets.is_floating_point() or targets.is_complex():

@@ -27,7 +27,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         errors.InputTypeError,
         "inside the backward pass",
     ),
-    "adaptive clipping": (ADAPTIVE, errors.InputTypeError, "clipping norm follows the data"),
+    "adaptive clipping": (ADAPTIVE, errors.InputTypeError, "norm that follows the data"),
     "no noise": ({"noise": 0.0}, errors.OptionError, "claims no privacy"),
 }
 

@@ -359,7 +359,7 @@ class Short(Census):
         ({}, {"generator": 3}, InputTypeError, "a method fit or sample"),
         ({}, {"members": X}, OptionError, "must have labels if and only if"),
         ({}, {"members": (X, Y[:-1])}, InputError, "labels has 999 values"),
-        ({}, {"members": (X, Y + 0.5)}, InputError, "one whole number for each"),
+        ({}, {"members": (X, Y + 0.5)}, InputTypeError, "labels must hold .*got dtype float64"),
         ({}, {"members": (X[:, 0], Y)}, InputError, "a row for each example"),
         ({}, {"members": (X[:60], Y[:60])}, OptionError, "at least 20 pairs"),
         ({}, {"nonmembers": (OTHERS[0][:, :3], OTHERS[1])}, InputError, "of shape"),

@@ -63,11 +63,8 @@ def read_columns(table: TableInput, name: str) -> dict[str, RawColumn]:
         message = f"{name} must be a table with at least one row and one column"
         raise InputError(message)
     if len(set(lengths.values())) > 1:
-        longest, shortest = (end(lengths, key=lengths.__getitem__) for end in (max, min))
-        message = (
-            f"the columns of {name} differ in length: {longest!r} has {lengths[longest]:,} values "
-            f"and {shortest!r} {lengths[shortest]:,}"
-        )
+        listed = ", ".join(f"{label!r} has {size:,} values" for label, size in lengths.items())
+        message = f"the columns of {name} differ in length: {listed}"
         raise InputError(message)
     return columns
 
