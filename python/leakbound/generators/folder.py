@@ -30,14 +30,12 @@ class FolderOfSamples:
 
     Files are read in the order of their names: images (png, jpg) are one example each, arrays
     (npy, or npz with ``values`` and perhaps ``labels``) any number. Samples are drawn without
-    replacement. Fitting checks their shape, and learns labels where the files have none.
+    replacement.
 
     Parameters
     ----------
-    path : str or os.PathLike
-        The folder or file.
-    labeler : Labeler
-        What labels samples if the members have labels and the files do not.
+    path, labeler : str or os.PathLike, and Labeler
+        The folder or file, and what labels samples if the members have labels and the files not.
     """
 
     path: str | os.PathLike[str]

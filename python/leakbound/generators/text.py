@@ -97,11 +97,10 @@ def chunk_texts(
 class LanguageModel:
     """Text: a causal language model that continues prompts it was not trained on.
 
-    The model is trained on most of the members and given the others as prompts; what it writes
-    after a prompt, as long as a member, is a sample. It is trained on pairs of chunks that follow
-    each other, so that it knows what comes after a chunk. Give members in the order of their
-    documents, as `chunk_texts` and `split_members` do: the prompts are then taken from
-    other documents than the training.
+    The model is trained on most of the members, in pairs of chunks that follow each other, and
+    given the others as prompts; what it writes after a prompt, as long as a member, is a sample.
+    Give members in the order of their documents, as `chunk_texts` and `split_members` do: prompts
+    are then from other documents than the training.
 
     Parameters
     ----------

@@ -40,27 +40,20 @@ _OTHER_SEED = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GameScores:
-    """The test part of one seed: what the coins show, and how baseline and attacks scored it.
-
-    Parameters
-    ----------
-    seed, nonmembers : int, and "generated" or "real"
-        Seed of splits, training and coins, and whom the members were compared with.
-    member : ndarray of bool, shape (m,)
-        The coins: True where the member of a pair is shown. Read-only, as are all scores.
-    baseline, attacks : ndarray of float64, shape (m,), and dict of str to such
-        Scores of the baseline, and of the attack on each target.
-    losses : dict of str to ndarray of float64, shape (m,)
-        For real non-members the scores of O(1): how far the loss fell in training, or how small it
-        is; else empty.
-    """
+    """The test part of one seed: what the coins show, and how baseline and attacks scored it."""
 
     seed: int
+    """Of splits, training and coins."""
     nonmembers: NonMembers
+    """Whom the members were compared with."""
     member: BoolArray
+    """The coins, shape (m,): True where the member of a pair is shown. Read-only, as all scores."""
     baseline: FloatArray
+    """Scores of the baseline, shape (m,)."""
     attacks: dict[str, FloatArray]
+    """Scores of the attack on each target."""
     losses: dict[str, FloatArray]
+    """For real non-members how far the loss fell in training, or how small it is; else empty."""
 
     def __post_init__(self) -> None:
         for array in (self.member, self.baseline, *self.attacks.values(), *self.losses.values()):
