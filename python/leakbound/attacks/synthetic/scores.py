@@ -42,6 +42,11 @@ def nearest_synthetic(tables: Tables) -> Scores:
     The distance to the closest record, as a test of membership: the full black-box attack of
     GAN-Leaks. Where records are rare it is large for members and others alike, which costs power.
 
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
+
     References
     ----------
     D. Chen, N. Yu, Y. Zhang, M. Fritz, "GAN-Leaks: A Taxonomy of Membership Inference Attacks
@@ -61,6 +66,11 @@ def neighbourhood(tables: Tables) -> Scores:
 
     The Monte Carlo attack: the radius is the median over records of the distance to the nearest
     synthetic record; at most 10 are counted.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
 
     References
     ----------
@@ -87,6 +97,11 @@ def attribution(tables: Tables) -> Scores:
     noisy copy is far nearer to its original than to anybody else, whatever the noise is compared
     with other distances. This package's own; no paper is known to us.
 
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
+
     Examples
     --------
     >>> tables = Tables.of([[0.0], [1.0], [5.0]], [[1.1], [4.0]])
@@ -111,6 +126,11 @@ def local_likelihood(tables: Tables) -> Scores:
     of x in the kernel density at s. The reference is all audited records, x left out, and the
     kernel is a power of the distance, :math:`d^{-16}`, over the 10 records nearest to s: it has no
     bandwidth, and so adapts to dense and rare regions alike.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
 
     References
     ----------
@@ -142,6 +162,11 @@ def density_ratio(tables: Tables) -> Scores:
     DOMIAS with kernel density estimates: around each record the bandwidth is the distance to the
     fifth nearest of the other records, and each density counts the 10 nearest. Of more than 20,000
     synthetic or other records a random part is used.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
 
     References
     ----------
