@@ -50,26 +50,6 @@ def logit_margin(logits: Tensor, targets: Tensor) -> Tensor:
     return exact.gather(1, own).squeeze(1) - others.logsumexp(1)
 
 
-def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    r"""Cross-entropy loss of the class: :math:`\log\sum_je^{z_j}-z_y`, as training reports it.
-
-    In the precision of the logits but at least float32, where it is 0 from margins of 17 on.
-    """
-    precision = torch.promote_types(logits.dtype, torch.float32)
-    targets = targets.to(logits.device, torch.int64)
-    return functional.cross_entropy(logits.to(precision), targets, reduction="none")
-
-
-def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    r"""Mean loss of independent labels: :math:`\frac1L\sum_l\log(1+e^{-s_lz_l})`, at least 0.
-
-    Here :math:`s_l` is 1 where the label holds and -1 where it does not; in float64.
-    """
-    exact = float64(logits)
-    signs = 2 * targets.to(exact.device, exact.dtype) - 1
-    return -functional.logsigmoid(signs * exact).mean(1)
-
-
 def float64(logits: Tensor) -> Tensor:
     """Return logits or losses in float64, on the CPU where their device (Apple's) has none."""
     return (logits.cpu() if logits.device.type == "mps" else logits).to(torch.float64)
@@ -106,12 +86,21 @@ def _cross_entropy(output: object, batch: Batch) -> Tensor:
         losses, counted = token_losses_of(output, batch)
         total = float64(losses).sum(1)
         return total / counted.sum(1).to(total.device)
-    return cross_entropy(*_classes(output, batch))
+    # In the precision of the logits but at least float32, where it is 0 from margins of 17 on.
+    logits, targets = _classes(output, batch)
+    precision = torch.promote_types(logits.dtype, torch.float32)
+    labels = targets.to(logits.device, torch.int64)
+    return functional.cross_entropy(logits.to(precision), labels, reduction="none")
 
 
 def _binary_cross_entropy(output: object, batch: Batch) -> Tensor:
-    logits = _binary_logits(output, batch)
-    return binary_cross_entropy(logits, batch.labels().reshape(logits.shape))
+    r"""Mean loss of independent labels: :math:`\frac1L\sum_l\log(1+e^{-s_lz_l})`, in float64.
+
+    Here :math:`s_l` is 1 where the label holds and -1 where it does not.
+    """
+    exact = float64(_binary_logits(output, batch))
+    signs = 2 * batch.labels().reshape(exact.shape).to(exact.device, exact.dtype) - 1
+    return -functional.logsigmoid(signs * exact).mean(1)
 
 
 # The signals that one model's output is enough for.

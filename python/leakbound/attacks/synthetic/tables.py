@@ -18,9 +18,10 @@ J. C. Gower, "A general coefficient of similarity and some of its properties", 1
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.checks import flag
 from leakbound._base.console import track
@@ -241,6 +242,13 @@ def nearest(
         distances.append(np.take_along_axis(exact, order, 1))
         indices.append(np.take_along_axis(candidates, order, 1))
     return Neighbours(np.concatenate(distances), np.concatenate(indices).astype(np.int64))
+
+
+def some(rows: NDArray[Any], most: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Return at most so many of the rows, at random and in their order."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.sort(rng.choice(len(rows), most, replace=False))]
 
 
 def _encode(
