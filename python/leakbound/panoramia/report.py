@@ -60,7 +60,13 @@ class PanoramiaReport(Composed):
     """A claimed guarantee that was put to the test, by `with_check`."""
 
     def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
-        """Return one row of the table: that of a target under an audit."""
+        """Return one row of the table.
+
+        Parameters
+        ----------
+        target, audit : str
+            Name of the target, and the audit of it.
+        """
         rows = {(row.target, row.audit): row for row in self.rows}
         if (target, audit) not in rows:
             message = f"there is no row ({target!r}, {audit!r}); rows: {', '.join(map(str, rows))}"
@@ -68,7 +74,13 @@ class PanoramiaReport(Composed):
         return rows[target, audit]
 
     def games(self, nonmembers: NonMembers = "generated") -> tuple[GameScores, ...]:
-        """Return coins and scores against generated or real non-members, a game for each seed."""
+        """Return coins and scores, one game for each seed.
+
+        Parameters
+        ----------
+        nonmembers : {"generated", "real"}
+            Whom the members were compared with.
+        """
         games = tuple(game for game in self.scores if game.nonmembers == nonmembers)
         if not games:
             message = (
@@ -119,8 +131,12 @@ class PanoramiaReport(Composed):
 
         Each of these k audits holds at `confidence` by itself. A true claim is refuted by any of
         them with probability at most k (1 - confidence): for a verdict at 95 %, run with
-        ``Options(confidence=1 - 0.05 / k)``. "inconclusive" means that none of them could have
-        refuted the claim; arguments are those of `PanoramiaResult.check`.
+        ``Options(confidence=1 - 0.05 / k)``. "inconclusive" means that none could have refuted it.
+
+        Parameters
+        ----------
+        epsilon, delta, c : float
+            As for `PanoramiaResult.check`.
         """
         verdicts = {verdict for *_, verdict in _checks(self, epsilon, delta, c)}
         ranked: tuple[Verdict, ...] = ("refuted", "not refuted")
