@@ -44,7 +44,7 @@ def trained(rows: IntArray) -> nn.Module:
     network = nn.Sequential(nn.Linear(x.shape[1], 256), nn.ReLU(), nn.Linear(256, 2))
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     for _ in range(EPOCHS):
-        for batch in torch.randperm(len(x)).split(BATCH):
+        for batch in torch.split(torch.randperm(len(x)), BATCH):
             descend(optimizer, nn.functional.cross_entropy(network(x[batch]), y[batch]))
     return network.eval()
 

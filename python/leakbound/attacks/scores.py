@@ -20,7 +20,6 @@ from leakbound.errors import InputError, InputTypeError, OptionError
 
 # What is measured on the answers of a classifier.
 Answers: TypeAlias = Literal["logit_margin", "cross_entropy"]
-Variance: TypeAlias = Literal["shared", "example"]
 
 _ROUNDING = 1e-3  # of sums of probabilities, in half precision
 
@@ -128,15 +127,15 @@ def offline_lira(
     reference_margins: ArrayInput,
     *,
     trained_on: ArrayInput | None = None,
-    variance: Variance = "shared",
     ids: ArrayInput | None = None,
 ) -> Scores:
     r"""Score examples by how far their log-odds stand out from those under models without them.
 
-    The score is :math:`(\phi_i-\mu_i)/\sigma_i`, with mean and standard deviation of the log-odds
-    of example i over the reference models that were not trained on it. The paper's
-    :math:`1-\Pr[Z>\phi_i]=\Phi((\phi_i-\mu_i)/\sigma_i)` orders examples alike, but rounds to 1
-    from 8.3 standard deviations on, where the scores here stay apart.
+    The score is :math:`(\phi_i-\mu_i)/\sigma`, with the mean of the log-odds of example i over the
+    reference models that were not trained on it, and one standard deviation for all examples,
+    pooled from the spread of each about its own mean, as the paper advises. The paper's
+    :math:`1-\Pr[Z>\phi_i]=\Phi((\phi_i-\mu_i)/\sigma)` orders examples alike, but rounds to 1 from
+    8.3 standard deviations on, where the scores here stay apart.
 
     Parameters
     ----------
@@ -147,9 +146,6 @@ def offline_lira(
         The same under each reference model, finite.
     trained_on : array-like of bool, shape (models, m), optional
         Which reference was trained on which example: it is left out there. By default none was.
-    variance : {"shared", "example"}
-        One standard deviation for all examples, pooled from the spread of each about its own mean,
-        or one for each. The paper advises the former with fewer than 64 models.
     ids : array-like of shape (m,), optional
         A different number or string for each example; by default 0, 1, …, m - 1.
 
@@ -163,26 +159,21 @@ def offline_lira(
     >>> offline_lira([3.0, 1.0], [[0.0, 0.0], [2.0, 2.0]]).values.round(3).tolist()
     [1.414, 0.0]
     """
-    choice(variance, "variance", Variance)
     own = check_scores(margins, "margins")
-    references = _finite_table(reference_margins, "reference_margins", own.size)
+    references = _table(reference_margins, "reference_margins", own.size)
+    infinite = np.argwhere(np.isinf(references))
+    if infinite.size:
+        row, column = infinite[0]
+        message = f"reference_margins must be finite, got ±inf in row {row}, column {column}"
+        raise OptionError(message)
     without = _outside(trained_on, references.shape)
     # Mean and spread of each example over the models without it.
     counts = without.sum(0)
     means = np.where(without, references, 0).sum(0) / counts
-    squares = np.where(without, (references - means) ** 2, 0).sum(0)
-    freedom = counts - 1
-    if variance == "shared":
-        freedom, squares = freedom.sum(), squares.sum()
-        if not freedom or not squares:
-            message = "reference_margins have no spread about their means: give different models"
-            raise OptionError(message)
-    flat = np.flatnonzero((freedom < 1) | (squares == 0))
-    if flat.size:
-        message = (
-            f"{flat.size} examples, the first in column {flat[0]}, have no two different values in "
-            "reference_margins of models without them"
-        )
+    squares = np.where(without, (references - means) ** 2, 0).sum()
+    freedom = (counts - 1).sum()
+    if not freedom or not squares:
+        message = "reference_margins have no spread about their means: give different models"
         raise OptionError(message)
     return as_scores((own - means) / np.sqrt(squares / freedom), ids, "offline_lira")
 
@@ -191,22 +182,17 @@ def rmia(
     log_probabilities: ArrayInput,
     reference_log_probabilities: ArrayInput,
     *,
-    population: tuple[ArrayInput, ArrayInput] | None = None,
-    gamma: float = 2.0,
     offline_scale: float = 0.3,
     trained_on: ArrayInput | None = None,
     ids: ArrayInput | None = None,
 ) -> Scores:
-    r"""Score examples by how often they gain more from training than examples of the population.
+    r"""Score examples by how much their probability gains from training.
 
-    With :math:`\Lambda(x)=p(x\mid\theta)/p(x)` the score is the share of population examples z with
-    :math:`\Lambda(x)\ge\gamma\Lambda(z)`. Here :math:`p(x)=\frac12((1+a)\,\bar p(x)+1-a)` stands
-    for the average over models with and without x, from the mean :math:`\bar p` over reference
-    models without it. All in logarithms, by one sort of the population.
-
-    For any population and any γ the score grows with :math:`\Lambda(x)`, in as many steps as there
-    are population examples. Without a population the score is :math:`\log\Lambda(x)` itself: the
-    same order without ties, which is what an audit gets most from.
+    The score is the logarithm of :math:`\Lambda(x)=p(x\mid\theta)/p(x)`, where
+    :math:`p(x)=\frac12((1+a)\,\bar p(x)+1-a)` stands for the average over models with and without
+    x, from the mean :math:`\bar p` over reference models without it. The paper's score, the share
+    of a population's examples z with :math:`\Lambda(x)\ge\gamma\Lambda(z)`, grows with it, whatever
+    population and γ are, in as many steps as there are z; this one has no such ties.
 
     Parameters
     ----------
@@ -215,10 +201,6 @@ def rmia(
         sequences, minus the mean loss per token.
     reference_log_probabilities : array-like, shape (models, m)
         The same under each reference model.
-    population : pair of array-likes, of shapes (n,) and (models, n), optional
-        The same two for examples that no model was trained on.
-    gamma : float
-        Factor that an example must win by, above 0.
     offline_scale : float
         The a above, in [0, 1): 1 means that training on x does not change p(x), 0 that it makes it
         certain.
@@ -233,22 +215,22 @@ def rmia(
     Examples
     --------
     >>> import numpy as np
-    >>> seen, unseen = np.log([0.9, 0.5]), np.log([[0.2, 0.5]])
-    >>> others = np.log([0.5, 0.6, 0.4]), np.log([[0.5, 0.6, 0.5]])
-    >>> rmia(seen, unseen, population=others, gamma=1.0).values.round(3).tolist()
-    [1.0, 0.667]
+    >>> rmia(np.log([0.9, 0.5]), np.log([[0.2, 0.5]])).values.round(3).tolist()
+    [0.629, -0.3]
     """
-    above = real(gamma, "gamma", above=0)
     scale = real(offline_scale, "offline_scale", least=0, below=1)
-    # 1. How much each example gains from training.
-    own = _log_ratios(log_probabilities, reference_log_probabilities, trained_on, scale)
-    if population is None:
-        return as_scores(own, ids, "rmia")
-    others, of_references = population
-    # 2. The share of the population that it beats, by one sort.
-    against = np.sort(_log_ratios(others, of_references, None, scale))
-    won = np.searchsorted(against, own - np.log(above), side="right")
-    return as_scores(won / against.size, ids, "rmia")
+    own = check_scores(log_probabilities, "log_probabilities")
+    references = _table(reference_log_probabilities, "reference_log_probabilities", own.size)
+    for values, name in ((own, "log_probabilities"), (references, "reference_log_probabilities")):
+        if values.max() > 0:
+            message = f"{name} must be at most 0, got {values.max():g}: logarithms, or minus losses"
+            raise OptionError(message)
+    without = _outside(trained_on, references.shape)
+    # The mean of probabilities, from their logarithms: references near 0 are never divided by.
+    mean = np.logaddexp.reduce(np.where(without, references, -np.inf), axis=0)
+    mean -= np.log(without.sum(0))
+    marginal = np.logaddexp(np.log1p(scale) + mean, np.log1p(-scale)) - np.log(2)
+    return as_scores(np.asarray(own - marginal), ids, "rmia")
 
 
 def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:
@@ -309,17 +291,6 @@ def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
     return positions
 
 
-def _finite_table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
-    """Read a table, and check that all of it is finite."""
-    array = _table(values, name, columns)
-    infinite = np.argwhere(np.isinf(array))
-    if infinite.size:
-        row, column = infinite[0]
-        message = f"{name} must be finite, got {array[row, column]} in row {row}, column {column}"
-        raise OptionError(message)
-    return array
-
-
 def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray:
     """Read which models were not trained on which examples."""
     if trained_on is None:
@@ -336,24 +307,3 @@ def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray
         )
         raise OptionError(message)
     return np.asarray(known == 0)
-
-
-def _log_ratios(
-    log_probabilities: ArrayInput,
-    reference_log_probabilities: ArrayInput,
-    trained_on: ArrayInput | None,
-    scale: float,
-) -> FloatArray:
-    r"""Return :math:`\log\Lambda` of each example; references near 0 are never divided by."""
-    own = check_scores(log_probabilities, "log_probabilities")
-    references = _table(reference_log_probabilities, "reference_log_probabilities", own.size)
-    for values, name in ((own, "log_probabilities"), (references, "reference_log_probabilities")):
-        if values.max() > 0:
-            message = f"{name} must be at most 0, got {values.max():g}: logarithms, or minus losses"
-            raise OptionError(message)
-    without = _outside(trained_on, references.shape)
-    # The mean of probabilities, from their logarithms.
-    mean = np.logaddexp.reduce(np.where(without, references, -np.inf), axis=0)
-    mean -= np.log(without.sum(0))
-    marginal = np.logaddexp(np.log1p(scale) + mean, np.log1p(-scale)) - np.log(2)
-    return np.asarray(own - marginal)

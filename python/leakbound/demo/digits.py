@@ -115,13 +115,7 @@ def run(
     private_epochs: int = 30,
     progress: Progress | None = None,
 ) -> DigitsReport:
-    """Train the models and audit each, in about 15 seconds on one core.
-
-    References
-    ----------
-    T. Steinke, M. Nasr, M. Jagielski, "Privacy Auditing with One (1) Training Run", 2023,
-    arXiv:2305.08846.
-    """
+    """Train the models and audit each, in about 15 seconds on one core."""
     began = perf_counter()
     seed = integer(seed, "seed", least=0)
     marks = sorted({integer(mark, "epochs", least=1) for mark in epochs})

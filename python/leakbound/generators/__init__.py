@@ -4,11 +4,6 @@ An audit without retraining compares members with examples that a generator made
 holds for all of them: `Generator.fit` learns from members that are kept out of the audit, and
 returns a `Sampler`, whose `Sampler.sample` draws as many new examples as are asked for.
 
-References
-----------
-M. Kazmi, H. Lautraite, A. Akbari, Q. Tang, M. Soroco, T. Wang, S. Gambs, M. Lécuyer, "PANORAMIA:
-Privacy Auditing of Machine Learning Models without Retraining", 2024, arXiv:2402.09477.
-
 Examples
 --------
 >>> import numpy as np

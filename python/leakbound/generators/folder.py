@@ -30,14 +30,12 @@ class FolderOfSamples:
 
     Files are read in the order of their names: images (png, jpg) are one example each, arrays
     (npy, or npz with ``values`` and perhaps ``labels``) any number. Samples are drawn without
-    replacement. Fitting checks their shape, and learns labels where the files have none.
+    replacement.
 
     Parameters
     ----------
-    path : str or os.PathLike
-        The folder or file.
-    labeler : Labeler
-        What labels samples if the members have labels and the files do not.
+    path, labeler : str or os.PathLike, and Labeler
+        The folder or file, and what labels samples if the members have labels and the files not.
     """
 
     path: str | os.PathLike[str]
@@ -128,9 +126,8 @@ class Filtered:
 
     A classifier learns to tell the members of the generator from samples of it. Samples that look
     less real than all but a small share of those members, each judged by a classifier that did not
-    see it, are dropped and drawn anew; what is audited has no say in it. With a share of 0.05 one
-    real member in twenty is of a kind that is never generated, and a baseline may find it out: keep
-    it small.
+    see it, are dropped and drawn anew. So large a share of real members is of a kind that is never
+    generated, and a baseline may find it out: keep it small.
 
     Parameters
     ----------
@@ -150,9 +147,7 @@ class Filtered:
     def __post_init__(self) -> None:
         instance(self.generator, "generator", Generator)
         if isinstance(self.generator, FolderOfSamples):
-            message = (
-                "a filter would learn from the pool that it judges: filter before files are made"
-            )
+            message = "a filter would learn from the pool that it judges: filter before"
             raise OptionError(message)
         real(self.share, "share", least=0, below=1)
         integer(self.seed, "seed", least=0)

@@ -130,8 +130,7 @@ class PCAMixture:
             max_iter=100,
             tol=1e-2,
         ).fit(reduced)
-        # 2. The rest, pixel by pixel.
-        # What the components leave over is noise, with its variance once they take their part.
+        # 2. What the components leave over is noise in every pixel.
         noise = (flat - pca.inverse_transform(reduced)).std(0)
         wanted = float((noise**2).sum())
         left = wanted - float(((pca.components_ * noise) ** 2).sum())

@@ -136,5 +136,4 @@ class FittedNoisyMarginals(SeededSampler):
 
 
 def _shares(counts: FloatArray) -> FloatArray:
-    total = counts.sum()
-    return counts / total if total > 0 else np.full(counts.size, 1 / counts.size)
+    return counts / counts.sum() if counts.any() else np.full(counts.size, 1 / counts.size)

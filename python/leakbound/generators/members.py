@@ -131,12 +131,10 @@ def split_members(
 def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     """Check that a generator does not return copies of members.
 
-    A target may have been trained on such a "non-member", so that the audit compares members with
-    members. Where a record has few possible values, though, records repeat by chance: the
-    probability that a new one equals one of N is estimated by the share of members that equal
-    another member (Good 1953). More copies than twice that and five standard deviations are
-    refused; where no two members are equal, the first copy is. Copies are never dropped: a
-    generator that avoids all members is further from their distribution, not closer.
+    A target may have been trained on such a "non-member". Where a record has few possible values,
+    though, records repeat by chance: the probability that a new one equals one of N is estimated by
+    the share of members that equal another member (Good 1953). More copies than twice that and five
+    standard deviations are refused; where no two members are equal, the first copy is.
 
     Parameters
     ----------
@@ -144,11 +142,6 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
         Values of generated examples; labels do not count.
     members : array-like, shape (N, ...)
         Values of training examples of the target, those of the generator included.
-
-    Raises
-    ------
-    InputError
-        If there are more copies than chance explains; the message lists the first of them.
 
     References
     ----------
@@ -165,12 +158,7 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     """
     drawn: NDArray[Any] = numbers(samples, "samples")
     real_members: NDArray[Any] = numbers(members, "members")
-    if (
-        drawn.shape[1:] != real_members.shape[1:]
-        or not drawn.ndim
-        or not drawn.size
-        or not real_members.size
-    ):
+    if drawn.shape[1:] != real_members.shape[1:] or not (drawn.size and real_members.size):
         shapes = f"shape {drawn.shape} and members {real_members.shape}"
         message = f"samples have {shapes}; both need at least one row, of the same shape"
         raise InputError(message)

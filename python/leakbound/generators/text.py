@@ -97,11 +97,10 @@ def chunk_texts(
 class LanguageModel:
     """Text: a causal language model that continues prompts it was not trained on.
 
-    The model is trained on most of the members and given the others as prompts; what it writes
-    after a prompt, as long as a member, is a sample. It is trained on pairs of chunks that follow
-    each other, so that it knows what comes after a chunk. Give members in the order of their
-    documents, as `chunk_texts` and `split_members` do: the prompts are then taken from
-    other documents than the training.
+    The model is trained on most of the members, in pairs of chunks that follow each other, and
+    given the others as prompts; what it writes after a prompt, as long as a member, is a sample.
+    Give members in the order of their documents, as `chunk_texts` and `split_members` do: prompts
+    are then from other documents than the training.
 
     Parameters
     ----------
@@ -175,14 +174,11 @@ class LanguageModel:
             network = _load(self.model, seed=self.seed).to(self.device)
             tokens, both = network.get_input_embeddings().num_embeddings, 2 * chunks.shape[1]
             places = getattr(network.config, "max_position_embeddings", None) or both
-            message = ""
-            if chunks.max() >= tokens:
+            if chunks.max() >= tokens or places < both:
                 message = (
-                    f"members hold token {chunks.max()}, and the model knows 0 to {tokens - 1}"
+                    f"the model knows tokens 0 to {tokens - 1} and takes {places} of them; members "
+                    f"hold token {chunks.max()}, and a prompt and a sample are {both} tokens"
                 )
-            if places < both:
-                message = f"the model takes {places} tokens, and a prompt and a sample are {both}"
-            if message:
                 raise OptionError(message)
             _train(network, chunks[:-reserved].astype(np.int64), self)
         return FittedLanguageModel(network, chunks[-reserved:], self)

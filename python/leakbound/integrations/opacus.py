@@ -4,21 +4,20 @@ Loading this module loads PyTorch and opacus.
 """
 
 import math
-import os
 from typing import Any
 
 import numpy as np
 import torch
 from opacus.optimizers import AdaClipDPOptimizer, DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.optimizers.ddp_perlayeroptimizer import DistributedPerLayerOptimizer
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.data import DataLoader
 
 from leakbound._base.checks import integer, shown
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Recorder
 from leakbound.audits.dp_sgd.sampling import possible_examples
-from leakbound.errors import DeviceMemoryError, InputTypeError, OptionError
+from leakbound.errors import InputTypeError, OptionError
 
 # Parameters that a canary's gradient is spread over: clipping each of them by itself then shows.
 PARAMETERS = 4
@@ -28,8 +27,6 @@ _FAR = 1e3
 _BITS = 62
 # Attribute of an optimizer that is being watched: it cannot be watched twice at a time.
 _MARK = "_leakbound_watched"
-# Share of the free memory that rows of canaries may take: training needs some, too.
-_SPARE = 0.8
 
 
 def check_optimizer(optimizer: object) -> None:
@@ -39,28 +36,25 @@ def check_optimizer(optimizer: object) -> None:
         raise InputTypeError(message)
     kinds = (DPOptimizerFastGradientClipping, AdaClipDPOptimizer, DistributedPerLayerOptimizer)
     if isinstance(optimizer, kinds):
-        reason = "it clips inside the backward pass, where no canary can be added"
-        if isinstance(optimizer, AdaClipDPOptimizer):
-            reason = "its clipping norm follows the data"
         message = (
-            f"{type(optimizer).__name__} cannot be watched: {reason}; use grad_sample_mode='hooks' "
-            "and flat or per-layer clipping"
+            f"{type(optimizer).__name__} cannot be watched: it clips inside the backward pass, or "
+            "at a norm that follows the data; use grad_sample_mode='hooks' and flat or per-layer "
+            "clipping"
         )
         raise InputTypeError(message)
-    if getattr(optimizer, _MARK, False):
-        message = "this optimizer is being watched already: leave the first watch before the next"
-        raise OptionError(message)
-    if not optimizer.params:
-        message = "the optimizer has no parameter that takes gradients"
-        raise OptionError(message)
-    if not optimizer.noise_multiplier > 0:
-        noise = optimizer.noise_multiplier
-        message = f"the optimizer's noise multiplier is {noise:g}: it claims no privacy"
-        raise OptionError(message)
-    if any(getattr(p, "summed_grad", None) is not None for p in optimizer.params) and getattr(
-        optimizer, "_is_last_step_skipped", False
+    wrong = ""
+    if hasattr(optimizer, _MARK):
+        wrong = "is being watched already: leave the first watch before the next"
+    elif not optimizer.params:
+        wrong = "has no parameter that takes gradients"
+    elif not optimizer.noise_multiplier > 0:
+        wrong = "adds no noise, and so claims no privacy"
+    elif getattr(optimizer, "_is_last_step_skipped", False) and any(
+        getattr(p, "summed_grad", None) is not None for p in optimizer.params
     ):
-        message = "the optimizer is within a logical batch: begin to watch between two steps"
+        wrong = "is within a logical batch: begin to watch between two steps"
+    if wrong:
+        message = f"the optimizer {wrong}"
         raise OptionError(message)
 
 
@@ -95,9 +89,7 @@ class WatchedOptimizer:
 
     def __init__(self, optimizer: DPOptimizer, design: CanaryDesign) -> None:
         check_optimizer(optimizer)
-        model = list(optimizer.params)
-        like = model[0]
-        _check_memory(design, model, like.device)
+        like = optimizer.params[0]
         self.optimizer = optimizer
         self.recorder = Recorder(design, float(optimizer.noise_multiplier))
         # Canaries ride on the first process of distributed training.
@@ -249,27 +241,3 @@ class WatchedOptimizer:
                 optimizer.expected_batch_size * optimizer.accumulated_iterations * self.ranks
             )
         return divisor / float(optimizer.max_grad_norm) * (self._direction @ released)
-
-
-def _check_memory(design: CanaryDesign, model: list[Tensor], device: torch.device) -> None:
-    """Raise if the rows of canaries, zeros in all parameters of the model, do not fit."""
-    free, width = _free(device), sum(p.numel() for p in model)
-    needed = design.most_rows * (width + PARAMETERS * design.size) * 4
-    if free is not None and needed > _SPARE * free:
-        message = (
-            f"about {design.most_rows:,} rows of canaries for {width:,} parameters take "
-            f"{needed / 1e9:,.1f} GB in every step, and {free / 1e9:,.1f} GB are free: take fewer "
-            "canaries and step_canaries, or watch a smaller model or its last layers"
-        )
-        raise DeviceMemoryError(message)
-
-
-def _free(device: torch.device) -> int | None:
-    """Return the free bytes of a device, None where nobody knows."""
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    try:
-        pages = os.sysconf("SC_AVPHYS_PAGES") if device.type == "cpu" else None
-        return None if pages is None else pages * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return None

@@ -5,6 +5,7 @@ Loading this module loads PyTorch.
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,13 +13,13 @@ import torch
 from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, Subset
 
-from leakbound._base.checks import complement, instance, shown
+from leakbound._base.checks import complement, instance
 from leakbound._base.imports import needs
 from leakbound._base.scores import Scores
 from leakbound._base.types import FloatArray
 from leakbound.audits import Coins, audit
 from leakbound.claims import ApproxDP, Claim, PureDP
-from leakbound.errors import InputError, InputTypeError, OptionError
+from leakbound.errors import InputTypeError, OptionError
 from leakbound.planning.inclusion import InclusionPlan
 from leakbound.results import AuditResult
 from leakbound.results.dp_sgd import Accounted
@@ -60,14 +61,10 @@ class PlannedCallback:
                 "leakbound.torch.score after training, or use signal='loss_drop'"
             )
             raise OptionError(message)
-        stated: object = accounted
-        if not (stated is None or isinstance(stated, Accounted) or callable(stated)):
-            message = (
-                "accounted must be an Accounted, or a function without arguments that returns one "
-                f"after training, got {shown(stated)}"
-            )
-            raise InputTypeError(message)
-        _check_canaries(canaries, plan)
+        if accounted is not None and not callable(accounted):
+            instance(accounted, "accounted", Accounted)
+        for column in canaries.values() if isinstance(canaries, Mapping) else (canaries,):
+            plan.included(column)  # which refuses another number than that of the coins
         with needs("plot", "the report of an audit"):
             import matplotlib as mpl  # noqa: F401
         self._plan, self._canaries, self._signal = plan, canaries, signal
@@ -151,7 +148,7 @@ class PlannedCallback:
         batches: DataLoader[Any] = DataLoader(
             self._rows(),
             batch_size=getattr(loader, "batch_size", None) or 32,
-            collate_fn=_Collated(loader.collate_fn),
+            collate_fn=partial(_collated, loader.collate_fn),
         )
         return score(model, batches, signal=signal, ids=self._plan.ids, progress=False)
 
@@ -163,46 +160,12 @@ class PlannedCallback:
         return [{name: columns[name][i] for name in columns} for i in range(len(self._plan))]
 
 
-def _check_canaries(canaries: Any, plan: InclusionPlan) -> None:
-    """Check that there is a canary for each coin."""
-    if not isinstance(canaries, Mapping):
-        plan.included(canaries)
-        return
-    for name, column in canaries.items():
-        if len(column) != len(plan):
-            message = (
-                f"canaries have {len(column)} {name} and the plan {len(plan)} coins; "
-                "there must be a row for each"
-            )
-            raise InputError(message)
-
-
-class _Collated:
-    """The batches of training's own collator; errors say what to do, and padding has no label."""
-
-    def __init__(self, collate: Callable[[list[Any]], Any]) -> None:
-        self._collate = collate
-
-    def __call__(self, rows: list[Any]) -> Any:
-        lengths = {
-            len(row["input_ids"]) for row in rows if isinstance(row, Mapping) and "input_ids" in row
-        }
-        try:
-            batch = self._collate(rows)
-        except (RuntimeError, ValueError, TypeError) as error:
-            if len(lengths) < 2:
-                raise
-            message = (
-                f"canaries have from {min(lengths)} to {max(lengths)} tokens, and the collator of "
-                "training does not pad: train with one that does, such as transformers' "
-                "DataCollatorWithPadding or DataCollatorForLanguageModeling(tokenizer, mlm=False), "
-                "or pad them, with an attention_mask"
-            )
-            raise InputError(message) from error
-        if not isinstance(batch, Mapping):
-            return batch
-        labels, mask = batch.get("labels"), batch.get("attention_mask")
-        if labels is None or mask is None or labels.shape != mask.shape:
-            return batch
-        counted = torch.where(mask.bool(), labels, torch.full_like(labels, IGNORED))
-        return {**batch, "labels": counted}
+def _collated(collate: Callable[[list[Any]], Any], rows: list[Any]) -> Any:
+    """Return a batch of training's own collator, in which padding has no label."""
+    batch = collate(rows)
+    if not isinstance(batch, Mapping):
+        return batch
+    labels, mask = batch.get("labels"), batch.get("attention_mask")
+    if labels is None or mask is None or labels.shape != mask.shape:
+        return batch
+    return {**batch, "labels": torch.where(mask.bool(), labels, torch.full_like(labels, IGNORED))}

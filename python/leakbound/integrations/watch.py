@@ -58,11 +58,9 @@ def watch_dp_sgd(
 
     Notes
     -----
-    During the block the optimizer has four parameter vectors that no model uses. A canary is one
-    more row of the gradients per example: 0 in all parameters of the model, and far above the
-    clipping norm in the watcher's, where examples have zeros. So the norms of examples, the divisor
-    of the sum and the counted steps stay what they were. Half of the step canaries, and q/2 of the
-    membership canaries, are rows of each batch.
+    A canary is one more row of the gradients per example, in four parameter vectors that no model
+    uses: norms of examples, the divisor of the sum and the counted steps stay what they were. Half
+    of the step canaries, and q/2 of the membership canaries, are rows of each batch.
 
     References
     ----------

@@ -11,9 +11,8 @@ M. Kazmi, H. Lautraite, A. Akbari, Q. Tang, M. Soroco, T. Wang, S. Gambs, M. Lé
 Privacy Auditing of Machine Learning Models without Retraining", 2024, arXiv:2402.09477.
 """
 
-from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.losses import Losses
-from leakbound.panoramia.models.attack import FittedAttack, StackedAttack
+from leakbound.panoramia.models.attack import StackedAttack
 from leakbound.panoramia.options import Helper, Options
 from leakbound.panoramia.report import PanoramiaReport
 from leakbound.panoramia.scores import GameScores
@@ -23,15 +22,12 @@ from leakbound.panoramia.table import HEADINGS, NOTE, PanoramiaRow, Saturation, 
 __all__ = [
     "HEADINGS",
     "NOTE",
-    "Examples",
-    "FittedAttack",
     "GameScores",
     "Helper",
     "Losses",
     "Options",
     "PanoramiaReport",
     "PanoramiaRow",
-    "Sample",
     "Saturation",
     "Spread",
     "StackedAttack",

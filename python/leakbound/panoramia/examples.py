@@ -6,25 +6,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import check_length
+from leakbound._base.checks import check_length, numbers, vector
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.errors import InputError, InputTypeError, OptionError
+from leakbound.errors import InputError, OptionError
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Inputs and, where the task has them, labels.
-
-    Parameters
-    ----------
-    x : ndarray, shape (n, ...)
-        Rows of a table, images or tokens.
-    y : ndarray of int64 of shape (n,), or None
-        Labels; None for text, which is its own label.
-    """
+    """Inputs and, where the task has them, labels."""
 
     x: NDArray[Any]
+    """Rows of a table, images or tokens, shape (n, ...)."""
     y: IntArray | None
+    """Labels, shape (n,); None for text, which is its own label."""
 
     def __len__(self) -> int:
         return len(self.x)
@@ -32,20 +26,15 @@ class Examples:
     @classmethod
     def read(cls, data: object, name: str) -> Self:
         """Read a pair (x, y), or x alone; messages call it by its name."""
-        inputs, labels = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
-        x = _array(inputs, f"{name}'s inputs")
+        pair: Any = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
+        inputs, labels = pair
+        x: NDArray[Any] = numbers(inputs, f"{name}'s inputs")
         if not x.size or x.ndim < 2:
             message = f"{name} must have a row for each example, got inputs of shape {x.shape}"
             raise InputError(message)
         if labels is None:
             return cls(x, None)
-        y = _array(labels, f"{name}'s labels")
-        if y.ndim != 1 or y.dtype.kind not in "biu":
-            message = (
-                f"{name}'s labels must be one whole number for each example, got dtype {y.dtype} "
-                f"and shape {y.shape}"
-            )
-            raise InputError(message)
+        y = vector(labels, f"{name}'s labels", kinds="biu")
         check_length(y, len(x), f"{name}'s labels")
         return cls(x, y.astype(np.int64))
 
@@ -74,34 +63,12 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Examples of known membership, with what models say of them: what an attack learns from.
-
-    Parameters
-    ----------
-    examples : Examples
-        The examples.
-    signals : ndarray of float64, shape (n, models, values)
-        What each model says of each example: the log-odds of its label, or the losses of its
-        tokens. No model: shape (n, 0, 0).
-    member : ndarray of bool, shape (n,)
-        Which are members.
-    """
+    """Examples of known membership, with what models say of them: what an attack learns from."""
 
     examples: Examples
     signals: FloatArray
+    """Log-odds of labels, or losses of tokens, shape (n, models, values); no model: (n, 0, 0)."""
     member: BoolArray
 
     def __len__(self) -> int:
         return self.member.size
-
-
-def _array(values: Any, name: str) -> NDArray[Any]:
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        message = f"{name} cannot be read as an array: {error}"
-        raise InputTypeError(message) from error
-    if array.dtype.kind not in "biuf":
-        message = f"{name} must hold real numbers, got dtype {array.dtype}"
-        raise InputTypeError(message)
-    return array

@@ -1,4 +1,4 @@
-"""Figures of a run: c against training data, targets beside each other, losses."""
+"""Figures of a run: all audits beside each other, c against training data, losses."""
 
 from __future__ import annotations
 
@@ -48,34 +48,6 @@ def _plot_saturation(saturation: Saturation, ax: Axes | None) -> Axes:
         ax.set(xlim=(0, None), ylim=(0, max(0.2, 1.15 * float(np.max(saturation.c_lb)))))
         ax.set(title="c against training data", ylabel="lower bound on c")
         ax.set_xlabel("examples that train the baseline")
-    return ax
-
-
-def target_figure(rows: Sequence[PanoramiaRow]) -> Figure:
-    """Return estimates target by target."""
-    return Figure(
-        "targets",
-        "c and ε̃ by target",
-        partial(_plot_targets, rows),
-        "Grey: the bound on c of the baseline, without the model. Blue: what the attack adds to "
-        "it. Grey that fills the axis is a generator that is easily told from real data, and "
-        "leaves no room for ε̃.",
-    )
-
-
-def _plot_targets(rows: Sequence[PanoramiaRow], ax: Axes | None) -> Axes:
-    with house_style():
-        ax = new_axes(ax)
-        for place, row in enumerate(rows):
-            pairs = [(one.c_lb, one.c_plus_epsilon_lb) for one in row.estimates]
-            c, both = np.mean(pairs, axis=0)
-            ax.barh(place, c, height=0.5, color=RULE)
-            ax.barh(place, max(0.0, both - c), left=c, height=0.5, color=MEMBER)
-            ax.plot([value for _, value in pairs], [place] * len(pairs), "|", color=INK)
-        ax.set_yticks(range(len(rows)), [row.target for row in rows])
-        ax.invert_yaxis()
-        ax.set(xlim=(0, None), title="c and ε̃ by target")
-        ax.set_xlabel("c of the baseline, then ε̃; marks: c + ε of each seed")
     return ax
 
 

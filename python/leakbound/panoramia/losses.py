@@ -17,28 +17,18 @@ _ENDS = (0.005, 0.995)  # quantiles of all losses at which the bins end
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """Histograms of the losses of one model.
-
-    Parameters
-    ----------
-    model : str
-        Name of a target, or "helper"; of several helpers, the others are "helper 2" and so on.
-    logarithmic : bool
-        Whether edges are in equal ratios, as for the loss of a label, or equally far apart.
-    edges : ndarray of float64, shape (41,)
-        From the 0.5 % to the 99.5 % quantile of all losses, in nats.
-    sides : dict of str to ndarray of int64, shape (40,)
-        Counts of "members" that were not the generator's, "generated" and, if there are some,
-        "real non-members"; losses beyond the quantiles are in the end bins.
-    medians : dict of str to float
-        Median loss of each side.
-    """
+    """Histograms of the losses of one model."""
 
     model: str
+    """Name of a target, or "helper"; of several helpers, the others are "helper 2" and so on."""
     logarithmic: bool
+    """Whether edges are in equal ratios, as for the loss of a label, or equally far apart."""
     edges: FloatArray
+    """41, from the 0.5 % to the 99.5 % quantile of all losses, in nats."""
     sides: dict[str, IntArray]
+    """Counts of "members" that were not the generator's, "generated" and "real non-members"."""
     medians: dict[str, float]
+    """Median loss of each side."""
 
 
 def helper_name(index: int) -> str:

@@ -35,9 +35,8 @@ Target: TypeAlias = "nn.Module | Classifier | Callable[[Any], Any]"
 class Helper:
     """How to train a helper: a model for the target's task that saw no member that is audited.
 
-    What helpers say of an example are features of the baseline, as what the target says is one of
-    the attack: without them the baseline would be weaker for want of a model, and the difference
-    would be put down to the target (Kazmi et al. 2024, section 5.1 and appendix C.1).
+    What helpers say of an example is for the baseline what the target's word is for the attack
+    (Kazmi et al. 2024, section 5.1 and appendix C.1).
 
     Parameters
     ----------
@@ -48,28 +47,17 @@ class Helper:
         Returns a torch network of the helper's own; by default the target's architecture is
         initialised anew, or an estimator like the target fitted. A target that is a function has
         no such default.
-    epochs : int
-        Most passes over its training data; it is kept as it was where its loss on a tenth held out
-        was smallest.
-    batch_size : int
-        Examples in a batch.
-    learning_rate : float
-        Of Adam.
+    epochs, batch_size, learning_rate : int, int and float
+        Most passes of Adam over its training data, in batches; it is kept as it was where its loss
+        on a tenth held out was smallest.
 
     Notes
     -----
-    A target knows what real examples and their labels look like, even where it remembers none of
-    them. A helper trained on generated examples does not, so that an attack on a target that leaks
-    nothing may still tell generated examples better than the baseline, and ε̃ is too large. A helper
-    trained on members knows it too. The two together are the stronger baseline.
-
-    Both are valid, as the generator is: they are functions of the members D_G that it learnt from
-    and of randomness of their own. All statements of the audit are made given D_G. If members are
-    independent, or are divided at random, the members audited are as they would be without the
-    helper; the coins are tossed later, and replacing a member that is audited changes no helper. So
-    given D_G, what helpers say is a fixed function of the example, a baseline that sees it is still
-    a function of the example alone, and P(member | example) ≤ σ(c) and, with an ε-DP target,
-    ≤ σ(c + ε) hold as before.
+    A target knows what real examples and their labels look like, even where it remembers none. A
+    helper trained on generated examples does not, so that ε̃ may be too large of a target that leaks
+    nothing; with a second one, trained on members, the baseline knows it too. Given the members D_G
+    that the generator learnt from, both helpers are fixed functions of an example, and all bounds
+    hold as before: `docs/panoramia.md` has the argument.
     """
 
     trained_on: Trained = "generated"
@@ -91,10 +79,8 @@ class Options:
 
     Parameters
     ----------
-    attack : StackedAttack
-        What baseline and attack are.
-    helper : Helper, sequence of Helper, or None
-        The model whose word the baseline has, or several; None for a baseline without one.
+    attack, helper : StackedAttack, and Helper, sequence of Helper, or None
+        What baseline and attack are, and whose word the baseline has; None for nobody's.
     helper_examples : int, optional
         Generated examples that train helpers; by default as many as there are members.
     inputs : callable, optional
@@ -113,13 +99,10 @@ class Options:
         Of every result, in (0, 1).
     cuts : CutPolicy
         Which cuts of each ranking are tested.
-    union : bool
-        Whether the table also has the paper's union bound over all cuts, on the same scores.
-    conditional : bool
-        Whether it also has lower bounds on ε by Zero-Run on the same scores. They hold if the
-        log-odds that an example is real are linear in the baseline's score, with any coefficients
-        that the coins do not rule out; tests try to refute it. Not for text, of whose tokens
-        sceptics could make nothing.
+    union, conditional : bool
+        Whether the table also has the paper's union bound over all cuts, on the same scores; and
+        lower bounds on ε by Zero-Run, which hold if the log-odds that an example is real are linear
+        in the baseline's score (not for text, of whose tokens sceptics could make nothing).
     """
 
     attack: StackedAttack = field(default_factory=StackedAttack)

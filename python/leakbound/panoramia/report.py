@@ -9,7 +9,7 @@ from leakbound._base.formatting import number, percent
 from leakbound._base.records import IF_ANY, unstored
 from leakbound._base.types import Verdict
 from leakbound.errors import OptionError
-from leakbound.panoramia.figures import audits_figure, loss_figure, saturation_figure, target_figure
+from leakbound.panoramia.figures import audits_figure, loss_figure, saturation_figure
 from leakbound.panoramia.losses import Losses
 from leakbound.panoramia.scores import CORRECTIONS, GameScores
 from leakbound.panoramia.table import (
@@ -95,20 +95,16 @@ class PanoramiaReport(Composed):
     ) -> PanoramiaRow:
         """Audit the scores of a target anew, with other options and without training anything.
 
+        The row has one result for each seed, at its own confidence; the best of several audits is
+        not.
+
         Parameters
         ----------
-        target : str
-            Name of the target.
-        nonmembers : {"generated", "real"}
-            Whom the members were compared with.
+        target, nonmembers : str, and "generated" or "real"
+            Name of the target, and whom the members were compared with.
         **options : object
             As for `leakbound.audit`, such as `cuts`, `gamma` or `max_recall`; confidence
             is that of the run if it is not given.
-
-        Returns
-        -------
-        PanoramiaRow
-            One result for each seed, at its own confidence; the best of several audits is not.
         """
         options = {"confidence": self.confidence} | options
         results = tuple(game.audit(target, **options) for game in self.games(nonmembers))
@@ -135,17 +131,12 @@ class PanoramiaReport(Composed):
 
         Each of these k audits holds at `confidence` by itself. A true claim is refuted by any of
         them with probability at most k (1 - confidence): for a verdict at 95 %, run with
-        ``Options(confidence=1 - 0.05 / k)``.
+        ``Options(confidence=1 - 0.05 / k)``. "inconclusive" means that none could have refuted it.
 
         Parameters
         ----------
         epsilon, delta, c : float
             As for `PanoramiaResult.check`.
-
-        Returns
-        -------
-        {"refuted", "not refuted", "inconclusive"}
-            "inconclusive" if none of the audits could have refuted the claim.
         """
         verdicts = {verdict for *_, verdict in _checks(self, epsilon, delta, c)}
         ranked: tuple[Verdict, ...] = ("refuted", "not refuted")
@@ -229,11 +220,7 @@ def describe(report: PanoramiaReport) -> Description:
         ),
         meaning=_meaning(report, said.meaning),
         levels=estimated(str(c), c.mean, str(both), both.mean, estimated_epsilon),
-        figures=(
-            target_figure(estimates),
-            saturation_figure(report.saturation),
-            *map(loss_figure, report.losses),
-        ),
+        figures=(saturation_figure(report.saturation), *map(loss_figure, report.losses)),
         sections=tuple(own),
         numbers=said.numbers | {"epsilon": report.bound, "epsilon_ceiling": report.ceiling},
         papers=("PANORAMIA", "Zero-Run") if conditional else ("PANORAMIA",),

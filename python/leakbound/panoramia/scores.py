@@ -40,32 +40,20 @@ _OTHER_SEED = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GameScores:
-    """The test part of one seed: what the coins show, and how baseline and attacks scored it.
-
-    Parameters
-    ----------
-    seed, nonmembers : int, and "generated" or "real"
-        Seed of splits, training and coins, and whom the members were compared with.
-    member : ndarray of bool, shape (m,)
-        The coins: True where the member of a pair is shown. Read-only, as are all scores.
-    baseline, attacks : ndarray of float64, shape (m,), and dict of str to such
-        Scores of the baseline, and of the attack on each target.
-    losses : dict of str to ndarray of float64, shape (m,)
-        For real non-members the scores of O(1): how far the loss fell in training, or how small it
-        is; else empty.
-
-    Notes
-    -----
-    A bound is valid if its options were chosen without a look at the coins. Several audits of the
-    same scores each hold at their own confidence; the best of them does not.
-    """
+    """The test part of one seed: what the coins show, and how baseline and attacks scored it."""
 
     seed: int
+    """Of splits, training and coins."""
     nonmembers: NonMembers
+    """Whom the members were compared with."""
     member: BoolArray
+    """The coins, shape (m,): True where the member of a pair is shown. Read-only, as all scores."""
     baseline: FloatArray
+    """Scores of the baseline, shape (m,)."""
     attacks: dict[str, FloatArray]
+    """Scores of the attack on each target."""
     losses: dict[str, FloatArray]
+    """For real non-members how far the loss fell in training, or how small it is; else empty."""
 
     def __post_init__(self) -> None:
         for array in (self.member, self.baseline, *self.attacks.values(), *self.losses.values()):
@@ -94,10 +82,7 @@ class GameScores:
         return f"GameScores(seed={self.seed}, {self.nonmembers}, m={len(self)}, targets: {targets})"
 
     def audit(self, target: str, **options: Any) -> PanoramiaResult:
-        """Audit one target's scores, with any options of `leakbound.audit`.
-
-        Seed and `real_nonmembers` are known here.
-        """
+        """Audit one target's scores, with options of `leakbound.audit` chosen without the coins."""
         known: dict[str, Any] = {"member": self.member, "baseline": self.baseline}
         known |= {"real_nonmembers": self.nonmembers == "real", "seed": self.seed}
         scores = _of(self.attacks, target)
@@ -105,10 +90,7 @@ class GameScores:
         return result
 
     def audit_losses(self, target: str, **options: Any) -> AuditResult:
-        """Audit one target by its losses alone: O(1), against real non-members.
-
-        Options are those of `leakbound.audit` and `Coins`; the seed is known here.
-        """
+        """Audit one target by its losses alone: O(1), against real non-members."""
         if self.nonmembers != "real":
             message = 'losses prove nothing against generated non-members: take games("real")'
             raise OptionError(message)

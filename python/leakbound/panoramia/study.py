@@ -86,10 +86,9 @@ def run(
 
     Notes
     -----
-    All of a run is random by its seeds alone: members for the generator and samples are the same
-    for all `seeds`, drawn by the first; splits, training of baseline and attack and coins are not.
-    Coins are tossed when everything that scores is trained, and no part that trains is ever
-    audited.
+    The first of `seeds` draws members for the generator and samples; splits, training of baseline
+    and attack, and coins are drawn by each. Coins are tossed when everything that scores is
+    trained, and no part that trains is ever audited.
     """
     # 1. Whatever can be checked before hours of work.
     options = Options() if options is None else options

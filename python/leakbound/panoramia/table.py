@@ -82,11 +82,7 @@ class Spread:
 class PanoramiaRow(Record):
     """One target under one audit, with every seed's result, each at its own confidence.
 
-    Audits are against generated non-members ("PANORAMIA"); the same scores with the paper's union
-    bound over all cuts ("PANORAMIA, union"); the same attack against real non-members ("RM;RN"); or
-    guesses of members and non-members by the loss, less that at initialisation where it is known
-    ("O(1)"). "Zero-Run, match" and "Zero-Run, Poisson-binomial" are conditional lower bounds from
-    the scores of the first.
+    `NOTE` and `docs/panoramia.md` say what each audit is.
     """
 
     target: str

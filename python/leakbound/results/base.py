@@ -172,7 +172,7 @@ class Result(Record, _Numbers):
         """
         said = self.summary()
         opening = said.overview.figure if said.overview is not None else None
-        drawings = {one.name: one.draw for one in (*said.figures, opening) if one is not None}
+        drawings = {one.name: one.draw for one in (opening, *said.figures) if one is not None}
         chosen = kind or next(iter(drawings))
         if chosen not in drawings:
             message = f"kind must be one of {', '.join(drawings)}, got {kind!r}"

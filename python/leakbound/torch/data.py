@@ -156,33 +156,23 @@ def _is_tokens(data: object) -> bool:
 
 
 def _from_loader(loader: DataLoader[Any]) -> Batches:
-    disorder = _disorder(loader)
-    if disorder:
-        message = f"the loader {disorder}: pass DataLoader(dataset, shuffle=False), or the dataset"
-        raise InputError(message)
-    if isinstance(loader.dataset, IterableDataset):
-        return Batches(loader, None, None)
+    batch_sampler, streamed = loader.batch_sampler, isinstance(loader.dataset, IterableDataset)
     # Without a batch sampler, batches come ready-made.
-    whole = loader.batch_sampler is not None  # else each item may be a batch of any size
-    examples = len(loader.dataset) if whole and isinstance(loader.dataset, Sized) else None
-    return Batches(loader, examples, len(loader))
-
-
-def _disorder(loader: DataLoader[Any]) -> str:
-    """Say how a loader departs from visiting each example once, in order ("" if it does not)."""
-    sampler, batch_sampler = loader.sampler, loader.batch_sampler
+    sampler = loader.sampler if batch_sampler is None else getattr(batch_sampler, "sampler", None)
+    ordered = loader.num_workers == 0 if streamed else type(sampler) is SequentialSampler
     if batch_sampler is not None:
-        if type(batch_sampler) is not BatchSampler:
-            return f"takes its batches from {_name(batch_sampler)}"
-        if batch_sampler.drop_last:
-            return "drops the last batch when it is not full (drop_last=True)"
-        sampler = batch_sampler.sampler
-    if isinstance(loader.dataset, IterableDataset):
-        workers = loader.num_workers
-        return f"leaves the order of an IterableDataset to {workers} workers" if workers else ""
-    if type(sampler) is not SequentialSampler:
-        return f"takes its order from {_name(sampler)}"
-    return "" if loader.in_order else "passes on batches as workers finish them (in_order=False)"
+        ordered &= type(batch_sampler) is BatchSampler and not batch_sampler.drop_last
+    if not (ordered and (streamed or loader.in_order)):
+        message = (
+            "the loader must hand out every example once and in order, without a sampler of its "
+            "own, drop_last, in_order=False, or workers that share a stream: pass "
+            "DataLoader(dataset, shuffle=False), or the dataset"
+        )
+        raise InputError(message)
+    if streamed:
+        return Batches(loader, None, None)
+    sized = batch_sampler is not None and isinstance(loader.dataset, Sized)
+    return Batches(loader, len(cast("Sized", loader.dataset)) if sized else None, len(loader))
 
 
 def _from_pair(arrays: Any, batch_size: int) -> Batches:
@@ -200,29 +190,23 @@ def _from_columns(columns: Mapping[str, Any], batch_size: int) -> Batches:
         for name, column in columns.items()
         if column is not None
     }
-    first, *others = arrays
-    if any(array.ndim == 0 for array in arrays.values()):
-        message = f"{' and '.join(arrays)} must have one row for each example, got a scalar"
+    sizes = {name: len(array) if array.ndim else 0 for name, array in arrays.items()}
+    if len(set(sizes.values())) > 1 or not all(array.ndim for array in arrays.values()):
+        rows = " and ".join(f"{size} {name}" for name, size in sizes.items())
+        message = f"data must have one row for each example in every part, got {rows}"
         raise InputError(message)
-    examples = len(arrays[first])
-    for name in others:
-        if len(arrays[name]) != examples:
-            message = f"data has {examples} {first} and {len(arrays[name])} {name}"
-            raise InputError(message)
     for array in arrays.values():
         if not isinstance(array, Tensor) and array.dtype.kind not in "biuf":
             message = f"arrays of data must hold numbers, got dtype {array.dtype}"
             raise InputTypeError(message)
+    examples = next(iter(sizes.values()))
     starts = range(0, examples, batch_size)
-    items = (
-        {
-            name: array[i : i + batch_size]
-            if isinstance(array, Tensor)
-            else torch.tensor(array[i : i + batch_size])
-            for name, array in arrays.items()
-        }
-        for i in starts
-    )
+
+    def part(array: Any, first: int) -> Tensor:
+        rows = array[first : first + batch_size]
+        return rows if isinstance(rows, Tensor) else torch.tensor(rows)
+
+    items = ({name: part(array, i) for name, array in arrays.items()} for i in starts)
     return Batches(items, examples, len(starts))
 
 

@@ -106,12 +106,11 @@ def score(
         A file, ``.npy``, that scores are written to as they come, and read back from when they
         are used. It appears, or replaces another, when all of them are written and checked.
 
-    Notes
-    -----
-    The log-odds are the score of N. Carlini et al., "Membership Inference Attacks From First
-    Principles", 2022, arXiv:2112.03570, equation 3, computed from logits. Products of gradients
-    with the steps of training are the white-box score of T. Steinke, M. Nasr, M. Jagielski,
-    "Privacy Auditing with One (1) Training Run", 2023, arXiv:2305.08846.
+    References
+    ----------
+    N. Carlini et al., "Membership Inference Attacks From First Principles", 2022, arXiv:2112.03570,
+    equation 3 (log-odds); T. Steinke, M. Nasr, M. Jagielski, "Privacy Auditing with One (1)
+    Training Run", 2023, arXiv:2305.08846 (products of gradients with the steps of training).
 
     Examples
     --------
@@ -174,9 +173,7 @@ def token_losses(
     model : torch.nn.Module
         A causal language model: maps tokens to logits of shape (batch, length, vocabulary), or to
         an object with such ``logits``.
-    data : Dataset, DataLoader, tensors or arrays
-        As in `score`.
-    batch_size, device, progress : optional
+    data, batch_size, device, progress : Dataset, DataLoader, tensors or arrays, and optional
         As in `score`.
 
     Returns

@@ -29,22 +29,6 @@ _CACHED, _BOUNDED = 1 << 19, 1 << 26
 _TIES_ALLOWED = 0.1  # share of examples that may share their score: more cost an audit its power
 _LISTED = 5  # ids that a message names
 
-# What to do about ties, by signal.
-_CURES = {
-    "cross_entropy": "the loss of a confident model rounds to 0: use signal='logit_margin', or for "
-    "tokens run the model in float64 and drop duplicate sequences",
-    "loss_drop": "pass as reference the model as it was before training, run both in float32 or "
-    "float64, and drop duplicates",
-    "gradient_dot": "pass as reference the model as it was before training or before a step, and "
-    "drop duplicates",
-    "logit_margin": "return logits and not probabilities from the model, run it in float32 "
-    "(model.float(), no autocast) and drop duplicates",
-}
-_CURE = (
-    "compute the signal in float32 or float64, from logits; if its values are meant to repeat, "
-    "return integers"
-)
-
 
 def signal_name(signal: Signal) -> str:
     """Return the name of a signal, which says what was measured."""
@@ -64,26 +48,6 @@ def logit_margin(logits: Tensor, targets: Tensor) -> Tensor:
     own = targets.to(exact.device, torch.int64).unsqueeze(1)
     others = exact.scatter(1, own, -torch.inf)
     return exact.gather(1, own).squeeze(1) - others.logsumexp(1)
-
-
-def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    r"""Cross-entropy loss of the class: :math:`\log\sum_je^{z_j}-z_y`, as training reports it.
-
-    In the precision of the logits but at least float32, where it is 0 from margins of 17 on.
-    """
-    precision = torch.promote_types(logits.dtype, torch.float32)
-    targets = targets.to(logits.device, torch.int64)
-    return functional.cross_entropy(logits.to(precision), targets, reduction="none")
-
-
-def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    r"""Mean loss of independent labels: :math:`\frac1L\sum_l\log(1+e^{-s_lz_l})`, at least 0.
-
-    Here :math:`s_l` is 1 where the label holds and -1 where it does not; in float64.
-    """
-    exact = float64(logits)
-    signs = 2 * targets.to(exact.device, exact.dtype) - 1
-    return -functional.logsigmoid(signs * exact).mean(1)
 
 
 def float64(logits: Tensor) -> Tensor:
@@ -122,12 +86,21 @@ def _cross_entropy(output: object, batch: Batch) -> Tensor:
         losses, counted = token_losses_of(output, batch)
         total = float64(losses).sum(1)
         return total / counted.sum(1).to(total.device)
-    return cross_entropy(*_classes(output, batch))
+    # In the precision of the logits but at least float32, where it is 0 from margins of 17 on.
+    logits, targets = _classes(output, batch)
+    precision = torch.promote_types(logits.dtype, torch.float32)
+    labels = targets.to(logits.device, torch.int64)
+    return functional.cross_entropy(logits.to(precision), labels, reduction="none")
 
 
 def _binary_cross_entropy(output: object, batch: Batch) -> Tensor:
-    logits = _binary_logits(output, batch)
-    return binary_cross_entropy(logits, batch.labels().reshape(logits.shape))
+    r"""Mean loss of independent labels: :math:`\frac1L\sum_l\log(1+e^{-s_lz_l})`, in float64.
+
+    Here :math:`s_l` is 1 where the label holds and -1 where it does not.
+    """
+    exact = float64(_binary_logits(output, batch))
+    signs = 2 * batch.labels().reshape(exact.shape).to(exact.device, exact.dtype) - 1
+    return -functional.logsigmoid(signs * exact).mean(1)
 
 
 # The signals that one model's output is enough for.
@@ -143,10 +116,9 @@ def _classes(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
     logits, targets, examples = unwrapped(output), batch.targets, len(batch)
     if not (_is_floating(logits, 2) and len(logits) == examples and logits.shape[1] >= 2):
         message = (
-            f"the model must return logits of shape ({examples}, classes) for a batch of "
-            f"{examples}, got {_described(logits)}; for a language model pass "
-            "signal='cross_entropy', for other outputs signal=function(output, targets) -> tensor "
-            "of shape (batch,)"
+            f"the model must return logits of shape ({examples}, classes), got "
+            f"{_described(logits)}; for a language model pass signal='cross_entropy', for other "
+            "outputs signal=function(output, targets) -> tensor of shape (batch,)"
         )
         raise InputError(message)
     if targets.shape != (examples,) or targets.is_floating_point() or targets.is_complex():
@@ -315,18 +287,17 @@ def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
 
 def check_ties(values: FloatArray, name: str) -> None:
     """Check that rounding has not made too many scores equal: an audit cannot tell these apart."""
-    # One copy of the scores, sorted; who equals a neighbour is tied.
-    ordered = np.sort(values)
-    same = ordered[1:] == ordered[:-1]
-    tied = int(np.count_nonzero(np.append(same, False) | np.append(False, same)))
+    distinct, counts = np.unique(values, return_counts=True)
+    tied, often = int(counts[counts > 1].sum()), int(np.argmax(counts))
     if tied <= _TIES_ALLOWED * values.size:
         return
-    distinct, counts = np.unique(values, return_counts=True)
-    often = int(np.argmax(counts))
     message = (
         f"{tied} of {values.size} examples share their {name} with another ({counts[often]} are "
-        f"exactly {distinct[often] + 0.0:g}), so that no audit can tell them apart: "
-        + _CURES.get(name, _CURE)
+        f"exactly {distinct[often] + 0.0:g}), so that no audit can tell them apart: compute it "
+        "from logits in float32 or float64 (model.float(), no autocast), drop duplicates, and for "
+        "classes use signal='logit_margin', which does not round to 0 as losses do; pass as "
+        "reference the model as it was before training; return integers if values are meant to "
+        "repeat"
     )
     raise InputError(message)
 

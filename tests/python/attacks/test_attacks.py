@@ -34,7 +34,7 @@ def slow_margins(logits: Floats, labels: Any) -> list[float]:
     return found
 
 
-def slow_lira(margins: Floats, references: Floats, trained_on: Any, variance: str) -> list[float]:
+def slow_lira(margins: Floats, references: Floats, trained_on: Any) -> list[float]:
     """Return the paper's 1 - Pr[Z > φ], example by example."""
     outs = [
         [row[i] for row, seen in zip(references, trained_on, strict=True) if not seen[i]]
@@ -45,9 +45,8 @@ def slow_lira(margins: Floats, references: Floats, trained_on: Any, variance: st
     freedom = [len(out) - 1 for out in outs]
     pooled = math.sqrt(sum(squares) / sum(freedom))
     found = []
-    for phi, mu, square, free in zip(margins, means, squares, freedom, strict=True):
-        sigma = pooled if variance == "shared" else math.sqrt(square / free)
-        found.append(NormalDist(mu, sigma).cdf(phi))
+    for phi, mu in zip(margins, means, strict=True):
+        found.append(NormalDist(mu, pooled).cdf(phi))
     return found
 
 
@@ -81,14 +80,14 @@ def test_margins(seed: int) -> None:
     assert found.signal == "margin_threshold"
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["shared", "example"]))
-def test_lira_orders_as_the_paper_does(seed: int, variance: Any) -> None:
+@given(st.integers(0, 2**32 - 1))
+def test_lira_orders_as_the_paper_does(seed: int) -> None:
     draw = rng(seed)
     margins, references = draw.normal(size=15), draw.normal(size=(6, 15)) + draw.normal(size=15)
     trained_on = draw.random((6, 15)) < 0.5
     trained_on[:2] = False
-    found = offline_lira(margins, references, trained_on=trained_on, variance=variance)
-    expected = slow_lira(margins, references, trained_on, variance)
+    found = offline_lira(margins, references, trained_on=trained_on)
+    expected = slow_lira(margins, references, trained_on)
     np.testing.assert_allclose(lb.stats.normal_cdf(found.values), expected, rtol=1e-6, atol=1e-12)
 
 
@@ -96,7 +95,7 @@ def test_lira_stays_apart_where_the_papers_score_rounds_to_one() -> None:
     margins = np.linspace(10, 30, 50)
     references = np.tile([[-1.0], [1.0]], 50)
     trained_on = np.zeros((2, 50))
-    assert set(slow_lira(margins, references, trained_on, "shared")[20:]) == {1.0}
+    assert set(slow_lira(margins, references, trained_on)[20:]) == {1.0}
     found = offline_lira(margins, references, trained_on=trained_on).values
     assert (np.diff(found) > 0).all()
 
@@ -106,14 +105,13 @@ def test_lira_stays_apart_where_the_papers_score_rounds_to_one() -> None:
     st.sampled_from([0.5, 1.0, 2.0]),
     st.sampled_from([0.0, 0.3, 0.9]),
 )
-def test_rmia_is_the_share_of_pairs_won(seed: int, gamma: float, scale: float) -> None:
+def test_the_share_of_pairs_won_grows_with_rmia(seed: int, gamma: float, scale: float) -> None:
     draw = rng(seed)
     own, references = -draw.exponential(size=15), -draw.exponential(size=(4, 15))
     population = -draw.exponential(size=40), -draw.exponential(size=(4, 40))
-    found = rmia(own, references, population=population, gamma=gamma, offline_scale=scale)
-    assert found.values.tolist() == slow_rmia(own, references, population, gamma, scale)
-    ratios = rmia(own, references, offline_scale=scale).values
-    assert (np.diff(found.values[np.argsort(ratios)]) >= 0).all()
+    found = rmia(own, references, offline_scale=scale)
+    won = np.array(slow_rmia(own, references, population, gamma, scale))
+    assert (np.diff(won[np.argsort(found.values)]) >= 0).all()
 
 
 def test_rmia_leaves_models_out_that_were_trained_on_the_example() -> None:
@@ -163,19 +161,9 @@ BAD: list[tuple[Callable[[], Scores], type[Exception], str]] = [
         "margin_threshold must not be NaN",
     ),
     (lambda: offline_lira([1.0], [[1.0, 2.0]]), InputError, "has 2 columns and there"),
-    (lambda: offline_lira([1.0], [[np.inf], [0.0]]), OptionError, "finite, got inf in row 0"),
+    (lambda: offline_lira([1.0], [[np.inf], [0.0]]), OptionError, "finite, got ±inf in row 0"),
     (lambda: offline_lira([1.0], [[1.0]]), OptionError, "no spread about their means"),
     (lambda: offline_lira([1.0], [[1.0], [1.0]]), OptionError, "no spread about their means"),
-    (
-        lambda: offline_lira([1.0, 2.0], [[1.0, 1.0], [2.0, 1.0]], variance="example"),
-        OptionError,
-        "1 examples, the first in column 1, have no two different values",
-    ),
-    (
-        lambda: offline_lira([1.0], [[1.0], [2.0]], variance="global"),  # type: ignore[arg-type]
-        OptionError,
-        "variance must be one of 'shared', 'example'",
-    ),
     (
         lambda: offline_lira([1.0, 1.0], np.eye(2), trained_on=[[0, 1], [0, 1]]),
         OptionError,
@@ -188,7 +176,6 @@ BAD: list[tuple[Callable[[], Scores], type[Exception], str]] = [
     ),
     (lambda: rmia([0.5], [-1.0]), OptionError, "log_probabilities must be at most 0, got 0.5"),
     (lambda: rmia([-1.0], [0.1]), OptionError, "reference_log_probabilities must be at most 0"),
-    (lambda: rmia([-1.0], [-1.0], gamma=0), OptionError, "gamma must be above 0"),
     (lambda: rmia([-1.0], [-1.0], offline_scale=1), OptionError, "offline_scale must be"),
     (lambda: rmia([-1.0], np.zeros((2, 2, 1))), InputError, "a row for each model"),
 ]

@@ -9,7 +9,6 @@ from sklearn.datasets import load_diabetes, load_wine
 import leakbound as lb
 from leakbound import errors
 from leakbound.attacks.synthetic import ATTACKS
-from leakbound.attacks.synthetic.columns import numbers_in_words, read_columns
 
 
 def halves(table: np.ndarray[Any, Any], seed: int) -> tuple[np.ndarray[Any, Any], ...]:
@@ -173,27 +172,6 @@ def test_numbers_that_went_through_a_coarser_type_do_not_tell_their_side() -> No
         assert (silent.bound, silent.correct) == (declared.bound, declared.correct)
     whole = audit(np.round(members), others, made, attacks="attribution")  # few, by chance or not
     assert whole.m == 200
-
-
-WRITTEN: list[tuple[list[str], str]] = [
-    (["1,5", "-0,25", "3", ",5", "1.234,5"], "numbers with a decimal comma, such as ',5'"),
-    (["1.5", "2.25", "3"], "numbers with a decimal point, such as '1.5'"),
-    (["1,234.5", "7", "0.5"], "numbers with a decimal point, such as '0.5'"),
-    (["31/05/2024", "01/06/2024", "2/6/2024"], "dates, such as '01/06/2024'"),
-    (["1.5"] * 19 + ["unknown"], "leave values like 'unknown' missing"),
-    (["1,5"] * 19 + ["ca. 5"], "--decimal ,, and leave values like 'ca. 5' missing"),
-    (["53111", "10115", "80331"], ""),
-    (["007", "1,5", "01,5", "02,5"], ""),
-    (["1,2", "1,2,3", "3,4,5", "2"], ""),
-    (["red", "1.5"], ""),
-]
-
-
-@pytest.mark.parametrize(("values", "words"), WRITTEN)
-def test_numbers_and_dates_in_words_are_said(values: list[str], words: str) -> None:
-    """A column that nearly all are numbers of is named, with what would have it read so."""
-    said = numbers_in_words(read_columns({"a": np.array(values)}, "the table")["a"])
-    assert said == "" if not words else words in said
 
 
 WINE = load_wine(return_X_y=True)[0][:40, :3]

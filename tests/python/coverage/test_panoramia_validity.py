@@ -8,7 +8,8 @@ import pytest
 import leakbound as lb
 from census import Census, features
 from leakbound import stats
-from leakbound.panoramia import Examples, Helper, Options, run
+from leakbound.panoramia import Helper, Options, run
+from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.models.target import train
 from memory import mlp, people
 

@@ -104,8 +104,8 @@ def test_a_model_from_a_folder_is_fine_tuned(tmp_path: Path) -> None:
         (counting() - 1, InputError, "non-negative"),
         (counting()[:, 0], InputError, "row for each"),
         (counting()[:10], InputError, "10 members"),
-        (counting() + 7, OptionError, "token 12, and the model knows 0 to 11"),
-        (counting().reshape(-1, 16), OptionError, "takes 16 tokens, .* are 32"),
+        (counting() + 7, OptionError, "tokens 0 to 11 .* hold token 12"),
+        (counting().reshape(-1, 16), OptionError, "takes 16 of them.* are 32"),
     ],
 )
 def test_bad_chunks_are_refused(members: Any, error: type[Exception], match: str) -> None:

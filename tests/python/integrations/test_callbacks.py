@@ -240,10 +240,10 @@ def planned(**options: Any) -> PlannedCallback:
     ("given", "error", "words"),
     [
         ({"canaries": points(5, 0)}, errors.InputError, "5 elements and the plan has 4"),
-        ({"canaries": {"input_ids": [1, 2]}}, errors.InputError, "2 input_ids"),
+        ({"canaries": {"input_ids": [1, 2]}}, errors.InputError, "2 elements and the plan has 4"),
         ({"plan": [0, 1, 0, 1]}, errors.InputTypeError, "plan must be"),
         ({"signal": "gradient_dot"}, errors.OptionError, "copy of the model"),
-        ({"accounted": (8, 1e-5)}, errors.InputTypeError, "accounted must be an Accounted"),
+        ({"accounted": (8, 1e-5)}, errors.InputTypeError, "accounted must be one of Accounted"),
     ],
 )
 def test_what_cannot_be_planned(given: dict[str, Any], error: type[Exception], words: str) -> None:

@@ -11,7 +11,6 @@ from torch import nn
 import leakbound as lb
 from leakbound import errors
 from leakbound.integrations import accounted_by
-from leakbound.integrations import opacus as room
 from private_training import DATA, FEW, loss_of, network, optimizer_of, watched
 
 ADAPTIVE = {
@@ -28,7 +27,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         errors.InputTypeError,
         "inside the backward pass",
     ),
-    "adaptive clipping": (ADAPTIVE, errors.InputTypeError, "clipping norm follows the data"),
+    "adaptive clipping": (ADAPTIVE, errors.InputTypeError, "norm that follows the data"),
     "no noise": ({"noise": 0.0}, errors.OptionError, "claims no privacy"),
 }
 
@@ -64,16 +63,6 @@ def test_an_optimizer_of_torch_cannot_be_watched() -> None:
 def test_options_out_of_range(options: dict[str, Any], words: str) -> None:
     with pytest.raises(errors.OptionError, match=words):
         lb.watch_dp_sgd(optimizer_of(network()), **FEW | options)
-
-
-def test_more_canaries_than_memory_allows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_free", lambda _: 100_000)
-    optimizer = optimizer_of(network())
-    with pytest.raises(errors.DeviceMemoryError, match=r"rows of canaries .*take fewer canaries"):
-        lb.watch_dp_sgd(optimizer, **FEW | {"canaries": 8_000, "step_canaries": 600}).__enter__()
-    assert len(optimizer.params) == 4
-    with lb.watch_dp_sgd(optimizer, **FEW | {"canaries": 2, "step_canaries": 2}):
-        pass
 
 
 def test_a_watch_is_for_one_run() -> None:

@@ -74,7 +74,7 @@ def test_what_is_estimated_on_a_table_grows_with_epochs(*, oracle: bool) -> None
     assert found["160 epochs"] > found["40 epochs"]
     c_lb = made.found.row("5 epochs").c_lb
     assert c_lb is not None
-    assert c_lb.mean <= 0.15
+    assert c_lb.mean <= 0.25
 
 
 @pytest.mark.validity

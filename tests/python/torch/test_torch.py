@@ -93,7 +93,7 @@ def test_margins_of_a_confident_model_stay_apart_where_its_losses_vanish() -> No
     for dtype in (torch.float32, torch.bfloat16):
         found = score(logits_of(logits.to(dtype)), (rows(2000), targets))
         assert len(np.unique(found.values)) > 1990
-    with pytest.raises(InputError, match=r"exactly 0\).*use signal='logit_margin'"):
+    with pytest.raises(InputError, match=r"exactly 0\).*signal='logit_margin'"):
         score(logits_of(logits), (rows(2000), targets), signal="cross_entropy")
 
 

@@ -4,17 +4,6 @@ The records of a random split, those that the generator was trained on and other
 and without a label: `Tables` encodes them with the synthetic table, and attacks score them. They
 compare with all audited records, each left out of its own reference, or with a third table; never
 with the non-members, which would put their labels into the scores.
-
-Examples
---------
->>> import numpy as np
->>> from leakbound.attacks.synthetic import Tables, attribution
->>> rng = np.random.default_rng(0)
->>> records = rng.normal(size=(400, 5))
->>> copies = records[:200] + 0.1 * rng.normal(size=(200, 5))  # the first half are members
->>> scores = attribution(Tables.of(records, copies))
->>> bool(scores.values[:200].min() > scores.values[200:].mean())
-True
 """
 
 from leakbound.attacks.synthetic.scores import (

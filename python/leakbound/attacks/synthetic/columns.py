@@ -4,7 +4,6 @@ import datetime as dt
 import math
 import numbers
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -20,14 +19,6 @@ TableInput: TypeAlias = Mapping[str, ArrayInput] | ArrayInput
 ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "word", "empty"]
 
 _LISTED = 5  # names that a message lists
-_NEARLY = 0.9  # share of numbers from which a column of words may be meant as one
-_WHOLE = re.compile(r"[+-]?(0|[1-9]\d*)")  # without zeros in front, as codes have them
-_FRACTIONS = {
-    "comma": re.compile(r"[+-]?(0|[1-9][\d.' ]*)?,\d+"),
-    "point": re.compile(r"[+-]?(0|[1-9][\d,' ]*)?\.\d+([eE][+-]?\d+)?"),
-}
-# Dates in another order than 2024-05-31 or with other signs.
-_DATE = re.compile(r"\d{1,2}([./-])\d{1,2}\1(\d{2}|\d{4})( .*)?|\d{4}([./])\d{1,2}\4\d{1,2}( .*)?")
 _DOUBLE = np.dtype(np.float64)
 _COARSE = (np.dtype(np.float16), np.dtype(np.float32))
 _BY_CHANCE = 1e-6  # what a random split does less often is a difference in how tables are written
@@ -72,11 +63,8 @@ def read_columns(table: TableInput, name: str) -> dict[str, RawColumn]:
         message = f"{name} must be a table with at least one row and one column"
         raise InputError(message)
     if len(set(lengths.values())) > 1:
-        longest, shortest = (end(lengths, key=lengths.__getitem__) for end in (max, min))
-        message = (
-            f"the columns of {name} differ in length: {longest!r} has {lengths[longest]:,} values "
-            f"and {shortest!r} {lengths[shortest]:,}"
-        )
+        listed = ", ".join(f"{label!r} has {size:,} values" for label, size in lengths.items())
+        message = f"the columns of {name} differ in length: {listed}"
         raise InputError(message)
     return columns
 
@@ -155,38 +143,6 @@ def joined(columns: list[RawColumn]) -> RawColumn:
         for column in columns
     ]
     return RawColumn(np.concatenate(parts), missing, kind)
-
-
-def numbers_in_words(column: RawColumn) -> str:
-    """Say that nearly all words of a column are numbers or dates, and how to have them read so.
-
-    Return "" if they are not. Whole numbers alone are no reason: codes of areas are such words.
-    """
-    if column.kind != "word":
-        return ""
-    words, counts = np.unique(column.values[~column.missing], return_counts=True)
-
-    def matches(form: re.Pattern[str]) -> BoolArray:
-        return np.array([form.fullmatch(word) is not None for word in words.tolist()])
-
-    most = (1 - _NEARLY) * int(counts.sum())
-    dates, whole = matches(_DATE), matches(_WHOLE)
-    if counts[~dates].sum() <= most:
-        example = str(words[dates][0])
-        return f"holds dates, such as {example!r}: taken as words; write them as 2024-05-31"
-    for sign, form in _FRACTIONS.items():
-        fractions = matches(form)
-        others = ~(fractions | whole)
-        if not fractions.any() or counts[others].sum() > most:
-            continue
-        hint = "read it with decimal=',' (pandas.read_csv) or --decimal ,"
-        if sign == "point":
-            hint = "give them as numbers"
-        if others.any():
-            hint += f", and leave values like {str(words[others][0])!r} missing"
-        example = str(words[fractions][0])
-        return f"holds numbers with a decimal {sign}, such as {example!r}: taken as words; {hint}"
-    return ""
 
 
 def _named(table: Any, name: str) -> dict[str, Any]:

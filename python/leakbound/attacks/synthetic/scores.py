@@ -18,7 +18,7 @@ from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks.scores import as_scores
-from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables, nearest
+from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables, nearest, some
 
 SHARPNESS = 16.0
 """Power of the distance in the kernel of `local_likelihood`."""
@@ -47,11 +47,6 @@ def nearest_synthetic(tables: Tables) -> Scores:
     tables : Tables
         Records and synthetic table.
 
-    Returns
-    -------
-    Scores
-        At most 0.
-
     References
     ----------
     D. Chen, N. Yu, Y. Zhang, M. Fritz, "GAN-Leaks: A Taxonomy of Membership Inference Attacks
@@ -76,11 +71,6 @@ def neighbourhood(tables: Tables) -> Scores:
     ----------
     tables : Tables
         Records and synthetic table.
-
-    Returns
-    -------
-    Scores
-        Counts.
 
     References
     ----------
@@ -112,11 +102,6 @@ def attribution(tables: Tables) -> Scores:
     tables : Tables
         Records and synthetic table.
 
-    Returns
-    -------
-    Scores
-        At least 0; 0 for records that no synthetic record is nearest to.
-
     Examples
     --------
     >>> tables = Tables.of([[0.0], [1.0], [5.0]], [[1.1], [4.0]])
@@ -146,11 +131,6 @@ def local_likelihood(tables: Tables) -> Scores:
     ----------
     tables : Tables
         Records and synthetic table.
-
-    Returns
-    -------
-    Scores
-        Log-likelihood ratios, at least 0.
 
     References
     ----------
@@ -187,11 +167,6 @@ def density_ratio(tables: Tables) -> Scores:
     ----------
     tables : Tables
         Records and synthetic table.
-
-    Returns
-    -------
-    Scores
-        Log-density ratios.
 
     References
     ----------
@@ -243,15 +218,8 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
 
     Parameters
     ----------
-    tables : Tables
-        Records and synthetic table.
-    folds : int
-        Parts that records are divided into at most, at least 2.
-
-    Returns
-    -------
-    Scores
-        Log-odds.
+    tables, folds : Tables and int
+        Records and synthetic table, and the most parts that records are divided into, at least 2.
 
     References
     ----------
@@ -279,8 +247,8 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
         kept, left = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
         if not kept.size or not left.size:
             continue
-        real = _drawn(kept, rng)
-        made = _drawn(np.arange(len(tables.synthetic)), rng)
+        real = some(kept, MOST_LESSONS, rng)
+        made = some(np.arange(len(tables.synthetic)), MOST_LESSONS, rng)
         trees = HistGradientBoostingClassifier(
             max_iter=ROUNDS,
             early_stopping=False,
@@ -319,20 +287,10 @@ def _named(tables: Tables, values: FloatArray, attack: str) -> Scores:
 
 def _part(tables: Tables, size: int, which: int) -> IntArray:
     """Return which of so many rows a density is estimated from."""
-    if size <= MOST:
-        return np.arange(size)
-    drawn = Purpose.SYNTHETIC_PART.rng(tables.seed, which).choice(size, MOST, replace=False)
-    return np.sort(drawn).astype(np.int64)
+    return some(np.arange(size), MOST, Purpose.SYNTHETIC_PART.rng(tables.seed, which))
 
 
 def _needed(size: int, folds: int) -> int:
     """Return the fewest folds whose lessons are as large as they may be; at most so many."""
     enough = (f for f in range(2, folds) if size - -(-size // f) >= MOST_LESSONS)
     return next(enough, folds)
-
-
-def _drawn(rows: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return as many of the rows, at random, as a classifier learns from."""
-    if rows.size <= MOST_LESSONS:
-        return rows
-    return np.sort(rng.choice(rows, MOST_LESSONS, replace=False))

@@ -11,7 +11,7 @@ import numpy as np
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.attacks.synthetic.tables import Tables, nearest
+from leakbound.attacks.synthetic.tables import Tables, nearest, some
 
 MOST = 5_000  # records of each kind whose distances are looked at
 LEAST_SPREAD = 1e-12  # of a coordinate that varies by more than rounding
@@ -78,13 +78,13 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     shares = inside / np.maximum(audited, 1)
     known = audited[nearest_point] > 0
     rng = Purpose.SYNTHETIC_METRICS.rng(tables.seed)
-    synthetic = _some(tables.synthetic, MOST, rng)
+    synthetic = some(tables.synthetic, MOST, rng)
     members, others = tables.points[tables.place[member]], tables.points[tables.place[~member]]
     alike = min(len(members), len(others), MOST)
     distances, ratios = list[float](), list[float]()
     for rows in (members, others):
-        some = _some(rows, alike, rng)
-        nearest_two = nearest(some, synthetic, min(2, len(some)), what="Distances", shown=False)
+        part = some(rows, alike, rng)
+        nearest_two = nearest(part, synthetic, min(2, len(part)), what="Distances", shown=False)
         first, last = nearest_two.distances[:, 0], nearest_two.distances[:, -1]
         ratio = np.divide(first, last, out=np.ones(len(first)), where=last > 0)
         distances.append(float(np.median(first)))
@@ -103,12 +103,6 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
         correlations=1
         - float(np.abs(_correlations(members) - _correlations(synthetic)).mean()) / 2,
     )
-
-
-def _some(rows: FloatArray, most: int, rng: np.random.Generator) -> FloatArray:
-    if len(rows) <= most:
-        return rows
-    return rows[np.sort(rng.choice(len(rows), most, replace=False))]
 
 
 def _correlations(rows: FloatArray) -> FloatArray:

@@ -18,9 +18,10 @@ J. C. Gower, "A general coefficient of similarity and some of its properties", 1
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.checks import flag
 from leakbound._base.console import track
@@ -31,7 +32,6 @@ from leakbound.attacks.synthetic.columns import (
     RawColumn,
     TableInput,
     joined,
-    numbers_in_words,
     read_columns,
     same_columns,
 )
@@ -155,9 +155,6 @@ class Tables:
         blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
         for place, name in enumerate(names):
             parts = [table[name] for table in read.values()]
-            for which, table in read.items() if name not in categorical else ():
-                if text := numbers_in_words(table[name]):
-                    notes.append(f"column {name!r} of {which} {text}")
             column = joined(parts)
             if column.kind == "word" and parts[0].kind not in {"word", "empty"}:
                 notes.append(f"column {name!r} is of another kind in other tables: taken as words")
@@ -245,6 +242,13 @@ def nearest(
         distances.append(np.take_along_axis(exact, order, 1))
         indices.append(np.take_along_axis(candidates, order, 1))
     return Neighbours(np.concatenate(distances), np.concatenate(indices).astype(np.int64))
+
+
+def some(rows: NDArray[Any], most: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Return at most so many of the rows, at random and in their order."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.sort(rng.choice(len(rows), most, replace=False))]
 
 
 def _encode(

@@ -7,11 +7,11 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from leakbound._base.checks import choice, instance, integer, real
+from leakbound._base.checks import choice
 from leakbound._base.imports import needs
 from leakbound._base.types import BoolArray, FloatArray, JsonValue
-from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, ScoreGame
-from leakbound.errors import AbstentionError, InputError
+from leakbound.cuts import CutPolicy, ScoreGame
+from leakbound.errors import AbstentionError
 from leakbound.panoramia.examples import Examples, Sample
 
 Modality: TypeAlias = Literal["tabular", "image", "text"]
@@ -21,24 +21,16 @@ _MODULES: dict[Modality, str] = {"tabular": "trees", "image": "images", "text": 
 
 @dataclass(frozen=True, eq=False)
 class FittedAttack:
-    """What `StackedAttack.fit` returns: an attack that was trained.
-
-    Parameters
-    ----------
-    options : dict
-        Hyper-parameters chosen on the validation data.
-    validation : ndarray of float64, shape (n,)
-        Scores of the validation data.
-    parts : callable
-        From examples and signals to the log-odds that each model of the stack gives: columns.
-    weights : object
-        The logistic regression on these.
-    """
+    """An attack that was trained."""
 
     options: dict[str, JsonValue]
+    """Hyper-parameters chosen on the validation data."""
     validation: FloatArray
+    """Scores of the validation data."""
     parts: Callable[[Examples, FloatArray], FloatArray]
+    """From examples and signals to the log-odds that each model of the stack gives: columns."""
     weights: Any
+    """The logistic regression on these."""
 
     @classmethod
     def stack(
@@ -58,15 +50,7 @@ class FittedAttack:
         return cls(options, np.asarray(weights.decision_function(table)), parts, weights)
 
     def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
-        """Return the log-odds of membership.
-
-        Parameters
-        ----------
-        examples : Examples
-            Examples of either kind.
-        signals : ndarray of float64, shape (n, models, values)
-            What the models say of them, in the order of the training data.
-        """
+        """Return the log-odds of membership, from what models say in the order of training."""
         return np.asarray(self.weights.decision_function(self.parts(examples, signals)))
 
 
@@ -103,9 +87,9 @@ class StackedAttack:
         train: Sample,
         validation: Sample,
         *,
-        seed: int = 0,
-        level: float = 0.025,
-        cuts: CutPolicy | None = None,
+        seed: int,
+        level: float,
+        cuts: CutPolicy,
         prepared: Any = None,
     ) -> FittedAttack:
         """Train all candidates, and keep the one that proves most on validation data.
@@ -113,18 +97,12 @@ class StackedAttack:
         `level` is the probability of error of the bound that is maximised under `cuts`, and
         `prepared` what `prepare` returned for the same examples and seed.
         """
-        seed = integer(seed, "seed", least=0)
-        level = real(level, "level", above=0, below=1)
-        policy = KLScan() if cuts is None else cuts
-        instance(policy, "cuts", CUT_POLICIES)
-        for name, part in (("train", train), ("validation", validation)):
-            _check(part, name, train)
         # Networks on examples alone are the same for baseline and attacks.
         ready = self.prepare(train, validation, seed=seed) if prepared is None else prepared
         candidates = self._models.candidates(train, validation, seed, ready)
-        return _choose(candidates, validation.member, level=level, cuts=policy)
+        return _choose(candidates, validation.member, level=level, cuts=cuts)
 
-    def prepare(self, train: Sample, validation: Sample, *, seed: int = 0) -> Any:
+    def prepare(self, train: Sample, validation: Sample, *, seed: int) -> Any:
         """Train what sees no signal, and so serves all attacks on the same examples."""
         return self._models.prepare(train, validation, seed)
 
@@ -149,16 +127,3 @@ def _choose(
         return proof.bound, proof.ranking.auc
 
     return max(candidates, key=merit)
-
-
-def _check(part: Sample, name: str, like: Sample) -> None:
-    if not len(part.examples) == len(part.signals) == len(part):
-        message = f"signals and membership of {name} must describe the same examples"
-        raise InputError(message)
-    if part.signals.shape[1:] != like.signals.shape[1:]:
-        shapes = f"{part.signals.shape[1:]} and {like.signals.shape[1:]}"
-        message = f"{name} and training data have signals of shape {shapes}: pass the same models"
-        raise InputError(message)
-    if not 0 < int(part.member.sum()) < len(part):
-        message = f"{name} must hold members and non-members, got {int(part.member.sum())} members"
-        raise InputError(message)
