@@ -18,6 +18,7 @@ from panoramia_run import (
     PIXELS,
     SMALL,
     TEXT,
+    Blends,
     Sizes,
     audit_images,
     lines_of,

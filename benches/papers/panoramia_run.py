@@ -82,8 +82,8 @@ class Blends:
 
     near: int = 5
     """Neighbours that the other image is drawn from."""
-    most: float = 0.5
-    """Largest share of the other image."""
+    shares: tuple[float, float] = (0.1, 0.5)
+    """Least and largest share of the other image."""
     values: NDArray[np.float32] | None = None
     labels: IntArray | None = None
 
@@ -106,7 +106,7 @@ class Blends:
             first = rng.integers(0, len(known), len(drawn))
             others = near.fit(flat).kneighbors(flat[first], return_distance=False)[:, 1:]
             second = others[np.arange(len(drawn)), rng.integers(0, others.shape[1], len(drawn))]
-            share = self.most * rng.random((len(drawn), 1, 1), np.float32)
+            share = rng.uniform(*self.shares, (len(drawn), 1, 1))
             made[drawn] = (1 - share) * known[first] + share * known[second]
         greys = 255 * SQUARE**2
         order = rng.permutation(n)
