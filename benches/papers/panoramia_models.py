@@ -113,10 +113,10 @@ _PRIVATE = (
     "little by heart under it."
 )
 _SAME = (
-    "Runs of one size differ in epochs alone, the noise being what makes ε the same; outcomes "
-    "follow the difference of accuracies, as the paper conjectures. The printed rows are without "
-    "correction for several cuts; in the last, test accuracy exceeds training accuracy, and the "
-    "difference is printed without its sign."
+    "Ours are one network trained for 10 epochs and for 60, with the noise that makes ε the same; "
+    "the paper conjectures that outcomes follow the difference of accuracies. The printed rows are "
+    "without correction for several cuts; in the last, test accuracy exceeds training accuracy, "
+    "and the difference is printed without its sign."
 )
 _WIDTHS = (
     "Networks with two hidden layers of so many units, each trained for as many epochs. The paper "
@@ -286,7 +286,7 @@ def _private(
     made: Audited, prefix: str, printed: tuple[tuple[Cell, ...], ...], notes: tuple[str, ...]
 ) -> Outcome:
     """Return bounds on targets trained with DP-SGD, beside the longest trained without."""
-    targets = [target for target in made.targets if target.name.startswith(prefix)]
+    targets = [one for one in made.targets if one.name.startswith(prefix)]
     plain = [target for target in targets if target.epsilon is None][-1:]
     private = [target for target in targets if target.epsilon is not None]
     return Outcome(
@@ -300,7 +300,7 @@ def _private(
 def _table_10(sizes: Sizes) -> Outcome:
     """Return two runs of DP-SGD with one ε, and their accuracies."""
     made = private_run(sizes)
-    private = [target for target in made.targets if target.name.startswith("large, ")]
+    private = [target for target in made.targets if target.name.startswith("small")]
     most = max(target.epsilon or 0 for target in private)
     rows = tuple(
         (
