@@ -17,7 +17,7 @@ __all__ = ["PAGE", "ROWS", "page"]
 
 ROWS = Path(__file__).parent / "rows"
 PAGE = Path(__file__).parents[2] / "docs" / "reproductions.md"
-_LONG = 16
+_LONG = 24
 """Rows of a table from which on it is folded."""
 _HEAD = """# Reproductions
 
