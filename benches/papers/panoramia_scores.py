@@ -9,14 +9,7 @@ import numpy as np
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import Fixed, KLScan
 from outcomes import Cell, Line, Outcome, Reproduction
-from panoramia_run import (
-    OTHERS,
-    PAPER,
-    audited,
-    census_run,
-    lines_of,
-    means_of,
-)
+from panoramia_run import PAPER, PEOPLE, Sizes, audited, lines_of, means_of, people_run, sized
 from streams import generator
 
 if TYPE_CHECKING:
@@ -98,28 +91,29 @@ _FEWER = (
 )
 
 
-def _figure_6(*, full: bool) -> Outcome:
+@sized
+def _figure_6(sizes: Sizes) -> Outcome:
     """Bounds against the number of test examples."""
-    made = census_run(full=full)
+    made = people_run(sizes)
     most = len(made.found.games()[0])
-    sizes = [*(m for m in _SIZES if m < most), most]
+    tested = [*(m for m in _SIZES if m < most), most]
     names = ("c at least", "c + ε at least", "ε̃", "RM;RN: ε at least", "O(1): ε at least")
     targets = audited(made)
-    bounds = {target: [_bounds(made.found, target, m) for m in sizes] for target in targets}
+    bounds = {target: [_bounds(made.found, target, m) for m in tested] for target in targets}
     rows: list[tuple[Cell, ...]] = [
         (target, m, *bound)
         for target in targets
-        for m, bound in zip(sizes, bounds[target], strict=True)
+        for m, bound in zip(tested, bounds[target], strict=True)
     ]
     return Outcome(
         columns=("target", "m", *names),
         rows=(*rows, *_FIGURE_6),
-        notes=(OTHERS, _SUBSETS, _RISE, _LARGER),
+        notes=(PEOPLE, _SUBSETS, _RISE, _LARGER),
         lines=tuple(
             Line(
                 target,
                 name,
-                tuple(float(m) for m in sizes),
+                tuple(float(m) for m in tested),
                 tuple(bound[place] for bound in bounds[target]),
             )
             for target in targets
@@ -158,9 +152,10 @@ def _subsets(game: GameScores, m: int) -> Iterator[GameScores]:
         yield game.take(rng.choice(len(game), m, replace=False))
 
 
-def _table_11(*, full: bool) -> Outcome:
+@sized
+def _table_11(sizes: Sizes) -> Outcome:
     """Bounds under (c, γ)-closeness and (ε, δ)-DP."""
-    made = census_run(full=full)
+    made = people_run(sizes)
     rows: list[tuple[Cell, ...]] = [
         (
             target,
@@ -188,7 +183,7 @@ def _table_11(*, full: bool) -> Outcome:
             *(f"{name}, paper" for name in names),
         ),
         rows=tuple(rows),
-        notes=(OTHERS, _OURS, _PUBLISHED, _DELTA, _FEWER),
+        notes=(PEOPLE, _OURS, _PUBLISHED, _DELTA, _FEWER),
         lines=tuple(line for target in _leaking(made) for line in _falls(rows, target, names)),
         axes=("log γ", "bound, or ε̃, at δ = 0"),
         shared=True,

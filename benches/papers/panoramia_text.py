@@ -12,7 +12,6 @@ baseline could tell those it has seen from those it has not. For the same reason
 train the generator are a random part of them.
 """
 
-from collections.abc import Sequence
 from pydoc_data import topics
 from typing import Any
 
@@ -28,9 +27,9 @@ from leakbound.generators import LanguageModel, chunk_texts
 from leakbound.panoramia import Helper, Options, StackedAttack
 from leakbound.torch import token_losses
 from streams import generator
-from targets import Audited, Material, audit_targets
+from targets import Audited, Material, Training, audit_targets
 
-__all__ = ["audit_text"]
+__all__ = ["RECIPE", "audit_text", "divided"]
 
 WIDTH = 64
 
@@ -56,10 +55,11 @@ RECIPE = Recipe(
 
 def audit_text(
     *,
-    epochs: Sequence[int] = (3, 6, 12, 20),
-    epsilons: Sequence[float] = (8.0,),
+    epochs: tuple[int, ...] = (3, 6, 12, 20),
+    epsilons: tuple[float, ...] = (1.0, 3.0, 10.0),
     private_epochs: int = 5,
     members: int = 3000,
+    seed: int = 0,
     seeds: int = 3,
 ) -> Audited:
     """Train the models and audit all of them, in about seven minutes on one core."""
@@ -73,18 +73,11 @@ def audit_text(
         helper=(Helper(epochs=8, **how), Helper("members", epochs=15, **how)),
         shares=(0.4, 0.2, 0.08),
         helper_examples=members * 4 // 5,
-        seeds=tuple(range(seeds)),
+        seeds=tuple(range(seed, seed + seeds)),
         union=True,
     )
-    return audit_targets(
-        _writer(),
-        options,
-        divided(members),
-        RECIPE,
-        epochs=epochs,
-        epsilons=epsilons,
-        private_epochs=private_epochs,
-    )
+    training = Training(RECIPE, epochs, epsilons, private_epochs, "GPT, ")
+    return audit_targets(_writer(), options, divided(members, seed), [training], seed)
 
 
 def _writer() -> LanguageModel:

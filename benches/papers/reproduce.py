@@ -121,7 +121,8 @@ def table(outcome: Outcome) -> str:
 def words(cell: Cell) -> str:
     """Return an entry as it is printed."""
     if isinstance(cell, float):
-        return f"{cell:.4g}" if 0 < abs(cell) < 0.01 else f"{cell:.2f}"
+        small = 0 < abs(cell) < 0.01 or 0.995 <= cell < 1
+        return f"{cell:.4g}" if small else f"{cell:.2f}"
     return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
 
 

@@ -2,8 +2,8 @@
 
 The parser is a conditional random field that many programs use to take addresses apart. Its source
 distribution has the file that it was trained on, and trains it on that file alone. Nothing about
-membership was random and no other addresses are like these, so the audit is PANORAMIA: half of the
-members make a generator, which fills their forms with their parts, and the others are audited.
+membership was random and no other addresses are like these, so the audit is PANORAMIA: some members
+make a generator, which fills their forms with their parts, and the others are audited.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import tarfile
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SHIPPED_MODEL"]
 
+_NAME, _VERSION = "usaddress", "0.5.16"
 _REFERENCE_OPTIONS = {"c1": 0.1, "c2": 0.01}
 """Penalties of parserator, which trained the model."""
 _SHARE = 0.4
@@ -73,10 +76,11 @@ class Address:
         return " ".join(word for word, _ in self.parts)
 
 
-def members() -> list[Address]:
+@cache
+def members() -> tuple[Address, ...]:
     """Return the different addresses that the parser was trained on."""
     with tarfile.open(ADDRESSES.path()) as archive:
-        file: Any = archive.extractfile("usaddress-0.5.16/training/labeled.xml")
+        file: Any = archive.extractfile(f"{_NAME}-{_VERSION}/training/labeled.xml")
         text = file.read().decode()
     every = (
         Address(
@@ -87,7 +91,7 @@ def members() -> list[Address]:
         )
         for found in re.findall(r"<AddressString>.*?</AddressString>", text, re.DOTALL)
     )
-    return [*dict.fromkeys(address for address in every if _is_read(address))]
+    return tuple(dict.fromkeys(address for address in every if _is_read(address)))
 
 
 def _is_read(address: Address) -> bool:
@@ -97,10 +101,12 @@ def _is_read(address: Address) -> bool:
 
 def _library() -> Any:
     try:
-        return import_module("usaddress")
-    except ImportError:
-        message = "the address parser is not installed: run `pip install usaddress==0.5.16`"
-        raise MissingExtraError(message) from None
+        if version(_NAME) == _VERSION:
+            return import_module(_NAME)
+    except PackageNotFoundError:
+        pass
+    message = f"the address parser is not installed: run `pip install {_NAME}=={_VERSION}`"
+    raise MissingExtraError(message)
 
 
 def _generated(known: Sequence[Address], n: int, rng: np.random.Generator) -> list[Address]:

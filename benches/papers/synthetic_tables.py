@@ -1,8 +1,8 @@
-"""Generators audited by the tables that they make of a made-up census.
+"""Generators audited by the tables that they make of UCI Adult.
 
 4,000 people are split at random; each generator learns from one half and makes a table, and the
 audit sees the table and all people. Copies with noise and trees with leaves of one person give
-their members away, though no record is copied exactly; a Chow–Liu tree next to nobody, unless a
+their members away, though no record is copied exactly; a tree of pairs next to nobody, unless a
 few of its records are copies; and noisy marginals, which are ε-differentially private for replacing
 a person, nobody: their claim stands.
 """
@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from census import CATEGORICAL, COLUMNS, Census
 from leakbound._base.types import FloatArray
 from leakbound.audits import audit_synthetic
 from leakbound.generators import ChowLiuTree, NoisyMarginals, SequentialCART
 from leakbound.results.synthetic import SyntheticResult
 from outcomes import Cell, Outcome, Reproduction
+from real_data import Table, adult
 from streams import generator
 
-__all__ = ["CODES", "DOMAIN", "SYNTHETIC", "audits"]
+__all__ = ["SYNTHETIC", "audits"]
 
 PEOPLE, QUICK = 4_000, 600
 NOISE = 0.02
@@ -29,48 +29,64 @@ FEW = 0.05
 """Share of copies in a table that a tree of pairs made for the rest."""
 EPSILON = 1.0
 """What the noisy marginals claim."""
-NAMES = (*COLUMNS, "high_income")
-CODES = (*CATEGORICAL, len(COLUMNS))
-"""Columns that hold codes, the label among them."""
-DOMAIN = ((18, 90), (1, 16), (0, 1), (0, 5), (1, 99), (200, 5000), (0, 10_000), (0, 1))
-"""What anybody knows of the columns."""
+NUMBERS = {
+    "age": (17, 90),
+    "education-num": (1, 16),
+    "capital-gain": (0, 99_999),
+    "capital-loss": (0, 4_356),
+    "hours-per-week": (1, 99),
+    "fnlwgt": (10_000, 1_500_000),
+}
+"""What anybody knows of the columns that hold numbers."""
+_SPLIT = (
+    "UCI Adult. Half of the people are members, and each table has as many. All but ε are metrics."
+)
 
 
 def audits(people: int, seed: int = 0) -> Iterator[tuple[str, SyntheticResult]]:
     """Yield the name of each generator and the audit of its table."""
-    everybody = Census().sample(people, seed=seed)
-    table = np.column_stack([everybody.values, np.asarray(everybody.labels)])
-    order = generator("demos/synthetic-split", seed).permutation(people)
-    members, others = table[order[: people // 2]], table[order[people // 2 :]]
-    for name, made in _tables(members, seed):
-        tables = (dict(zip(NAMES, part.T, strict=True)) for part in (members, others, made))
-        codes: dict[str, Any] = {NAMES[code]: "codes" for code in CODES}
-        yield name, audit_synthetic(*tables, columns=codes, seed=seed)
+    known = adult()
+    names = (*known.columns, "high_income")
+    codes = (*known.categorical, len(known.columns))
+    order = generator("papers/synthetic-split", seed).permutation(len(known.labels))[:people]
+    table = np.column_stack([known.values[order], known.labels[order]])
+    members, others = table[: people // 2], table[people // 2 :]
+    for name, made in _tables(members, known, codes, seed):
+        tables = (dict(zip(names, part.T, strict=True)) for part in (members, others, made))
+        of_codes: dict[str, Any] = {names[code]: "codes" for code in codes}
+        yield name, audit_synthetic(*tables, columns=of_codes, seed=seed)
 
 
-def _tables(members: FloatArray, seed: int) -> Iterator[tuple[str, FloatArray]]:
+def _tables(
+    members: FloatArray, known: Table, codes: tuple[int, ...], seed: int
+) -> Iterator[tuple[str, FloatArray]]:
     n = len(members)
     spread = NOISE * members.std(axis=0)
-    spread[list(CODES)] = 0
-    rng = generator("demos/synthetic-copies", seed)
+    spread[list(codes)] = 0
+    rng = generator("papers/synthetic-copies", seed)
     drawn = members[rng.integers(0, n, n)]
     copies = drawn + spread * rng.standard_normal(drawn.shape)
     yield "copies, 2 % noise", copies
-    trees = SequentialCART(categorical=CODES, leaf=1).fit(members)
+    trees = SequentialCART(categorical=codes, leaf=1).fit(members)
     yield "CART, leaves of 1", trees.sample(n, seed=seed).values
-    pairs = ChowLiuTree(categorical=CODES).fit(members).sample(n, seed=seed).values
+    pairs = ChowLiuTree(categorical=codes).fit(members).sample(n, seed=seed).values
     yield "tree of pairs", pairs
     few = round(FEW * n)
     yield "tree of pairs, 5 % of it copies", np.concatenate([copies[:few], pairs[few:]])
+    domain = [NUMBERS.get(name) or (0, len(known.categories[name]) - 1) for name in known.columns]
     private = NoisyMarginals(
-        domain=DOMAIN, epsilon=EPSILON, categorical=CODES, centre=len(COLUMNS), seed=seed
+        domain=(*domain, (0, 1)),
+        epsilon=EPSILON,
+        categorical=codes,
+        centre=len(known.columns),
+        seed=seed,
     )
     yield f"noisy marginals, ε = {EPSILON:g}", private.fit(members).sample(n, seed=seed).values
 
 
-def _table(*, full: bool) -> Outcome:
+def _table(*, full: bool, m: int | None = None, seed: int = 0) -> Outcome:
     rows: list[tuple[Cell, ...]] = []
-    for name, result in audits(PEOPLE if full else QUICK):
+    for name, result in audits(m or (PEOPLE if full else QUICK), seed):
         found = result.similarity
         rows.append(
             (
@@ -102,9 +118,7 @@ def _table(*, full: bool) -> Outcome:
             "correlations",
         ),
         rows=tuple(rows),
-        notes=(
-            "Half of the people are members, and each table has as many. All but ε are metrics.",
-        ),
+        notes=(_SPLIT,),
     )
 
 

@@ -1,60 +1,69 @@
 """Targets trained on the same members, ever longer and with DP-SGD, and audited together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Protocol
+from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from leakbound.demo.training import Recipe, Ticks, accuracy
-from leakbound.generators import Generator, Samples
+from leakbound._base.types import IntArray
+from leakbound.demo.training import Recipe, Ticks, TrainedModel, accuracy
+from leakbound.errors import OptionError
+from leakbound.generators import Generator
 from leakbound.panoramia import Options, PanoramiaReport, run
 from leakbound.panoramia.options import Inputs
 from leakbound.torch.placement import reproducible
-from streams import derived
+from streams import generator as rng_of
 
-__all__ = [
-    "IMAGE_CLASSIFIER",
-    "Audited",
-    "Material",
-    "Process",
-    "audit_targets",
-    "drawn",
-    "table_classifier",
-]
+__all__ = ["Audited", "Material", "Training", "audit_targets", "divided", "perceptron"]
 
 TEST_EXAMPLES = 3000
-MEMBERS, NONMEMBERS, TEST = range(3)
-"""Which draw from a process."""
-
-IMAGE_CLASSIFIER = Recipe(
-    lambda: nn.Sequential(
-        nn.Flatten(),
-        nn.Linear(64, 256),
-        nn.ReLU(),
-        nn.Linear(256, 256),
-        nn.ReLU(),
-        nn.Linear(256, 10),
-    ),
-    batch_size=128,
-    learning_rate=2e-3,
-)
 
 
-def table_classifier(width: int) -> Recipe:
-    """Return how a network with two hidden layers is trained on the census."""
-    return Recipe(
-        lambda: nn.Sequential(
-            nn.Linear(12, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 2)
-        ),
-        batch_size=128,
-        learning_rate=2e-3,
-    )
+def perceptron(inputs: int, width: int, classes: int) -> Recipe:
+    """Return how a network with two hidden layers is trained."""
+
+    def network() -> nn.Module:
+        layers = [
+            layer
+            for before, after in pairwise([inputs, width, width])
+            for layer in (nn.Linear(before, after), nn.ReLU())
+        ]
+        return nn.Sequential(nn.Flatten(), *layers, nn.Linear(width, classes))
+
+    return Recipe(network, batch_size=128, learning_rate=2e-3)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How some of the targets are trained: ever longer, and with DP-SGD."""
+
+    recipe: Recipe
+    epochs: tuple[int, ...] = ()
+    epsilons: tuple[float, ...] = ()
+    private_epochs: int = 15
+    prefix: str = ""
+    """What distinguishes them from other targets, in front of their names."""
+
+    def models(self, data: TensorDataset, seed: int) -> Iterator[TrainedModel]:
+        """Train them, and yield copies."""
+        ticks = Ticks(None, 0)
+        every = chain(
+            self.recipe.overfit(data, list(self.epochs), seed, ticks),
+            (
+                self.recipe.privately(data, epsilon, self.private_epochs, seed, ticks)
+                for epsilon in self.epsilons
+            ),
+        )
+        for model in every:
+            name = f"{self.prefix}{model.name}"
+            yield replace(model, name=name, network=deepcopy(model.network))
 
 
 @dataclass(frozen=True)
@@ -85,42 +94,24 @@ class Audited:
     targets: tuple[Target, ...]
 
 
-class Process(Protocol):
-    """Where members come from, and non-members."""
-
-    def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new examples."""
-
-
 def audit_targets(
     generator: Generator,
     options: Options,
     material: Material,
-    recipe: Recipe,
-    *,
-    epochs: Sequence[int],
-    epsilons: Sequence[float],
-    private_epochs: int,
+    trainings: Sequence[Training],
+    seed: int = 0,
 ) -> Audited:
     """Train all targets on the same members, and audit them together."""
-    ticks = Ticks(None, 0)
     with reproducible():
         trained = [
-            replace(model, network=deepcopy(model.network))
-            for model in chain(
-                recipe.overfit(material.training, list(epochs), 0, ticks),
-                (
-                    recipe.privately(material.training, epsilon, private_epochs, 0, ticks)
-                    for epsilon in epsilons
-                ),
-            )
+            model for training in trainings for model in training.models(material.training, seed)
         ]
         found = run(
             {model.name: model.network for model in trained},
             material.members,
             generator,
             nonmembers=material.nonmembers,
-            initial=recipe.new(0),
+            initial=trainings[0].recipe.new(seed),
             options=options,
         )
         targets = tuple(
@@ -129,23 +120,25 @@ def audit_targets(
     return Audited(found, targets)
 
 
-def drawn(process: Process, inputs: Inputs | None, members: int, seed: int = 0) -> Material:
-    """Draw the material of classifiers from a process."""
+def divided(
+    values: NDArray[Any], labels: IntArray, inputs: Inputs | None, members: int, seed: int
+) -> Material:
+    """Divide labelled examples at random: members, as many non-members, and a test set."""
+    if len(labels) <= 2 * members:
+        message = f"{len(labels):,} examples are too few for {members:,} members and non-members"
+        raise OptionError(message)
+    order = rng_of("papers/members", seed).permutation(len(labels))
+    ends = [members, 2 * members, 2 * members + TEST_EXAMPLES]
+    inside, outside, others = ((values[part], labels[part]) for part in np.split(order, ends)[:3])
 
-    def pair(n: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-        samples = process.sample(n, seed=derived("demos/process", seed, number, bits=32))
-        assert samples.labels is not None
-        return samples.values, samples.labels
-
-    def tensors(values: np.ndarray, labels: np.ndarray) -> TensorDataset:
+    def tensors(values: NDArray[Any], labels: IntArray) -> TensorDataset:
         x = values if inputs is None else inputs(values)
         return TensorDataset(torch.tensor(x, dtype=torch.float32), torch.tensor(labels))
 
-    inside = pair(members, MEMBERS)
-    training, test = tensors(*inside), tensors(*pair(TEST_EXAMPLES, TEST))
+    training, test = tensors(*inside), tensors(*others)
     return Material(
         inside,
-        pair(members, NONMEMBERS),
+        outside,
         training,
         lambda network: (accuracy(network, training), accuracy(network, test)),
     )

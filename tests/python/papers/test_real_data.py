@@ -8,6 +8,7 @@ import pytest
 import real_data
 from at_hand import at_hand
 from leakbound.errors import FormatError, MissingExtraError
+from shipped_model import members
 
 PACKAGES = (real_data.FASHION, real_data.ADULT, real_data.CENSUS, real_data.ADDRESSES)
 
@@ -40,6 +41,12 @@ def test_the_census_has_its_published_sizes() -> None:
     years = table.values[:, table.columns.index("year")]
     assert np.unique(years, return_counts=True)[1].tolist() == [149_643, 149_642]
     assert table.labels.sum() == 12_382 + 6_186
+
+
+def test_the_address_parser_was_trained_on_addresses_that_it_splits_as_their_labels_do() -> None:
+    addresses = at_hand(members)
+    assert len(addresses) == 1488
+    assert addresses[0].text == "8128 S. DR MARTIN LUTHER KING JR Drive"
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda one: one.file)
