@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from leakbound.results.steps import Wager
+from leakbound.results.dp_sgd import Wager
 from scipy.optimize import brentq
 from scipy.stats import norm
 

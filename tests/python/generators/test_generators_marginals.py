@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from census import Census
+from census import CATEGORICAL, COLUMNS, Census
 from leakbound import errors
 from leakbound.generators import NoisyMarginals
-from synthetic_tables import CODES, DOMAIN
 
+CODES = (*CATEGORICAL, len(COLUMNS))
+DOMAIN = ((18, 90), (1, 16), (0, 1), (0, 5), (1, 99), (200, 5000), (0, 10_000), (0, 1))
 PEOPLE = Census().sample(600, seed=0)
 TABLE = np.column_stack([PEOPLE.values, np.asarray(PEOPLE.labels)])
 LOUD = 1e9
