@@ -27,7 +27,7 @@ EMBEDDING = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9))
 TOKENS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 COLUMNS = read_columns(X, "a table")
 GAUSSIAN, CURVE = lb.GaussianDP(), lb.TradeOff.gaussian(1.0)
-COUNTED, RESULT = lb.Tally.of(SCORE, MEMBER), flat.coins(SCORE, MEMBER)
+RESULT = flat.coins(SCORE, MEMBER)
 COUNTS = (9, 10, 10)
 WORDS = dict.fromkeys(("audit", "claim", "cuts", "sides", "truth"), "any")
 case: Any = partial(validity.Case, **WORDS, error=0.05, trial=lambda _: False, quick=1)  # type: ignore[arg-type]
@@ -41,7 +41,6 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "ApproxDP.lower_bound one_sided": partial(lb.ApproxDP(delta=1e-5).lower_bound, *COUNTS, 0.05),
     "panoramia.Options union": panoramia.Options,
     "panoramia.Options conditional": panoramia.Options,
-    "Tally.sum allow_repeats": partial(lb.Tally.sum, [COUNTED]),
     "Panoramia real_nonmembers": partial(flat.panoramia, SCORE, SCORE, MEMBER),
     "ZeroRun falsify": zero_run,
     "ZeroRun release_refuted": zero_run,
