@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from leakbound.results.dp_sgd import Wager
 from scipy.optimize import brentq
 from scipy.stats import norm
 
@@ -21,6 +20,7 @@ from leakbound.audits.dp_sgd.betting import (
     plan_bet,
 )
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
+from leakbound.results.dp_sgd import Wager
 from leakbound.validity import most_errors
 from noisy_steps import EXAMPLES, play
 

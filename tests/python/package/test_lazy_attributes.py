@@ -103,7 +103,7 @@ AUDITS = "import leakbound as lb; lb.audit, lb.Coins, lb.RandomSplit, lb.Panoram
             COMMAND,
             "coins scores.npz",
             "numpy",
-            r"leakbound\.(propensity|audits\.zero_run|planning\.forecast)\b",
+            r"leakbound\.(propensity|audits\.zero_run)\b",
         ),
     ],
 )
