@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import mpmath
 from mpmath import mpf
+
 from rows import write
 
 mpmath.mp.dps = 60

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import mpmath
 from binomial import Chance, ln, upper_tail
 from mpmath import mpf
+
 from rows import write
 
 RTOL = 1e-12
