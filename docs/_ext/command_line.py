@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import typer
 from sphinx.util.docutils import SphinxDirective
 
 if TYPE_CHECKING:
@@ -39,10 +40,8 @@ def paragraphs(text: str) -> Iterator[str]:
 
 def described(name: str, command: Any, depth: int = 0) -> Iterator[str]:
     """Yield the section of a command, and those of the commands in it."""
-    from typer import Context
-
     title = name.removeprefix("leakbound ")
-    context = Context(command, info_name=name)
+    context = typer.Context(command, info_name=name)
     pieces = " ".join([name, *command.collect_usage_pieces(context)])
     yield f".. _command-{title.replace(' ', '-')}:\n\n{title}\n{UNDERLINES[depth] * len(title)}"
     yield from paragraphs(command.help or "")
@@ -61,13 +60,13 @@ class Commands(SphinxDirective):
 
     def run(self) -> list[Node]:
         """Read the program and write its reference."""
-        from leakbound.cli import commands
+        from leakbound.cli.commands import COMMANDS, app
 
-        text = [
-            part
-            for name in commands.COMMANDS
-            for part in described(f"leakbound {name}", commands._load(name))  # noqa: SLF001
-        ]
+        program: Any = typer.main.get_command(app)
+        text: list[str] = []
+        for name in COMMANDS:
+            _, command, _ = program.resolve_command(typer.Context(program), [name])
+            text += described(f"leakbound {name}", command)
         return self.parse_text_to_nodes("\n\n".join(text), allow_section_headings=True)
 
 
