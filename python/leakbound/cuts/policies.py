@@ -67,14 +67,14 @@ class KLScan(PathPolicy):
 
     def described(self, level: float, /) -> JsonValue:
         """See `PathPolicy.described`: `kappa` and `min_guesses` are filled in."""
-        kappa, least = self._filled(level)
+        kappa, least = self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
         return {"type": "KLScan", "kappa": kappa, "min_guesses": least, "grid": self.grid}
 
     def bound(
         self, path: _core.Path, _order: PathOrder, level: float, failures: float = 0.0, /
     ) -> _core.Bound:
         """See `PathPolicy.bound`; a guarantee may fail for so many guesses on average."""
-        kappa, least = self._filled(level)
+        kappa, least = self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
         return _core.kl_scan(
             path, beta=level, kappa=kappa, min_guesses=least, grid=self.grid, failures=failures
         )
@@ -83,7 +83,7 @@ class KLScan(PathPolicy):
         self, path: _core.Path, _order: PathOrder, level: float, points: int, failures: float = 0, /
     ) -> CurvePoints:
         """See `PathPolicy.curve`; failures as for `bound`."""
-        kappa, least = self._filled(level)
+        kappa, least = self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
         return _core.kl_curve(
             path,
             beta=level,
@@ -93,10 +93,6 @@ class KLScan(PathPolicy):
             points=points,
             failures=failures,
         )
-
-    def _filled(self, level: float) -> tuple[float, int]:
-        """Return the deviation and the fewest guesses, where they were left out too."""
-        return self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
 
 
 # The default of guesses about examples, checked once
