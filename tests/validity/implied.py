@@ -11,8 +11,7 @@ from leakbound import simulate
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.results import AuditResult, Implied
-from leakbound.results.base import Audit
-from leakbound.results.base import implied_by
+from leakbound.results.base import Audit, implied_by
 from leakbound.validity import Case
 from validity.asymmetric import SHARE, GivenAway, Told, share_family
 from validity.games import LaplaceNoise
