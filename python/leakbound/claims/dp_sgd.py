@@ -69,8 +69,10 @@ def subsampled_gaussian(
         sampling_prob=sampling_rate,
         neighboring_relation=Neighbours.REPLACE_ONE if replaced else Neighbours.ADD_OR_REMOVE_ONE,
     ).self_compose(steps)
-    # 2. δ on a grid of ε, finer where losses are small; between points lines allow more.
-    far = min(_FARTHEST, max(_STEP, float(loss.get_epsilon_for_delta(_NOISE))))
+    # 2. δ on a grid of ε, finer where losses are small; between points lines allow more. Where it
+    # ends is where noise begins, so rounded up: last bits of a transform move no point.
+    end = max(_STEP, float(loss.get_epsilon_for_delta(_NOISE)))
+    far = min(_FARTHEST, 2.0 ** (math.ceil(4 * math.log2(end)) / 4))
     half = np.linspace(0, far, min(_POINTS, max(2, round(100 * far))) + 1)
     grid = np.concatenate([-half[:0:-1], half])
     delta = _delta(loss, grid, "remove")
