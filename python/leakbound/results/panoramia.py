@@ -154,8 +154,13 @@ class PanoramiaResult(Audit):
         known = "" if self.c_upper is None else f"c <= {self.c_upper:g} given, "
         sign = "~" if self.kind == "estimate" else ">="
         nature = "estimate, not a lower bound" if self.kind == "estimate" else self.kind
+        beside = "".join(
+            f"; conditional lower bound by {one.correction.replace('_', '-')}: "
+            f"epsilon >= {down(one.bound)}{', withheld' * one.withheld}"
+            for one in self.conditionals
+        )
         return (
             f"PanoramiaResult(epsilon {sign} {down(self.bound)} @ "
             f"{percent(self.confidence)}, {known}c >= {down(self.c_lb)}, "
-            f"c + epsilon >= {down(self.c_plus_epsilon_lb)}, m={self.m}, {nature})"
+            f"c + epsilon >= {down(self.c_plus_epsilon_lb)}, m={self.m}, {nature}{beside})"
         )
