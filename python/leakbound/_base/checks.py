@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 MOST_EXAMPLES = 10**8
 """Examples that are drawn at most: games and plans are held in memory, at tens of bytes each."""
+MOST_K = 10**6
+"""Candidates of a secret at most."""
 MOST_REPLICATES = 10**6
 """Bootstrap replicates at most: each is a row of as many numbers as there are examples."""
 # Of the longest integers: seeds from the system's entropy have so many.

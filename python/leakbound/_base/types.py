@@ -35,7 +35,7 @@ Sides: TypeAlias = Literal["both", "member", "pairs"]
 Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp"]
 Relation: TypeAlias = Literal["add_remove", "replace"]
 Unit: TypeAlias = Literal["example", "user"]
-Design: TypeAlias = Literal["coins", "random_split"]
+Design: TypeAlias = Literal["coins", "random_split", "choices"]
 Tail: TypeAlias = Literal["exact", "hoeffding"]
 TailBound: TypeAlias = Literal[
     "exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from leakbound import audits
@@ -15,6 +16,7 @@ DESIGNS = {
     "random_split": "RandomSplit",
     "panoramia": "Panoramia",
     "zero_run": "ZeroRun",
+    "choices": "Choices",
 }
 """Classes of designs by the names that results have of them; each is imported when it is used."""
 SHARED = ("claim", "confidence", "cuts", "sides", "ids", "seed")
@@ -27,7 +29,15 @@ def design_of(name: str) -> type[Design[Any]]:
     return kind
 
 
+def parameters_of(name: str) -> set[str]:
+    """Return what a design takes; what was drawn is stored as `member`, whatever its own name."""
+    names = signature(design_of(name)).parameters
+    return {"member" if one == "chosen" else one for one in names}
+
+
 def audit_of(design: str, scores: Scores, **options: Any) -> Any:
     """Audit scores by the name of a design and all options together, as they are stored."""
     shared = {name: options.pop(name) for name in SHARED if name in options}
+    if design == "choices":
+        options["chosen"] = options.pop("member")
     return audit(scores, design_of(design)(**options), **shared)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,7 @@ from leakbound.errors import DesignError
 from leakbound.stats import poisson_binomial_tail
 
 if TYPE_CHECKING:
-    from leakbound._base.types import BoolArray, FloatArray, Status
+    from leakbound._base.types import BoolArray, FloatArray, IntArray, Status
 
 # The probability of a fair coin.
 _HALF = 0.5
@@ -34,6 +34,10 @@ _COINS = (
 _PAIRS = (
     "A fair coin of its own must decide for each pair whether the member or the non-member is "
     "shown: draw such coins; where nothing was randomised, use ZeroRun"
+)
+_CHOICES = (
+    "For each secret one of the candidates must be drawn uniformly: draw them by ChoicePlan, and "
+    "list candidates in an order that does not depend on the draw"
 )
 _PROPENSITIES = (
     "They cannot be the probabilities of membership of these examples: take those of this design "
@@ -56,6 +60,21 @@ class MemberCount:
     log_p: float
     given_by: str
     ways_out: str
+    are: str = "examples are members"
+
+    @classmethod
+    def of_choices(cls, chosen: IntArray, k: int) -> MemberCount:
+        """Count the secrets whose chosen candidate is the one that occurs too often, or too rarely.
+
+        The probability is multiplied by the number of candidates, of which that is the strangest.
+        """
+        counts = np.bincount(chosen, minlength=k)
+        value = int(np.abs(counts - chosen.size / k).argmax())
+        chance = np.full(chosen.size, 1 / k)
+        given_by = f"uniform draws of {k} candidates"
+        count = cls._of(int(counts[value]), chance, chance, given_by, _CHOICES)
+        log_p, are = min(0.0, count.log_p + math.log(k)), f"secrets have candidate {value} chosen"
+        return replace(count, log_p=log_p, are=are)
 
     @classmethod
     def of_coins(
@@ -128,7 +147,7 @@ class MemberCount:
     def found(self) -> str:
         """The numbers, in words."""
         return (
-            f"{self.members:,} of {self.examples:,} examples are members, where {self.given_by} "
+            f"{self.members:,} of {self.examples:,} {self.are}, where {self.given_by} "
             f"give {self.expected:,.10g} ± {self.spread:,.1f} (p = {_power(self.log_p)})"
         )
 
@@ -144,7 +163,7 @@ class MemberCount:
         """Return one warning, or none."""
         if not self.doubtful:
             return ()
-        return (f"{self.found}: the result holds only if {self.given_by} decided who is one",)
+        return (f"{self.found}: the result holds only if {self.given_by} decided",)
 
     def halved(self) -> tuple[str, ...]:
         """Return a warning if exactly half are members: equal splits have one, coins seldom.

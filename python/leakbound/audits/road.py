@@ -113,8 +113,9 @@ def audit(
         Real numbers, higher for likelier members; ±inf allowed. Rows, a mapping from names, or the
         columns of a pandas, polars or Arrow frame, are attacks to audit together: each has its
         share of the probability of error, the best wins, and `options` tells which it is and what
-        the others cost. A `Tally` has counts of scores and members, for `Coins()`.
-    design : Coins, RandomSplit, Panoramia or ZeroRun
+        the others cost. A `Tally` has counts of scores and members, for `Coins()`; `Choices` takes
+        scores of shape (m, k), and several attacks by name.
+    design : Coins, RandomSplit, Choices, Panoramia or ZeroRun
         What was random, with membership and whatever else only this design has.
     claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
         The guarantees, whose parameter is bounded. If None, `PureDP()`, and for `ZeroRun`
@@ -249,9 +250,10 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
     elif isinstance(claim, PureDP):
         policy = cuts or default_scan(game.sides, level)
     elif isinstance(claim, ApproxDP):
-        policy = approx_policy(cuts, claim.delta, examples=game.examples, sides=game.sides)
+        size = game.examples
+        policy = approx_policy(cuts, claim.delta, examples=size, sides=game.sides, k=game.k)
     else:
-        policy = family_policy(cuts, claim, examples=game.examples, sides=game.sides)
+        policy = family_policy(cuts, claim, examples=game.examples, sides=game.sides, k=game.k)
     return policy.audit(game, level)
 
 

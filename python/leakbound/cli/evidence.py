@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from leakbound import InclusionPlan
+from leakbound import ChoicePlan, InclusionPlan
 from leakbound._base.console import REFUTED, tell
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
@@ -16,6 +16,7 @@ from leakbound.cli.files import Signs, read, whole
 from leakbound.cli.options import Json, Lenient, argument, command, flag, option, refuse
 from leakbound.evidence import judge_challenge, new_challenge, opened_challenge, verify_bundle
 from leakbound.planning import Commitment, read_protocol
+from leakbound.planning.inclusion import Plan
 
 app = typer.Typer()
 
@@ -34,6 +35,9 @@ def commit(
     protocol: Annotated[Path, argument("PROTOCOL", "What the audit will be: .toml or .json.")],
     *,
     examples: Annotated[int | None, option("M", "Toss so many coins.", "--examples", "-m")] = None,
+    k: Annotated[
+        int | None, option("K", "Draw one of K candidates for each in place of a coin.", "-k")
+    ] = None,
     plan: Annotated[Path | None, option("FILE", "Coins tossed before: a saved plan.")] = None,
     out: Annotated[Path, option("DIR", "Folder for commitment.json.")] = Path("public"),
     secret: Annotated[Path, option("DIR", "Folder for plan and opening.")] = Path("secret"),
@@ -42,7 +46,10 @@ def commit(
     agreed = read_protocol(protocol)
     if (plan is None) == (examples is None):
         refuse("give --examples M, to toss coins now, or --plan FILE; one of the two")
-    coins = InclusionPlan.load(plan) if plan else InclusionPlan.create(examples or 0)
+    if k is not None and examples is not None:
+        coins: Plan = ChoicePlan.create(examples, k)
+    else:
+        coins = Plan.load(plan) if plan else InclusionPlan.create(examples or 0)
     own = secret / "plan.npz"
     for file in (secret / "opening.json", out / "commitment.json", own):
         # The plan may be in its place already.

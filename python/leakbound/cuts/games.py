@@ -41,13 +41,15 @@ class ScoreCounts:
 class Game(ABC):
     """Scores and membership of examples, checked, and how they are audited whatever the policy.
 
-    `recall` is the largest share of the examples that a tested cut guesses, in (0, 1].
+    `recall` is the largest share of the examples that a tested cut guesses, in (0, 1], and `k` the
+    number of values that a guess names one of.
     """
 
     sides: Sides
     seed: int
     name: str = "scores"
     recall: float = 1.0
+    k: int = 2
     units: ClassVar[str] = "examples"
     """What is guessed about, in words."""
 
@@ -175,6 +177,25 @@ class PairGame(ScoreGame):
         """Rank the examples in pairs by their scores."""
         shown = self.shown()
         return _core.Ranking(shown.values, shown.members.astype(np.bool_))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChoiceGame(PairGame):
+    """Margins of the guessed candidates of secrets over the second best, and whether it is right.
+
+    Every secret is guessed about, at a margin of 0 too. `member_scores` are those of the chosen
+    candidates, `other_scores` those of the others.
+    """
+
+    units: ClassVar[str] = "secrets"
+
+    def ranked(self, ties: Ties = "together") -> _core.Ranking:  # noqa: ARG002 (of pairs)
+        """See `Game.ranked`."""
+        return _core.Ranking(self.scores, self.member)
+
+    def tied(self, ranking: _core.Ranking) -> str:
+        """See `Game.tied`: of the secrets, by the margin."""
+        return tied_share(ranking, "secrets", "margin")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -108,10 +108,11 @@ class OutsideIn(PathPolicy):
         form: Form,
         delta: float = 0.0,
         share: float = 0.5,
+        k: int = 2,
     ) -> _core.OutsideIn:
         """Return levels and the rule that stops at one of them: labels have no part in it."""
         levels = None if self.levels is None else tuple(self.levels)
-        return _plan(examples, level, sides, form, levels, delta, share)
+        return _plan(examples, level, sides, form, levels, delta, share, k)
 
 
 def marked(path: _core.Path, points: int, best: BestCut) -> CurvePoints:
@@ -131,10 +132,12 @@ def _plan(
     levels: tuple[int, ...] | None,
     delta: float,
     share: float,
+    k: int,
 ) -> _core.OutsideIn:
     return _core.OutsideIn(
         examples,
         level,
+        k=k,
         one_sided=sides == "member",
         form=form,
         delta=delta,

@@ -33,8 +33,8 @@ from leakbound.evidence.manifest import (
     sums,
 )
 from leakbound.evidence.recipe import RESULTS, Recipe, departure, design_name, recipe_of
-from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, read_opening
+from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import Agreed, checked_protocol
 from leakbound.results.base import Check, Verification
 
@@ -159,7 +159,7 @@ class _Bundle:
     model: str | None = None
     result: Any = None
     recipe: Any = None
-    plan: InclusionPlan | None = None
+    plan: Plan | None = None
     agreed: Agreed | None = None
 
     def verified(self, *, without: Container[str] = ()) -> Verification:
@@ -281,16 +281,14 @@ class _Bundle:
 
     def _plan(self) -> tuple[bool | None, str]:
         if "plan.npz" in self.files.archives:
-            self.plan = InclusionPlan.load(self.files.archives["plan.npz"])
+            self.plan = Plan.load(self.files.archives["plan.npz"])
         seed = None if self.plan is None else self.plan.seed
         if self.notes["seeds"] != seeds(self.result, seed):
             return False, "its seed, or that of the audit, is not that of the manifest"
         if self.plan is None:
             return None, "there is none: membership is the auditor's word"
-        if seed is not None:
-            again = InclusionPlan.create(len(self.plan), seed=seed, ids=self.plan.ids)
-            if again != self.plan:
-                return False, f"its coins are not those of its seed, {seed}{self._elsewhere}"
+        if seed is not None and self.plan.again() != self.plan:
+            return False, f"its coins are not those of its seed, {seed}{self._elsewhere}"
         return True, repr(self.plan)
 
     @property
@@ -350,7 +348,7 @@ class _Bundle:
             missing = "plan, protocol, opening and commitment belong together, and one is missing"
             return False, missing
         own = Commitment.from_json(self.files.texts["commitment.json"])
-        opening = read_opening(self.files.texts["opening.json"], self.plan)
+        opening = read_opening(self.files.texts["opening.json"], cast("Any", self.plan))
         own.check(opening)
         if opening.protocol != self._json("protocol.json"):
             return False, "protocol.json is not the one that was committed to"

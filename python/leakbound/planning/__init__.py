@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         ceiling,
         power,
     )
-    from leakbound.planning.inclusion import InclusionPlan, load_opening
+    from leakbound.planning.inclusion import ChoicePlan, InclusionPlan, load_opening
     from leakbound.planning.truths import Gaussian, Response
 else:
     from leakbound._base.imports import lazy_attributes
@@ -26,13 +26,14 @@ else:
             "leakbound.planning.forecast": (
                 "CanariesNeeded Power best_guesses canaries_needed ceiling power"
             ),
-            "leakbound.planning.inclusion": "InclusionPlan load_opening",
+            "leakbound.planning.inclusion": "ChoicePlan InclusionPlan load_opening",
             "leakbound.planning.truths": "Gaussian Response",
         },
     )
 
 __all__ = [
     "CanariesNeeded",
+    "ChoicePlan",
     "Commitment",
     "Gaussian",
     "InclusionPlan",

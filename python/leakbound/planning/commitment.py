@@ -34,6 +34,10 @@ class Coins(Protocol):
     @property
     def member(self) -> BoolArray: ...  # noqa: D102 (those of a plan)
     @property
+    def drawn(self) -> NDArray[Any]: ...  # noqa: D102
+    @property
+    def k(self) -> int: ...  # noqa: D102
+    @property
     def ids(self) -> NDArray[Any]: ...  # noqa: D102
     def save(self, path: str | os.PathLike[str]) -> None: ...  # noqa: D102
     def __len__(self) -> int: ...
@@ -136,11 +140,12 @@ class Opening:
         return Commitment(sha256(canonical_json(self._content())), len(self.plan))
 
     def _content(self) -> dict[str, JsonValue]:
-        coins = np.where(self.plan.member, b"1", b"0").astype("S1").tobytes().decode("ascii")
+        drawn, k = self.plan.drawn, self.plan.k
+        coins = np.where(drawn, b"1", b"0").astype("S1").tobytes().decode("ascii")
         return {
             "scheme": SCHEME,
             "nonce": self.nonce,
-            "coins": coins,
+            **({"choices": drawn.tolist(), "k": k} if k else {"coins": coins}),
             "ids": self.plan.ids.tolist(),
             "protocol": dict(self.protocol),
         }

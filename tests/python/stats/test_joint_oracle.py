@@ -12,6 +12,7 @@ import pytest
 
 import leakbound._core as _core
 from leakbound._base.types import Sides
+from leakbound.claims.base import counts_of
 from leakbound.claims.tradeoff import TradeOff
 from programmes import best_mechanism
 
@@ -95,7 +96,11 @@ def joint_bound(
     one_sided: bool = False,
 ) -> float:
     curve = TradeOff.profile([e for e, _ in pairs], [d for _, d in pairs]).core
-    return _core.JointCertificate(levels, least, m, one_sided, curve).bound_for(curve)
+    counts = [
+        counts_of(right, made, m, one_sided=one_sided)
+        for made, right in zip(levels, least, strict=True)
+    ]
+    return _core.JointCertificate(counts, curve).bound_for(curve)
 
 
 GAMES = [
