@@ -154,10 +154,11 @@ def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:
         raise AbstentionError(message)
     rows, k = np.arange(chosen.size), scores.shape[1]
     # 1. The guess: among several best ones a draw that knows neither the truth nor the order.
-    best = scores.max(axis=1)
+    guess, best = scores.argmax(axis=1), scores.max(axis=1)
     tied = scores == best[:, None]
-    drawn = Purpose.CHOICE_TIES.rng(seed).random(scores.shape)
-    guess = np.where(tied, drawn, -1.0).argmax(axis=1)
+    several = np.flatnonzero(tied.sum(axis=1) > 1)
+    drawn = Purpose.CHOICE_TIES.rng(seed).random((several.size, k))
+    guess[several] = np.where(tied[several], drawn, -1.0).argmax(axis=1)
     # 2. Its margin over the second; equal infinities are a tie, as equal numbers are.
     second = np.partition(scores, k - 2, axis=1)[:, k - 2]
     with np.errstate(invalid="ignore", over="ignore"):

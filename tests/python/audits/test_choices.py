@@ -1,5 +1,6 @@
 """Audits of which of k candidates was trained on."""
 
+import json
 import math
 from itertools import product
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 import leakbound as lb
+from command_line import leakbound
 from leakbound import errors
 from leakbound.audits.choices import game_of
 from leakbound.planning import load_opening
@@ -96,9 +98,8 @@ def test_ties_are_broken_by_the_seed_and_never_towards_the_truth() -> None:
     one, other = (np.random.default_rng(s).integers(10, size=2000) for s in (2, 3))
     games = [game_of(scores, chosen, 7) for chosen in (one, other)]
     assert (games[0].scores == games[1].scores).all()
-    guesses = [np.flatnonzero(game.member) for game in games]
     # A guess that is right of both is one and the same candidate.
-    both = np.intersect1d(*guesses)
+    both = np.flatnonzero(games[0].member & games[1].member)
     assert (one[both] == other[both]).all()
     for game in games:
         assert scipy_stats.binomtest(int(game.member.sum()), 2000, 0.1).pvalue > 1e-3
@@ -202,3 +203,36 @@ def test_a_plan_is_drawn_saved_committed_to_and_audited(tmp_path: Path) -> None:
     for wrong, why in (({"design": "coins"}, "k= has no"), ({"prior": 0.2}, "prior= has no")):
         with pytest.raises(errors.OptionError, match=why):
             PLAN.commit(PROTOCOL | wrong)
+
+
+def test_the_command_line_reads_candidates_and_plans(tmp_path: Path) -> None:
+    names = [f"{name}_{j}" for name in ("score", "other") for j in range(K)]
+    rows = np.column_stack([SCORES, SCORES[::-1], PLAN.chosen])
+    file = tmp_path / "scores.csv"
+    np.savetxt(file, rows, delimiter=",", header=",".join([*names, "chosen"]), comments="")
+    PLAN.save(tmp_path / "plan.npz")
+    expected = audited().bound
+    for more in ((), ("--plan", tmp_path / "plan.npz")):
+        answer = leakbound("choices", file, "--seed", 1, "--json", *more)
+        assert (answer.code, json.loads(answer.out)["bound"]) == (0, expected)
+    answer = leakbound("choices", file, "--attacks", "score,other", "--seed", 1, "--json")
+    assert json.loads(answer.out)["options"]["attack"] == "score"
+    answer = leakbound("choices", file, "--claim", "eps=1", "--relation", "replace")
+    assert answer.code == 1
+    assert "for replacing one candidate" in answer.out
+    assert "say what the claim compares" in leakbound("choices", file, "--claim", "eps=1").refusal
+    assert "no column 'wrong_0'" in leakbound("choices", file, "--score-col", "wrong").refusal
+    protocol = tmp_path / "protocol.json"
+    protocol.write_text(json.dumps(PROTOCOL), encoding="utf-8")
+    place = ("--out", tmp_path / "public", "--secret", tmp_path / "secret")
+    assert leakbound("commit", protocol, "-m", 200, "-k", K, *place).code == 0
+    again = load_opening(tmp_path / "secret")
+    assert isinstance(again.plan, lb.ChoicePlan)
+    with file.open("w", encoding="utf-8") as out:
+        drawn = np.column_stack([np.eye(K)[again.plan.chosen] * (1 + rows[:, :1] ** 2)])
+        header = ",".join(f"loss_{j}" for j in range(K))
+        np.savetxt(out, drawn, delimiter=",", header=header, comments="")
+    bundle = ("--opening", tmp_path / "secret", "--bundle", tmp_path / "bundle")
+    claim = ("--score-col", "loss", "--family", "gaussian")
+    assert leakbound("choices", file, *claim, *bundle).code == 0
+    assert lb.evidence.verify_bundle(tmp_path / "bundle").valid

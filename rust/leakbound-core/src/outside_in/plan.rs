@@ -32,8 +32,9 @@ const CANDIDATES: usize = 48;
 /// Standard scores of counts over which planning averages.
 const SPREAD: [f64; 3] = [-1.0, 0.0, 1.0];
 /// Wrong guesses of a level, as shares of those of chance, at which its bound is computed; others
-/// are interpolated.
+/// are interpolated. Among more than two values many may be wrong, and something be proved.
 const WRONG: [f64; 7] = [0.0, 0.008, 0.021, 0.0552, 0.145, 0.38, 1.0];
+const AMONG_MORE: [f64; 9] = [0.0, 0.01, 0.03, 0.1, 0.25, 0.45, 0.65, 0.85, 1.0];
 /// Accuracies of a shell stay within; unless guesses are one-sided, chance is the least.
 const LEAST_ACCURACY_ONE_SIDED: f64 = 0.02;
 const MOST_ACCURACY: f64 = 0.998;
@@ -296,9 +297,10 @@ impl Planning {
         share: f64,
         interrupt: &Interrupt,
     ) -> Result<Vec<(f64, f64)>, AuditError> {
-        let mut found: Vec<(f64, f64)> = Vec::with_capacity(WRONG.len());
+        let parts = [&WRONG[..], &AMONG_MORE[..]][usize::from(self.arms > 2)];
+        let mut found = Vec::<(f64, f64)>::new();
         let chance = f64::from(guesses) * (1.0 - f64::from(self.arms).recip());
-        for part in WRONG {
+        for &part in parts {
             let wrong = (part * chance).round();
             let at = (wrong + 0.5).ln();
             if found.last().is_none_or(|last| last.0 < at) {
