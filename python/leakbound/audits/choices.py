@@ -33,12 +33,11 @@ if TYPE_CHECKING:
 
 _THEOREM = (
     "Given the trained model and all other draws, each guess among {k} candidates is right with "
-    "probability at most e^ε / (e^ε + {rest}) if training is ε-DP for replacing one candidate by "
-    "another, since no candidate is more than e^ε times as likely as another one. "
+    "probability at most e^ε / (e^ε + {k} - 1) if training is ε-DP for replacing one candidate. "
 )
 _APPROX_THEOREM = (
     "Given all other draws, each guess among {k} candidates is right with probability at most "
-    "e^ε / (e^ε + {rest}), but for failures that (ε, δ)-DP for replacing one candidate makes rare. "
+    "e^ε / (e^ε + {k} - 1), but for failures that (ε, δ)-DP for replacing one makes rare. "
 )
 _FAMILY_THEOREM = (
     "Given all other draws, each correct guess among {k} candidates obeys the trade-off function "
@@ -65,12 +64,9 @@ class Choices(Design[AuditResult]):
     Notes
     -----
     Scores have shape (m, k), higher for likelier candidates; several attacks go by name. The guess
-    about a secret is its candidate of the largest score. Guesses are ranked by the margin over the
-    second largest, with one path for the whole probability of error. Tied candidates are told apart
-    by the seed alone: a tie broken towards the truth would make the bound false.
-
-    A right guess among more candidates says more: where guesses are right with probability p, pure
-    DP is refuted for ε below ln(k - 1) + ln(p / (1 - p)).
+    about a secret is its candidate of the largest score, and guesses are ranked by the margin over
+    the second. Ties are broken by the seed alone: towards the truth, they would make the bound
+    false. ``docs/choices.md`` has theorem and proof.
 
     References
     ----------
@@ -93,15 +89,15 @@ class Choices(Design[AuditResult]):
     name: ClassVar[str] = "choices"
     has_sides: ClassVar[bool] = False
     chosen: ArrayInput
-    k: int | None = None
+    k: int = 0
 
     def __post_init__(self) -> None:
-        planned = getattr(self.chosen, "k", 0) or None  # the plan of coins has none
-        if self.k is None and planned is None:
+        planned = getattr(self.chosen, "k", 0)  # of the plan of coins 0, too
+        if not (self.k or planned):
             message = "k is missing: give Choices(chosen, k) the number of candidates, or a plan"
             raise OptionError(message)
-        k = integer(planned if self.k is None else self.k, "k", least=2, most=MOST_K)
-        if planned not in {None, k}:
+        k = integer(self.k or planned, "k", least=2, most=MOST_K)
+        if planned not in {0, k}:
             message = f"k is {k}, and the plan drew one of {planned} candidates: leave k out"
             raise OptionError(message)
         object.__setattr__(self, "k", k)
@@ -113,44 +109,35 @@ class Choices(Design[AuditResult]):
             raise OptionError(message)
         if isinstance(request.claim, SubsampledGaussianDP):
             request = replace(request, claim=replace(request.claim, relation="replace"))
-        assert self.k is not None
         # 1. Scores of all candidates and the chosen ones, in one order.
         order = ExampleOrder(request.ids)
         attacks = _read(scores, order, self.k)
         secrets = next(iter(attacks.scores.values())).shape[0]
-        chosen = self._chosen(order, secrets)
+        placed = vector(order.placed(self.chosen, "chosen"), "chosen")
+        check_length(placed, secrets, "chosen")
+        chosen = numbers(placed, "chosen", least=0, most=self.k - 1, whole=True).astype(np.int64)
         if request.ids is not None:
             check_ids(request.ids, np.ones(secrets, dtype=np.bool_))
         # 2. Could uniform draws have given these? Candidates listed by the truth cannot.
         count = MemberCount.of_choices(chosen, self.k)
-        claim = request.claim
-        theorem = _FAMILY_THEOREM if isinstance(claim, FAMILIES) else _THEOREM
-        theorem = _APPROX_THEOREM if theorem is _THEOREM and claim.delta else theorem
+        claim, family = request.claim, isinstance(request.claim, FAMILIES)
+        theorem = _FAMILY_THEOREM if family else _APPROX_THEOREM if claim.delta else _THEOREM
         return Examples(
             attacks=attacks,
             game=lambda values: game_of(values, chosen, request.seed),
             count=count,
-            theorem=theorem.format(k=self.k, rest=self.k - 1),
+            theorem=theorem.format(k=self.k),
             assumptions=_assumptions(claim, attacks, self.k),
             options={"k": self.k, "secrets": secrets, "relation": "replace", "unit": "candidate"},
             warnings=(*count.warnings(), *delta_warnings(claim.delta, secrets)),
             inputs={**attacks.digested, "chosen": chosen},
         ).audit(request, self.name)
 
-    def _chosen(self, order: ExampleOrder, secrets: int) -> IntArray:
-        assert self.k is not None
-        placed = vector(order.placed(self.chosen, "chosen"), "chosen")
-        check_length(placed, secrets, "chosen")
-        return numbers(placed, "chosen", least=0, most=self.k - 1, whole=True).astype(np.int64)
-
 
 def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:
     """Guess the candidate of the largest score of each secret; ties are broken by the seed."""
     if scores.min() == scores.max():
-        message = (
-            f"all {scores.size} scores are equal, so every secret abstains: use a score that "
-            "differs between candidates"
-        )
+        message = f"all {scores.size} scores are equal: use a score that differs between candidates"
         raise AbstentionError(message)
     rows, k = np.arange(chosen.size), scores.shape[1]
     # 1. The guess: among several best ones a draw that knows neither the truth nor the order.
@@ -186,9 +173,8 @@ def _read(scores: Any, order: ExampleOrder, k: int) -> Attacks:
         table = numbers(order.scores(raw, words), words)
         if table.ndim != 2 or table.shape[1] != k or not table.size:
             message = (
-                f"{words} must have shape (m, k): a row for each secret, and a column for each of "
-                f"its k = {k} candidates; got shape {table.shape}"
-                + ("; several attacks go by name" if table.ndim == 3 else "")
+                f"{words} must have shape (m, k), a row for each secret and a column for each of "
+                f"its k = {k} candidates (several attacks go by name), got shape {table.shape}"
             )
             raise InputError(message)
         read[name] = table.astype(np.float64)

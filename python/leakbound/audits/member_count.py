@@ -64,17 +64,12 @@ class MemberCount:
 
     @classmethod
     def of_choices(cls, chosen: IntArray, k: int) -> MemberCount:
-        """Count the secrets whose chosen candidate is the one that occurs too often, or too rarely.
-
-        The probability is multiplied by the number of candidates, of which that is the strangest.
-        """
-        counts = np.bincount(chosen, minlength=k)
+        """Count the secrets that have the candidate chosen whose number is the strangest of k."""
+        counts, chance = np.bincount(chosen, minlength=k), np.full(chosen.size, 1 / k)
         value = int(np.abs(counts - chosen.size / k).argmax())
-        chance = np.full(chosen.size, 1 / k)
-        given_by = f"uniform draws of {k} candidates"
-        count = cls._of(int(counts[value]), chance, chance, given_by, _CHOICES)
-        log_p, are = min(0.0, count.log_p + math.log(k)), f"secrets have candidate {value} chosen"
-        return replace(count, log_p=log_p, are=are)
+        count = cls._of(int(counts[value]), chance, chance, f"draws of {k} candidates", _CHOICES)
+        are = f"secrets have candidate {value} chosen"
+        return replace(count, log_p=min(0.0, count.log_p + math.log(k)), are=are)
 
     @classmethod
     def of_coins(

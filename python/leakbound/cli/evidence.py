@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from leakbound import ChoicePlan, InclusionPlan
+from leakbound import InclusionPlan
 from leakbound._base.console import REFUTED, tell
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
@@ -35,9 +35,6 @@ def commit(
     protocol: Annotated[Path, argument("PROTOCOL", "What the audit will be: .toml or .json.")],
     *,
     examples: Annotated[int | None, option("M", "Toss so many coins.", "--examples", "-m")] = None,
-    k: Annotated[
-        int | None, option("K", "Draw one of K candidates for each in place of a coin.", "-k")
-    ] = None,
     plan: Annotated[Path | None, option("FILE", "Coins tossed before: a saved plan.")] = None,
     out: Annotated[Path, option("DIR", "Folder for commitment.json.")] = Path("public"),
     secret: Annotated[Path, option("DIR", "Folder for plan and opening.")] = Path("secret"),
@@ -46,10 +43,7 @@ def commit(
     agreed = read_protocol(protocol)
     if (plan is None) == (examples is None):
         refuse("give --examples M, to toss coins now, or --plan FILE; one of the two")
-    if k is not None and examples is not None:
-        coins: Plan = ChoicePlan.create(examples, k)
-    else:
-        coins = Plan.load(plan) if plan else InclusionPlan.create(examples or 0)
+    coins: Plan = Plan.load(plan) if plan else InclusionPlan.create(examples or 0)
     own = secret / "plan.npz"
     for file in (secret / "opening.json", out / "commitment.json", own):
         # The plan may be in its place already.

@@ -165,7 +165,7 @@ class PairGame(ScoreGame):
 
     def tied(self, ranking: _core.Ranking) -> str:
         """See `Game.tied`: of the pairs that are guessed about, by the size of the difference."""
-        return tied_share(ranking, "pairs", "difference")
+        return tied_share(ranking, self.units, "difference")
 
     def shown(self) -> ScoreCounts:
         """Return scores and membership of the examples in pairs, for figures."""
@@ -181,10 +181,9 @@ class PairGame(ScoreGame):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChoiceGame(PairGame):
-    """Margins of the guessed candidates of secrets over the second best, and whether it is right.
+    """Margins of the best candidates of secrets over the second, and which are the chosen ones.
 
-    Every secret is guessed about, at a margin of 0 too. `member_scores` are those of the chosen
-    candidates, `other_scores` those of the others.
+    Every secret is guessed about, at a margin of 0 too.
     """
 
     units: ClassVar[str] = "secrets"
@@ -192,10 +191,6 @@ class ChoiceGame(PairGame):
     def ranked(self, ties: Ties = "together") -> _core.Ranking:  # noqa: ARG002 (of pairs)
         """See `Game.ranked`."""
         return _core.Ranking(self.scores, self.member)
-
-    def tied(self, ranking: _core.Ranking) -> str:
-        """See `Game.tied`: of the secrets, by the margin."""
-        return tied_share(ranking, "secrets", "margin")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

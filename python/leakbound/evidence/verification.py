@@ -287,8 +287,11 @@ class _Bundle:
             return False, "its seed, or that of the audit, is not that of the manifest"
         if self.plan is None:
             return None, "there is none: membership is the auditor's word"
-        if seed is not None and self.plan.again() != self.plan:
-            return False, f"its coins are not those of its seed, {seed}{self._elsewhere}"
+        if seed is not None:
+            kind: Any = type(self.plan)
+            k = [self.plan.k] if self.plan.k else []
+            if kind.create(len(self.plan), *k, seed=seed, ids=self.plan.ids) != self.plan:
+                return False, f"its coins are not those of its seed, {seed}{self._elsewhere}"
         return True, repr(self.plan)
 
     @property

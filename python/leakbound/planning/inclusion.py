@@ -124,13 +124,6 @@ class Plan:
     def __hash__(self) -> int:
         return hash((self.seed, self.drawn.tobytes()))
 
-    def again(self) -> Self:
-        """Draw once more, from the seed of the plan."""
-        kind: Any = type(self)
-        k = (self.k,) if self.k else ()
-        again: Self = kind.create(len(self), *k, seed=self.seed, ids=self.ids)
-        return again
-
     @classmethod
     def _of(cls, archive: Archive) -> Self:
         if archive["inclusion_plan"] != SCHEMA:
@@ -141,9 +134,8 @@ class Plan:
         if not issubclass(kind, cls):
             message = f"it is a {kind.__name__}, and a {cls.__name__} is needed"
             raise FormatError(message)
-        drawn = (archive["drawn"], k) if k else (archive["drawn"],)
-        plan: Self = kind(*drawn, ids=archive["ids"], seed=int(seed) if seed else None)
-        return plan
+        more = {"ids": archive["ids"], "seed": int(seed) if seed else None}
+        return cast("Self", kind(archive["drawn"], **more, **({"k": k} if k else {})))
 
     def _hold(self, drawn: NDArray[Any], ids: Any, seed: int | None) -> None:
         """Set what was drawn, ids and the seed, as arrays that nobody else can write to."""
@@ -248,8 +240,7 @@ class InclusionPlan(Plan):
     @property
     def member(self) -> BoolArray:
         """Membership of each example: bool, shape (n,)."""
-        member: BoolArray = self.drawn
-        return member
+        return cast("BoolArray", self.drawn)
 
     @property
     def indices(self) -> IntArray:
@@ -304,8 +295,8 @@ class ChoicePlan(Plan):
     """Which of k candidates each of m secrets is trained on: uniform draws, before training.
 
     Train on `included`, one candidate of each secret, and keep the others away from training; then
-    score all candidates, and audit by ``Choices(plan)``. List them in an order that has nothing to
-    do with the draw.
+    score all candidates, and audit by ``Choices(plan)``. Their order has nothing to do with the
+    draw.
 
     Parameters
     ----------
@@ -314,28 +305,21 @@ class ChoicePlan(Plan):
     k : int
         Candidates of each secret, at least 2.
     ids, seed : the same
-        As for `InclusionPlan`, an id for each secret.
+        As for `InclusionPlan`.
 
     Examples
     --------
     >>> plan = ChoicePlan.create(3, k=10, seed=1)
     >>> plan.included([[f"{name} has PIN {digit}" for digit in range(10)] for name in "ABC"])
-    ['A has PIN 7', 'B has PIN 4', 'C has PIN 3']
+    ['A has PIN 3', 'B has PIN 7', 'C has PIN 4']
     """
 
     def __init__(
-        self,
-        chosen: ArrayInput,
-        k: int,
-        *,
-        ids: ArrayInput | None = None,
-        seed: int | None = None,
+        self, chosen: ArrayInput, k: int, *, ids: ArrayInput | None = None, seed: int | None = None
     ) -> None:
-        size = integer(k, "k", least=2, most=MOST_K)
-        drawn = numbers(vector(chosen, "chosen"), "chosen", least=0, most=size - 1, whole=True)
-        object.__setattr__(self, "k", size)
-        own = row_names(chosen) if ids is None else ids
-        self._hold(drawn.astype(np.int64), own, seed)
+        object.__setattr__(self, "k", integer(k, "k", least=2, most=MOST_K))
+        drawn = numbers(vector(chosen, "chosen"), "chosen", least=0, most=self.k - 1, whole=True)
+        self._hold(drawn.astype(np.int64), row_names(chosen) if ids is None else ids, seed)
 
     @classmethod
     def create(
@@ -343,14 +327,8 @@ class ChoicePlan(Plan):
     ) -> Self:
         """Draw one of `k` candidates for each of `m` secrets, uniformly but for 2⁻⁴⁴.
 
-        Parameters
-        ----------
-        m : int
-            Number of secrets, at least 1 and at most 10^8.
-        k : int
-            Candidates of each, at least 2 and at most 10^6.
-        seed, ids : the same
-            As for `InclusionPlan.create`.
+        There are at most 10^8 secrets and 10^6 candidates of each; seed and ids are those of
+        `InclusionPlan.create`.
         """
         m, k = integer(m, "m", least=1, most=MOST_EXAMPLES), integer(k, "k", least=2, most=MOST_K)
         seed = seed_of(seed, bits=128)
@@ -360,27 +338,21 @@ class ChoicePlan(Plan):
     @property
     def chosen(self) -> IntArray:
         """The candidate of each secret: int64, shape (m,)."""
-        chosen: IntArray = self.drawn
-        return chosen
+        return cast("IntArray", self.drawn)
 
     def included(self, items: Any) -> Any:
-        """Return the chosen candidate of each secret: what the model is trained on.
+        """Return the chosen one of each of `items`, a sequence of m sequences of k candidates.
 
-        Parameters
-        ----------
-        items : array or tensor of shape (m, k, …), or sequence of sequences
-            The candidates of each secret. An array is returned for an array, and else a list.
+        That is what the model is trained on: of an array or tensor another one, else a list.
         """
         self._check_items(items)
-        items = np.asarray(items) if hasattr(items, "iloc") else items
-        rows = range(len(self))
-        sizes = {len(items[row]) for row in rows}
+        sizes = {len(candidates) for candidates in items}
         if sizes != {self.k}:
             message = f"each of the items must have k = {self.k} candidates, got {sorted(sizes)}"
             raise InputError(message)
         if hasattr(items, "shape"):
             return items[np.arange(len(self)), self.chosen]
-        return [items[row][self.chosen[row]] for row in rows]
+        return [candidates[one] for candidates, one in zip(items, self.chosen, strict=True)]
 
     def __array__(self, dtype: Any = None, **_: Any) -> NDArray[Any]:
         return np.array(self.chosen, dtype=dtype)
