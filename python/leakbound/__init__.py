@@ -30,15 +30,8 @@ if TYPE_CHECKING:
     from leakbound import validity as validity
     from leakbound._base.tally import Tally
     from leakbound._core import __version__
-    from leakbound.audits import (
-        Choices,
-        Coins,
-        Panoramia,
-        RandomSplit,
-        Stream,
-        ZeroRun,
-        audit_synthetic,
-    )
+    from leakbound.audits import Coins, Panoramia, RandomSplit, Stream, ZeroRun, audit_synthetic
+    from leakbound.audits.choices import Choices
     from leakbound.audits.model import audit_model
     from leakbound.audits.road import audit
     from leakbound.claims import (
@@ -54,7 +47,7 @@ if TYPE_CHECKING:
     from leakbound.errors import LeakboundError
     from leakbound.integrations import watch_dp_sgd
     from leakbound.planning import canaries
-    from leakbound.planning.inclusion import ChoicePlan, InclusionPlan
+    from leakbound.planning.inclusion import InclusionPlan
     from leakbound.results import (
         Assumption,
         AuditResult,
@@ -80,9 +73,8 @@ else:
             ),
             "leakbound._base.tally": "Tally",
             "leakbound._core": "__version__",
-            "leakbound.audits": (
-                "Choices Coins Panoramia RandomSplit Stream ZeroRun audit_synthetic"
-            ),
+            "leakbound.audits": "Coins Panoramia RandomSplit Stream ZeroRun audit_synthetic",
+            "leakbound.audits.choices": "Choices",
             "leakbound.audits.road": "audit",
             "leakbound.audits.model": "audit_model",
             "leakbound.claims": (
@@ -93,7 +85,7 @@ else:
             "leakbound.errors": "LeakboundError",
             "leakbound.integrations": "watch_dp_sgd",
             "leakbound.planning": "canaries",
-            "leakbound.planning.inclusion": "ChoicePlan InclusionPlan",
+            "leakbound.planning.inclusion": "InclusionPlan",
             "leakbound.results": (
                 "Assumption AuditResult Curve DPSGDAudit Histogram PanoramiaResult Provenance Roc "
                 "ScoreAudit"
@@ -107,7 +99,6 @@ __all__ = [
     "ApproxDP",
     "Assumption",
     "AuditResult",
-    "ChoicePlan",
     "Choices",
     "Coins",
     "Curve",

@@ -24,13 +24,13 @@ images, labels = load_digits(return_X_y=True)
 order = np.random.default_rng(0).permutation(len(labels))
 canaries, ordinary = images[order[:150]], order[150:]
 
-plan = lb.ChoicePlan.create(150, k=10, seed=0)
+plan = lb.planning.ChoicePlan.create(150, k=10, seed=0)
 plan
 
 # %%
 # Without a seed the draws come from the system's entropy. ``plan.save("plan.npz")`` keeps them for
-# the audit, and ``lb.ChoicePlan.load`` reads them again. `included` picks the version of each
-# canary that is trained on; of images with ten labels each that is the label.
+# the audit, and ``lb.planning.ChoicePlan.load`` reads them again. `included` picks the version of
+# each canary that is trained on; of images with ten labels each that is the label.
 
 versions = np.tile(np.arange(10), (150, 1))
 secret = plan.included(versions)
@@ -50,8 +50,8 @@ _ = model.fit(
 # Scores of all ten versions
 # --------------------------
 # A row for each canary and a column for each version, in an order that has nothing to do with the
-# draw: the probability that the model gives to each label of the image. A language model would be asked for the
-# log-likelihood of the sentence with each number in it.
+# draw: the probability that the model gives to each label of the image. A language model would be
+# asked for the log-likelihood of the sentence with each number in it.
 
 scores = model.predict_proba(canaries)
 scores.shape

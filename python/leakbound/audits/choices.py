@@ -28,6 +28,8 @@ from leakbound.errors import AbstentionError, InputError, OptionError
 from leakbound.results import Assumption, AuditResult
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from leakbound._base.types import ArrayInput, FloatArray, IntArray
     from leakbound.claims import Claim
 
@@ -115,7 +117,7 @@ class Choices(Design[AuditResult]):
         secrets = next(iter(attacks.scores.values())).shape[0]
         placed = vector(order.placed(self.chosen, "chosen"), "chosen")
         check_length(placed, secrets, "chosen")
-        chosen = numbers(placed, "chosen", least=0, most=self.k - 1, whole=True).astype(np.int64)
+        chosen = _data(placed, "chosen", least=0, most=self.k - 1, whole=True).astype(np.int64)
         if request.ids is not None:
             check_ids(request.ids, np.ones(secrets, dtype=np.bool_))
         # 2. Could uniform draws have given these? Candidates listed by the truth cannot.
@@ -161,6 +163,14 @@ def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:
     )
 
 
+def _data(values: Any, name: str, **limits: Any) -> NDArray[np.generic]:
+    """Read numbers within limits, which are data and no options."""
+    try:
+        return numbers(values, name, **limits)
+    except OptionError as error:
+        raise InputError(str(error)) from error
+
+
 def _read(scores: Any, order: ExampleOrder, k: int) -> Attacks:
     """Read one table of scores, or several by name, in one order."""
     named = scores if isinstance(scores, Mapping) else {"": scores}
@@ -170,7 +180,7 @@ def _read(scores: Any, order: ExampleOrder, k: int) -> Attacks:
     read = {}
     for name, raw in named.items():
         words = f"scores of {name!r}" if name else "scores"
-        table = numbers(order.scores(raw, words), words)
+        table = _data(order.scores(raw, words), words)
         if table.ndim != 2 or table.shape[1] != k or not table.size:
             message = (
                 f"{words} must have shape (m, k), a row for each secret and a column for each of "

@@ -105,8 +105,8 @@ class Plan:
                 return cls._of(archive)
         except (LeakboundError, ValueError, TypeError) as error:
             what = path if isinstance(path, str | os.PathLike) else "the content"
-            message = f"{what} is no such plan: {error}; write plans with plan.save(path)"
-            raise FormatError(message) from error
+            message = f"{what} is not an inclusion plan, or one of choices: {error}; write plans "
+            raise FormatError(message + "with plan.save(path)") from error
 
     def __len__(self) -> int:
         return self.drawn.size
@@ -351,7 +351,7 @@ class ChoicePlan(Plan):
             message = f"each of the items must have k = {self.k} candidates, got {sorted(sizes)}"
             raise InputError(message)
         if hasattr(items, "shape"):
-            return items[np.arange(len(self)), self.chosen]
+            return items[np.arange(len(self)), self.chosen.copy()]
         return [candidates[one] for candidates, one in zip(items, self.chosen, strict=True)]
 
     def __array__(self, dtype: Any = None, **_: Any) -> NDArray[Any]:

@@ -19,7 +19,7 @@ from leakbound.planning.inclusion import Plan
 from validity.choices import ChoiceTrial
 
 K = 4
-PLAN = lb.ChoicePlan.create(200, K, seed=5)
+PLAN = lb.planning.ChoicePlan.create(200, K, seed=5)
 SCORES = np.random.default_rng(0).normal(size=(200, K)) + 3 * np.eye(K)[PLAN.chosen]
 CLAIMS: list[Any] = [lb.PureDP(), lb.ApproxDP(delta=1e-4), lb.GaussianDP(), lb.LaplaceDP()]
 PROTOCOL: dict[str, Any] = {
@@ -135,9 +135,9 @@ def test_attacks_share_the_level_and_ids_join() -> None:
         ({"k": 5}, errors.OptionError, "the plan drew one of 4"),
         ({"chosen": PLAN.chosen}, errors.OptionError, "k is missing"),
         ({"chosen": lb.InclusionPlan.create(200)}, errors.OptionError, "k is missing"),
-        ({"chosen": PLAN.chosen + 1, "k": K}, errors.OptionError, r"in \[0, 3\], got 4 at index"),
-        ({"chosen": PLAN.chosen - 1, "k": K}, errors.OptionError, "got -1 at index"),
-        ({"chosen": PLAN.chosen + 0.5, "k": K}, errors.OptionError, "a whole number"),
+        ({"chosen": PLAN.chosen + 1, "k": K}, errors.InputError, r"in \[0, 3\], got 4 at index"),
+        ({"chosen": PLAN.chosen - 1, "k": K}, errors.InputError, "got -1 at index"),
+        ({"chosen": PLAN.chosen + 0.5, "k": K}, errors.InputError, "a whole number"),
         ({"chosen": PLAN.chosen[1:], "k": K}, errors.InputError, "chosen has 199 values"),
         ({"chosen": np.zeros(200, int), "k": K}, errors.DesignError, "candidate 0 chosen"),
         ({"scores": SCORES[:, 1:]}, errors.InputError, r"k = 4 candidates .* got shape \(200, 3\)"),
@@ -145,7 +145,7 @@ def test_attacks_share_the_level_and_ids_join() -> None:
         ({"scores": SCORES[None]}, errors.InputError, "several attacks go by name"),
         ({"scores": {}}, errors.InputError, "at least one attack"),
         ({"scores": {"a": SCORES, "b": SCORES[1:]}}, errors.InputError, "scores of 'b' has 199"),
-        ({"scores": np.where(SCORES > 4, np.nan, SCORES)}, errors.OptionError, "got nan at index"),
+        ({"scores": np.where(SCORES > 4, np.nan, SCORES)}, errors.InputError, "got nan at index"),
         ({"scores": np.ones((200, K))}, errors.AbstentionError, "all 800 scores are equal"),
         (
             {"scores": lb.Tally.of(SCORES[:, 0], PLAN.chosen == 0)},
@@ -183,12 +183,16 @@ def test_the_result_keeps_the_protocol(tmp_path: Path) -> None:
 
 
 def test_a_plan_is_drawn_saved_committed_to_and_audited(tmp_path: Path) -> None:
-    assert (lb.ChoicePlan.create(300, K, seed=5).chosen[:200] == PLAN.chosen).all()
+    assert (lb.planning.ChoicePlan.create(300, K, seed=5).chosen[:200] == PLAN.chosen).all()
     items = np.arange(200 * K).reshape(200, K)
     assert (PLAN.included(items) == items[np.arange(200), PLAN.chosen]).all()
     assert PLAN.included(items.tolist()) == PLAN.included(items).tolist()
     PLAN.save(tmp_path / "plan.npz")
-    assert Plan.load(tmp_path / "plan.npz") == lb.ChoicePlan.load(tmp_path / "plan.npz") == PLAN
+    assert (
+        Plan.load(tmp_path / "plan.npz")
+        == lb.planning.ChoicePlan.load(tmp_path / "plan.npz")
+        == PLAN
+    )
     with pytest.raises(errors.FormatError, match="it is a ChoicePlan"):
         lb.InclusionPlan.load(tmp_path / "plan.npz")
     with pytest.raises(errors.InputError, match="k = 4 candidates"):
@@ -221,6 +225,9 @@ def test_the_command_line_reads_candidates_and_plans(tmp_path: Path) -> None:
     assert answer.code == 1
     assert "for replacing one candidate" in answer.out
     assert "say what the claim compares" in leakbound("choices", file, "--claim", "eps=1").refusal
+    bad = tmp_path / "bad.csv"
+    bad.write_text("score_0,score_1,chosen\n1,nan,0\n2,1,1\n", encoding="utf-8")
+    assert "bad.csv: scores must be a number" in leakbound("choices", bad).refusal
     assert "no column 'wrong_0'" in leakbound("choices", file, "--score-col", "wrong").refusal
     protocol = tmp_path / "protocol.json"
     protocol.write_text(json.dumps(PROTOCOL), encoding="utf-8")
