@@ -20,8 +20,8 @@ from leakbound.audits.dp_sgd.betting import (
     plan_bet,
 )
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
-from leakbound.validity import most_errors
 from noisy_steps import EXAMPLES, play
+from validity.suite import most_errors
 
 LEVEL = 0.05
 

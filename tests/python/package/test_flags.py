@@ -13,7 +13,7 @@ import torch
 
 import flat
 import leakbound as lb
-from leakbound import panoramia, propensity, stats, validity
+from leakbound import benchmark, panoramia, propensity, stats
 from leakbound.attacks import synthetic
 from leakbound.attacks.synthetic.columns import read_columns
 from leakbound.evidence import verify_bundle
@@ -32,8 +32,6 @@ COUNTED = lb.Tally.of(SCORE, MEMBER)
 
 
 COUNTS = (9, 10, 10)
-WORDS = dict.fromkeys(("audit", "claim", "cuts", "sides", "truth"), "any")
-case: Any = partial(validity.Case, **WORDS, error=0.05, trial=lambda _: False, quick=1)  # type: ignore[arg-type]
 zero_run: Any = partial(flat.zero_run, SCORE, MEMBER, np.full(60, 0.4))
 two_tables = {"the records": COLUMNS, "the synthetic table": COLUMNS}
 scored: Any = partial(score, EMBEDDING, (TOKENS, TOKENS), signal="cross_entropy")
@@ -47,6 +45,7 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "Panoramia real_nonmembers": partial(flat.panoramia, SCORE, SCORE, MEMBER),
     "ZeroRun falsify": zero_run,
     "ZeroRun release_refuted": zero_run,
+    "benchmark.run progress": partial(benchmark.run, [benchmark.Noise()], [None]),
     "evidence.verify_bundle page": partial(verify_bundle, "nowhere"),
     "attacks.synthetic.Tables.of progress": partial(synthetic.Tables.of, X, X),
     "attacks.synthetic.Tables.of_columns progress": partial(
@@ -71,8 +70,6 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     ),
     "torch.score progress": scored,
     "torch.token_losses progress": partial(token_losses, EMBEDDING, (TOKENS, TOKENS)),
-    "validity.Case valid": case,
-    "validity.run progress": lambda **x: validity.run([case()], **x),
 }
 """For each option a call that is right but for it."""
 
@@ -86,7 +83,6 @@ RETURNED = {
     propensity.Falsification,
     propensity.FormTest,
     propensity.PropensityFit,
-    validity.Rate,
 }
 """What the package makes and nobody else: their fields are not options."""
 

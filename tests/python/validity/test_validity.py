@@ -1,27 +1,23 @@
 """The suite itself: it counts what it says, whoever plays, and catches what is wrong."""
 
-import json
-import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from typer.testing import CliRunner
 
-from leakbound import validity
-from leakbound.cli.commands import app
-from leakbound.errors import InputError, InputTypeError, OptionError
+from leakbound.errors import OptionError
+from validity import suite
 from validity.catalogue import cases
 from validity.games import LaplaceNoise
 from validity.shifted import Shifted
 
+RESPONSES = cases("one-run pure default response")
 
-def coin(error: float, chance: float, name: str, *, valid: bool = True) -> validity.Case:
-    return validity.Case(
+
+def coin(error: float, chance: float, name: str, *, valid: bool = True) -> suite.Case:
+    return suite.Case(
         audit=name,
         claim="none",
         cuts="none",
@@ -34,7 +30,7 @@ def coin(error: float, chance: float, name: str, *, valid: bool = True) -> valid
 
 
 def test_counts_verdicts_and_expectations() -> None:
-    report = validity.run(
+    report = suite.run(
         [
             coin(0.1, 0.1, "good"),
             coin(0.1, 0.3, "bad"),
@@ -60,71 +56,30 @@ def test_counts_verdicts_and_expectations() -> None:
 def test_the_most_errors_are_those_of_the_exact_test(
     repetitions: int, error: float, tests: int
 ) -> None:
-    most = validity.most_errors(repetitions, error, tests)
+    most = suite.most_errors(repetitions, error, tests)
     level = 1e-3 / tests
     assert scipy_stats.binom.sf(most - 1, repetitions, error) >= level
     assert most == repetitions or scipy_stats.binom.sf(most, repetitions, error) < level
 
 
 def test_counts_do_not_depend_on_who_plays() -> None:
-    selected = validity.cases("one-run pure response")
-    alone = validity.run(selected, repetitions=600, seed=3)
+    selected = RESPONSES
+    alone = suite.run(selected, repetitions=600, seed=3)
     with ThreadPoolExecutor(3) as executor:
-        together = validity.run(selected, repetitions=600, seed=3, executor=executor)
+        together = suite.run(selected, repetitions=600, seed=3, executor=executor)
     assert together == alone
-    assert validity.run(selected[1:], repetitions=600, seed=3).rates[0].errors == (
+    assert suite.run(selected[1:], repetitions=600, seed=3).rates[0].errors == (
         alone.rates[1].errors
     )
-    assert validity.run(selected, repetitions=600, seed=4) != alone
-
-
-def test_a_report_goes_to_json_and_back() -> None:
-    report = validity.run(validity.cases("panoramia"), repetitions=20)
-    assert validity.ValidityReport.from_json(report.to_json()) == report
-
-
-def test_every_case_has_a_name_of_its_own() -> None:
-    names = [case.name for case in validity.cases()]
-    assert len(set(names)) == len(names) == 15
+    assert suite.run(selected, repetitions=600, seed=4) != alone
 
 
 def test_words_select_cases() -> None:
-    chosen = validity.cases("pure both noise")
+    chosen = cases("pure default both three-response")
     assert [(case.audit, case.sides, case.truth) for case in chosen] == [
-        ("one-run", "both", "noise")
+        ("one-run", "both", "three-response")
     ]
-    assert validity.cases("no such words") == ()
-
-
-def noise(member: np.ndarray, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=member.size)
-
-
-def response(member: np.ndarray, seed: int) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    said = member == (rng.random(member.size) < 1 / (1 + np.exp(-1.0)))
-    return np.asarray(np.where(said, 1, -1) * rng.random(member.size))
-
-
-def centred_on_members(member: np.ndarray, seed: int) -> np.ndarray:
-    """A scoring that standardises members and others apart, and so tells them apart."""
-    scores = noise(member, seed)
-    return np.asarray(np.where(member, scores - scores[member].min(), scores - scores.max()))
-
-
-@pytest.mark.parametrize(("attack", "truth"), [(noise, 0.0), (response, 1.0)])
-def test_an_honest_attack_holds(
-    attack: Callable[[np.ndarray, int], np.ndarray], truth: float
-) -> None:
-    assert validity.run(validity.attack_cases(attack, truth=truth, m=60), repetitions=100).ok
-
-
-@pytest.mark.parametrize(("attack", "truth"), [(centred_on_members, 0.0), (response, 0.2)])
-def test_an_attack_that_leaks_more_than_it_states_is_caught(
-    attack: Callable[[np.ndarray, int], np.ndarray], truth: float
-) -> None:
-    report = validity.run(validity.attack_cases(attack, truth=truth, m=300)[:2], repetitions=50)
-    assert {rate.verdict for rate in report.rates} == {"fails"}
+    assert cases("no such words") == ()
 
 
 def test_laplace_noise_is_as_leaky_as_it_states() -> None:
@@ -159,53 +114,17 @@ def test_a_case_for_long_runs_only_is_left_out_of_quick_ones() -> None:
     listed = cases("zero-run pure DP tamper learnt-nothing-1")
     assert [(case.quick, case.long > 100) for case in listed] == [(0, True)]
     with pytest.raises(OptionError, match="no case to run"):
-        validity.run(listed)
-    assert validity.run(listed, repetitions=2).rates[0].repetitions == 2
-    both = [*listed, *validity.cases("trap")]
-    assert len(validity.run(both).rates) == 1
+        suite.run(listed)
+    assert suite.run(listed, repetitions=2).rates[0].repetitions == 2
+    both = [*listed, *cases("trap ties-by-label")]
+    assert len(suite.run(both).rates) == 1
 
 
-def test_bad_attacks_and_options() -> None:
-    with pytest.raises(InputTypeError, match="attack must be callable"):
-        validity.attack_cases("noise")  # type: ignore[arg-type]
-    broken = validity.attack_cases(lambda member, _: np.full(member.size, np.nan))
-    with pytest.raises(InputError, match=r"attack\(…\)"):
-        validity.run(broken)
+def test_bad_options() -> None:
     with pytest.raises(OptionError, match="no case to run"):
-        validity.run([])
+        suite.run([])
+    noise = cases("one-run pure default both noise")
     with pytest.raises(OptionError, match="repetitions must be at least 1"):
-        validity.run(validity.cases("both noise"), repetitions=0)
+        suite.run(noise, repetitions=0)
     with pytest.raises(OptionError, match="repetitions must be one of"):
-        validity.run(validity.cases("both noise"), repetitions="short")  # type: ignore[arg-type]
-
-
-ATTACK = """
-import numpy as np
-def honest(member, seed):
-    return np.random.default_rng(seed).normal(size=member.size)
-def cheat(member, seed):
-    return honest(member, seed) + member
-"""
-
-
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my_attack.py").write_text(ATTACK, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path.copy())
-    shell = CliRunner()
-    mine = ["validate", "kl", "member", "--repetitions", "50", "--attack"]
-    honest = shell.invoke(app, [*mine, "my_attack:honest", "-m", "80"])
-    assert honest.exit_code == 0, honest.output
-    assert "1 of 1 valid audits hold" in honest.stdout
-    cheat = shell.invoke(app, [*mine, "my_attack:cheat"])
-    assert cheat.exit_code == 1
-    assert "FAILS" in cheat.stdout
-    table = shell.invoke(app, ["validate", "pure", "both", "--repetitions", "100"])
-    assert table.exit_code == 0, table.output
-    assert "fails, as it should" in table.stdout
-    as_json = shell.invoke(app, ["validate", "trap", "--repetitions", "20", "--json"])
-    assert json.loads(as_json.stdout)["rates"][0]["verdict"] == "fails"
-    for words in (["nothing-like-it"], ["--attack", "my_attack:none"], ["--attack", "nowhere"]):
-        bad = shell.invoke(app, ["validate", *words])
-        assert bad.exit_code == 2
-        assert bad.stderr.startswith("leakbound: ")
+        suite.run(noise, repetitions="short")  # type: ignore[arg-type]
