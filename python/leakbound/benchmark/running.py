@@ -7,7 +7,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, product
 from typing import Any, TypeAlias
 
@@ -41,6 +41,7 @@ class _Task:
     m: int
     seed: int
     level: float
+    reference: bool
     audits: tuple[tuple[Claim, Named], ...]
 
     def names(self) -> list[tuple[object, ...]]:
@@ -60,6 +61,7 @@ def run(
     seeds: Sequence[int] = range(20),
     *,
     confidence: float = 0.95,
+    reference: bool = True,
     store: str | os.PathLike[str] | None = None,
     processes: int = 1,
     progress: bool = False,
@@ -81,6 +83,8 @@ def run(
         Numbers of examples; and seeds, each of one game of every size.
     confidence : float
         Probability that a bound is not above the truth, in (0, 1).
+    reference : bool
+        Whether to compute the oracle, which takes longer than most bounds.
     store : str or os.PathLike, optional
         Folder of parquet files that keeps the rows. Those of the same code that it has are not
         computed again: a run that was interrupted goes on, and a larger one computes what is new.
@@ -103,13 +107,14 @@ def run(
         If a file of the store is damaged.
     """
     flag(progress, "progress")
+    flag(reference, "reference")
     for claim in claims:
         instance(claim, "claims", CLAIMS)
     sizes = [integer(one, "m", least=1) for one in m]
     numbers = [integer(one, "seeds", least=0) for one in seeds]
     audits = tuple(product(claims, map(Named.of, bounds)))
     level = complement(confidence)
-    tasks = [_Task(*one, level, audits) for one in product(games, sizes, numbers)]
+    tasks = [_Task(*one, level, reference, audits) for one in product(games, sizes, numbers)]
     keys = [key for task in tasks for key in task.names()]
     if not keys or len(set(keys)) < len(keys):
         message = "nothing to do" if not keys else "two games or two bounds have one name"
@@ -147,7 +152,7 @@ def _without(task: _Task, rows: Rows) -> _Task:
     """Return a task without what is computed already."""
     pairs = zip(task.names(), task.audits, strict=True)
     audits = tuple(audit for key, audit in pairs if key not in rows)
-    return _Task(task.play, task.m, task.seed, task.level, audits)
+    return replace(task, audits=audits)
 
 
 def _played(tasks: Sequence[_Task], processes: int) -> Iterator[Rows]:
@@ -182,7 +187,8 @@ def _play(task: _Task) -> Rows:
         truth = best = math.nan
         if game is not None:
             truth = _truth(task, claim, game)
-            best = oracle(game, claim, task.level, task.seed)
+            if task.reference:
+                best = oracle(game, claim, task.level, task.seed)
         for key, (_, bound) in some:
             value, said, start = math.nan, flaw, time.perf_counter()
             if game is not None:

@@ -45,6 +45,7 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "Panoramia real_nonmembers": partial(flat.panoramia, SCORE, SCORE, MEMBER),
     "ZeroRun falsify": zero_run,
     "ZeroRun release_refuted": zero_run,
+    "benchmark.run reference": partial(benchmark.run, [benchmark.Noise()], [None]),
     "benchmark.run progress": partial(benchmark.run, [benchmark.Noise()], [None]),
     "evidence.verify_bundle page": partial(verify_bundle, "nowhere"),
     "attacks.synthetic.Tables.of progress": partial(synthetic.Tables.of, X, X),
