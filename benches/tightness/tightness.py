@@ -3,6 +3,7 @@
 export PYTHONPATH=benches/python
 python benches/tightness/tightness.py             two minutes on two cores: a table
 python benches/tightness/tightness.py --whole     resumable: rows in --out
+python benches/tightness/tightness.py --page      rows behind the page of the docs
 python benches/tightness/tightness.py --baseline  rows of ours that a test holds the next commit to
 """
 
@@ -23,9 +24,10 @@ from leakbound.claims import Claim
 from leakbound.errors import OptionError
 from leakbound.simulate import Game
 
-__all__ = ["BASELINE", "CORPUS", "GAMES", "OURS", "baseline", "lost", "others"]
+__all__ = ["BASELINE", "CORPUS", "GAMES", "OURS", "PAGE", "baseline", "lost", "others"]
 
 BASELINE = Path(__file__).with_name("baseline.parquet")
+PAGE = Path(__file__).with_name("page.parquet")
 CORPUS = Path(__file__).parents[1] / "corpus"
 DELTA = peers.DELTA
 _LEAST = 1e-6
@@ -104,11 +106,20 @@ def tables(
 def baseline(m: Sequence[int] = (10**3, 10**4)) -> benchmark.Table:
     """Return the rows of ours that a commit is held to."""
     options: dict[str, Any] = {"m": m, "seeds": range(2), "reference": False}
-    parts = [
-        benchmark.run(GAMES, OURS, _CLAIMS, **options),
-        benchmark.run(GAUSSIAN, _FAMILY, [lb.GaussianDP()], **options),
-    ]
+    first = benchmark.run(GAMES, OURS, _CLAIMS, **options)
+    return joined(first, benchmark.run(GAUSSIAN, _FAMILY, [lb.GaussianDP()], **options))
+
+
+def joined(*parts: benchmark.Table) -> benchmark.Table:
+    """Return the rows of several tables as one."""
     return benchmark.Table.of(row for one in parts for row in one.to_arrow().to_pylist())
+
+
+def written(path: Path, *parts: benchmark.Table) -> None:
+    """Write tables as one parquet file."""
+    from pyarrow import parquet
+
+    parquet.write_table(joined(*parts).to_arrow(), path, compression="zstd")
 
 
 def lost(before: benchmark.Table, after: benchmark.Table) -> list[str]:
@@ -135,20 +146,22 @@ def main() -> None:
     )
     parser.add_argument("--whole", action="store_true", help="m to 10⁵, 200 games; resumable")
     parser.add_argument("--baseline", action="store_true", help=f"write {BASELINE.name}")
+    parser.add_argument("--page", action="store_true", help=f"write {PAGE.name}, behind the docs")
     parser.add_argument("--seeds", type=int, help="games of each kind and size: 20, or 200")
     parser.add_argument("--out", type=Path, default=Path("leakbound-out/tightness"))
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
-    if given.baseline:
-        from pyarrow import parquet
-
-        parquet.write_table(baseline().to_arrow(), BASELINE)
-        return
     options: dict[str, Any] = {"processes": given.workers}
-    if given.whole:
+    if given.baseline:
+        written(BASELINE, baseline())
+        return
+    if given.whole or given.page:
         options["store"] = given.out / "rows"
-    else:
+    if not given.whole:
         options["claims"] = _CLAIMS[1:]
+    if given.page:
+        written(PAGE, *tables([300, 10**3, 3000, 10**4], given.seeds or 30, **options))
+        return
     sizes = [10**3, 10**4, 10**5] if given.whole else [10**3]
     for table in tables(sizes, given.seeds or (200 if given.whole else 20), **options):
         lines = (one for one in table.summary().lines if one["errors"] < one["games"])

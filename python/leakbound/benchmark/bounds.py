@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from hashlib import sha256
+from itertools import product
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -140,29 +141,32 @@ def oracle(game: Game, claim: Claim, level: float, seed: int) -> float:
     """Return the best bound of all cuts fixed in advance, found with the labels at hand.
 
     No audit may look so; what it proves beside that is what its search costs. Numbers of guesses
-    are tried on a geometric grid.
+    are tried on a geometric grid: of both sides, of members, and of non-members.
     """
     m = game.member.size
     numbers = np.unique(np.rint(np.geomspace(min(4, m), m, _NUMBERS))).astype(int)
-    tries: list[tuple[SidesChoice, int]] = [("both", r) for r in numbers.tolist()]
-    plain = type(game) is Game
+    views: list[tuple[Game, SidesChoice]] = [(game, "both")]
     if not isinstance(game, RankedGame):
-        tries += [("member", r) for r in numbers.tolist()]
-    if plain and isinstance(claim, FAMILIES):
-        promises = np.concatenate([_promise(game, numbers, level, s) for s in ("both", "member")])
-        tries = [tries[i] for i in np.argsort(-promises)[:_TESTED]]
-    elif not plain:
+        views.append((game, "member"))
+    plain = type(game) is Game
+    if plain:
+        views.append((replace(game, scores=-game.scores, member=~game.member), "member"))
+    tries = list(product(views, numbers.tolist()))
+    if not plain:
         tries = tries[::2]
+    elif isinstance(claim, FAMILIES):
+        promises = np.concatenate([_promise(*view, numbers, level) for view in views])
+        tries = [tries[i] for i in np.argsort(-promises)[:_TESTED]]
     best = 0.0
-    for sides, guesses in tries:
+    for (seen, sides), guesses in tries:
         try:
-            best = max(best, Audit(Fixed(guesses), sides).audit(game, claim, level, seed))
+            best = max(best, Audit(Fixed(guesses), sides).audit(seen, claim, level, seed))
         except LeakboundError:  # so many guesses cannot be made
             continue
     return best
 
 
-def _promise(game: Game, numbers: Any, level: float, sides: str) -> FloatArray:
+def _promise(game: Game, sides: str, numbers: Any, level: float) -> FloatArray:
     """Return μ of the Gaussian curve through the limit on each number of guesses alone."""
     ranked = game.member[np.argsort(-game.scores, kind="stable")]
     right = np.concatenate([[0], np.cumsum(ranked)])
