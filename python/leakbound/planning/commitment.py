@@ -87,11 +87,7 @@ class Commitment:
 
     @classmethod
     def from_json(cls, source: str | bytes | os.PathLike[str]) -> Self:
-        """Read a commitment; raise FormatError if it is none of this version.
-
-        `source` is the JSON itself, as text or bytes, or the path of a file of it; a str that does
-        not start with a brace is a path.
-        """
+        """Read a commitment from JSON, as text or bytes, or from the path of a file of it."""
         content = _object(source, {"scheme", "sha256", "examples"}, "a commitment")
         return cls(**cast("dict[str, Any]", content))
 
@@ -183,12 +179,8 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
     Returns
     -------
     dict
-        The protocol.
-
-    Raises
-    ------
-    OptionError, InputTypeError
-        If something is missing, or has a name, a type or a value that no audit takes.
+        The protocol; OptionError says what is missing, or has a name, a type or a value that no
+        audit takes.
     """
     place = Path(path)
     try:

@@ -74,12 +74,6 @@ class Power(Record):
     simulations: int
     seed: int
 
-    def _flaw(self) -> str:
-        if not (0 < self.confidence < 1 and 0 <= self.probability <= 1):
-            return f"confidence is {self.confidence:g}, probability {self.probability:g}"
-        ordered = self.low <= self.median <= self.high
-        return "" if ordered else "low, median and high are not in this order"
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CanariesNeeded(Record):
@@ -99,10 +93,6 @@ class CanariesNeeded(Record):
     m: int | None
     power: Power | None
     reason: str = ""
-
-    def _flaw(self) -> str:
-        agree = (self.m is None) == bool(self.reason)
-        return "" if agree else f"m is {self.m}, and reason says {self.reason!r}"
 
 
 def ceiling(
@@ -132,11 +122,6 @@ def ceiling(
     float
         The bound on the claim's parameter; no audit with so many guesses, or of this policy,
         proves more.
-
-    Raises
-    ------
-    OptionError, InputTypeError
-        For an option out of range, and for `cuts` beside `guesses` or not for the claim.
 
     Examples
     --------
@@ -200,11 +185,6 @@ def power(
     Power
         Distribution of the bound, and how often it reaches `target`.
 
-    Raises
-    ------
-    OptionError, InputTypeError
-        For an option out of range, and for `cuts` that are not for the claim.
-
     Examples
     --------
     >>> forecast = power(200, 3.0, target=2.0)
@@ -258,6 +238,8 @@ def canaries_needed(
 ) -> CanariesNeeded:
     """Return how many canaries an audit needs to reach a bound if the truth is as assumed.
 
+    The answer is as uncertain as a share of `simulations` audits is.
+
     Parameters
     ----------
     target : float
@@ -273,10 +255,6 @@ def canaries_needed(
     -------
     CanariesNeeded
         The number, and what an audit of so many proves.
-
-    Notes
-    -----
-    The answer is as uncertain as a share of `simulations` audits is.
 
     Examples
     --------

@@ -3,10 +3,10 @@
 import os
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar, overload
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,6 @@ from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
 from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError
 from leakbound.planning.commitment import NONCE, Opening, read_opening
-
-T = TypeVar("T")
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 # Number of the file layout: it rises whenever an array changes its name or meaning.
 SCHEMA = 1
@@ -35,14 +32,11 @@ class InclusionPlan:
     Train on `included` and keep `excluded` away from training, then score all `n` examples and
     audit the scores against the plan.
 
-    **Why coins, and not exactly n/2 of the examples.** A one-run audit asks how often an adversary
-    with the model guesses a coin right. Given all the other coins, an independent fair coin is
-    still fair, so that under :math:`\varepsilon`-DP each guess is right with probability at most
-    :math:`e^\varepsilon/(1+e^\varepsilon)` *whatever the other guesses were*: the sum of right
-    guesses is then no larger than a binomial, which is what every bound here rests on. With exactly
-    n/2 members the last memberships follow from the others. Two examples, one of them a member,
-    and a model that reveals nothing: both guesses are correct with probability 1/2, where two coins
-    allow 1/4.
+    **Why coins, and not exactly n/2 of the examples.** Given all the other coins, an independent
+    fair coin is still fair, so that under :math:`\varepsilon`-DP each guess is right with
+    probability at most :math:`e^\varepsilon/(1+e^\varepsilon)` *whatever the other guesses were*,
+    which every bound here rests on. With exactly n/2 members the last memberships follow from the
+    others.
 
     Parameters
     ----------
@@ -118,12 +112,6 @@ class InclusionPlan:
         """Positions of the members, increasing: int64, shape (number of members,)."""
         return np.flatnonzero(self.member).astype(np.int64, copy=False)
 
-    @overload
-    def included(self, items: NDArray[Scalar]) -> NDArray[Scalar]: ...
-    @overload
-    def included(self, items: Sequence[T]) -> list[T]: ...
-    @overload
-    def included(self, items: Any) -> Any: ...
     def included(self, items: Any) -> Any:
         """Return the members of `items`, in their order: what the model is trained on.
 
@@ -135,12 +123,6 @@ class InclusionPlan:
         """
         return self._pick(items, self.indices)
 
-    @overload
-    def excluded(self, items: NDArray[Scalar]) -> NDArray[Scalar]: ...
-    @overload
-    def excluded(self, items: Sequence[T]) -> list[T]: ...
-    @overload
-    def excluded(self, items: Any) -> Any: ...
     def excluded(self, items: Any) -> Any:
         """Return the non-members of `items`, as `included`: what the model must never see."""
         return self._pick(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))
@@ -159,15 +141,9 @@ class InclusionPlan:
 
         Examples
         --------
-        >>> protocol = {
-        ...     "claim": {"type": "PureDP"},
-        ...     "confidence": 0.95,
-        ...     "cuts": "auto",
-        ...     "sides": "both",
-        ...     "attacks": ["loss"],
-        ...     "unit": "one image",
-        ...     "canaries": "1,000 mislabelled images, listed in canaries.csv",
-        ... }
+        >>> protocol = {"claim": {"type": "PureDP"}, "confidence": 0.95, "cuts": "auto"}
+        >>> protocol |= {"sides": "both", "attacks": ["loss"], "unit": "one image"}
+        >>> protocol |= {"canaries": "1,000 mislabelled images, listed in canaries.csv"}
         >>> opening = InclusionPlan.create(1000).commit(protocol)
         >>> opening.commitment.check(opening)
         """

@@ -55,7 +55,7 @@ def test_guesses_under_f_dp_have_a_limit(guesses: int, test: Any) -> None:
         lambda: stats.fdp_lower_bound(*counts, **how),
         lambda: stats.composition_bound(*counts, epsilon_ds=0.1, **how),
     ):
-        with pytest.raises(errors.OptionError, match=f"guesses must be at most {MOST} under f-DP"):
+        with pytest.raises(errors.OptionError, match=f"guesses must be .* at most {MOST}"):
             call()
 
 
