@@ -184,10 +184,6 @@ class Relaxations:
 
     gamma: Annotated[float, option("G", "Mass of real points that the generator may miss.")] = 0.0
     delta: Annotated[float, option("D", "δ of a model that is (ε, δ)-DP.")] = 0.0
-    relaxation: Annotated[
-        Literal["knapsack", "published"],
-        option("", "How gamma and δ are allowed for; the published form is for comparison."),
-    ] = "knapsack"
     max_recall: Annotated[float, option("R", "Test cuts of up to this share of examples.")] = 1.0
     real_nonmembers: Annotated[
         bool, flag("--real-nonmembers", "Non-members are real, exchangeable with members: c = 0.")
@@ -234,11 +230,9 @@ def panoramia(
     delivery.conclude(result, file, goal, inputs=inputs)
 
 
-def scores_of(
-    table: Columns, names: list[str], *, named: bool = False, rows: Any = slice(None)
-) -> Any:
+def scores_of(table: Columns, names: list[str], *, named: bool = False) -> Any:
     """Return the scores of one attack, or by name: those of several, and any that is `named`."""
-    scores = {name: table.numbers(name)[rows] for name in names}
+    scores = {name: table.numbers(name) for name in names}
     return scores if named or len(names) > 1 else scores[names[0]]
 
 

@@ -100,7 +100,6 @@ REFUSED = {
     "coins --member-values in,in": "--member-values must name two different words",
     "coins --sep , --decimal ,": "--sep , and --decimal , cannot both be",
     "panoramia --real-nonmembers --c-upper 1": "leave out --c-upper",
-    "zero-run --features score2 --holdout 400": "--holdout must be at least 0 and below 1, got",
 }
 
 
