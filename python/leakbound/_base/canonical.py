@@ -13,9 +13,6 @@ from leakbound._base.records import parsed
 from leakbound._base.types import JsonValue
 from leakbound.errors import OptionError
 
-# Bytes that are held at once of a file that is digested.
-_BLOCK = 1 << 20
-
 
 def canonical_json(value: JsonValue) -> bytes:
     """Return the only spelling of a value as JSON."""
@@ -37,10 +34,7 @@ def is_digest(text: object) -> bool:
 
 def digest(file: IO[bytes]) -> str:
     """Return the SHA-256 of a file from here to its end, read block by block."""
-    total = hashlib.sha256()
-    while block := file.read(_BLOCK):
-        total.update(block)
-    return total.hexdigest()
+    return hashlib.file_digest(cast("Any", file), "sha256").hexdigest()
 
 
 def plain(value: Any, name: str) -> JsonValue:

@@ -300,15 +300,11 @@ def _check_distinct(
         return
     distinct = np.unique(exact[~np.isnan(values)])
     with np.errstate(over="ignore"):
-        rounded = distinct.astype(np.float64)
-    merged = np.flatnonzero(rounded[1:] == rounded[:-1])
-    if merged.size:
-        pair = [distinct[merged[0]], distinct[merged[0] + 1]]
-        rows = [int(np.flatnonzero(exact == one)[0]) for one in pair]
+        left = np.unique(distinct.astype(np.float64)).size
+    if left < distinct.size:
         message = (
-            f"{name} lose differences in float64: {merged.size} of {distinct.size} values become "
-            f"equal to another, the first being {pair[0]} at row {rows[0]} and {pair[1]} at row "
-            f"{rows[1]}; give their ranks, numpy.unique({name}, return_inverse=True)[1]"
+            f"{name} lose differences in float64: of {distinct.size} values {left} are left; give "
+            f"their ranks, numpy.unique({name}, return_inverse=True)[1]"
         )
         raise InputError(message)
 

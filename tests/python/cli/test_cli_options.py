@@ -9,7 +9,7 @@ import pytest
 import leakbound as lb
 from command_line import MEMBER, SCORE, csv_text, leakbound, spawn
 from leakbound.claims import CLAIMS, Claim, TradeOffFamily
-from leakbound.cli.options import FAMILIES, parse_family
+from leakbound.cli.options import FAMILIES
 
 SAMPLED = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=20)
 WORDS: dict[str, Claim] = {
@@ -47,13 +47,6 @@ def test_one_run_audits_the_family_that_is_named(word: str, scores: Path) -> Non
     assert lb.AuditResult.from_json(answer.out) == lb.audit(
         SCORE, lb.Coins(MEMBER), claim=WORDS[word]
     )
-
-
-@pytest.mark.parametrize("word", ["approx:1e-5", "Gaussian:1e-4", "laplace"])
-def test_zero_run_audits_the_family_that_is_named(word: str, given: Path) -> None:
-    options = ("--family", word, "--correction", "match", "--json")
-    answer = leakbound("zero-run", given, *options)
-    assert lb.ZeroRunResult.from_json(answer.out).claim == parse_family(word) == WORDS[word]
 
 
 CLAIMED = {
