@@ -58,9 +58,7 @@ def coins(
         ),
     ],
     *,
-    prior: Annotated[
-        str, option("P", "Probability of each coin to include, or a column of them.")
-    ] = "0.5",
+    prior: Annotated[float, option("P", "Probability of each coin to include.")] = 0.5,
     plan: Annotated[
         Path | None,
         option(
@@ -80,17 +78,16 @@ def coins(
     # 1. Options, before anything is read.
     names = options.parse_columns(attacks, "--score-col")
     common = {**question.options(), "sides": sides}
-    chance = _prior(prior)
     # 2. Shards are counted, and counts audited.
     if are_shards(files):
-        if len(names) > 1 or isinstance(chance, str) or plan or opening or delivery.bundle:
+        if len(names) > 1 or plan or opening or delivery.bundle:
             refuse(
-                "shards are only counted: several --attacks, a column of --prior, --plan, "
-                "--opening and --bundle need one file with all examples"
+                "shards are only counted: several --attacks, --plan, --opening and --bundle need "
+                "one file with all examples"
             )
         counted = tally_of(files, names[0], layout)
         with bar(f"Auditing {counted.m:,} examples"):
-            result = audit(counted, Coins(prior=chance), **common)
+            result = audit(counted, Coins(prior=prior), **common)
         delivery.conclude(result, files[0], question.goal)
     # 3. One file is read whole, and joined with the plan or with what a protocol fixed.
     (file,) = files
@@ -102,22 +99,19 @@ def coins(
     if agreed is not None and question.seed not in {None, agreed}:
         refuse(f"--seed {question.seed}: the protocol fixed {agreed} before, leave it out")
     common |= {} if agreed is None else {"seed": agreed}
-    wanted = [*names, *([chance] if isinstance(chance, str) else [])]
-    needed = [*wanted, *([] if planned else [layout.member_col])]
+    needed = [*names, *([] if planned else [layout.member_col])]
     with bar(f"Reading {file}"):
         table = read(file, needed, layout, optional=("id", layout.member_col))
     with bar(f"Auditing {len(table):,} examples"), about(file):
         scores = scores_of(table, names, named=opened is not None)
-        priors = table.numbers(chance) if isinstance(chance, str) else chance
         ids = table.ids
         member = table.member() if layout.member_col in table else None
         if planned is not None:
             ids = whole(ids) if ids is not None and planned.ids.dtype.kind in "iu" else ids
             member = _member_of(planned, ids, member, len(table))
-        result = audit(scores, Coins(member, prior=priors), ids=ids, **common)
+        result = audit(scores, Coins(member, prior=prior), ids=ids, **common)
     # 4. What a bundle needs besides the result.
     inputs = {"scores": scores, "plan": member if planned is None else planned, "ids": ids}
-    inputs |= {"prior": priors} if isinstance(chance, str) else {}
     inputs |= {"plan": None, "opening": opened} if opened else {}
     delivery.conclude(result, file, question.goal, inputs=inputs)
 
@@ -234,14 +228,6 @@ def scores_of(table: Columns, names: list[str], *, named: bool = False) -> Any:
     """Return the scores of one attack, or by name: those of several, and any that is `named`."""
     scores = {name: table.numbers(name) for name in names}
     return scores if named or len(names) > 1 else scores[names[0]]
-
-
-def _prior(text: str) -> float | str:
-    """Return a prior probability, or the name of the column that holds one for each example."""
-    try:
-        return float(text)
-    except ValueError:
-        return text.strip()
 
 
 def _member_of(plan: PlannedCoins, ids: Any, member: Any, examples: int) -> Any:

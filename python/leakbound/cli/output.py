@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import typer
 
 from leakbound._base.console import INCONCLUSIVE, REFUTED, failure, silence, tell
 from leakbound._base.formatting import printable
-from leakbound.cli.wording import OPTIONS, in_its_words
 from leakbound.errors import LeakboundError
 from leakbound.report.description import KINDS
 from leakbound.report.style import house_style
@@ -27,12 +28,32 @@ if TYPE_CHECKING:
 _CODES = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
 # Width of what goes to a file or another program, where no terminal sets one.
 _PAGE = 160
+_OPTIONS: ContextVar[tuple[str, ...]] = ContextVar("_OPTIONS", default=())
+"""Arguments of Python that are options of the command that runs."""
+# What the library says with names of Python, in words of the command line.
+_WORDS = {
+    "Coins": "leakbound coins",
+    "Panoramia": "leakbound panoramia",
+    "RandomSplit": "leakbound split",
+    "ZeroRun": "leakbound zero-run",
+    "ApproxDP": "(ε, δ)-DP",
+    "GaussianDP": "Gaussian DP",
+    "LaplaceDP": "Laplace DP",
+    "PureDP": "pure DP",
+    "SubsampledGaussianDP": "DP-SGD",
+    "Fixed": "fixed:R",
+    "KLScan": "kl",
+    "OutsideIn": "outside-in",
+    "UnionBound": "union",
+    "Weighted": "weighted",
+    "ids=": "the column id",
+}
 
 
 @contextmanager
 def answering(options: Iterable[str]) -> Iterator[None]:
     """End a command as the command line promises: no traceback for what a user can mend."""
-    OPTIONS.set(tuple(options))
+    _OPTIONS.set(tuple(options))
     try:
         yield
         sys.stdout.flush()
@@ -143,3 +164,29 @@ def prepare(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with house_style():
         pass
+
+
+def in_its_words(text: str) -> str:
+    """Return a message in the words of the command line.
+
+    Examples
+    --------
+    >>> in_its_words('Weighted is not for Laplace DP: take OutsideIn, Fixed or UnionBound')
+    'weighted is not for Laplace DP: take outside-in, fixed:R or union'
+    """
+    text = text.replace(" (.to_numpy() of a pandas object is read by position)", "")
+    text = re.sub(r"\bFixed\(guesses=(\d+)\)", r"fixed:\1", text)
+    text = re.sub(r"\bset (\w+)=False\b", r"leave out \1=True", text)
+    words = "|".join(map(re.escape, _WORDS))
+    text = re.sub(rf"\b({words})(?!\w)(?:\([^()]*\))?", lambda match: _WORDS[match[1]], text)
+    names = "|".join(_OPTIONS.get()) or "(?!)"
+    # A name of one word may be a word, except before a value and where a message begins with it.
+    snakes = "|".join(name for name in _OPTIONS.get() if "_" in name) or "(?!)"
+    text = re.sub(rf'(?<![,\w-])({names})=(?![…\'])("?(?:[\w.+-]+(?::\w+)?)?"?)()', _flag, text)
+    return re.sub(rf"\b({snakes})()\b|^({names})()(?= must\b)", _flag, text)
+
+
+def _flag(match: re.Match[str]) -> str:
+    name, value = match[1] or match[3], (match[2] or "").strip('"')
+    flag = f"--{name.replace('_', '-')}"
+    return flag if value in {"", "True"} else f"{flag} {value}"

@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -179,7 +179,7 @@ def judge_challenge(
         raise OptionError(message)
     named = {name: by_attack[name] for name in agreed.attacks}
     places = np.asarray(ids)
-    result = agreed.audit(named, cast("Any", plan), ids=places, **agreed.options)
+    result = agreed.audit(named, plan, ids=places)
     result = agreed.put_to_test(result)
     result.bundle(Path(folder) / "bundle", scores=named, opening=opening, model=model, ids=places)
     return result
@@ -187,9 +187,6 @@ def judge_challenge(
 
 def _check_judged(agreed: Agreed) -> None:
     """Refuse a protocol for which scores of canaries, included by fair coins, are not enough."""
-    if agreed.arrays:
-        message = f"the protocol names {min(agreed.arrays)}, and a challenge has scores alone"
-        raise OptionError(message)
     if agreed.options.get("prior", _FAIR) != _FAIR:
         message = "the protocol's prior is not 0.5, and the coins of a challenge are fair"
         raise OptionError(message)

@@ -18,7 +18,7 @@ from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import FormatError, LeakboundError
 from leakbound.evidence.comparison import difference
-from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreed, build
+from leakbound.planning.protocol import DEFAULTS, OPTIONS, Agreed, build
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 
@@ -227,21 +227,14 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     it out, but a seed only where the protocol has one; so are the names of the attacks, and the
     guarantee that was checked.
     """
-    if recipe.audit not in {"coins", "random_split"}:
-        return f"a protocol is one of coins or a random split, and this is {recipe.audit}"
-    arguments = recipe.arguments
-    arrays = {name for name in (*ARRAYS, "prior") if isinstance(arguments.get(name), np.ndarray)}
-    if arrays != agreed.arrays:
-        name = min(arrays ^ agreed.arrays)
-        if name in arrays:
-            return f"{name}: an array was given, and the protocol does not name one"
-        return f"{name}: the protocol names one, and none was given"
-    done = {name: arguments[name] for name in arguments.keys() & {*OPTIONS} - arrays}
-    done["design"] = recipe.audit
+    if recipe.audit != "coins":
+        return f"a protocol is one of coins, and this is {recipe.audit}"
     for name in OPTIONS:
-        if name in ARRAYS or (name == "seed" and name not in agreed.options):
+        if name == "seed" and name not in agreed.options:
             continue  # a seed that was not agreed on is the audit's own
-        said, did = (options.get(name, DEFAULTS[name]) for options in (agreed.options, done))
+        said, did = (
+            options.get(name, DEFAULTS[name]) for options in (agreed.options, recipe.arguments)
+        )
         if encode(said) != encode(did):
             return f"{name}: it says {_shown(name, said)}, and the audit was by {_shown(name, did)}"
     audited = result.options.get("attacks")

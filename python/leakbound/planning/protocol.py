@@ -9,11 +9,10 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from leakbound._base.canonical import is_digest, plain
-from leakbound._base.checks import choice, real, shown
-from leakbound._base.types import BoolArray, Design, JsonValue, Relation
+from leakbound._base.checks import real, shown
+from leakbound._base.types import BoolArray, JsonValue
 from leakbound.audits.coins import Coins
-from leakbound.audits.designs import DESIGNS, SHARED, audit_of, design_of
-from leakbound.audits.road import Request, Scores
+from leakbound.audits.road import Request, Scores, audit
 from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
@@ -21,23 +20,16 @@ from leakbound.results import AuditResult
 
 # What a protocol has to say.
 PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
-# The options of an audit of one run: a protocol fixes each, if only by leaving it out.
+# The options of an audit of coins: a protocol fixes each, if only by leaving it out.
 DEFAULTS: Mapping[str, Any] = {
     "claim": PureDP(),
     "confidence": 0.95,
     "cuts": None,
     "sides": "both",
     "seed": None,
-    "design": Coins.name,
     "prior": 0.5,
-    "strata": None,
-    "groups": None,
-    "aggregate": "mean",
-    "features": None,
 }
 OPTIONS = tuple(DEFAULTS)
-# Options of one value for each example, as a prior may be: a protocol names them by a word.
-ARRAYS = ("strata", "groups", "features")
 # What else a protocol may say.
 _MORE = ("checked", "canaries_sha256", "notes")
 # Columns of tables that are no scores.
@@ -49,10 +41,8 @@ class Agreed:
     """A protocol that was understood: all of it can be done."""
 
     attacks: tuple[str, ...]
-    # Options of `audit` and of its design, the claim and the cuts as objects.
+    # Options of `audit` and of `Coins`, the claim and the cuts as objects.
     options: Mapping[str, Any]
-    # Options that will be an array, which the protocol names by a word.
-    arrays: frozenset[str] = frozenset()
     # The guarantee that will be put to the test.
     checked: Mapping[str, Any] | None = None
     canaries_sha256: str | None = None
@@ -60,18 +50,15 @@ class Agreed:
     def __post_init__(self) -> None:
         names = [one.name for one in fields(Request) if one.name in self.options]
         Request(**{"seed": 0} | {name: self.options[name] for name in names})
-        choice(self.options.get("design", Coins.name), "design", Design)
 
     @classmethod
     def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreed":
         """Understand a protocol; OptionError says which of its names is wrong, and how."""
-        arrays = {name for name in ARRAYS if name in protocol}
-        arrays |= {"prior"} if isinstance(protocol.get("prior"), str) else set()
-        for name in ("unit", "canaries", *sorted(arrays)):
-            _check_words(protocol[name], name)
-        options: dict[str, Any] = {
-            name: protocol[name] for name in OPTIONS if name in protocol and name not in arrays
-        }
+        for name in ("unit", "canaries"):
+            words = protocol[name]
+            if not isinstance(words, str) or not words.strip():
+                _refuse(f"{name} is {shown(words)}: say it in words")
+        options: dict[str, Any] = {name: protocol[name] for name in OPTIONS if name in protocol}
         options["claim"] = build(protocol["claim"], "claim", _CLAIMS)
         automatic = protocol["cuts"] == "auto"
         options["cuts"] = None if automatic else build(protocol["cuts"], "cuts", _CUTS)
@@ -83,19 +70,15 @@ class Agreed:
         return cls(
             _attacks(protocol["attacks"]),
             options,
-            frozenset(arrays),
             _checked(protocol["checked"], options["claim"]) if "checked" in protocol else None,
             cast("str | None", digest),
         )
 
-    def audit(self, scores: Scores, member: Any, **options: Any) -> AuditResult:
-        """Audit scores by options of the protocol."""
-        design = options.pop("design", Coins.name)
-        for name in options.keys() - {*SHARED, *signature(design_of(design)).parameters}:
-            value = options.pop(name)
-            if not (isinstance(value, str | float) and value == DEFAULTS[name]):
-                _refuse(f"{name}= has no meaning for {DESIGNS[design]}: leave it out")
-        return cast("AuditResult", audit_of(design, scores, member=member, **options))
+    def audit(self, scores: Scores, member: Any, *, ids: Any = None) -> AuditResult:
+        """Audit scores by the options of the protocol."""
+        options = dict(self.options)
+        design = Coins(member, prior=options.pop("prior", DEFAULTS["prior"]))
+        return audit(scores, design, ids=ids, **options)
 
     def put_to_test(self, result: AuditResult) -> AuditResult:
         """Return a result with the guarantee of the protocol put to the test, if it names one."""
@@ -108,19 +91,10 @@ class Agreed:
 
     def rehearse(self, member: BoolArray) -> None:
         """Audit scores that tell nothing: raise OptionError if the audit or its check refuses."""
-        options = dict(self.options)
         size = member.size
-        # Arrays that the protocol only names: each says nothing about membership.
-        neutral = {
-            "prior": np.full(size, (member.sum() + 1) / (size + 2)),
-            "strata": np.zeros(size, np.int64),
-            "groups": np.arange(size),
-            "features": np.zeros((size, 1)),
-        }
-        options |= {name: neutral[name] for name in self.arrays}
         scores = {name: np.arange(size, dtype=np.float64) for name in self.attacks}
         try:
-            self.put_to_test(self.audit(scores, member, **options))
+            self.put_to_test(self.audit(scores, member))
         except MissingExtraError:
             raise
         except LeakboundError as error:
@@ -147,7 +121,7 @@ def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
         near = difflib.get_close_matches(name[:60], known, n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         _refuse(
-            f"the protocol has {name!r:.60}, which is no option of an audit of one run{hint}; "
+            f"the protocol has {name!r:.60}, which is no option of an audit of coins{hint}; "
             "what is for people alone goes under notes"
         )
     try:
@@ -205,25 +179,14 @@ def _attacks(names: Any) -> tuple[str, ...]:
 def _checked(stated: Any, claim: Any) -> dict[str, Any]:
     """Check the guarantee that will be put to the test: ε and δ, or the claim's own parameter."""
     own = claim.parameter
-    known = {"epsilon", "delta", "relation", own}
     if (
         not isinstance(stated, dict)
-        or stated.keys() - known
+        or stated.keys() - {"epsilon", "delta", own}
         or len({"epsilon", own} & stated.keys()) != 1
         or ("delta" in stated and "epsilon" not in stated)
     ):
         other = "" if own == "epsilon" else f", or {own} alone"
-        _refuse(
-            f"checked is {shown(stated)}: name epsilon, and delta{other}; and relation, of a "
-            "random split"
-        )
-    for name in stated.keys() - {"relation"}:
+        _refuse(f"checked is {shown(stated)}: name epsilon, and delta{other}")
+    for name in stated:
         real(stated[name], f"checked: {name}", least=0)
-    if "relation" in stated:
-        choice(stated["relation"], "checked: relation", Relation)
     return dict(stated)
-
-
-def _check_words(value: Any, name: str) -> None:
-    if not isinstance(value, str) or not value.strip():
-        _refuse(f"{name} is {shown(value)}: say it in words")

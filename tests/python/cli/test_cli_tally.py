@@ -127,5 +127,5 @@ def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(
     named = ("--score-col", "loss", "--member-col", "label", "--out")
     assert leakbound("tally", others, *named, out).code == 0
     assert f"write --out {out}" in leakbound("tally", others, *named, out.with_suffix(".x")).refusal
-    for options in (["--attacks", "score,other"], ["--prior", "chance"], ["--bundle", out]):
+    for options in (["--attacks", "score,other"], ["--bundle", out]):
         assert "are only counted" in leakbound("coins", folder, *options).refusal

@@ -113,27 +113,6 @@ def test_log_odds_that_are_learnt(tmp_path: Path) -> None:
     assert {one.name: one.passed for one in found.checks}["plan"] is None
 
 
-@pytest.mark.parametrize(
-    ("options", "protocol", "given"),
-    [
-        ({"prior": CHANCES}, {"prior": "the column chance"}, {"prior": CHANCES}),
-        (
-            {"design": "random_split", "strata": np.arange(M) % 2, "groups": np.arange(M)},
-            {"design": "random_split", "strata": "the label", "groups": "the author"},
-            {"strata": np.arange(M) % 2, "groups": np.arange(M)},
-        ),
-    ],
-    ids=["prior", "strata"],
-)
-def test_protocols_of_every_kind_of_option(
-    options: dict[str, Any], protocol: dict[str, Any], given: dict[str, Any], tmp_path: Path
-) -> None:
-    result = one_run(NAMED, PLAN, **options)
-    opening = PLAN.commit(PROTOCOL | protocol)
-    result.bundle(tmp_path / "bundle", scores=NAMED, opening=opening, **given)
-    assert why(tmp_path / "bundle", commitment=opening.commitment) == ""
-
-
 def test_rows_in_another_order_are_joined_by_ids(tmp_path: Path) -> None:
     names = np.array([f"digit {i}" for i in range(M)])
     plan = lb.InclusionPlan(PLAN.member, ids=names)
@@ -189,7 +168,7 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
         ({"protocol": {"unit": "one"}}, OptionError, "the protocol lacks"),
         ({"protocol": PROTOCOL | {"confidence": 0.99}}, FormatError, "says 0.99, .* by 0.95"),
         ({"protocol": PROTOCOL | {"attacks": ["a", "b"]}}, FormatError, r"\['loss'\] audited"),
-        ({"protocol": PROTOCOL | {"features": "age"}}, FormatError, "features: .* none was given"),
+        ({"protocol": PROTOCOL | {"prior": 0.4}}, FormatError, "prior: it says 0.4"),
         ({"protocol": PROTOCOL | {"checked": {"epsilon": 2}}}, FormatError, "nothing checked"),
         ({"opening": PLAN.commit(PROTOCOL)}, OptionError, "leave out plan="),
         ({"tail": "exact"}, FormatError, "takes no tail"),
@@ -350,7 +329,6 @@ def test_bundles_of_the_other_commands(tmp_path: Path, monkeypatch: pytest.Monke
     for command in (
         ("panoramia", "scores.csv", "--features", "age"),
         ("zero-run", "scores.csv"),
-        ("coins", "scores.csv", "--prior", "propensity"),
     ):
         answer = leakbound(*command, "--bundle", "bundle", "--json")
         assert answer.code == 0, answer.err

@@ -156,7 +156,6 @@ def test_the_protocol_is_what_is_done(tmp_path: Path) -> None:
         ({"cuts": {"type": "Fixed"}}, "cuts: Fixed: missing a required argument"),
         ({"cuts": {"type": "Fixed", "guesses": M + 1}}, f"an audit of these {M} examples by it is"),
         ({"prior": 0.4}, "the coins of a challenge are fair"),
-        ({"design": "random_split", "groups": "the author"}, "a challenge has scores alone"),
         ({"canaries_sha256": "ab" * 32}, "is not the digest of .*canaries.csv, "),
         ({"checked": {"mu": 1.0}}, "name epsilon"),
     ],
