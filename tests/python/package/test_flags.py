@@ -28,7 +28,6 @@ EMBEDDING = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9))
 TOKENS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 COLUMNS = read_columns(X, "a table")
 CURVE = lb.TradeOff.gaussian(1.0)
-COUNTED = lb.Tally.of(SCORE, MEMBER)
 
 
 COUNTS = (9, 10, 10)
@@ -43,7 +42,6 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "ApproxDP.lower_bound one_sided": partial(lb.ApproxDP(delta=1e-5).lower_bound, *COUNTS, 0.05),
     "panoramia.Options union": panoramia.Options,
     "panoramia.Options conditional": panoramia.Options,
-    "Tally.sum allow_repeats": partial(lb.Tally.sum, [COUNTED]),
     "Panoramia real_nonmembers": partial(flat.panoramia, SCORE, SCORE, MEMBER),
     "ZeroRun falsify": zero_run,
     "ZeroRun release_refuted": zero_run,

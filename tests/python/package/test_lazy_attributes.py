@@ -127,7 +127,6 @@ def test_an_audit_of_one_run_loads_neither_the_other_audits_nor_arrow(tmp_path: 
     names = loaded_by_the_program("coins", table)
     assert "leakbound.audits.road" in names
     others = {"pyarrow", "pandas", "leakbound.propensity", "leakbound.audits.zero_run"}
-    others |= {"leakbound.planning.forecast"}
     assert others.isdisjoint(names)
 
 
