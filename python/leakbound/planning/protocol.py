@@ -33,7 +33,7 @@ OPTIONS = tuple(DEFAULTS)
 # What else a protocol may say.
 _MORE = ("checked", "canaries_sha256", "notes")
 # Columns of tables that are no scores.
-_RESERVED = {"id", "member", "split"}
+_RESERVED = {"id", "member"}
 
 
 @dataclass(frozen=True)

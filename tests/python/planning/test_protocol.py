@@ -26,7 +26,7 @@ APPROXIMATE = {"claim": {"type": "ApproxDP", "delta": 1e-5}}
         ({"attacks": ["loss", 5]}, "attacks has 5, which is no name"),
         ({"attacks": ["lo\nss"]}, "which is no name"),
         ({"attacks": ["loss,margin"]}, "a word without a comma"),
-        ({"attacks": ["id"]}, "other than id, member, split"),
+        ({"attacks": ["id"]}, "other than id, member"),
         ({"claim": "PureDP"}, "claim is 'PureDP', which this version cannot make: give a table"),
         ({"claim": {"type": "PurDP"}}, "its type one of PureDP"),
         ({"claim": {"type": "TradeOffFamily"}}, "cannot make"),
