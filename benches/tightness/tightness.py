@@ -20,11 +20,12 @@ import peers
 from forms import FORMS, NOT_GAUSSIAN
 from leakbound import benchmark
 from leakbound.benchmark import Audit
+from leakbound.benchmark.table import method
 from leakbound.claims import Claim
 from leakbound.errors import OptionError
 from leakbound.simulate import Game
 
-__all__ = ["BASELINE", "CORPUS", "GAMES", "OURS", "PAGE", "baseline", "lost", "others"]
+__all__ = ["BASELINE", "CORPUS", "GAMES", "OURS", "PAGE", "baseline", "lost", "matrix", "others"]
 
 BASELINE = Path(__file__).with_name("baseline.parquet")
 PAGE = Path(__file__).with_name("page.parquet")
@@ -32,6 +33,8 @@ CORPUS = Path(__file__).parents[1] / "corpus"
 DELTA = peers.DELTA
 _LEAST = 1e-6
 """Losses of a mean bound below this are rounding."""
+_NOTHING = 0.2
+"""Oracles below this prove next to nothing, and their shares say nothing."""
 
 GAMES: tuple[Any, ...] = (
     benchmark.Noise(),
@@ -110,6 +113,28 @@ def baseline(m: Sequence[int] = (10**3, 10**4)) -> benchmark.Table:
     return joined(first, benchmark.run(GAUSSIAN, _FAMILY, [lb.GaussianDP()], **options))
 
 
+def matrix(table: benchmark.Table, m: int, claim: str) -> str:
+    """Return shares of the oracle as Markdown: a row for each bound, a column for each game.
+
+    Games in which fixed cuts prove next to nothing are left out.
+    """
+    lines = [
+        line
+        for line in table.summary().lines
+        if (line["m"], line["claim"]) == (m, claim) and line["oracle"] > _NOTHING
+    ]
+    shares: dict[str, dict[str, str]] = {}
+    for line in lines:
+        star = "\\*" if line["judged"] and line["low"] > peers.BETA else ""
+        shares.setdefault(method(line), {})[line["game"]] = f"{line['of_oracle']:.2f}{star}"
+    games = list(dict.fromkeys(line["game"] for line in lines))
+    heads = (game.replace("source='fashion-mnist', column=", "") for game in games)
+    rows = [f"| bound | {' | '.join(heads)} |", f"|---|{'--:|' * len(games)}"]
+    for name, row in shares.items():
+        rows.append(f"| {name} | {' | '.join(row.get(game, '-') for game in games)} |")
+    return "\n".join(rows)
+
+
 def joined(*parts: benchmark.Table) -> benchmark.Table:
     """Return the rows of several tables as one."""
     return benchmark.Table.of(row for one in parts for row in one.to_arrow().to_pylist())
@@ -129,7 +154,7 @@ def lost(before: benchmark.Table, after: benchmark.Table) -> list[str]:
     losses = []
     for line in before.summary().lines:
         game, m, claim, _, _ = key = tuple(line[name] for name in names)
-        words = f"at m = {m:,} on {game}, {claim}, by {benchmark.method(line)}"
+        words = f"at m = {m:,} on {game}, {claim}, by {method(line)}"
         if key not in now:
             losses.append((float("inf"), f"no more rows {words}"))
             continue

@@ -38,7 +38,7 @@ from leakbound.benchmark.games import (
     TwoSidedTail,
 )
 from leakbound.benchmark.running import run
-from leakbound.benchmark.table import Summary, Table, method
+from leakbound.benchmark.table import Summary, Table
 
 __all__ = [
     "DPSGD",
@@ -60,6 +60,5 @@ __all__ = [
     "Table",
     "Ties",
     "TwoSidedTail",
-    "method",
     "run",
 ]

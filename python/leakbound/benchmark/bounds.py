@@ -1,5 +1,6 @@
 """Bounds to compare: cut policies, functions of the user's; and the oracle beside them."""
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -133,6 +134,8 @@ def words(thing: object, *, every: bool = False) -> tuple[str, str]:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, os.PathLike):
+        return repr(os.fspath(value))
     named = callable(value) and not is_dataclass(value)
     return " ".join(words(value)) if named else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 

@@ -1,5 +1,6 @@
 """No commit proves less than the stored baseline unseen; published forms are what they say."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,12 @@ def test_a_loss_is_named() -> None:
     (loss,) = tightness.lost(before, benchmark.Table.of(rows))
     assert loss == "lost 0.01 at m = 10,000 on gaussian(mu=1.0), pure DP, by KLScan"
     assert tightness.lost(before, benchmark.Table.of(rows[:-4]))[0].startswith("no more rows at m")
+
+
+def test_the_page_has_what_the_stored_rows_say() -> None:
+    page = Path(__file__).parents[3] / "docs" / "benchmark.md"
+    rows = benchmark.Table.read(tightness.PAGE)
+    assert tightness.matrix(rows, 1000, APPROXIMATE.name) in page.read_text(encoding="utf-8")
 
 
 PURE, APPROXIMATE, GAUSSIAN = lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP()
