@@ -6,13 +6,17 @@ other numbers by the fewest digits that give the double again, as Python's `repr
 
 import hashlib
 import json
+import math
 import re
 from typing import IO, Any, cast
 
-from leakbound._base.records import parsed
 from leakbound._base.types import JsonValue
-from leakbound.errors import OptionError
+from leakbound.errors import InputTypeError, OptionError
 
+# Of the longest integer, which is a seed from the system's entropy.
+_BITS = 128
+# Levels of nesting: a protocol has two or three.
+_DEEPEST = 30
 # Bytes that are held at once of a file that is digested.
 _BLOCK = 1 << 20
 
@@ -43,15 +47,36 @@ def digest(file: IO[bytes]) -> str:
     return total.hexdigest()
 
 
-def plain(value: Any, name: str) -> JsonValue:
-    """Return a copy of a value made of text, finite numbers, booleans, lists and tables."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        text.encode("utf-8")
-        return cast("JsonValue", parsed(text))
-    except (TypeError, ValueError, RecursionError) as error:
+def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
+    """Check that a value is made of text, finite numbers, booleans, lists and tables; copy it."""
+    if depth > _DEEPEST:
+        message = f"{name.partition('.')[0]} is nested more than {_DEEPEST} deep"
+        raise OptionError(message)
+    if isinstance(value, dict):
+        wrong = next((key for key in value if not isinstance(key, str)), None)
+        if wrong is not None:
+            message = f"{name} has the name {wrong!r:.60}, which is no text"
+            raise InputTypeError(message)
+        return {
+            cast("str", plain(key, name)): plain(part, f"{name}.{key:.60}", depth + 1)
+            for key, part in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [plain(part, f"{name}[{i}]", depth + 1) for i, part in enumerate(value)]
+    if value is not None and type(value) not in (bool, int, float, str):
         message = (
-            f"{name} is made of text (dates too), finite numbers, true and false, lists and tables:"
-            f" {' '.join(str(error).split())[:200]}"
+            f"{name} is of type {type(value).__name__}: give text, a number, true or false, a "
+            "list or a table (a date goes as text)"
         )
-        raise OptionError(message) from error
+        raise InputTypeError(message)
+    flaw = ""
+    if isinstance(value, float) and not math.isfinite(value):
+        flaw = f"is {value}: a protocol holds finite numbers only"
+    elif type(value) is int and value.bit_length() > _BITS:
+        flaw = f"is an integer of {value.bit_length()} bits: {_BITS} at most"
+    elif isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+        flaw = f"holds text that UTF-8 cannot: {value!r:.60}"
+    if flaw:
+        message = f"{name} {flaw}"
+        raise OptionError(message)
+    return cast("JsonValue", value)

@@ -229,11 +229,14 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
         raise InputTypeError(message) from None
     if count.size == values.size:
         return
-    which = np.flatnonzero(count > 1)
+    included = np.bincount(group, weights=member)
+    mixed, repeated = (included > 0) & (included < count), count > 1
+    which = np.flatnonzero(mixed if mixed.any() else repeated)
     rows = np.flatnonzero(group == which[0])
+    said = "are both members and non-members" if mixed.any() else "occur more than once"
     message = (
-        f"{which.size} ids occur more than once, the first being {values[rows[0]]!s} at "
-        f"{_rows(rows)}: keep one row of each example, which is either in the training set or not"
+        f"{which.size} ids {said}, the first being {values[rows[0]]!s} at {_rows(rows)}: keep one "
+        "row of each example, which is either in the training set or not"
     )
     raise InputError(message)
 

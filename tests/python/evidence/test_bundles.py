@@ -184,7 +184,7 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
         ({"model": "sha256:ab"}, OptionError, "64 hexadecimal"),
         ({"vouchers": {"fair weather": "me"}}, OptionError, "fair weather"),
         ({"vouchers": {"independent fair coins": ""}}, OptionError, "name somebody"),
-        ({"vouchers": {"independent fair coins": "\ud800"}}, OptionError, "surrogates"),
+        ({"vouchers": {"independent fair coins": "\ud800"}}, OptionError, "UTF-8 cannot"),
         ({"plan": lb.InclusionPlan(PLAN.member, seed=6)}, FormatError, "not those of its seed"),
         ({"protocol": {"unit": "one"}}, OptionError, "the protocol lacks"),
         ({"protocol": PROTOCOL | {"confidence": 0.99}}, FormatError, "says 0.99, .* by 0.95"),

@@ -6,13 +6,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import leakbound as lb
 from command_line import leakbound
 from commitments import PROTOCOL, protocol_toml
 from leakbound._base.canonical import plain
-from leakbound.errors import FormatError, OptionError
+from leakbound.errors import FormatError, InputTypeError, LeakboundError, OptionError
 from leakbound.planning import Commitment, Opening, load_opening, read_protocol
 
 PLAN = lb.InclusionPlan([1, 0, 0, 1, 1], ids=["a", "b", "c", "d", "é"])
@@ -94,19 +95,27 @@ def test_what_is_no_commitment_is_refused(content: str, words: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "error", "words"),
     [
-        ({"confidence": float("nan")}, "not JSON compliant"),
-        ({"seed": 2**128}, "an integer of 129 bits"),
-        ({"unit": "\ud800"}, "surrogates not allowed"),
-        ({"unit": b"x"}, "bytes is not JSON serializable"),
-        ({"notes": {"\ud800": 2}}, "surrogates not allowed"),
-        ({"notes": {1: 2, "1": 3}}, "'1' occurs twice"),
-        ({"notes": {"x" * 90: {1, 2}}}, "set is not JSON serializable"),
+        ({"confidence": float("nan")}, OptionError, "protocol.confidence is nan"),
+        ({"cuts": {"kappa": float("inf")}}, OptionError, "protocol.cuts.kappa is inf"),
+        ({"seed": 2**128}, OptionError, "129 bits"),
+        ({"unit": "\ud800"}, OptionError, "UTF-8 cannot"),
+        ({"unit": b"x"}, InputTypeError, "of type bytes"),
+        (
+            {"attacks": [np.float64(1.0)]},
+            InputTypeError,
+            r"protocol.attacks\[0\] is of type float64",
+        ),
+        ({"unit": {1: 2}}, InputTypeError, "no text"),
+        ({"notes": {"\ud800": 2}}, OptionError, "protocol.notes holds text that UTF-8 cannot"),
+        ({"notes": {"x" * 90: {1, 2}}}, InputTypeError, r"protocol\.notes\.x{60} is of type set"),
     ],
 )
-def test_protocols_without_one_spelling_are_refused(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(OptionError, match=words):
+def test_protocols_without_one_spelling_are_refused(
+    change: dict[str, Any], error: type[LeakboundError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
         PLAN.commit(PROTOCOL | change)
 
 
@@ -123,7 +132,7 @@ def test_what_a_protocol_has_to_say(tmp_path: Path) -> None:
         ("day.toml", protocol_toml(unit="2026-01-01")),
     ):
         (tmp_path / name).write_text(text, encoding="utf-8")
-        with pytest.raises(OptionError):
+        with pytest.raises((OptionError, InputTypeError)):
             read_protocol(tmp_path / name)
 
 

@@ -149,7 +149,7 @@ BROKEN[3, 2] = np.nan
         (lambda f: f(FEATURES, np.arange(50)), InputError, "row 2"),
         (lambda f: f(FEATURES, np.ones(50, bool)), InputError, "holds no non-members"),
         (lambda f: f(FEATURES, np.arange(50) < 1), InputError, "no members outside of fold"),
-        (lambda f: f(FEATURES, MEMBER, ids=np.zeros(50)), InputError, "occur more than once"),
+        (lambda f: f(FEATURES, MEMBER, ids=np.zeros(50)), InputError, "both members and"),
         (lambda f: f(FEATURES, MEMBER, seed=-1), OptionError, "seed"),
     ],
 )
