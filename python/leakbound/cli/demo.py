@@ -24,7 +24,15 @@ DIGITS = (
 )
 TITLE = "Digits: what overfitting leaks, and what DP-SGD does about it"
 HEADINGS = (
-    *("Model", "Test acc", "Split ε̂", "AUC", "Guesses", "Correct", "ε̂", "Ceiling", "Verdict"),
+    "Model",
+    "Test acc",
+    "Split ε̂",
+    "AUC",
+    "Guesses",
+    "Correct",
+    "ε̂",
+    "Ceiling",
+    "Verdict",
 )
 NOTE = (
     "ε̂ is a lower bound on ε, at 95 % confidence for each model by itself; the ceiling is what a "
@@ -57,13 +65,14 @@ def digits(
         report = run(
             out, seed=seed, progress=lambda what, share: move(description=what, completed=share)
         )
+    table, together = _table(report), _several(report)
     with bar("Drawing the report"):
-        _write(report, out)
-    _show(report)
+        _write(report, table, together, out)
+    _show(report, table, together)
     output.announce(out, aside=False)
 
 
-def _write(runs: "DigitsReport", out: Path) -> None:
+def _write(runs: "DigitsReport", table: list[tuple[str, ...]], together: str, out: Path) -> None:
     """Write everything as JSON, and the page of the model that leaks most, all others beside it."""
     from leakbound import report
     from leakbound._base.files import write_text
@@ -71,7 +80,7 @@ def _write(runs: "DigitsReport", out: Path) -> None:
 
     text = json.dumps(runs.to_dict(), allow_nan=False, ensure_ascii=False)
     write_text(out / "result.json", text + "\n")
-    table = [(name, verdict, *numbers) for name, *numbers, verdict in _table(runs)]
+    lines = [(name, verdict, *numbers) for name, *numbers, verdict in table]
     report.write(
         out / "report.html",
         runs.worst.simultaneous,
@@ -81,7 +90,7 @@ def _write(runs: "DigitsReport", out: Path) -> None:
         "in all, each in the training set or not by its own fair coin. The audits see the logit "
         f"margins of the canaries. This page is about “{runs.worst.name}”, which leaks most. Seed "
         f"{runs.seed}.",
-        overview=Overview(f"All {len(runs.rows)} models", table, f"{_several(runs)} {NOTE}"),
+        overview=Overview(f"All {len(runs.rows)} models", lines, f"{together} {NOTE}"),
     )
 
 
@@ -111,12 +120,12 @@ def _several(runs: "DigitsReport") -> str:
     )
 
 
-def _show(runs: "DigitsReport") -> None:
-    headings, *lines = _table(runs)
-    table = output.grid([(name, name not in {"Model", "Verdict"}) for name in headings])
+def _show(runs: "DigitsReport", table: list[tuple[str, ...]], together: str) -> None:
+    headings, *lines = table
+    grid = output.grid([(name, name not in {"Model", "Verdict"}) for name in headings])
     for row, line in zip(runs.rows, lines, strict=True):
-        table.add_row(*line, style="bold" if row.result.summary().leaks else None)
-    output.say(table)
+        grid.add_row(*line, style="bold" if row.result.summary().leaks else None)
+    output.say(grid)
     output.say("")
-    output.say(_several(runs), "bold")
+    output.say(together, "bold")
     output.say(NOTE)

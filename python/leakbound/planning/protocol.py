@@ -143,7 +143,7 @@ def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
             "can be chosen after it"
         )
     known = (*PROTOCOL, *OPTIONS, *_MORE)
-    for name in content.keys() - known:
+    for name in (one for one in content if one not in known):
         near = difflib.get_close_matches(name[:60], known, n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         _refuse(
