@@ -132,7 +132,8 @@ def audit(
         ids: a plan, the scores of `leakbound.torch.score`, a pandas index.
     seed : int, optional
         Seed of whatever the audit draws: matching, the order of ties. By default a new one, which
-        `options` records; one that is passed is chosen before the look.
+        `options` records: pass it to repeat an audit. `confidence` is over these draws too, so one
+        seed used for many audits may be wrong more often in all of them.
 
     Returns
     -------
