@@ -17,8 +17,6 @@ from leakbound.errors import InputTypeError, OptionError
 _BITS = 128
 # Levels of nesting: a protocol has two or three.
 _DEEPEST = 30
-# Bytes that are held at once of a file that is digested.
-_BLOCK = 1 << 20
 
 
 def canonical_json(value: JsonValue) -> bytes:
@@ -41,10 +39,7 @@ def is_digest(text: object) -> bool:
 
 def digest(file: IO[bytes]) -> str:
     """Return the SHA-256 of a file from here to its end, read block by block."""
-    total = hashlib.sha256()
-    while block := file.read(_BLOCK):
-        total.update(block)
-    return total.hexdigest()
+    return hashlib.file_digest(cast("Any", file), "sha256").hexdigest()
 
 
 def plain(value: Any, name: str, depth: int = 0) -> JsonValue:

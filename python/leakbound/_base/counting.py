@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -119,10 +120,16 @@ def counted_records(batch: Any, score: str, member: str, bits: int, first: int =
     return counted(scores, included, bits, first)
 
 
+def arrow(what: str) -> Any:
+    """Return pyarrow, or say which extra installs what this needs."""
+    with needs("io", what):
+        import_module("pyarrow.parquet")
+        return import_module("pyarrow")
+
+
 def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[NDArray[Any]]:
     """Return columns of Arrow records as arrays; InputTypeError where one is missing or null."""
-    with needs("io", "counting Arrow records"):
-        import pyarrow as pa
+    pa = arrow("counting Arrow records")
     if not isinstance(batch, pa.RecordBatch | pa.Table):
         message = f"a pyarrow.RecordBatch is counted, got {type(batch).__name__}"
         raise InputTypeError(message)
@@ -147,8 +154,7 @@ def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[NDAr
 
 def record_batch(counts: Counts) -> Any:
     """Return counts as a pyarrow.RecordBatch."""
-    with needs("io", "a tally in Arrow's form"):
-        import pyarrow as pa
+    pa = arrow("a tally in Arrow's form")
     columns = [pa.array(column, type=pa.int64()) for column in counts]
     return pa.RecordBatch.from_arrays(columns, names=list(COLUMNS))
 

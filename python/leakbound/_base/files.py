@@ -3,7 +3,6 @@
 Arrays are read without unpickling objects, and whatever is wrong with their file is one error.
 """
 
-import errno
 import hashlib
 import json
 import os
@@ -62,27 +61,19 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield temporary
         _sync_folder(temporary)
-        _take_place(temporary, target)
+        # The old folder steps aside for a moment, and goes.
+        old = target.rename(f"{temporary}.old") if target.is_dir() else None
+        try:
+            temporary.rename(target)
+        except OSError:
+            if old is not None:
+                old.rename(target)
+            raise
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     _sync_folder(target.parent)
-
-
-def _take_place(new: Path, target: Path) -> None:
-    """Give a folder its name; the old one of this name steps aside for a moment, and goes."""
-    try:
-        new.rename(target)  # over nothing, or an empty folder
-    except OSError as error:
-        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.EACCES}:
-            raise
-        old = target.with_name(f"{new.name}.old")
-        target.rename(old)
-        try:
-            new.rename(target)
-        except OSError:
-            old.rename(target)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -82,11 +82,7 @@ class Record:
     def from_dict(cls, data: dict[str, JsonValue]) -> Self:
         """Rebuild from what `to_dict` returned.
 
-        Parameters
-        ----------
-        data : dict
-            The stored form; FormatError says which field is missing, unknown, of another
-            type, or contradicts another one.
+        FormatError says which field is missing, unknown, of another type, or contradicts another.
         """
         table: object = data
         schema = table.get("schema") if isinstance(table, dict) else None
@@ -98,13 +94,7 @@ class Record:
         return _read(cls, {name: part for name, part in data.items() if name != "schema"})
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the result as JSON, and write it to `path` if given.
-
-        Parameters
-        ----------
-        path : str or os.PathLike, optional
-            File to write, all of it or nothing.
-        """
+        """Return the result as JSON, and write it to the file `path`, all of it, if given."""
         text = json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
         if path is not None:
             write_text(path, text + "\n")
@@ -112,13 +102,7 @@ class Record:
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str]) -> Self:
-        """Read a result from JSON.
-
-        Parameters
-        ----------
-        source : str or os.PathLike
-            The text itself (it starts with a brace) or the path of a file.
-        """
+        """Read a result from JSON: text that starts with a brace, or the path of a file."""
         return cls.from_dict(parsed(text_of(source)))
 
     def _flaw(self) -> str:

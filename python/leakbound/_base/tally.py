@@ -18,6 +18,7 @@ from leakbound._base.counting import (
     TALLY_BITS,
     Counts,
     added,
+    arrow,
     arrow_columns,
     check_bits,
     check_counts,
@@ -28,7 +29,6 @@ from leakbound._base.counting import (
     whole,
 )
 from leakbound._base.files import replacing
-from leakbound._base.imports import needs
 from leakbound.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -108,15 +108,7 @@ class Tally:
     def of(
         cls, scores: ArrayInput, member: ArrayInput | HasMember, *, bits: int = TALLY_BITS
     ) -> Tally:
-        """Count scores that are in memory.
-
-        Parameters
-        ----------
-        scores, member : array-like of shape (m,); or InclusionPlan, for membership
-            As for `audit`.
-        bits : int
-            Bits of a key, from 8 to 32.
-        """
+        """Count scores that are in memory: scores and membership as for `audit`, shape (m,)."""
         bits, order = check_bits(bits), ExampleOrder()
         values = vector(order.scores(scores, "scores"), "scores")
         return cls(*counted(values, order.member(member, values.size), bits), bits)
@@ -204,8 +196,8 @@ class Tally:
     ) -> Any:
         """Count one batch of Arrow records: what engines run on every partition.
 
-        The sums of the counts at each key, over all batches, are a tally. It can be pickled, also
-        with its options set by `functools.partial`.
+        The sums of the counts at each key, over all batches, are a tally. The function can be
+        pickled, also with its options set by `functools.partial`.
 
         Parameters
         ----------
@@ -214,7 +206,7 @@ class Tally:
         score, member : str
             Columns of numbers, without NaN and nulls, and of booleans, {0, 1} or {-1, +1}.
         bits : int
-            Bits of a key, from 8 to 32.
+            As for `Tally`.
 
         Returns
         -------
@@ -241,8 +233,7 @@ class Tally:
         bits : int, optional
             Bits of a key. If None those of the metadata, or 20 where there is none.
         """
-        with needs("io", "reading a tally"):
-            import pyarrow as pa
+        pa = arrow("reading a tally")
         if isinstance(data, pa.RecordBatch):
             data = pa.Table.from_batches([data])
         if not hasattr(data, "__arrow_c_stream__"):
@@ -262,20 +253,16 @@ class Tally:
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the tally to a parquet file, with bits and shards in its metadata."""
-        with needs("io", "writing a tally"):
-            import pyarrow as pa
-            from pyarrow import parquet
+        pa = arrow("writing a tally")
         with replacing(path) as file:
-            parquet.write_table(pa.Table.from_batches([self.to_arrow()]), file)
+            pa.parquet.write_table(pa.Table.from_batches([self.to_arrow()]), file)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Tally:
         """Read what `to_parquet` wrote; raise InputError if that is not what it is."""
-        with needs("io", "reading a tally"):
-            import pyarrow as pa
-            from pyarrow import parquet
+        pa = arrow("reading a tally")
         try:
-            table = parquet.read_table(path)
+            table = pa.parquet.read_table(path)
         except pa.ArrowException as error:
             message = f"{path} is no tally: {error}"
             raise InputError(message) from error
@@ -289,11 +276,9 @@ def is_tally(path: os.PathLike[str]) -> bool:
     """Return whether a file is what `Tally.to_parquet` writes."""
     if not os.fspath(path).lower().endswith(".parquet") or not Path(path).is_file():
         return False
-    with needs("io", "reading parquet"):
-        import pyarrow as pa
-        from pyarrow import parquet
+    pa = arrow("reading parquet")
     try:
-        return _METADATA in (parquet.read_schema(path).metadata or {})
+        return _METADATA in (pa.parquet.read_schema(path).metadata or {})
     except (pa.ArrowException, OSError):
         return False  # as the reader of tables says
 

@@ -43,11 +43,9 @@ def commit(
     if (plan is None) == (examples is None):
         refuse("give --examples M, to toss coins now, or --plan FILE; one of the two")
     coins = InclusionPlan.load(plan) if plan else InclusionPlan.create(examples or 0)
-    own = secret / "plan.npz"
-    for file in (secret / "opening.json", out / "commitment.json", own):
+    for file in (secret / "opening.json", out / "commitment.json", secret / "plan.npz"):
         # The plan may be in its place already.
-        same = file == own and plan is not None and plan.resolve() == own.resolve()
-        if file.exists() and not same:
+        if file.exists() and not (plan and plan.resolve() == file.resolve()):
             refuse(f"{file} exists already, and what it opens would be lost: name another folder")
     opening = coins.commit(agreed)
     out.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ import inspect
 import math
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar, get_type_hints
 
 import typer
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from leakbound.claims import Claim
+
+T = TypeVar("T")
 
 CUTS = "auto, kl, union, geometric, fixed:R, outside-in, weighted"
 FAMILIES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
@@ -151,7 +153,6 @@ Lenient = Annotated[
 
 def parse_cuts(text: str) -> CutPolicy | None:
     """Return the cut policy of a word such as kl or fixed:120."""
-    name, _, value = text.strip().lower().partition(":")
     policies: dict[str, Callable[..., CutPolicy | None]] = {
         "auto": lambda: None,
         "kl": KLScan,
@@ -162,12 +163,31 @@ def parse_cuts(text: str) -> CutPolicy | None:
         "outside-in": lambda *levels: OutsideIn(levels or None),
         "fixed": lambda guesses: Fixed(guesses=guesses),
     }
+    return _made(text, policies, "--cuts", CUTS)
+
+
+def parse_family(text: str) -> Claim:
+    """Return the guarantees that a word stands for, such as laplace or dp-sgd:0.01,1000."""
+    families: dict[str, Callable[..., Claim]] = {
+        "pure": PureDP,
+        "laplace": LaplaceDP,
+        "gaussian": lambda delta=0.0: GaussianDP(delta=delta),
+        "approx": lambda delta: ApproxDP(delta=delta),
+        "dp-sgd": lambda rate, steps: SubsampledGaussianDP(sampling_rate=rate, steps=steps),
+    }
+    return _made(text, families, "--family", FAMILIES)
+
+
+def _made(text: str, kinds: Mapping[str, Callable[..., T]], name: str, known: str) -> T:
+    """Make what a word and its numbers stand for."""
+    word, _, value = text.strip().lower().partition(":")
     try:
-        return policies[name](*(int(number) for number in value.split(",") if value))
-    except OptionError as error:
-        message = f"--cuts {text}: {error}"
+        numbers = [float(part) for part in value.split(",") if part]
+        return kinds[word](*(int(one) if one.is_integer() else one for one in numbers))
+    except (OptionError, InputTypeError) as error:
+        message = f"{name} {text}: {error}"
     except (KeyError, TypeError, ValueError):
-        message = f"--cuts must be one of {CUTS}; got {text!r}"
+        message = f"{name} must be one of {known}; got {text!r}"
     raise OptionError(message)
 
 
@@ -181,29 +201,6 @@ def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, floa
         listed = " or ".join(form.replace(",", "=…,") + "=…" for form in forms)
         refuse(f"--claim {text!r} must be {listed}, in numbers of at least 0")
     return claim
-
-
-def parse_family(text: str) -> Claim:
-    """Return the guarantees that a word stands for, such as laplace or dp-sgd:0.01,1000."""
-    name, _, value = text.strip().lower().partition(":")
-    numbers = [_number(part) for part in value.split(",")] if value else []
-    families: dict[tuple[str, int], Callable[..., Claim]] = {
-        ("pure", 0): PureDP,
-        ("laplace", 0): LaplaceDP,
-        ("gaussian", 0): GaussianDP,
-        ("gaussian", 1): lambda delta: GaussianDP(delta=delta),
-        ("approx", 1): lambda delta: ApproxDP(delta=delta),
-        ("dp-sgd", 2): lambda rate, steps: SubsampledGaussianDP(
-            sampling_rate=rate, steps=int(steps) if steps.is_integer() else steps
-        ),
-    }
-    try:
-        return families[name, len(numbers)](*numbers)
-    except (OptionError, InputTypeError) as error:
-        message = f"--family {text}: {error}"
-    except KeyError:
-        message = f"--family must be one of {FAMILIES}; got {text!r}"
-    raise OptionError(message)
 
 
 def guarantee_of(goal: Mapping[str, float], family: str = "") -> Claim:

@@ -80,12 +80,7 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
     Returns
     -------
     Canaries
-        `n` different examples, and a coin for each; `taken` has their positions.
-
-    Raises
-    ------
-    OptionError, InputTypeError, InputError
-        For `n` out of range, inputs that are not numbers, or fewer than two classes.
+        `n` different examples; `taken` has their positions.
 
     References
     ----------
@@ -125,11 +120,6 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
     seed : int, optional
         As for `mislabelled`.
 
-    Returns
-    -------
-    Canaries
-        `n` examples, and a coin for each; none was taken from the data.
-
     Examples
     --------
     >>> random_pixels([[0.0, 1.0], [1.0, 0.0]], [0, 1], 5, seed=0).x.shape
@@ -164,7 +154,7 @@ def _data(x: ArrayInput, y: ArrayInput) -> tuple[NDArray[Any], IntArray, IntArra
 
 
 def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = None) -> Canaries:
-    """Return sequences of independent tokens, all as likely as each other.
+    """Return sequences of independent uniform tokens, whose labels are themselves.
 
     Parameters
     ----------
@@ -175,12 +165,7 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
     vocabulary : int
         Tokens are 0, …, vocabulary - 1; at least 2.
     seed : int, optional
-        Of tokens and coins; as for `mislabelled`.
-
-    Returns
-    -------
-    Canaries
-        `n` sequences, whose labels are themselves, and a coin for each.
+        As for `mislabelled`.
 
     Examples
     --------
@@ -212,8 +197,8 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     Returns
     -------
     Canaries
-        `n` sequences, and a coin for each; labels are -100 but for the last. `taken` has the
-        positions of the prefixes: leave them out of training.
+        `n` sequences, with labels of -100 but for the last. `taken` has the positions of the
+        prefixes: leave them out of training.
 
     References
     ----------

@@ -133,11 +133,6 @@ def ceiling(
         The bound on the claim's parameter; no audit with so many guesses, or of this policy,
         proves more.
 
-    Raises
-    ------
-    OptionError, InputTypeError
-        For an option out of range, and for `cuts` beside `guesses` or not for the claim.
-
     Examples
     --------
     >>> round(ceiling(1000, 200, 0.95), 3)
@@ -200,11 +195,6 @@ def power(
     Power
         Distribution of the bound, and how often it reaches `target`.
 
-    Raises
-    ------
-    OptionError, InputTypeError
-        For an option out of range, and for `cuts` that are not for the claim.
-
     Examples
     --------
     >>> forecast = power(200, 3.0, target=2.0)
@@ -258,6 +248,8 @@ def canaries_needed(
 ) -> CanariesNeeded:
     """Return how many canaries an audit needs to reach a bound if the truth is as assumed.
 
+    The answer is as uncertain as a share of `simulations` audits is.
+
     Parameters
     ----------
     target : float
@@ -273,10 +265,6 @@ def canaries_needed(
     -------
     CanariesNeeded
         The number, and what an audit of so many proves.
-
-    Notes
-    -----
-    The answer is as uncertain as a share of `simulations` audits is.
 
     Examples
     --------

@@ -37,11 +37,6 @@ class Gaussian:
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", real(self.mu, "mu", least=0, below=math.inf))
 
-    @property
-    def law(self) -> tuple[float, float | None]:
-        """What the core plays a game by: a strength, and a share that leaks."""
-        return self.mu, None
-
     def parameter(self, claim: PlannedClaim) -> float:
         """Return the smallest parameter of a claim that is true."""
         if isinstance(claim, GaussianDP):
@@ -76,11 +71,6 @@ class Response:
         fraction = real(self.fraction, "fraction", above=0, most=1)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "fraction", fraction)
-
-    @property
-    def law(self) -> tuple[float, float | None]:
-        """What the core plays a game by: a strength, and a share that leaks."""
-        return self.epsilon, self.fraction
 
     @property
     def _chance(self) -> float:
@@ -134,7 +124,9 @@ def games_of(
             yield _core.Ranking(*truth.pairs(m, Purpose.POWER_OF_PAIRS.rng(seed, number)))
         return
     stream, step = Purpose.POWER.derived(seed), max(1, _CHUNK // m)
-    strength, fraction = truth.law
+    strength, fraction = (
+        (truth.mu, None) if isinstance(truth, Gaussian) else (truth.epsilon, truth.fraction)
+    )
     for first in range(0, simulations, step):
         count = min(step, simulations - first)
         yield from _core.play(

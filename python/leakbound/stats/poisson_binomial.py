@@ -154,14 +154,10 @@ def _replicates(
     # Rows belong to replicates, columns to terms; what has no rows is shared by all.
     tables: list[tuple[str, NDArray[Any] | None]] = [("offsets", offsets), ("counts", counts)]
     for name, table in tables:
-        if table is None:
-            continue
-        if table.shape[-1] != terms:
-            message = f"{name} has {table.shape[-1]} columns and offsets {terms}; they must agree"
-            raise InputError(message)
-        if table.ndim == 2 and table.shape[0] != rows:
+        if table is not None and table.shape not in {(terms,), (rows, terms)}:
             message = (
-                f"{name} has {table.shape[0]} rows and v {rows} values; pass one v for each row"
+                f"{name} has the shape {table.shape}: it needs {terms} columns, as offsets have, "
+                f"and one row or {rows} rows, as v has values"
             )
             raise InputError(message)
     return _core.replicated_epsilon(
