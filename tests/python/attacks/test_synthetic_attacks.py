@@ -67,6 +67,19 @@ def test_scores_know_records_and_not_their_place(attack: str, *, with_reference:
     assert np.unique(scores).size > 2
 
 
+def test_neither_types_nor_last_bits_move_a_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seed draws the same pairs from any form of a table, on any machine."""
+    records, made = mixed(120, 0), mixed(70, 1)
+    tables = Tables.of(records, made)
+    objects = {name: values[::-1].astype(object) for name, values in records.items()}
+    assert np.array_equal(Tables.of(objects, made).place[::-1], tables.place)
+    exact = np.arcsinh
+    monkeypatch.setattr(np, "arcsinh", lambda x: np.nextafter(exact(x), np.inf))
+    moved = Tables.of(records, made)
+    assert np.array_equal(moved.place, tables.place)
+    assert not np.array_equal(moved.points, tables.points)
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_equal_records_have_equal_scores(attack: str) -> None:
     records = mixed(90, 4)

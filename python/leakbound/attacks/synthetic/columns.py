@@ -6,6 +6,7 @@ import numbers
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -50,6 +51,19 @@ class RawColumn:
             return self.values.astype(np.str_)
         distinct, which = np.unique(self.values, return_inverse=True)
         return np.array([_written(x) for x in distinct.tolist()], dtype=np.str_)[which]
+
+    def content(self) -> NDArray[np.uint8]:
+        """Return 9 bytes for each value, the same for equal ones; those of words are a digest."""
+        values = self.values
+        if values.dtype.kind == "U":
+            distinct, which = np.unique(values, return_inverse=True)
+            words = (word.encode("utf-8", "surrogatepass") for word in distinct.tolist())
+            digests = b"".join(blake2b(word, digest_size=8).digest() for word in words)
+            values = np.frombuffer(digests, dtype=np.uint64)[which]
+        elif self.kind == "number":
+            values = values + 0.0  # -0.0 becomes 0.0
+        bits = np.where(self.missing, np.uint64(0), values.view(np.uint64)).astype("<u8")
+        return np.column_stack([bits.view(np.uint8).reshape(-1, 8), self.missing])
 
 
 def read_columns(table: TableInput, name: str) -> dict[str, RawColumn]:

@@ -5,10 +5,10 @@ The distance of two records is the root of a sum over columns, after Gower: numb
 likewise, words by 0 or 1, and a missing value differs from every other by 1 at least.
 
 Every statistic here (kinds of columns, medians, spreads, sets of words) is one of *all audited
-records together*, with the synthetic and the reference table. Then records are put into an order of
-their content and equal records become one point with a multiplicity. What is computed from points
-is hence a function of the set of audited records, the synthetic table and the reference; equal
-records have equal scores; and which file a record came from is known to nobody.
+records together*, with the synthetic and the reference table. Then equal records become one point
+with a multiplicity, and points are put into an order of digests of their values. What is computed
+from points is hence a function of the set of audited records, the synthetic table and the
+reference; equal records have equal scores; and which file a record came from is known to nobody.
 
 References
 ----------
@@ -18,6 +18,7 @@ J. C. Gower, "A general coefficient of similarity and some of its properties", 1
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
@@ -61,8 +62,8 @@ class Tables:
     Parameters
     ----------
     points, counts : ndarray, of shapes (points, dimensions) and (points,)
-        The different records among the audited ones and the reference, in an order of their
-        content, and how many records each of them stands for.
+        The different records among the audited ones and the reference, in an order of digests of
+        their values, and how many records each of them stands for.
     place : ndarray, shape (N,)
         The point of each audited record.
     synthetic : ndarray, shape (S, dimensions)
@@ -152,7 +153,8 @@ class Tables:
         # 1. Columns as coordinates; rows of the tables stay in the order given.
         sizes = [next(iter(table.values())).missing.size for table in read.values()]
         ends = np.cumsum(sizes).tolist()
-        blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
+        blocks, contents = list[FloatArray](), list[NDArray[np.uint8]]()
+        sources, notes = list[str](), list[str]()
         for place, name in enumerate(names):
             parts = [table[name] for table in read.values()]
             column = joined(parts)
@@ -165,16 +167,22 @@ class Tables:
                 notes.append(f"column {name!r} {why}: ignored")
             else:
                 blocks.append(block)
+                contents.append(column.content())
                 sources += [name] * block.shape[1]
         if not blocks:
             message = f"no column tells records apart: {'; '.join(notes)}"
             raise InputError(message)
-        # 2. Equal records become one point.
-        rows = np.ascontiguousarray(np.concatenate(blocks, axis=1) + 0.0)  # -0.0 becomes 0.0
-        real = np.concatenate([rows[: ends[0]], rows[ends[1] :]])
-        # Different rows in an order of their bytes, which says nothing of where they came from.
+        # 2. Equal records become one point. Points stand in an order of digests of their values:
+        #    these are the same on every machine, where last bits of coordinates are not, and say
+        #    nothing of where a record came from or how large its values are.
+        rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))
+        real, known = (
+            np.concatenate([all_of[: ends[0]], all_of[ends[1] :]])
+            for all_of in (rows, np.column_stack(contents))
+        )
+        digests = b"".join(blake2b(one.tobytes(), digest_size=16).digest() for one in known)
         _, first, point, counts = np.unique(
-            real.view(f"V{real.itemsize * real.shape[1]}").ravel(),
+            np.frombuffer(digests, dtype="V16"),
             return_index=True,
             return_inverse=True,
             return_counts=True,
