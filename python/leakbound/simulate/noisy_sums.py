@@ -227,7 +227,7 @@ def noisy_sum(
         truth=mu,
         parameter="mu",
         guarantee=f"{mu:g}-GDP under adding or removing an example, shift {population.ratio:g}",
-        _profile=gaussian_profile(mu),
+        profile=gaussian_profile(mu),
         log_odds=log_odds,
         propensity=expit(log_odds),
         features=first * math.sqrt(size),
