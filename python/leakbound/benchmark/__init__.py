@@ -2,8 +2,8 @@
 
 `run` plays games of known truth, or stored scores of trained models, lets each bound audit each of
 them, and keeps a row: the bound beside the truth and beside the best fixed cut with the labels at
-hand. A game is anything that `leakbound.simulate` could have, ``game(m, seed=seed)``, and a bound a
-cut policy or a function of your own, ``bound(scores, member, claim, level)``.
+hand. A game is one of the mechanisms here or anything that is called as ``game(m, seed=seed)``, and
+a bound is a cut policy or a function of your own, ``bound(scores, member, claim, level)``.
 
 Examples
 --------
@@ -14,7 +14,7 @@ Examples
 ...         for r in range(1, 11)
 ...     )
 >>> table = run([Gaussian(mu=1), Noise()], [lb.KLScan(), uncorrected], m=[200], seeds=range(9))
->>> [line["bound"] for line in table.summary().lines]
+>>> [line["method"] for line in table.summary().lines]
 ['KLScan', 'uncorrected', 'KLScan', 'uncorrected']
 """
 
@@ -22,7 +22,6 @@ from leakbound.benchmark.bounds import Audit
 from leakbound.benchmark.games import (
     DPSGD,
     Attack,
-    Failures,
     Gaussian,
     Laplace,
     LossesNearZero,
@@ -33,7 +32,6 @@ from leakbound.benchmark.games import (
     Rankings,
     Scores,
     Shifted,
-    SparseTails,
     Ties,
     TwoSidedTail,
 )
@@ -44,7 +42,6 @@ __all__ = [
     "DPSGD",
     "Attack",
     "Audit",
-    "Failures",
     "Gaussian",
     "Laplace",
     "LossesNearZero",
@@ -55,7 +52,6 @@ __all__ = [
     "Rankings",
     "Scores",
     "Shifted",
-    "SparseTails",
     "Summary",
     "Table",
     "Ties",

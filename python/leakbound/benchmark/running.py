@@ -4,53 +4,44 @@ import math
 import multiprocessing
 import os
 import pickle
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby, product
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from leakbound._base.checks import (
-    check_length,
-    check_membership,
-    check_scores,
-    complement,
-    flag,
-    instance,
-    integer,
-)
+import numpy as np
+
+from leakbound._base.checks import complement, flag, instance, integer
 from leakbound._base.console import track
-from leakbound.benchmark.bounds import Named, oracle, words
-from leakbound.benchmark.table import KEY, Rows, Store, Table, origin
+from leakbound.benchmark.bounds import Named, code, label, oracle
+from leakbound.benchmark.games import read_parquet
+from leakbound.benchmark.table import KEY, Row, Table, origin
 from leakbound.claims import CLAIMS, Claim, PureDP
-from leakbound.errors import OptionError
+from leakbound.errors import InputError, OptionError
 from leakbound.simulate import Game
 
 # From examples and a seed to a game.
 Play: TypeAlias = Callable[..., Game]
+Key: TypeAlias = tuple[object, ...]
+Rows: TypeAlias = dict[Key, Row]
 # Seconds of work that an interruption may lose.
 _PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A game to play once, and what is to be computed of it."""
+    """A game to play once, and what is to be computed of it: keys of rows, claims and bounds."""
 
     play: Play
     m: int
     seed: int
     level: float
     reference: bool
-    audits: tuple[tuple[Claim, Named], ...]
-
-    def names(self) -> list[tuple[object, ...]]:
-        """Return what tells the rows from all others, in order."""
-        game = label(self.play)
-        return [
-            (game, self.m, self.seed, claim.name, bound.name, bound.options, 1 - self.level)
-            for claim, bound in self.audits
-        ]
+    audits: Sequence[tuple[Key, Claim, Named]]
 
 
 def run(
@@ -112,51 +103,61 @@ def run(
         instance(claim, "claims", CLAIMS)
     sizes = [integer(one, "m", least=1) for one in m]
     numbers = [integer(one, "seeds", least=0) for one in seeds]
-    audits = tuple(product(claims, map(Named.of, bounds)))
+    audits = list(product(claims, map(Named.of, bounds)))
     level = complement(confidence)
-    tasks = [_Task(*one, level, reference, audits) for one in product(games, sizes, numbers)]
-    keys = [key for task in tasks for key in task.names()]
+
+    def task(play: Play, examples: int, seed: int) -> _Task:
+        game, ours = (label(play), examples, seed), code(play)
+        words = ((claim.name, one.name, one.options, ours + one.code) for claim, one in audits)
+        keys = [(*game, *some, confidence) for some in words]
+        rows = [(key, *audit) for key, audit in zip(keys, audits, strict=True)]
+        return _Task(play, examples, seed, level, reference, rows)
+
+    tasks = [task(*one) for one in product(games, sizes, numbers)]
+    keys = [audit[0] for one in tasks for audit in one.audits]
     if not keys or len(set(keys)) < len(keys):
         message = "nothing to do" if not keys else "two games or two bounds have one name"
         message += ": name games, bounds, claims, m and seeds, each once"
         raise OptionError(message)
     # 1. What the store has is not computed again.
-    kept = Store(store)
-    rows = kept.rows()
-    missing = [one for task in tasks if (one := _without(task, rows)).audits]
+    folder = None if store is None else Path(store)
+    rows = {} if folder is None else _stored(folder)
+    left = (replace(one, audits=[a for a in one.audits if a[0] not in rows]) for one in tasks)
+    missing = [one for one in left if one.audits]
     # 2. The rest is kept as it comes.
-    fresh: Rows = {}
+    fresh: list[Row] = []
     began = time.monotonic()
     try:
         played = _played(missing, integer(processes, "processes", least=1))
         for some in track(played, "Playing games", total=len(missing), shown=progress):
-            fresh |= some
+            fresh += some.values()
+            rows |= some
             if time.monotonic() - began > _PATIENCE:
-                kept.add(fresh)
-                rows |= fresh
-                fresh, began = {}, time.monotonic()
+                _store(folder, fresh)
+                fresh, began = [], time.monotonic()
     finally:
-        kept.add(fresh)
+        _store(folder, fresh)
     # 3. Rows in the order in which they were asked for.
-    rows |= fresh
     return Table.of([rows[key] for key in keys])
 
 
-def label(play: object) -> str:
-    """Return what rows call a game: its name and parameters."""
-    name, options = words(play, every=True)
-    return f"{name}({options})" if options else name
+def _stored(folder: Path) -> Rows:
+    """Return the rows of this code that a folder has."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = sorted(folder.glob("*.parquet"))
+    rows = [row for file in files for row in read_parquet(file).to_pylist()]
+    ours = (row for row in rows if origin().items() <= row.items())
+    return {tuple(row[name] for name in KEY): row for row in ours}
 
 
-def _without(task: _Task, rows: Rows) -> _Task:
-    """Return a task without what is computed already."""
-    pairs = zip(task.names(), task.audits, strict=True)
-    audits = tuple(audit for key, audit in pairs if key not in rows)
-    return replace(task, audits=audits)
+def _store(folder: Path | None, rows: Sequence[Row]) -> None:
+    """Add a file of rows to a folder."""
+    if folder is not None and rows:
+        Table.of(rows).to_parquet(folder / f"{secrets.token_hex(8)}.parquet")
 
 
 def _played(tasks: Sequence[_Task], processes: int) -> Iterator[Rows]:
-    """Yield the rows of each task, in the order in which they are ready."""
+    """Yield the rows of each task."""
     if processes == 1 or len(tasks) < 2:
         yield from map(_play, tasks)
         return
@@ -166,50 +167,42 @@ def _played(tasks: Sequence[_Task], processes: int) -> Iterator[Rows]:
         message = f"games and bounds of other processes must be importable, no lambdas: {error}"
         raise OptionError(message) from error
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        futures = [pool.submit(_play, task) for task in tasks]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        finally:
-            for future in futures:
-                future.cancel()
+        yield from pool.map(_play, tasks)
 
 
 def _play(task: _Task) -> Rows:
     """Play a game and compute its rows; what raises becomes their error."""
-    flaw, audits = "", zip(task.names(), task.audits, strict=True)
-    try:
-        game = _checked(task.play(task.m, seed=task.seed), task.m)
-    except Exception as error:  # whatever a game of the user's does
-        game, flaw = None, _said(error)
+    game, flaw = _tried(_game, task)
     rows: Rows = {}
-    for claim, some in groupby(audits, lambda one: one[1][0]):
-        truth = best = math.nan
-        if game is not None:
-            truth = _truth(task, claim, game)
-            if task.reference:
-                best = oracle(game, claim, task.level, task.seed)
-        for key, (_, bound) in some:
-            value, said, start = math.nan, flaw, time.perf_counter()
-            if game is not None:
-                try:
-                    value = bound(game, claim, task.level, task.seed)
-                except Exception as error:  # whatever a bound of the user's does
-                    said = _said(error)
-            seconds = time.perf_counter() - start
-            known = not (math.isnan(value) or math.isnan(truth))
-            numbers = {"bound": value, "truth": truth, "oracle": best, "seconds": seconds}
-            false = value > truth if known else None
-            names = dict(zip(KEY, key, strict=True))
-            rows[key] = {**names, **numbers, "false_claim": false, "error": said, **origin()}
+    for claim, some in groupby(task.audits, lambda one: one[1]):
+        truth, unknown = (None, flaw) if flaw else _tried(_truth, task, claim, game)
+        what = game, claim, task.level, task.seed
+        best = oracle(*what) if task.reference and not unknown else None
+        for key, _, bound in some:
+            began = time.perf_counter()
+            value, said = (None, unknown) if unknown else _tried(bound.compute, *what)
+            rows[key] = {**dict(zip(KEY, key, strict=True)), **origin()}
+            rows[key] |= {"seconds": time.perf_counter() - began, "error": said}
+            if not said:
+                false = None if truth is None else value > truth
+                rows[key] |= {"bound": value, "truth": truth, "oracle": best, "false_claim": false}
     return rows
 
 
-def _checked(game: Game, m: int) -> Game:
-    """Check that a game has a score and membership for each example."""
-    scores = check_scores(game.scores)
-    check_length(scores, m, "scores of the game")
-    check_membership(game.member, m)
+def _tried(function: Callable[..., Any], *arguments: Any) -> tuple[Any, str]:
+    """Return what a function returns and no error, or none and what a user's code raised."""
+    try:
+        return function(*arguments), ""
+    except Exception as error:  # whatever a game or a bound of the user's does
+        return None, f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def _game(task: _Task) -> Game:
+    """Play a game that has a score and membership for each example."""
+    game = task.play(task.m, seed=task.seed)
+    if not np.shape(game.scores) == np.shape(game.member) == (task.m,):
+        message = f"a game of m={task.m} must have as many scores and memberships"
+        raise InputError(message)
     return game
 
 
@@ -217,12 +210,9 @@ _TRUTHS: dict[tuple[object, ...], float] = {}
 """What is true of games of a name, size and parameter: some of it takes seconds."""
 
 
-def _truth(task: _Task, claim: Claim, game: Game) -> float:
-    key = (label(task.play), task.m, claim, game.parameter, game.truth)
+def _truth(task: _Task, claim: Claim, game: Game) -> float | None:
+    """Return the smallest parameter that is true, None if it is not known."""
+    key = label(task.play), task.m, claim, game.parameter, game.truth
     if key not in _TRUTHS:
         _TRUTHS[key] = game.least(claim)
-    return _TRUTHS[key]
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return None if math.isnan(_TRUTHS[key]) else _TRUTHS[key]

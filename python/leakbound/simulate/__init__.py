@@ -1,4 +1,4 @@
-"""Games with known truth: what audits are tested on, planned with and compared on.
+"""Games with known truth: what audits are tested on, and planned with.
 
 Each function plays one idealised game and returns its scores, its membership and the exact
 guarantee of the mechanism behind them. A bound that an audit derives from the scores and membership
@@ -6,36 +6,6 @@ is false if it exceeds that truth, and may be so no more often than its confiden
 """
 
 from leakbound.simulate.games import Game, gaussian, mixture, null, randomized_response
-from leakbound.simulate.mechanisms import (
-    RankedGame,
-    ShiftedGame,
-    dp_sgd,
-    laplace,
-    losses_near_zero,
-    one_sided_tail,
-    rankings,
-    shifted,
-    ties,
-    two_sided_tail,
-)
 from leakbound.simulate.noisy_sums import NoisySum, noisy_sum
 
-__all__ = [
-    "Game",
-    "NoisySum",
-    "RankedGame",
-    "ShiftedGame",
-    "dp_sgd",
-    "gaussian",
-    "laplace",
-    "losses_near_zero",
-    "mixture",
-    "noisy_sum",
-    "null",
-    "one_sided_tail",
-    "randomized_response",
-    "rankings",
-    "shifted",
-    "ties",
-    "two_sided_tail",
-]
+__all__ = ["Game", "NoisySum", "gaussian", "mixture", "noisy_sum", "null", "randomized_response"]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,9 @@ class Game:
     profile : callable, optional
         From ε ≥ 0 to the smallest δ with which the mechanism is (ε, δ)-DP, non-increasing; if None,
         that of a Gaussian for "mu", and of randomised response for "epsilon".
+    design : callable, optional
+        Makes the design of an audit, such as ``partial(lb.ZeroRun, member, propensity)``; fair
+        coins if None.
     """
 
     scores: FloatArray
@@ -52,6 +55,7 @@ class Game:
     parameter: Parameter
     guarantee: str = ""
     profile: Profile | None = field(default=None, repr=False)
+    design: Callable[..., Any] | None = field(default=None, repr=False)
 
     @property
     def _profile(self) -> Profile:
@@ -86,26 +90,24 @@ class Game:
         """Return the smallest parameter of a claim that is true: what no bound may exceed.
 
         For families of trade-off functions it is looked for where ε is at most 30, and inf if no
-        parameter below 10^3 will do.
+        parameter below 10^3 will do; NaN if the truth is not known.
         """
-        if math.isnan(self.truth):
-            return math.nan
-        if not isinstance(claim, FAMILIES):
-            return self.epsilon(claim.delta)
+        if math.isnan(self.truth) or not isinstance(claim, FAMILIES):
+            return math.nan if math.isnan(self.truth) else self.epsilon(claim.delta)
         if isinstance(claim, GaussianDP) and self.parameter == "mu" and not claim.delta:
             return self.truth
         epsilon = np.linspace(0, _FARTHEST, _POINTS)
         leak = np.array([self.delta(one) for one in epsilon])
 
-        def allowed(theta: float) -> bool:
+        def holds(theta: float) -> bool:
             return bool((leak <= claim.curve(theta, "both").delta(epsilon) + _SLACK).all())
 
         low, high = claim.search[0], min(claim.search[1], _LARGEST_PARAMETER)
-        if allowed(low) or not allowed(high):
-            return low if allowed(low) else math.inf
+        if holds(low) or not holds(high):
+            return low if holds(low) else math.inf
         while high - low > _SLACK + 1e-6 * high:
             middle = (low + high) / 2
-            low, high = (low, middle) if allowed(middle) else (middle, high)
+            low, high = (low, middle) if holds(middle) else (middle, high)
         return high
 
     def __repr__(self) -> str:
