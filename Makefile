@@ -65,7 +65,8 @@ bench: $(VENV)/.built
 papers: $(VENV)/.built
 	$(BIN)/python benches/papers/reproduce.py --workers $(WORKERS) --out leakbound-out/papers
 
-# Bounds beside those of other papers and packages; `tightness.py --whole` takes m to 10⁵.
+# Bounds beside those of other papers, and of other packages if `pip install --group peers` has them;
+# `tightness.py --whole` takes m to 10⁵.
 tightness: $(VENV)/.built
 	PYTHONPATH=benches/python $(BIN)/python benches/tightness/tightness.py --workers $(WORKERS)
 

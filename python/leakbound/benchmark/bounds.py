@@ -1,5 +1,6 @@
 """Bounds to compare: cut policies, functions of the user's; and the oracle beside them."""
 
+import inspect
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,8 +23,6 @@ from leakbound.stats import clopper_pearson, normal_quantile
 
 # Numbers of guesses that the oracle tries, and those tested where tests are dear.
 _NUMBERS, _TESTED = 32, 6
-
-_US = __name__.split(".", maxsplit=1)[0]
 
 
 @dataclass(frozen=True)
@@ -96,6 +95,12 @@ class Named(NamedTuple):
 
 def words(thing: Any) -> tuple[str, str]:
     """Return the name of an object, and those of its options that are no defaults."""
+    if isinstance(thing, partial):
+        options = [
+            *map(repr, thing.args),
+            *(f"{key}={thing.keywords[key]!r}" for key in thing.keywords),
+        ]
+        return words(thing.func)[0], ", ".join(options)
     if not is_dataclass(thing):
         return str(getattr(thing, "__name__", type(thing).__name__)), ""
     values = ((one, getattr(thing, one.name)) for one in fields(thing))
@@ -114,21 +119,22 @@ def code(thing: Any) -> str:
 
     Rows of other code are not taken for its own; what the package computes is told by the commit.
     """
-    parts = [thing, *vars(type(thing)).values(), *getattr(thing, "__dict__", {}).values()]
-    functions = [one for one in parts if hasattr(one, "__code__")]
-    users = [_text(one.__code__) for one in functions if one.__module__.split(".")[0] != _US]
-    return sha256("".join(users).encode()).hexdigest()[:8] if users else ""
-
-
-def _text(code: CodeType) -> str:
-    """Return what code does: instructions, names and constants, which have more code in them."""
-    constants = [
-        _text(one)
-        if isinstance(one, CodeType)
-        else repr(sorted(map(repr, one)) if isinstance(one, frozenset) else one)
-        for one in code.co_consts
+    own = [*vars(type(thing)).values(), *getattr(thing, "__dict__", {}).values()]
+    functions = [
+        one for one in (thing, getattr(thing, "func", None), *own) if inspect.isfunction(one)
     ]
-    return f"{code.co_code!r} {code.co_names} {constants}"
+    users = [one for one in functions if one.__module__.split(".")[0] != __name__.split(".")[0]]
+    texts = [f"{one.__defaults__} {_text(one.__code__)}" for one in users]
+    return sha256("".join(texts).encode()).hexdigest()[:8] if texts else ""
+
+
+def _text(code: Any) -> str:
+    """Return what code does: instructions, names and constants, which have more code in them."""
+    if isinstance(code, frozenset):
+        return str(sorted(map(repr, code)))
+    if not isinstance(code, CodeType):
+        return repr(code)
+    return f"{code.co_code!r} {code.co_names} {[*map(_text, code.co_consts)]}"
 
 
 def oracle(game: Game, claim: Claim, level: float, seed: int) -> float:

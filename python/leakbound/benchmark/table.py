@@ -223,6 +223,8 @@ def _line(group: Row) -> Row:
 def _bounds(ax: "Axes", lines: list[Row]) -> None:
     """Draw mean bounds against the number of examples."""
     lines = [line for line in lines if line["errors"] < line["games"]]
+    if not lines:
+        return
     for number, name in enumerate(dict.fromkeys(map(method, lines))):
         points = sorted((line["m"], line["bound"]) for line in lines if method(line) == name)
         look = f"C{number}", _MARKS[number % len(_MARKS)]

@@ -39,8 +39,6 @@ class Game:
     truth, parameter : float, and "epsilon", "mu" or "inverse_noise"
         The smallest ε of (ε, δ)-DP, or μ of Gaussian DP, with which the mechanism is private; or
         1/σ of DP-SGD. NaN where it is not known.
-    guarantee : str
-        The guarantee in words.
     profile : callable, optional
         From ε ≥ 0 to the smallest δ with which the mechanism is (ε, δ)-DP, non-increasing; if None,
         that of a Gaussian for "mu", and of randomised response for "epsilon".
@@ -53,7 +51,6 @@ class Game:
     member: BoolArray
     truth: float
     parameter: Parameter
-    guarantee: str = ""
     profile: Profile | None = field(default=None, repr=False)
     design: Callable[..., Any] | None = field(default=None, repr=False)
 
@@ -139,8 +136,6 @@ def null(m: int, *, seed: int) -> Game:
         member=member,
         truth=0.0,
         parameter="epsilon",
-        guarantee="nothing leaks: 0-DP",
-        profile=gaussian_profile(0.0),
     )
 
 
@@ -181,8 +176,6 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
         member=member,
         truth=mu,
         parameter="mu",
-        guarantee=f"{mu:g}-GDP under adding or removing a canary, independent canaries",
-        profile=gaussian_profile(mu),
     )
 
 
@@ -244,8 +237,6 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
         member=member,
         truth=mu,
         parameter="mu",
-        guarantee=f"{mu:g}-GDP under adding or removing a canary, dependent canaries",
-        profile=gaussian_profile(mu),
     )
 
 
@@ -294,13 +285,11 @@ def randomized_response(
     # Sizes are in (0, 1] for noise, (1, 2] for reports and (2, 3] for the plain truth.
     size = 1 - rng.random(m) + answered + plain
 
-    tail = f" at delta = {failure:g}" if failure else ""
     return Game(
         scores=np.where(said, size, -size),
         member=member,
         truth=epsilon,
         parameter="epsilon",
-        guarantee=f"{epsilon:g}-DP{tail} under adding or removing an example, independent reports",
         profile=response_profile(epsilon, failure),
     )
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import leakbound as lb
 from leakbound import benchmark, simulate
 from leakbound.benchmark import running
-from leakbound.benchmark.bounds import code
+from leakbound.benchmark.bounds import code, words
 from leakbound.cli.commands import app
 from leakbound.errors import FormatError, InputTypeError, OptionError
 
@@ -158,10 +158,11 @@ def test_rows_of_other_code_are_not_taken(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_digest_follows_the_code_of_the_user_alone() -> None:
     least, largest = (lambda s, *_: min(s)), (lambda s, *_: max(s))
     within = [lambda s, *_: [one + 1 for one in s], lambda s, *_: [one + 2 for one in s]]
-    user = [half, least, largest, *within, Uniform(), benchmark.Attack(least)]
-    digests = list(map(code, user))
-    assert len(set(digests)) == 6
-    assert digests[1] == digests[6]
+    given = [lambda s, n=1: s[n], lambda s, n=2: s[n]]
+    user: list[Any] = [half, least, largest, *within, *given, Uniform()]
+    assert len(set(map(code, user))) == len(user)
+    assert code(least) == code(benchmark.Attack(least)) == code(partial(least, None))
+    assert words(partial(half, level=0.1)) == ("half", "level=0.1")
     assert code(lb.KLScan()) == code(benchmark.Noise()) == code(simulate.null) == ""
 
 
