@@ -17,13 +17,14 @@ export CARGO_TERM_COLOR ?= never
 # Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-rust test-python lint docs bench papers data validity dist format dev clean
+.PHONY: help demo test test-rust test-python lint docs bench tightness papers data validity dist format dev clean
 help:
 	@echo "make demo      train the digits targets, audit each, write leakbound-out/digits/report.html"
 	@echo "make test      Rust and Python tests, rows of the validity suite included"
 	@echo "make lint      formatting, clippy, rustdoc, ruff, mypy, stubtest"
 	@echo "make docs      the documentation, tutorials executed: leakbound-out/docs/index.html"
 	@echo "make bench     speed as ratios to a peer in the same run"
+	@echo "make tightness  how much bounds prove, beside other papers and packages"
 	@echo "make papers    tables and figures of the papers, at quick sizes: leakbound-out/papers"
 	@echo "make data      real data sets of the papers, and a model to audit, from Debian and PyPI: leakbound-data"
 	@echo "make validity  the long validity suite, table in leakbound-out/validity.md"
@@ -63,6 +64,11 @@ bench: $(VENV)/.built
 # Ours beside the printed; `reproduce.py --full` takes the papers' sizes, NAME one table or figure.
 papers: $(VENV)/.built
 	$(BIN)/python benches/papers/reproduce.py --workers $(WORKERS) --out leakbound-out/papers
+
+# Bounds beside those of other papers, and of other packages if `pip install --group peers` has them;
+# `tightness.py --whole` takes m to 10⁵.
+tightness: $(VENV)/.built
+	PYTHONPATH=benches/python $(BIN)/python benches/tightness/tightness.py --workers $(WORKERS)
 
 data: $(VENV)/.built
 	$(PIP) --group data

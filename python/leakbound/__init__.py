@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from leakbound import attacks, cuts, evidence, generators, planning, propensity, simulate, stats
     from leakbound import audits as audits
+    from leakbound import benchmark as benchmark
     from leakbound import claims as claims
     from leakbound import errors as errors
     from leakbound import integrations as integrations
     from leakbound import panoramia as panoramia
     from leakbound import results as results
     from leakbound import torch as torch
-    from leakbound import validity as validity
     from leakbound._base.tally import Tally
     from leakbound._core import __version__
     from leakbound.audits import Coins, Panoramia, RandomSplit, Stream, ZeroRun, audit_synthetic
@@ -67,8 +67,8 @@ else:
         __name__,
         {
             __name__: (
-                "attacks audits claims cuts errors evidence generators integrations panoramia "
-                "planning propensity results simulate stats torch validity"
+                "attacks audits benchmark claims cuts errors evidence generators integrations "
+                "panoramia planning propensity results simulate stats torch"
             ),
             "leakbound._base.tally": "Tally",
             "leakbound._core": "__version__",

@@ -14,7 +14,7 @@ MODULES: dict[str, Any] = {
         *("", ".attacks", ".attacks.synthetic", ".audits", ".claims", ".cuts"),
         *(".errors", ".evidence", ".generators", ".integrations", ".panoramia", ".planning"),
         *(".planning.canaries", ".propensity", ".results", ".simulate", ".stats", ".testing"),
-        *(".torch", ".validity")[find_spec("torch") is None :],
+        *(".torch", ".benchmark")[find_spec("torch") is None :],
     )
     for name in [f"leakbound{part}"]
 }

@@ -8,9 +8,9 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-from leakbound.validity import run
 from validity.catalogue import cases
 from validity.doubled import judge, power
+from validity.suite import run
 
 
 def _parser() -> argparse.ArgumentParser:

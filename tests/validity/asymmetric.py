@@ -12,12 +12,11 @@ from leakbound.audits.designs import audit_of
 from leakbound.claims import ApproxDP, PureDP, TradeOffFamily
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
-from leakbound.validity import Case
-from leakbound.validity.defaults import Played
-from validity.games import Boundary
+from validity.games import Boundary, Played
 from validity.lengths import COSTLY, DEAR
 from validity.shifted import Shifted
 from validity.streams import stream
+from validity.suite import Case
 from validity.trials import ERROR, Stream, ZeroRun
 
 __all__ = ["SHARE", "GivenAway", "Told", "asymmetric_cases", "share_family"]

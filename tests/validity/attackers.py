@@ -12,10 +12,10 @@ from leakbound._base.odds import expit
 from leakbound._base.types import FloatArray
 from leakbound.claims import PureDP
 from leakbound.cuts import Fixed
-from leakbound.validity import Case
 from validity.lengths import DEAR
 from validity.shifted import Leak, ShiftedGame
 from validity.streams import stream
+from validity.suite import Case
 from validity.zero_run import FORMS, leak_of, zero_run_case
 
 __all__ = ["Informed", "attacker_cases"]

@@ -13,14 +13,12 @@ from leakbound._base.types import SidesChoice
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound
 from leakbound.stats import kl_scan
-from leakbound.validity import Case
-from leakbound.validity.defaults import Play, pure_policies
 from validity.asymmetric import asymmetric_cases
 from validity.attackers import attacker_cases
 from validity.defaults import default_cases
 from validity.designs import design_cases
 from validity.dp_sgd import dp_sgd_cases
-from validity.games import Attacks, Boundary, LaplaceNoise, Looks, Response
+from validity.games import Attacks, Boundary, LaplaceNoise, Looks, Play, Response
 from validity.implied import implied_cases
 from validity.learnt import learnt_cases
 from validity.lengths import CHEAP, COSTLY, DEAR, FUTILE, MODERATE
@@ -28,9 +26,10 @@ from validity.nuisance import nuisance_cases
 from validity.random_splits import split_cases
 from validity.same_seed import same_seed_cases
 from validity.streams import logit, stream
+from validity.suite import Case
 from validity.synthetic import synthetic_cases
 from validity.ties import coarse_cases
-from validity.trials import ERROR, OneRun, Panoramia, Stream
+from validity.trials import ERROR, OneRun, Panoramia, Stream, pure_policies
 from validity.zero_run import zero_run_cases
 
 __all__ = ["cases"]

@@ -14,15 +14,14 @@ from leakbound import simulate
 from leakbound._base.types import SidesChoice
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn, Weighted
-from leakbound.validity import Case
-from leakbound.validity.defaults import Play, Played
 from validity.attackers import Informed
-from validity.games import Attacks, Boundary, LaplaceNoise, Looks, Response
+from validity.games import Attacks, Boundary, LaplaceNoise, Looks, Play, Played, Response
 from validity.implied import CLOSED, Implies
 from validity.lengths import COSTLY, MODERATE
 from validity.random_splits import Split, SplitGame
 from validity.shifted import Shifted, ShiftedPlay
 from validity.streams import logit, stream
+from validity.suite import Case
 from validity.synthetic import Innocent, Responses
 from validity.ties import Coarse
 from validity.trials import Cautious, OneRun, Panoramia, Stream, ZeroRun

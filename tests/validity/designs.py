@@ -13,10 +13,10 @@ from leakbound.audits import Coins, Panoramia, Stream, ZeroRun, audit
 from leakbound.claims import PureDP
 from leakbound.errors import LeakboundError
 from leakbound.results import AuditResult, PanoramiaResult
-from leakbound.validity import Case
 from validity.games import two_rankings
 from validity.lengths import COSTLY, DEAREST, FUTILE
 from validity.streams import logit, stream
+from validity.suite import Case
 from validity.trials import ERROR
 
 __all__ = ["Missed", "design_cases"]

@@ -9,7 +9,7 @@ from typing import Any
 from leakbound.audits import Stream, audit, audit_synthetic
 from leakbound.audits.designs import audit_of
 from leakbound.stats import binomial_tail
-from leakbound.validity import Case, Rate, most_errors, run
+from validity.suite import Case, Rate, most_errors, run
 
 __all__ = ["LEAST_POWER", "NEAR", "check", "doubled", "judge", "power"]
 
@@ -34,7 +34,7 @@ def doubled() -> Iterator[None]:
     changed = [
         (module, name, value)
         for key, module in list(sys.modules.items())
-        if key.startswith(("validity.", "leakbound.validity."))
+        if key.startswith("validity.")
         for name, value in list(vars(module).items())
         if any(value is audited for audited in _AUDITS)
     ]

@@ -7,9 +7,9 @@ import numpy as np
 
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, possible_examples
-from leakbound.validity import Case
 from validity.lengths import COSTLY
 from validity.streams import stream
+from validity.suite import Case
 from validity.trials import ERROR
 
 __all__ = ["PoissonBatches", "dp_sgd_cases"]

@@ -1,24 +1,60 @@
 """Games at the boundary of a claim, and traps, beside those of `leakbound.simulate`."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.validity.defaults import Audited, Play, Played
 from validity.streams import logit, stream
 
 __all__ = [
     "Attacks",
+    "Audited",
     "Boundary",
     "LaplaceNoise",
     "Looks",
+    "Play",
+    "Played",
     "Rankings",
     "Response",
     "reports",
     "two_rankings",
 ]
+
+
+class Audited(Protocol):
+    """What a row needs of a game."""
+
+    @property
+    def scores(self) -> FloatArray:
+        """Scores of the examples."""
+
+    @property
+    def member(self) -> BoolArray:
+        """What the coins said."""
+
+    def epsilon(self, delta: float, /) -> float:
+        """Return the ε that no bound at δ may exceed."""
+
+
+Play: TypeAlias = Callable[..., Audited]
+"""Something that plays the game of a keyword `seed`."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """A game that was played, and the leakage it has."""
+
+    scores: FloatArray
+    member: BoolArray
+    truth: float
+
+    def epsilon(self, _delta: float, /) -> float:
+        """Return the truth at any δ."""
+        return self.truth
 
 
 @dataclass(frozen=True, kw_only=True)

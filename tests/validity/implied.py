@@ -12,11 +12,11 @@ from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.results import AuditResult, Implied
 from leakbound.results.base import Audit, implied_by
-from leakbound.validity import Case
 from validity.asymmetric import SHARE, GivenAway, Told, share_family
 from validity.games import LaplaceNoise
 from validity.lengths import COSTLY, DEAR, DEAREST
 from validity.shifted import Shifted
+from validity.suite import Case
 from validity.trials import ERROR, OneRun, Panoramia, ZeroRun
 
 __all__ = ["CLOSED", "Implies", "implied_cases"]

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any
 
 from leakbound.claims import GaussianDP, PureDP
-from leakbound.validity import Case
 from validity.lengths import COSTLY
 from validity.shifted import Leak, NoisySums, Shifted, ShiftedPlay
+from validity.suite import Case
 from validity.zero_run import FIXED, FORMS, OUTSIDE_IN, M, leak_of, zero_run_case
 
 __all__ = ["learnt_cases"]

@@ -25,9 +25,9 @@ from leakbound.propensity import (
     products_missing,
 )
 from leakbound.propensity.falsification import REFUTED_BELOW
-from leakbound.validity import Case
 from validity.lengths import COSTLY
 from validity.streams import stream
+from validity.suite import Case
 from validity.trials import ERROR
 
 __all__ = [

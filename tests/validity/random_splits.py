@@ -21,10 +21,10 @@ from leakbound.cuts import (
     UnionBound,
 )
 from leakbound.results import AuditResult
-from leakbound.validity import Case
 from validity.designs import Missed
 from validity.lengths import COSTLY, DEAR, FUTILE, MODERATE
 from validity.streams import stream
+from validity.suite import Case
 from validity.trials import ERROR
 
 __all__ = ["Split", "SplitGame", "split_cases"]

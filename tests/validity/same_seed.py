@@ -15,8 +15,8 @@ from leakbound._base.odds import expit
 from leakbound.audits.designs import audit_of
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import Fixed
-from leakbound.validity import Case
 from validity.lengths import DEAR, FUTILE
+from validity.suite import Case
 from validity.trials import ERROR, Cautious
 
 __all__ = ["FEW_TABLES", "FewTables", "Replayed", "same_seed_cases"]

@@ -12,10 +12,10 @@ from leakbound.attacks.synthetic import Tables, density_ratio
 from leakbound.audits import RandomSplit, audit, audit_synthetic
 from leakbound.errors import AbstentionError
 from leakbound.results import AuditResult
-from leakbound.validity import Case
 from validity.designs import Missed
 from validity.lengths import COSTLY, FUTILE
 from validity.streams import stream
+from validity.suite import Case
 from validity.trials import ERROR
 
 __all__ = ["Innocent", "Responses", "synthetic_cases"]

@@ -12,10 +12,10 @@ from leakbound.audits import Stream
 from leakbound.audits.designs import audit_of
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, UnionBound
-from leakbound.validity import Case
-from leakbound.validity.defaults import Played
+from validity.games import Played
 from validity.lengths import COSTLY, DEAR, MODERATE
 from validity.streams import logit, stream
+from validity.suite import Case
 from validity.trials import ERROR, Cautious, OneRun
 
 __all__ = ["Coarse", "CoarsePairs", "CoarseStream", "coarse_cases"]

@@ -1,23 +1,69 @@
 """Trials: one game, one audit, and whether it claimed more than the truth."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import leakbound as lb
 from leakbound._base.odds import expit
 from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.audits.designs import audit_of
-from leakbound.claims import ApproxDP, Claim
+from leakbound.claims import FAMILIES, ApproxDP, Claim
+from leakbound.cuts import CutPolicy, Fixed, KLScan, UnionBound
 from leakbound.errors import AbstentionError, DesignError
 from leakbound.propensity import LogisticPropensity, PropensityFit
-from leakbound.results import PanoramiaResult, ZeroRunResult
-from leakbound.validity.defaults import ERROR, OneRun, Play
-from validity.games import Rankings, two_rankings
+from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
+from validity.games import Audited, Play, Rankings, two_rankings
 from validity.shifted import ShiftedGame, ShiftedPlay
 from validity.streams import logit
 
-__all__ = ["ERROR", "Cautious", "OneRun", "Panoramia", "Stream", "ZeroRun"]
+__all__ = ["ERROR", "Cautious", "OneRun", "Panoramia", "Stream", "ZeroRun", "pure_policies"]
+
+ERROR = 0.1
+"""Share of false claims that audits may make, unless a row says otherwise."""
+_SMALL_DELTA = 1e-5
+"""δ at which curves of a family are compared with the truth."""
+
+
+def pure_policies(m: int) -> dict[str, CutPolicy]:
+    """Return the policies that a pure claim is tried with, by name."""
+    return {
+        "kl": KLScan(),
+        "union": UnionBound(),
+        "geometric": UnionBound(grid="geometric"),
+        "hoeffding": UnionBound(tail="hoeffding"),
+        "fixed": Fixed(m // 2),
+    }
+
+
+@dataclass(frozen=True)
+class OneRun:
+    """Whether an audit of one run claims more than the truth, at the claim's δ or a small one."""
+
+    play: Play
+    claim: Claim
+    options: dict[str, Any] = field(default_factory=dict)
+    error: float = ERROR
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        game, result = self.outcome(seed)
+        delta = _SMALL_DELTA if isinstance(self.claim, FAMILIES) else self.claim.delta
+        return result.epsilon(delta) > game.epsilon(delta)
+
+    def outcome(self, seed: int) -> tuple[Audited, AuditResult]:
+        """Return the game of a seed and the result of its audit."""
+        game = self.play(seed=2 * seed)
+        result = audit_of(
+            "coins",
+            game.scores,
+            member=game.member,
+            claim=self.claim,
+            confidence=1 - self.error,
+            seed=2 * seed + 1,
+            **self.options,
+        )
+        return game, result
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from leakbound._base.types import Correction, SidesChoice
 from leakbound.audits.designs import audit_of
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import Fixed
-from leakbound.validity import Case
 from validity.lengths import COSTLY, DEAR, FUTILE
 from validity.shifted import Leak, Shifted, ShiftedPlay
 from validity.streams import stream
+from validity.suite import Case
 from validity.trials import ERROR, Cautious, ZeroRun
 
 __all__ = ["FIXED", "FORMS", "OUTSIDE_IN", "M", "leak_of", "zero_run_case", "zero_run_cases"]

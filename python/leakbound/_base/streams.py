@@ -77,6 +77,7 @@ class Purpose(Enum):
     GAUSSIAN_GAME = "simulate/gaussian"
     MIXTURE_GAME = "simulate/mixture"
     RESPONSE_GAME = "simulate/response"
+    CANARIES = "simulate/canaries"
     NOISY_SUM = "simulate/noisy-sum"
     NOISY_SUM_MEMBERS = "simulate/noisy-sum-members"
 
@@ -123,7 +124,8 @@ class Purpose(Enum):
     DEMO_NETWORK = "demos/network"
     DIGITS = "demos/digits"
 
-    USER_GAME = "validity/user"
+    USER_GAME = "benchmark/user"
+    CORPUS_ROWS = "benchmark/corpus-rows"
 
     def rng(self, seed: int, *further: int) -> np.random.Generator:
         """Return the generator of a seed and further numbers."""

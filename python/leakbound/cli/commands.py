@@ -20,7 +20,7 @@ COMMANDS = {
     "verify": ("evidence", "Recompute what a bundle claims: its digests, audit and page."),
     "tally": ("shards", "Count shards of scores into one small file, a tally, that coins audits."),
     "demo": ("demo", "Train a real target on the spot, without any download, and audit it."),
-    "validate": ("validate", "Count how often audits claim more than the truth, in simulations."),
+    "benchmark": ("benchmark", "Compare bounds on games of known truth; count false claims."),
 }
 """For each command its module, and the first line of its help, which is all that a list shows."""
 

@@ -3,16 +3,17 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from leakbound._base.checks import MOST_EXAMPLES, integer, real
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
+from leakbound.claims import FAMILIES, Claim, GaussianDP
 from leakbound.stats import log_normal_cdf
 
-Parameter: TypeAlias = Literal["epsilon", "mu"]
+Parameter: TypeAlias = Literal["epsilon", "mu", "inverse_noise"]
 # From ε ≥ 0 to the smallest δ with which the mechanism is (ε, δ)-DP; non-increasing.
 Profile: TypeAlias = Callable[[float], float]
 
@@ -21,7 +22,10 @@ _LARGEST = 500.0
 # Relative precision of ε, found by bisection.
 _PRECISION = 1e-13
 # The least δ of a Gaussian, which is never 0.
-_LEAST = math.ulp(0.0)
+LEAST_DELTA = math.ulp(0.0)
+# Where curves of a family are compared with a game's: the largest ε, points, and rounding.
+_FARTHEST, _POINTS, _SLACK = 30.0, 601, 1e-12
+_LARGEST_PARAMETER = 1e3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,18 +36,29 @@ class Game:
     ----------
     scores, member : ndarray of float64 and of bool, shape (m,)
         Higher for likelier members, and what independent fair coins said.
-    truth, parameter : float, and "epsilon" or "mu"
-        The smallest ε of (ε, δ)-DP, or μ of Gaussian DP, with which the mechanism is private.
-    guarantee : str
-        The guarantee in words.
+    truth, parameter : float, and "epsilon", "mu" or "inverse_noise"
+        The smallest ε of (ε, δ)-DP, or μ of Gaussian DP, with which the mechanism is private; or
+        1/σ of DP-SGD. NaN where it is not known.
+    profile : callable, optional
+        From ε ≥ 0 to the smallest δ with which the mechanism is (ε, δ)-DP, non-increasing; if None,
+        that of a Gaussian for "mu", and of randomised response for "epsilon".
+    design : callable, optional
+        Makes the design of an audit, such as ``partial(lb.ZeroRun, member, propensity)``; fair
+        coins if None.
     """
 
     scores: FloatArray
     member: BoolArray
     truth: float
     parameter: Parameter
-    guarantee: str
-    _profile: Profile = field(repr=False)
+    profile: Profile | None = field(default=None, repr=False)
+    design: Callable[..., Any] | None = field(default=None, repr=False)
+
+    @property
+    def _profile(self) -> Profile:
+        if self.profile is not None:
+            return self.profile
+        return (gaussian_profile if self.parameter == "mu" else response_profile)(self.truth)
 
     def delta(self, epsilon: float) -> float:
         """Return the smallest δ with which the mechanism is (ε, δ)-DP, for ε ≥ 0."""
@@ -66,6 +81,30 @@ class Game:
         while high - low > _PRECISION * high:
             middle = (low + high) / 2
             low, high = (low, middle) if self._profile(middle) <= delta else (middle, high)
+        return high
+
+    def least(self, claim: Claim) -> float:
+        """Return the smallest parameter of a claim that is true: what no bound may exceed.
+
+        For families of trade-off functions it is looked for where ε is at most 30, and inf if no
+        parameter below 10^3 will do; NaN if the truth is not known.
+        """
+        if math.isnan(self.truth) or not isinstance(claim, FAMILIES):
+            return math.nan if math.isnan(self.truth) else self.epsilon(claim.delta)
+        if isinstance(claim, GaussianDP) and self.parameter == "mu" and not claim.delta:
+            return self.truth
+        epsilon = np.linspace(0, _FARTHEST, _POINTS)
+        leak = np.array([self.delta(one) for one in epsilon])
+
+        def holds(theta: float) -> bool:
+            return bool((leak <= claim.curve(theta, "both").delta(epsilon) + _SLACK).all())
+
+        low, high = claim.search[0], min(claim.search[1], _LARGEST_PARAMETER)
+        if holds(low) or not holds(high):
+            return low if holds(low) else math.inf
+        while high - low > _SLACK + 1e-6 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if holds(middle) else (middle, high)
         return high
 
     def __repr__(self) -> str:
@@ -97,8 +136,6 @@ def null(m: int, *, seed: int) -> Game:
         member=member,
         truth=0.0,
         parameter="epsilon",
-        guarantee="nothing leaks: 0-DP",
-        _profile=gaussian_profile(0.0),
     )
 
 
@@ -139,8 +176,6 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
         member=member,
         truth=mu,
         parameter="mu",
-        guarantee=f"{mu:g}-GDP under adding or removing a canary, independent canaries",
-        _profile=gaussian_profile(mu),
     )
 
 
@@ -202,8 +237,6 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
         member=member,
         truth=mu,
         parameter="mu",
-        guarantee=f"{mu:g}-GDP under adding or removing a canary, dependent canaries",
-        _profile=gaussian_profile(mu),
     )
 
 
@@ -252,19 +285,23 @@ def randomized_response(
     # Sizes are in (0, 1] for noise, (1, 2] for reports and (2, 3] for the plain truth.
     size = 1 - rng.random(m) + answered + plain
 
-    def profile(claimed: float) -> float:
-        excess = max(0.0, -math.expm1(claimed - epsilon)) / (1 + math.exp(-epsilon))
-        return failure + (1 - failure) * excess
-
-    tail = f" at delta = {failure:g}" if failure else ""
     return Game(
         scores=np.where(said, size, -size),
         member=member,
         truth=epsilon,
         parameter="epsilon",
-        guarantee=f"{epsilon:g}-DP{tail} under adding or removing an example, independent reports",
-        _profile=profile,
+        profile=response_profile(epsilon, failure),
     )
+
+
+def response_profile(epsilon: float, failure: float = 0.0) -> Profile:
+    """Return the profile of randomised response that tells the plain truth with some chance."""
+
+    def delta(claimed: float) -> float:
+        excess = max(0.0, -math.expm1(claimed - epsilon)) / (1 + math.exp(-epsilon))
+        return failure + (1 - failure) * excess
+
+    return delta
 
 
 def gaussian_profile(mu: float) -> Profile:
@@ -276,6 +313,6 @@ def gaussian_profile(mu: float) -> Profile:
         # As logarithms: far tails are 0 in doubles.
         with_it = float(log_normal_cdf(mu / 2 - epsilon / mu))
         without = epsilon + float(log_normal_cdf(-mu / 2 - epsilon / mu))
-        return max(_LEAST, -math.exp(with_it) * math.expm1(min(0.0, without - with_it)))
+        return max(LEAST_DELTA, -math.exp(with_it) * math.expm1(min(0.0, without - with_it)))
 
     return delta

@@ -11,7 +11,7 @@ from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.errors import OptionError
-from leakbound.simulate.games import Game, coins, gaussian_profile
+from leakbound.simulate.games import Game, coins
 
 # Coordinates of all members: drawn twice, so many take half an hour.
 _MOST_COORDINATES = 10**11
@@ -29,7 +29,7 @@ class NoisySum(Game):
 
     Parameters
     ----------
-    scores, member, truth, parameter, guarantee
+    scores, member, truth, parameter
         As for `Game`.
     log_odds, propensity : ndarray of float64, shape (m,)
         Log-odds λ and probability π of membership given an example's features, exactly.
@@ -226,8 +226,6 @@ def noisy_sum(
         member=member,
         truth=mu,
         parameter="mu",
-        guarantee=f"{mu:g}-GDP under adding or removing an example, shift {population.ratio:g}",
-        _profile=gaussian_profile(mu),
         log_odds=log_odds,
         propensity=expit(log_odds),
         features=first * math.sqrt(size),

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 import leakbound as lb
-from leakbound import planning, propensity, validity
+from leakbound import planning, propensity
 from leakbound._base.records import SCHEMA, Record, adapter
 
 FILE = Path(__file__).parents[3] / "docs" / "results.schema.json"
@@ -28,7 +28,6 @@ KINDS: tuple[type[Record], ...] = (
     propensity.Falsification,
     propensity.FormTest,
     propensity.Overlap,
-    validity.ValidityReport,
 )
 
 

@@ -21,8 +21,8 @@ from leakbound.audits.dp_sgd.betting import (
 )
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
 from leakbound.results.dp_sgd import Wager
-from leakbound.validity import most_errors
 from noisy_steps import EXAMPLES, play
+from validity.suite import most_errors
 
 LEVEL = 0.05
 

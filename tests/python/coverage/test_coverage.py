@@ -12,7 +12,7 @@ import pytest
 import leakbound as lb
 from leakbound._base.odds import logit
 from leakbound.errors import AbstentionError
-from leakbound.validity.defaults import pure_policies
+from validity.trials import pure_policies
 
 
 def memberships(m: int) -> np.ndarray:

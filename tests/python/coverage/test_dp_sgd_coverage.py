@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 import leakbound as lb
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
-from leakbound.validity import most_errors
 from noisy_steps import EXAMPLES, play
+from validity.suite import most_errors
 
 KNOWN = (EXAMPLES, EXAMPLES)
 LEVEL = 0.05

@@ -10,7 +10,11 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PRINTING = ["README.md", "docs/index.md", "docs/poisson-binomial.md"]
-RUNNING = [f"docs/how-to/{name}.md" for name in ("a-billion-scores", "from-a-file", "planning")]
+GUIDES = (
+    "benchmark",
+    *(f"how-to/{name}" for name in ("a-billion-scores", "from-a-file", "planning")),
+)
+RUNNING = [f"docs/{name}.md" for name in GUIDES]
 
 
 @pytest.mark.parametrize("page", [*PRINTING, *RUNNING])

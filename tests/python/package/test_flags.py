@@ -11,7 +11,7 @@ import torch
 
 import flat
 import leakbound as lb
-from leakbound import panoramia, propensity, stats, validity
+from leakbound import benchmark, panoramia, propensity, stats
 from leakbound.attacks import synthetic
 from leakbound.attacks.synthetic.columns import read_columns
 from leakbound.evidence import verify_bundle
@@ -29,8 +29,6 @@ COLUMNS = read_columns(X, "a table")
 GAUSSIAN, CURVE = lb.GaussianDP(), lb.TradeOff.gaussian(1.0)
 RESULT = flat.coins(SCORE, MEMBER)
 COUNTS = (9, 10, 10)
-WORDS = dict.fromkeys(("audit", "claim", "cuts", "sides", "truth"), "any")
-case: Any = partial(validity.Case, **WORDS, error=0.05, trial=lambda _: False, quick=1)  # type: ignore[arg-type]
 zero_run: Any = partial(flat.zero_run, SCORE, MEMBER, np.full(60, 0.4))
 two_tables = {"the records": COLUMNS, "the synthetic table": COLUMNS}
 scored: Any = partial(score, EMBEDDING, (TOKENS, TOKENS), signal="cross_entropy")
@@ -44,6 +42,8 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "Panoramia real_nonmembers": partial(flat.panoramia, SCORE, SCORE, MEMBER),
     "ZeroRun falsify": zero_run,
     "ZeroRun release_refuted": zero_run,
+    "benchmark.run reference": partial(benchmark.run, [benchmark.Noise()], [None]),
+    "benchmark.run progress": partial(benchmark.run, [benchmark.Noise()], [None]),
     "evidence.verify_bundle page": partial(verify_bundle, "nowhere"),
     "attacks.synthetic.Tables.of progress": partial(synthetic.Tables.of, X, X),
     "attacks.synthetic.Tables.of_columns progress": partial(
@@ -64,8 +64,6 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "testing.assert_not_refuted strict": partial(assert_not_refuted, RESULT),
     "torch.score progress": scored,
     "torch.token_losses progress": partial(token_losses, EMBEDDING, (TOKENS, TOKENS)),
-    "validity.Case valid": case,
-    "validity.run progress": lambda **x: validity.run([case()], **x),
 }
 """For each option a call that is right but for it."""
 
@@ -79,7 +77,6 @@ RETURNED = {
     propensity.Falsification,
     propensity.FormTest,
     propensity.PropensityFit,
-    validity.Rate,
 }
 """What the package makes and nobody else: their fields are not options."""
 

@@ -16,7 +16,7 @@ FLOORS = (
     ("demo",),
     ("integrations",),
     ("evidence", "testing"),
-    ("panoramia", "planning", "validity"),
+    ("benchmark", "panoramia", "planning"),
     ("audits",),
     ("results",),
     ("propensity", "generators", "simulate"),

@@ -4,7 +4,7 @@ import pytest
 
 from dp_sgd_faults import FAULTS, Fault
 from dp_sgd_zoo import SHORT, Recipe, train
-from leakbound.validity import most_errors
+from validity.suite import most_errors
 
 QUICK = (
     "no noise",

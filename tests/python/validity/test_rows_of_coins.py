@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leakbound import validity as suite
+from validity import suite
 from validity.catalogue import cases
 from validity.doubled import check
 

@@ -1,8 +1,5 @@
 """The suite itself: it counts what it says, whoever plays, and catches what is wrong."""
 
-import json
-import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -11,21 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from typer.testing import CliRunner
 
-from leakbound import validity
-from leakbound.cli.commands import app
-from leakbound.errors import InputError, InputTypeError, OptionError
+from leakbound.errors import OptionError
+from validity import suite
 from validity.catalogue import cases
 from validity.games import LaplaceNoise
 from validity.shifted import Shifted
 
+RESPONSES = cases("one-run pure default response")
 
-def coin(name: str, chance: float, *, valid: bool = True) -> validity.Case:
+
+def coin(name: str, chance: float, *, valid: bool = True) -> suite.Case:
     """A case that errs by chance, at a stated 10 %."""
-    words = {"audit": name, "claim": "none", "cuts": "none", "sides": "both", "truth": "none"}
+    words = dict.fromkeys(("claim", "cuts", "sides", "truth"), "none")
     trial = partial(errs, chance)
-    return validity.Case(**words, error=0.1, trial=trial, valid=valid)  # type: ignore[arg-type]
+    return suite.Case(audit=name, **words, error=0.1, trial=trial, valid=valid)  # type: ignore[arg-type]
 
 
 def errs(chance: float, seed: int) -> bool:
@@ -34,7 +31,7 @@ def errs(chance: float, seed: int) -> bool:
 
 def test_counts_verdicts_and_expectations() -> None:
     invalid = [coin("caught", 0.3, valid=False), coin("missed", 0.05, valid=False)]
-    report = validity.run([coin("good", 0.1), coin("bad", 0.3), *invalid], repetitions=1000, seed=1)
+    report = suite.run([coin("good", 0.1), coin("bad", 0.3), *invalid], repetitions=1000, seed=1)
     assert [rate.verdict for rate in report.rates] == ["holds", "fails", "fails", "holds"]
     assert [rate.expected for rate in report.rates] == [True, False, True, False]
     assert not report.ok
@@ -51,69 +48,28 @@ def test_counts_verdicts_and_expectations() -> None:
 def test_the_most_errors_are_those_of_the_exact_test(
     repetitions: int, error: float, tests: int
 ) -> None:
-    most = validity.most_errors(repetitions, error, tests)
+    most = suite.most_errors(repetitions, error, tests)
     level = 1e-3 / tests
     assert scipy_stats.binom.sf(most - 1, repetitions, error) >= level
     assert most == repetitions or scipy_stats.binom.sf(most, repetitions, error) < level
 
 
 def test_counts_depend_neither_on_who_plays_nor_on_what_else_is_played(tmp_path: Path) -> None:
-    selected = validity.cases("one-run pure response")
     one, three = tmp_path / "one", tmp_path / "three"
-    play = partial(validity.run, repetitions=600, seed=3)
-    alone = play(selected, checkpoint=one)
+    play = partial(suite.run, repetitions=600, seed=3)
+    alone = play(RESPONSES, checkpoint=one)
     with ThreadPoolExecutor(3) as executor:
-        assert play(selected, checkpoint=three, executor=executor) == alone
+        assert play(RESPONSES, checkpoint=three, executor=executor) == alone
     kept = [{file.name: file.read_bytes() for file in folder.iterdir()} for folder in (one, three)]
     assert kept[0] == kept[1]
-    assert play(selected[1:]).rates[0].errors == alone.rates[1].errors
-    assert validity.run(selected, repetitions=600, seed=4) != alone
+    assert play(RESPONSES[1:]).rates[0].errors == alone.rates[1].errors
+    assert suite.run(RESPONSES, repetitions=600, seed=4) != alone
 
 
-def test_a_report_goes_to_json_and_back() -> None:
-    report = validity.run(validity.cases("panoramia"), repetitions=20)
-    assert validity.ValidityReport.from_json(report.to_json()) == report
-
-
-def test_words_select_cases_each_of_a_name_of_its_own() -> None:
-    names = [case.name for case in validity.cases()]
-    assert len(set(names)) == len(names) == 15
-    (chosen,) = validity.cases("pure both noise")
-    assert (chosen.audit, chosen.sides, chosen.truth) == ("one-run", "both", "noise")
-    assert validity.cases("no such words") == ()
-
-
-def noise(member: np.ndarray, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=member.size)
-
-
-def response(member: np.ndarray, seed: int) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    said = member == (rng.random(member.size) < 1 / (1 + np.exp(-1.0)))
-    return np.asarray(np.where(said, 1, -1) * rng.random(member.size))
-
-
-def centred_on_members(member: np.ndarray, seed: int) -> np.ndarray:
-    """A scoring that standardises members and others apart, and so tells them apart."""
-    scores = noise(member, seed)
-    return np.asarray(np.where(member, scores - scores[member].min(), scores - scores.max()))
-
-
-@pytest.mark.parametrize(
-    ("attack", "truth", "m", "verdict"),
-    [
-        (noise, 0.0, 60, "holds"),
-        (response, 1.0, 60, "holds"),
-        (centred_on_members, 0.0, 300, "fails"),
-        (response, 0.2, 300, "fails"),
-    ],
-)
-def test_attacks_hold_unless_they_leak_more_than_they_state(
-    attack: Callable[[np.ndarray, int], np.ndarray], truth: float, m: int, verdict: str
-) -> None:
-    report = validity.run(validity.attack_cases(attack, truth=truth, m=m), repetitions=50)
-    assert {rate.verdict for rate in report.rates[:2]} == {verdict}
-    assert report.ok == (verdict == "holds")
+def test_words_select_cases() -> None:
+    (chosen,) = cases("pure default both three-response")
+    assert (chosen.audit, chosen.sides, chosen.truth) == ("one-run", "both", "three-response")
+    assert cases("no such words") == ()
 
 
 def test_laplace_noise_is_as_leaky_as_it_states() -> None:
@@ -148,53 +104,16 @@ def test_a_case_for_long_runs_only_is_left_out_of_quick_ones() -> None:
     listed = cases("zero-run pure DP tamper learnt-nothing-1")
     assert [(case.quick, case.long > 100) for case in listed] == [(0, True)]
     with pytest.raises(OptionError, match="no case to run"):
-        validity.run(listed)
-    assert validity.run(listed, repetitions=2).rates[0].repetitions == 2
-    both = [*listed, *validity.cases("trap")]
-    assert len(validity.run(both).rates) == 1
+        suite.run(listed)
+    assert suite.run(listed, repetitions=2).rates[0].repetitions == 2
+    both = [*listed, *cases("trap ties-by-label")]
+    assert len(suite.run(both).rates) == 1
 
 
-def test_bad_attacks_and_options() -> None:
-    with pytest.raises(InputTypeError, match="attack must be callable"):
-        validity.attack_cases("noise")  # type: ignore[arg-type]
-    broken = validity.attack_cases(lambda member, _: np.full(member.size, np.nan))
-    with pytest.raises(InputError, match=r"attack\(…\)"):
-        validity.run(broken)
+def test_bad_options() -> None:
     with pytest.raises(OptionError, match="no case to run"):
-        validity.run([])
+        suite.run([])
     bad: list[tuple[Any, str]] = [(0, "at least 1"), ("short", "one of")]
     for repetitions, message in bad:
         with pytest.raises(OptionError, match=f"repetitions must be {message}"):
-            validity.run(validity.cases("both noise"), repetitions=repetitions)
-
-
-ATTACK = """
-import numpy as np
-def honest(member, seed):
-    return np.random.default_rng(seed).normal(size=member.size)
-def cheat(member, seed):
-    return honest(member, seed) + member
-"""
-
-
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my_attack.py").write_text(ATTACK, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path.copy())
-    shell = CliRunner()
-    mine = ["validate", "kl", "member", "--repetitions", "50", "--attack"]
-    honest = shell.invoke(app, [*mine, "my_attack:honest", "-m", "80"])
-    assert honest.exit_code == 0, honest.output
-    assert "1 of 1 valid audits hold" in honest.stdout
-    cheat = shell.invoke(app, [*mine, "my_attack:cheat"])
-    assert cheat.exit_code == 1
-    assert "FAILS" in cheat.stdout
-    table = shell.invoke(app, ["validate", "pure", "both", "--repetitions", "100"])
-    assert table.exit_code == 0, table.output
-    assert "fails, as it should" in table.stdout
-    as_json = shell.invoke(app, ["validate", "trap", "--repetitions", "20", "--json"])
-    assert json.loads(as_json.stdout)["rates"][0]["verdict"] == "fails"
-    for words in (["nothing-like-it"], ["--attack", "my_attack:none"], ["--attack", "nowhere"]):
-        bad = shell.invoke(app, ["validate", *words])
-        assert bad.exit_code == 2
-        assert bad.stderr.startswith("leakbound: ")
+            suite.run(cases("one-run pure default both noise"), repetitions=repetitions)

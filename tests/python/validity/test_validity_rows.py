@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound import validity
 from leakbound.errors import DesignError, InputError
 from leakbound.results import Assumption
 from leakbound.results.base import implied_by
+from validity import suite
 from validity.asymmetric import SHARE, share_family
 from validity.attackers import Informed
 from validity.designs import Missed
@@ -83,10 +83,8 @@ def test_coins_that_an_audit_refuses_are_no_false_claim() -> None:
             raise DesignError(message)
         return True
 
-    played = validity.Case(
-        audit="a", claim="b", cuts="c", sides="d", truth="e", error=0.1, trial=play
-    )
-    assert validity.run([played], repetitions=10).rates[0].errors == 5
+    played = suite.Case(audit="a", claim="b", cuts="c", sides="d", truth="e", error=0.1, trial=play)
+    assert suite.run([played], repetitions=10).rates[0].errors == 5
 
 
 def test_what_the_best_attack_attains_is_what_the_curve_at_the_boundary_implies() -> None:

@@ -1,4 +1,9 @@
-"""Playing cases, counting false claims and judging the counts; the report, as Markdown too."""
+"""How often audits claim more than the truth: counted, and judged by exact binomial tests.
+
+A case is an audit with its claim, cut policy and sides, on games whose truth is known. An audit at
+confidence 1 - β may claim more than the truth in a share β of games, and an audit that is offered
+for comparison only should be seen to do so more often. `run` plays the games.
+"""
 
 import hashlib
 import os
@@ -14,13 +19,15 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+import leakbound
 import leakbound._core as _core
 from leakbound._base.checks import choice, flag, integer
 from leakbound._base.console import track
 from leakbound._base.files import Checkpoints
-from leakbound._base.records import Record
 from leakbound.errors import DesignError, OptionError
 from leakbound.stats import binomial_tail
+
+__all__ = ["Case", "Rate", "Report", "most_errors", "run", "source_digest"]
 
 # Probability that bad luck makes any of the valid cases of one run look invalid.
 FAMILY_WISE = 1e-3
@@ -51,18 +58,10 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Rate(Row):
-    """What happened to one case.
+    """What happened to one case: games played, false claims, and how well luck explains those.
 
-    Parameters
-    ----------
-    audit, claim, cuts, sides, truth, error, valid
-        As for `Case`.
-    repetitions, errors : int
-        Games played, and false claims among them.
-    p_value : float
-        P(Bin(repetitions, error) ≥ errors): how well luck explains so many.
-    verdict : {"holds", "fails"}
-        "fails" if `p_value` is below the case's share of the family-wise level.
+    `p_value` is P(Bin(repetitions, error) ≥ errors); the verdict is "fails" if it is below the
+    case's share of the family-wise level.
     """
 
     repetitions: int
@@ -86,21 +85,9 @@ class Rate(Row):
         return self.verdict == self.expectation
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ValidityReport(Record):
-    """What happened to all cases of a run.
-
-    Parameters
-    ----------
-    rates : tuple of Rate
-        One for each case, in order.
-    family_wise : float
-        Probability that bad luck alone gives a valid case the verdict "fails".
-    seed : int
-        Seed of the run.
-    leakbound, source : str
-        Version of the package, and SHA-256 of its Python files and compiled core.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What happened to all cases of a run, and the version and SHA-256 of the code."""
 
     rates: tuple[Rate, ...]
     family_wise: float
@@ -169,19 +156,7 @@ class Case(Row):
 def most_errors(repetitions: int, error: float, tests: int) -> int:
     """Return the most false claims that do not count against a valid audit.
 
-    Parameters
-    ----------
-    repetitions : int
-        Games played.
-    error : float
-        Share of false claims that the audit may make.
-    tests : int
-        Number of cases that share the family-wise level.
-
-    Returns
-    -------
-    int
-        The largest count v with P(Bin(repetitions, error) ≥ v) at or above 0.001 / tests.
+    That is the largest count v with P(Bin(repetitions, error) ≥ v) at or above 0.001 / tests.
 
     Examples
     --------
@@ -203,51 +178,18 @@ def run(
     executor: Executor | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
-) -> ValidityReport:
+) -> Report:
     """Play every case and judge the number of its false claims.
 
-    Parameters
-    ----------
-    cases : sequence of Case
-        What to play: `cases()`, or `attack_cases(…)` for an attack of yours.
-    repetitions : {"quick", "long"} or int
-        Games of each case: the case's own numbers, or one number for all.
-    seed : int
-        Seed of the run, at least 0.
-    tests : int, optional
-        Number of cases that share the family-wise level, if these are some of more.
-    executor : concurrent.futures.Executor, optional
-        Where games are played; the report does not depend on it. Here, one after another, if None.
-    checkpoint : str or os.PathLike, optional
-        Folder that keeps the counts of every 250 games, and gives back those it has: a run that was
-        interrupted goes on, and one with more cases or games plays only what is new. Of a trial of
-        yours it knows the name and parameters: name another folder when you change its code.
-    progress : bool
-        Whether to show a bar, where standard error is a terminal.
+    `repetitions` are the games of each case: the case's own numbers, or one number for all. `tests`
+    is the number of cases that share the family-wise level, if these are some of more. The report
+    does not depend on `executor`, where games are played. The folder `checkpoint` keeps the counts
+    of every 250 games, and gives back those it has of the same code and seed: a run that was
+    interrupted goes on.
 
-    Returns
-    -------
-    ValidityReport
-        Counts and verdicts.
-
-    Raises
-    ------
-    OptionError, InputTypeError
-        If there is no case, or an option is out of range.
-    FormatError
-        If `checkpoint` holds counts of another seed, version or source, or is damaged.
-
-    Notes
-    -----
     A case gets the verdict "fails" if P(Bin(n, β) ≥ errors) is below 0.001 divided by the number of
     cases: with valid audits only, no case fails with probability 0.999 at least, whatever their
     dependence.
-
-    Examples
-    --------
-    >>> from leakbound.validity import cases
-    >>> run(cases("one-run pure member response"), repetitions=100).rates[0].verdict
-    'holds'
     """
     flag(progress, "progress")
     if isinstance(repetitions, str):
@@ -285,17 +227,21 @@ def run(
     for case, by_chunk in zip(cases, counts, strict=True):
         games = _games(case, repetitions)
         rates.append(_judge(case, games, sum(by_chunk[chunk] for chunk in _chunks(games)), share))
-    return ValidityReport(rates=tuple(rates), family_wise=FAMILY_WISE, seed=seed, **played)
+    return Report(rates=tuple(rates), family_wise=FAMILY_WISE, seed=seed, **played)
 
 
 @cache
-def source_digest(package: Path = Path(__file__).parents[1]) -> str:
-    """Return SHA-256 of the package's Python files and compiled core, names included."""
+def source_digest(*folders: Path) -> str:
+    """Return SHA-256 of the Python files and compiled core of folders, names included.
+
+    By default of the package, and of the rows that are played.
+    """
     total = hashlib.sha256()
-    for file in sorted(package.rglob("*")):
-        if file.suffix in {".py", ".so", ".pyd"}:
-            content = hashlib.sha256(file.read_bytes()).hexdigest()
-            total.update(f"{file.relative_to(package).as_posix()} {content}\n".encode())
+    for folder in folders or (Path(leakbound.__file__).parent, Path(__file__).parent):
+        for file in sorted(folder.rglob("*")):
+            if file.suffix in {".py", ".so", ".pyd"}:
+                content = hashlib.sha256(file.read_bytes()).hexdigest()
+                total.update(f"{file.relative_to(folder).as_posix()} {content}\n".encode())
     return total.hexdigest()
 
 
@@ -358,7 +304,7 @@ def _judge(case: Case, repetitions: int, errors: int, tests: int) -> Rate:
     )
 
 
-def _lines(report: ValidityReport) -> Iterator[str]:
+def _lines(report: Report) -> Iterator[str]:
     rates = sorted(report.rates, key=lambda rate: rate.audit)
     games = sum(rate.repetitions for rate in rates)
     yield "# False claims, counted\n"

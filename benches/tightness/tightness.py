@@ -1,0 +1,254 @@
+"""How much our bounds prove beside other packages' and papers', and how often each is false.
+
+export PYTHONPATH=benches/python
+python benches/tightness/tightness.py             two minutes on two cores: tables of 20 games each
+python benches/tightness/tightness.py --whole     m to 10⁵, 200 games each; resumable, rows in --out
+python benches/tightness/tightness.py --page      rows behind the page of the docs; resumable
+python benches/tightness/tightness.py --baseline  rows of ours that a test holds the next commit to
+
+Other packages take part where they are installed (`pip install --group peers`); of those that are
+not, or take seconds for each game, the quick form shows the stored rows of the page.
+"""
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+import forms
+import leakbound as lb
+import peers
+from forms import FORMS, NOT_GAUSSIAN
+from leakbound import benchmark
+from leakbound.benchmark import Audit, Table
+from leakbound.benchmark.bounds import label
+from leakbound.benchmark.games import CORPUS
+from leakbound.benchmark.table import KEY, method
+from leakbound.claims import Claim
+from leakbound.errors import OptionError
+from leakbound.simulate import Game
+
+__all__ = ["BASELINE", "PAGE", "Peer", "baseline", "false_claims", "installed", "lost", "matrix"]
+
+BASELINE = Path(__file__).with_name("baseline.parquet")
+PAGE = Path(__file__).with_name("page.parquet")
+DELTA = peers.DELTA
+_LEAST = 1e-6
+"""Losses of a mean bound below this are rounding."""
+_NOTHING = 0.2
+"""Oracles below this prove next to nothing, and their shares say nothing."""
+_SLOW = "opake GDP"
+"""What takes seconds for each game; it plays three of them, at one size."""
+
+GAMES: tuple[Any, ...] = (
+    benchmark.Noise(),
+    benchmark.Gaussian(mu=1.0),
+    benchmark.Gaussian(mu=3.0),
+    benchmark.Mixture(mu=1.0),
+    benchmark.RandomizedResponse(epsilon=1.0),
+    benchmark.Ties(epsilon=1.0),
+    benchmark.Laplace(epsilon=2.0),
+    benchmark.OneSidedTail(share=0.05, shift=4.0),
+    benchmark.TwoSidedTail(share=0.05, shift=4.0),
+    benchmark.TwoSidedTail(share=0.005, shift=8.0),
+    benchmark.LossesNearZero(mu=1.0),
+    benchmark.RandomizedResponse(epsilon=0.0, delta=0.01),
+)
+GAUSSIAN: tuple[Any, ...] = (GAMES[0], GAMES[1], GAMES[3], GAMES[10])
+"""Games that are Gaussian DP, but for tails and responses."""
+JUDGED: tuple[Any, ...] = (GAMES[0], GAMES[1], GAMES[3])
+"""Those on which false claims are counted: noise, independent examples, and dependent ones."""
+OURS: tuple[Any, ...] = (
+    lb.KLScan(),
+    lb.OutsideIn(),
+    lb.UnionBound(),
+    lb.UnionBound(grid="geometric"),
+    Audit(lb.KLScan(), sides="member"),
+    Audit(lb.OutsideIn(), sides="member"),
+)
+_FAMILY: tuple[Any, ...] = (lb.OutsideIn(), Audit(lb.OutsideIn(), sides="member"))
+_FOR_GAUSSIAN = tuple(form for form in FORMS if form not in NOT_GAUSSIAN)
+_CLAIMS: tuple[Claim, ...] = (lb.PureDP(), lb.ApproxDP(delta=DELTA))
+
+
+@cache
+def installed() -> dict[str, peers.Audit]:
+    """Return the audits of other packages that can be imported."""
+    found: dict[str, peers.Audit] = {}
+    for load in (peers.jax_privacy, peers.opake):
+        try:
+            found |= load()
+        except ImportError as error:
+            peers.say(f"({load.__name__} does not take part: {error})")
+    return found
+
+
+class Peer:
+    """An audit of another package, of (ε, δ)-DP at the level and δ of `peers`."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def audit(self, game: Game, claim: Claim, level: float, seed: int) -> float:
+        """Return what the package returns."""
+        if claim != _CLAIMS[1] or abs(level - peers.BETA) > _LEAST:
+            message = f"of approximate DP at δ = {DELTA:g} and level {peers.BETA:g} alone"
+            raise OptionError(message)
+        return installed()[self.__name__](game, seed)
+
+
+def tables(
+    m: Sequence[int], seeds: int, claims: Sequence[Claim], **options: Any
+) -> Iterator[Table]:
+    """Yield the rows of pure and approximate DP, those of other packages, and of Gaussian DP."""
+    corpus = [benchmark.Scores(file.stem) for file in sorted(CORPUS.glob("*.parquet"))]
+    options |= {"seeds": range(seeds), "progress": True}
+    yield benchmark.run((*GAMES, *corpus), (*OURS, *FORMS), claims, m, **options)
+    quick = [Peer(name) for name in installed() if name != _SLOW]
+    if quick:
+        yield benchmark.run((*GAMES, *corpus), quick, _CLAIMS[1:], [1000], **options)
+    yield benchmark.run(GAUSSIAN, (*_FAMILY, *_FOR_GAUSSIAN), [lb.GaussianDP()], m, **options)
+
+
+def counted(**options: Any) -> Iterator[Table]:
+    """Yield rows of three games, so many that false claims of everything can be judged."""
+    options |= {"m": [1000], "seeds": range(100), "progress": True}
+    quick = [Peer(name) for name in installed() if name != _SLOW]
+    yield benchmark.run(JUDGED, (*OURS, *FORMS, *quick), _CLAIMS[1:], **options)
+    options["reference"] = False
+    yield benchmark.run(JUDGED, (*_FAMILY, *_FOR_GAUSSIAN), [lb.GaussianDP()], **options)
+    if _SLOW in installed():
+        options["seeds"] = range(20)
+        yield benchmark.run(JUDGED, [Peer(_SLOW)], _CLAIMS[1:], **options)
+
+
+def known(**options: Any) -> Iterator[Table]:
+    """Yield rows of bounds that are not valid, on the games that show it."""
+    options |= {"m": [1000], "seeds": range(200), "reference": False}
+    sweeps = (forms.uncorrected_sweep, forms.clopper_pearson_uncorrected)
+    yield benchmark.run(JUDGED, sweeps, _CLAIMS[1:], **options)
+    yield benchmark.run(JUDGED, [forms.product_channel], [lb.GaussianDP()], **options)
+
+
+def baseline(m: Sequence[int] = (10**3, 10**4)) -> Table:
+    """Return the rows of ours that a commit is held to."""
+    options: dict[str, Any] = {"m": m, "seeds": range(2), "reference": False}
+    first = benchmark.run(GAMES, OURS, _CLAIMS, **options)
+    return joined([first, benchmark.run(GAUSSIAN, _FAMILY, [lb.GaussianDP()], **options)])
+
+
+def matrix(table: Table, m: int, claim: str) -> str:
+    """Return shares of the oracle as Markdown: a row for each bound, a column for each game.
+
+    Games in which fixed cuts prove next to nothing are left out.
+    """
+    shares: dict[str, dict[str, str]] = {}
+    games: dict[str, str] = {}
+    for line in table.summary().lines:
+        if (line["m"], line["claim"]) == (m, claim) and line["oracle"] > _NOTHING:
+            star = "\\*" if line["judged"] and line["low"] > peers.BETA else ""
+            shares.setdefault(method(line), {})[line["game"]] = f"{line['of_oracle']:.2f}{star}"
+            games[line["game"]] = line["game"].replace("source='fashion-mnist', column=", "")
+    rows = [f"| bound | {' | '.join(games.values())} |", f"|---|{'--:|' * len(games)}"]
+    for name, row in shares.items():
+        rows.append(f"| {name} | {' | '.join(row.get(game, '-') for game in games)} |")
+    return "\n".join(rows)
+
+
+def false_claims(table: Table) -> str:
+    """Return false claims at m = 1,000 as Markdown: a row for each bound, a column for a game."""
+    games = [label(game) for game in JUDGED]
+    told: dict[str, dict[str, str]] = {}
+    for line in table.summary().lines:
+        if line["m"] == 1000 and line["game"] in games and line["judged"]:
+            share = f"{line['low']:.1%} to {line['high']:.1%}".replace("%", " %")
+            count = f"{line['false_claims']} of {line['judged']} ({share})"
+            name = method(line) + (" (Gaussian DP)" if line["claim"] == "Gaussian DP" else "")
+            wrong = f"**{count}**" if line["low"] > peers.BETA else count
+            told.setdefault(name, {})[line["game"]] = wrong
+    rows = [f"| bound | {' | '.join(games)} |", f"|---|{'--:|' * len(games)}"]
+    rows += [
+        f"| {name} | {' | '.join(row.get(game, '-') for game in games)} |"
+        for name, row in told.items()
+    ]
+    return "\n".join(rows)
+
+
+def joined(tables: Iterable[Table]) -> Table:
+    """Return the rows of several tables as one, each of them once."""
+    rows = (row for table in tables for row in table.to_arrow().to_pylist())
+    return Table.of({tuple(row[name] for name in KEY): row for row in rows}.values())
+
+
+def shown(table: Table) -> str:
+    """Return the summary of a table without bounds that are not for its claim."""
+    lines = (one for one in table.summary().lines if one["errors"] < one["games"])
+    return str(benchmark.Summary(tuple(lines)))
+
+
+def stored() -> Table:
+    """Return the stored rows of other packages that are not played."""
+    rows = Table.read(PAGE).to_arrow()
+    others = compute.match_substring_regex(rows["method"], "^(jax-privacy|opake)")
+    played = pa.array([name for name in installed() if name != _SLOW], "string")
+    return Table(rows.filter(compute.and_not(others, compute.is_in(rows["method"], played))))
+
+
+def lost(before: Table, after: Table) -> list[str]:
+    """Return what mean bounds have lost, in words, the largest loss first."""
+    names = ("game", "m", "claim", "method", "options")
+    now = {tuple(line[name] for name in names): line for line in after.summary().lines}
+    losses = []
+    for line in before.summary().lines:
+        game, m, claim, _, _ = key = tuple(line[name] for name in names)
+        words = f"at m = {m:,} on {game}, {claim}, by {method(line)}"
+        if key not in now:
+            losses.append((float("inf"), f"no more rows {words}"))
+            continue
+        loss = line["bound"] - now[key]["bound"] if line["games"] > line["errors"] else 0.0
+        if not loss <= _LEAST:
+            losses.append((loss, f"lost {loss:.3g} {words}"))
+    return [words for _, words in sorted(losses, key=lambda one: -one[0])]
+
+
+def main() -> None:
+    """Measure, and print or write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    form = parser.add_mutually_exclusive_group()
+    for name in ("--whole", "--page", "--baseline"):
+        form.add_argument(name, action="store_true")
+    parser.add_argument("--seeds", type=int, help="games of each kind and size: 20, or 200")
+    parser.add_argument("--out", type=Path, default=Path("leakbound-out/tightness"))
+    parser.add_argument("--workers", type=int, default=1)
+    given = parser.parse_args()
+    options: dict[str, Any] = {"processes": given.workers}
+    if given.baseline:
+        baseline().to_parquet(BASELINE)
+        return
+    if given.whole or given.page:
+        options["store"] = given.out / "rows"
+    if given.page:
+        every = tables([300, 10**3, 3000], given.seeds or 20, _CLAIMS[1:], **options)
+        joined(chain(counted(**options), every)).to_parquet(PAGE)
+        return
+    sizes, seeds = ([10**3, 10**4, 10**5], 200) if given.whole else ([10**3], 20)
+    for table in tables(sizes, given.seeds or seeds, _CLAIMS[not given.whole :], **options):
+        peers.say(shown(table))
+    if given.whole:
+        peers.say(false_claims(joined(counted(**options))))
+        return
+    rest = stored()
+    peers.say(f"Stored rows of other packages:\n\n{shown(rest)}")
+    peers.say("False claims, at 95 % confidence, so 5 % at most; exact limits:\n")
+    peers.say(false_claims(joined([*known(**options), rest])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""How much bounds prove, and how often they are false: every bound on every game, row by row.
+
+`run` plays games of known truth, or stored scores of trained models, lets each bound audit each of
+them, and keeps a row: the bound beside the truth and beside the best fixed cut with the labels at
+hand. A game is one of the mechanisms here or anything that is called as ``game(m, seed=seed)``, and
+a bound is a cut policy or a function of your own, ``bound(scores, member, claim, level)``.
+
+Examples
+--------
+>>> import leakbound as lb
+>>> def half(scores, member, claim, level):
+...     right = int(((scores > 0) == member).sum())
+...     return claim.lower_bound(right, member.size, member.size, level)
+>>> table = run([Gaussian(mu=1), Noise()], [lb.KLScan(), half], m=[200], seeds=range(9))
+>>> [(line["method"], line["false_claims"]) for line in table.summary().lines]
+[('KLScan', 0), ('half', 0), ('KLScan', 0), ('half', 0)]
+"""
+
+from leakbound.benchmark.bounds import Audit
+from leakbound.benchmark.games import (
+    DPSGD,
+    Attack,
+    Gaussian,
+    Laplace,
+    LossesNearZero,
+    Mixture,
+    Noise,
+    OneSidedTail,
+    RandomizedResponse,
+    Rankings,
+    Scores,
+    Shifted,
+    Ties,
+    TwoSidedTail,
+)
+from leakbound.benchmark.running import run
+from leakbound.benchmark.table import Summary, Table
+
+__all__ = [
+    "DPSGD",
+    "Attack",
+    "Audit",
+    "Gaussian",
+    "Laplace",
+    "LossesNearZero",
+    "Mixture",
+    "Noise",
+    "OneSidedTail",
+    "RandomizedResponse",
+    "Rankings",
+    "Scores",
+    "Shifted",
+    "Summary",
+    "Table",
+    "Ties",
+    "TwoSidedTail",
+    "run",
+]

@@ -1,0 +1,260 @@
+"""Rows of a benchmark: what they hold, what errs, what is kept, who computes them."""
+
+import json
+import math
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from typer.testing import CliRunner
+
+import leakbound as lb
+from leakbound import benchmark, simulate
+from leakbound.benchmark import running
+from leakbound.benchmark.bounds import code, words
+from leakbound.cli.commands import app
+from leakbound.errors import FormatError, InputTypeError, OptionError
+
+PURE, APPROXIMATE, GAUSSIAN = lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP()
+
+
+def half(scores: np.ndarray, member: np.ndarray, claim: Any, level: float) -> float:
+    """A bound of a user's: the upper half are members, and their number is fixed."""
+    right = int(((scores > np.median(scores)) == member).sum())
+    return float(claim.lower_bound(right, member.size, member.size, level))
+
+
+def sometimes(m: int, *, seed: int) -> simulate.Game:
+    """A game of a user's that raises with one of its seeds, and is cut short with another."""
+    if seed == 7:
+        message = "the seventh\nfails"
+        raise RuntimeError(message)
+    return simulate.null(m - (seed == 8), seed=seed)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """A stranger's game: noise, uniform over a width that depends on membership."""
+
+    epsilon: float = 1.0
+
+    def __call__(self, m: int, *, seed: int) -> simulate.Game:
+        rng = np.random.default_rng(seed)
+        member = rng.random(m) < 0.5
+        said = member == (rng.random(m) < 1 / (1 + math.exp(-self.epsilon)))
+        return simulate.Game(
+            scores=said + rng.random(m), member=member, truth=self.epsilon, parameter="epsilon"
+        )
+
+
+def rows(found: benchmark.Table, *without: str) -> list[dict[str, Any]]:
+    dropped = [*without, "seconds"]
+    return list(found.to_arrow().drop_columns(dropped).to_pylist())
+
+
+def test_a_row_for_each_game_size_seed_claim_and_bound() -> None:
+    found = benchmark.run(
+        [benchmark.Gaussian(mu=2), Uniform()],
+        [lb.KLScan(), half, benchmark.Audit(lb.OutsideIn(), sides="member")],
+        [PURE, APPROXIMATE],
+        m=[40, 100],
+        seeds=range(3),
+    )
+    assert len(rows(found)) == 2 * 2 * 3 * 2 * 3
+    first, by_hand = rows(found)[:2]
+    game = simulate.gaussian(40, 2.0, seed=0)
+    result = lb.audit(game.scores, lb.Coins(game.member), seed=0, cuts=lb.KLScan())
+    assert first == {
+        "game": "Gaussian(mu=2)",
+        "m": 40,
+        "seed": 0,
+        "claim": "pure DP",
+        "method": "KLScan",
+        "options": "",
+        "code": "",
+        "confidence": 0.95,
+        "error": "",
+        "bound": result.bound,
+        "truth": math.inf,
+        "oracle": first["oracle"],
+        "false_claim": False,
+        "version": lb.__version__,
+        "commit": first["commit"],
+    }
+    assert first["bound"] <= first["oracle"]
+    assert {row["options"] for row in rows(found)} == {"", "sides='member'"}
+    told = [row for row in rows(found) if row["game"] == "Uniform(epsilon=1.0)"]
+    assert {row["truth"] for row in told if row["claim"] == "pure DP"} == {1.0}
+    assert by_hand["method"] == "half"
+    assert by_hand["bound"] == half(game.scores, game.member, PURE, 0.05)
+
+
+def test_processes_change_nothing_but_seconds(tmp_path: Path) -> None:
+    games: list[Any] = [benchmark.Gaussian(mu=1), benchmark.Rankings(), benchmark.Shifted()]
+    play = partial(benchmark.run, games, [None, lb.KLScan()], m=[60], seeds=range(3))
+    alone = rows(play())
+    assert alone == rows(play(processes=2, store=tmp_path)) == rows(play(store=tmp_path))
+
+
+def test_what_raises_or_is_no_bound_is_a_row_with_its_error() -> None:
+    def no_number(*_: Any) -> float:
+        return math.nan
+
+    bounds = [lb.KLScan(), no_number, lambda *_: -1.0]
+    found = benchmark.run([sometimes], bounds, m=[50], seeds=range(6, 10))
+    errors = [row["error"] for row in rows(found)]
+    assert errors[0] == errors[9] == ""
+    assert "no_number returned nan: a bound must be a number of at least 0" in errors[1]
+    assert "<lambda> returned -1.0" in errors[2]
+    assert errors[3:6] == ["RuntimeError: the seventh fails"] * 3
+    assert "a game of m=50 must have as many scores" in errors[6]
+    assert [row["false_claim"] for row in rows(found)[3:6]] == [None] * 3
+    line = found.summary().lines[0]
+    assert (line["games"], line["errors"], line["judged"]) == (4, 2, 2)
+    assert line["error"] == "RuntimeError: the seventh fails"
+    assert math.isnan(found.summary().lines[1]["bound"])
+    assert "| no_number | 50  | -     | -        | -         | - " in str(found.summary())
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_PATIENCE", -1.0)
+    play = partial(benchmark.run, [benchmark.Noise()], [lb.KLScan()], m=[50])
+    whole = rows(play())
+    once, played = running._play, list[int]()
+
+    def counted(task: Any) -> Any:
+        if len(played) == 8:
+            raise KeyboardInterrupt
+        played.append(task.seed)
+        return once(task)
+
+    monkeypatch.setattr(running, "_play", counted)
+    with pytest.raises(KeyboardInterrupt):
+        play(store=tmp_path)
+    played[:] = [0] * 9
+    assert rows(play(store=tmp_path)) == whole
+    assert played[9:] == list(range(8, 20))
+    assert len(rows(play(store=tmp_path, seeds=range(22)))) == 22
+    assert played[21:] == [20, 21]
+
+
+def test_rows_of_other_code_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    play = partial(benchmark.run, [benchmark.Noise()], [half], m=[50], seeds=[0], store=tmp_path)
+    play()
+    monkeypatch.setattr(running, "origin", lambda: {"version": "0", "commit": "other"})
+    assert rows(play())[0]["commit"] == "other"
+    assert len(rows(benchmark.Table.read(tmp_path))) == 2
+    (file, *_) = tmp_path.glob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(FormatError, match="is no whole parquet file"):
+        play()
+
+
+def test_a_digest_follows_the_code_of_the_user_alone() -> None:
+    least, largest = (lambda s, *_: min(s)), (lambda s, *_: max(s))
+    within = [lambda s, *_: [one + 1 for one in s], lambda s, *_: [one + 2 for one in s]]
+    given = [lambda s, n=1: s[n], lambda s, n=2: s[n]]
+    user: list[Any] = [half, least, largest, *within, *given, Uniform()]
+    assert len(set(map(code, user))) == len(user)
+    assert code(least) == code(benchmark.Attack(least)) == code(partial(least, None))
+    assert words(partial(half, level=0.1)) == ("half", "level=0.1")
+    assert code(lb.KLScan()) == code(benchmark.Noise()) == code(simulate.null) == ""
+
+
+def test_false_claims_have_exact_limits() -> None:
+    def too_much(*_: Any) -> float:
+        return 0.1
+
+    play = partial(benchmark.run, [benchmark.Noise()], m=[60], seeds=range(30))
+    summary = play([too_much, lb.KLScan()]).summary()
+    caught, holds = summary.lines
+    assert summary.false == (caught,)
+    assert caught["false_claims"] == 30
+    assert (caught["low"], caught["high"]) == (pytest.approx(0.025 ** (1 / 30)), 1.0)
+    limits = scipy_stats.binomtest(holds["false_claims"], 30).proportion_ci(0.95, "exact")
+    assert (holds["low"], holds["high"]) == (pytest.approx(limits.low), pytest.approx(limits.high))
+    tail = scipy_stats.binom.sf(holds["false_claims"] - 1, 30, 0.05)
+    assert holds["p_value"] == pytest.approx(tail)
+    assert "30 of 30 (88.4 to 100.0 %) | FALSE |" in str(summary)
+    assert len(str(summary).splitlines()) == 4
+
+
+@pytest.mark.parametrize("claim", [PURE, APPROXIMATE, GAUSSIAN])
+def test_the_oracle_is_the_best_fixed_cut(claim: Any) -> None:
+    games: list[Any] = [benchmark.Gaussian(), benchmark.OneSidedTail(), benchmark.Shifted()]
+    found = benchmark.run(games, [lb.Fixed(20), lb.Fixed(150)], [claim], m=[300], seeds=[0])
+    assert all(row["bound"] <= 1.05 * row["oracle"] for row in rows(found))
+
+
+def test_pictures() -> None:
+    games: list[Any] = [benchmark.Noise(), benchmark.RandomizedResponse(epsilon=1)]
+    found = benchmark.run(games, [lb.KLScan(), half], m=[50, 100], seeds=range(3))
+    titles = [ax.get_title(loc="left") for ax in found.plot().axes]
+    assert titles == ["Noise()", "RandomizedResponse(epsilon=1, fraction=1.0, delta=0.0)"]
+    drawn = found.plot("false claims", claim="pure DP")
+    assert [one.get_text() for one in drawn.axes[0].get_yticklabels()][-1] == "KLScan, m = 50"
+    with pytest.raises(OptionError, match="what must be one of"):
+        found.plot("bounds")  # type: ignore[arg-type]
+
+
+def test_bad_options() -> None:
+    noise: Any = [benchmark.Noise()]
+    bad: list[tuple[Any, dict[str, Any], str]] = [
+        (([], [half]), {}, "nothing to do"),
+        ((noise, [half, half]), {}, "have one name"),
+        ((noise, ["kl"]), {}, "a bound must be a cut policy or callable"),
+        ((noise, [half], ["pure"]), {}, "claims must be"),
+        ((noise, [lambda *_: 0.0]), {"m": [9], "processes": 2}, "no lambdas"),
+        ((noise, [half]), {"m": [0]}, "m must be at least 1"),
+    ]
+    for arguments, options, said in bad:
+        with pytest.raises((OptionError, InputTypeError), match=said):
+            benchmark.run(*arguments, **options)
+
+
+ATTACK = """
+import numpy as np
+def honest(member, seed):
+    return np.random.default_rng(seed).normal(size=member.size)
+def cheat(member, seed):
+    return honest(member, seed) + member
+def broken(member, seed):
+    return np.full(member.size, np.nan)
+def sure(scores, member, claim, level):
+    return 0.5
+"""
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_attack.py").write_text(ATTACK, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    shell = CliRunner()
+    mine = ["benchmark", "-m", "200", "--bound", "kl", "--attack"]
+    honest = shell.invoke(app, [*mine, "my_attack:honest", "--store", "rows"])
+    assert honest.exit_code == 0, honest.output
+    assert "0 of 1 bounds are false more often" in honest.stdout
+    cheat = shell.invoke(app, [*mine, "my_attack:cheat"])
+    assert cheat.exit_code == 1
+    assert "1 of 1 bounds are false more often" in cheat.stdout
+    assert "20 of 20 (83.2 to 100.0 %)" in cheat.stdout
+    words = ["benchmark", "noise", "ties", "-m", "60", "--seeds", "9", "--bound", "my_attack:sure"]
+    table = shell.invoke(app, [*words, "--bound", "fixed:20", "--json"])
+    assert table.exit_code == 1, table.output
+    assert [line["false_claims"] for line in json.loads(table.stdout)[::2]] == [9, 0]
+    for bad in (
+        ["nothing-like-it"],
+        ["--attack", "my_attack:none"],
+        ["--attack", "nowhere"],
+        ["noise", "--bound", "my_attack:none"],
+        ["noise", "--bound", "kll"],
+        [*mine[1:], "my_attack:broken"],
+    ):
+        refused = shell.invoke(app, ["benchmark", *bad])
+        assert refused.exit_code == 2, bad
+        assert refused.stderr.startswith("leakbound: ")
