@@ -129,7 +129,7 @@ def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.g
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        message = f"{name} must be one-dimensional, got shape {array.shape}: pick a column or ravel"
+        message = f"{name} must be one-dimensional, got shape {array.shape}; pick a column or ravel"
         raise InputError(message)
     if array.size == 0:
         message = f"{name} is empty: at least one value is needed"

@@ -204,7 +204,10 @@ class Checkpoints:
             _check_record(record, content)
             return
         for file in sorted(self._folder.glob("*.npz")):
-            message = f"{self._folder} holds {file.name}, of unknown origin: name another"
+            message = (
+                f"{self._folder} holds {file.name} without the record of what it was made of: name "
+                "an empty or new folder"
+            )
             raise FormatError(message)
         write_text(record, json.dumps(content, indent=1) + "\n")
 

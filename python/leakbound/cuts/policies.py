@@ -67,25 +67,32 @@ class KLScan(PathPolicy):
 
     def described(self, level: float, /) -> JsonValue:
         """See `PathPolicy.described`: `kappa` and `min_guesses` are filled in."""
-        return {"type": "KLScan", **self._filled(level)}
-
-    def _filled(self, level: float) -> dict[str, Any]:
-        """Return the options, defaults filled in."""
         kappa, least = self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
-        return {"kappa": kappa, "min_guesses": least, "grid": self.grid}
+        return {"type": "KLScan", "kappa": kappa, "min_guesses": least, "grid": self.grid}
 
     def bound(
         self, path: _core.Path, _order: PathOrder, level: float, failures: float = 0.0, /
     ) -> _core.Bound:
         """See `PathPolicy.bound`; a guarantee may fail for so many guesses on average."""
-        return _core.kl_scan(path, beta=level, failures=failures, **self._filled(level))
+        kappa, least = self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
+        return _core.kl_scan(
+            path, beta=level, kappa=kappa, min_guesses=least, grid=self.grid, failures=failures
+        )
 
     def curve(
         self, path: _core.Path, _order: PathOrder, level: float, points: int, failures: float = 0, /
     ) -> CurvePoints:
         """See `PathPolicy.curve`; failures as for `bound`."""
-        options = self._filled(level)
-        return _core.kl_curve(path, beta=level, points=points, failures=failures, **options)
+        kappa, least = self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
+        return _core.kl_curve(
+            path,
+            beta=level,
+            kappa=kappa,
+            min_guesses=least,
+            grid=self.grid,
+            points=points,
+            failures=failures,
+        )
 
 
 # The default of guesses about examples, checked once
