@@ -146,7 +146,7 @@ class ZeroRun(ZeroRunOptions, Design[ZeroRunResult]):
             message = "ZeroRun tells examples apart by propensity, and a tally only counts them"
             raise OptionError(message)
         if isinstance(request.cuts, Weighted):
-            message = f"cuts={request.cuts!r} has no form for Zero-Run: choose another policy"
+            message = f"cuts={request.cuts!r} has no form for Zero-Run: take one fixed in advance"
             raise OptionError(message)
         shared = {one.name: getattr(request, one.name) for one in fields(request) if one.init}
         own = {one.name: getattr(self, one.name) for one in fields(ZeroRunOptions)}
