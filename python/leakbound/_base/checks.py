@@ -129,10 +129,7 @@ def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.g
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        message = (
-            f"{name} must be one-dimensional, one value for each example, got shape "
-            f"{array.shape}; pick a column or ravel it"
-        )
+        message = f"{name} must be one-dimensional, got shape {array.shape}; pick a column or ravel"
         raise InputError(message)
     if array.size == 0:
         message = f"{name} is empty: at least one value is needed"
@@ -193,10 +190,7 @@ def check_features(
         )
         raise InputError(message)
     if columns is not None and table.shape[1] != columns:
-        message = (
-            f"{name} has {table.shape[1]} columns and D' has {columns}; both must hold the same "
-            "features in the same order"
-        )
+        message = f"{name} has {table.shape[1]} columns and D' {columns}: give the same features"
         raise InputError(message)
     values: FloatArray = np.ascontiguousarray(table, dtype=np.float64)
     # The sum of finite values may overflow, and then costs a second look; it hides no other.

@@ -4,21 +4,17 @@ Python ends a program with 1 after any exception, and Click after an end of inpu
 here 1 means that a claim was refuted, and so every end goes through `ended`.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Timer
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from leakbound._base.formatting import printable
 from leakbound.errors import InternalError, LeakboundError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 

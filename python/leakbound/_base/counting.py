@@ -1,22 +1,16 @@
 """Scores counted by key: in memory, in Arrow records, and summed."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.checks import check_membership, integer
 from leakbound._base.imports import needs
+from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.errors import InputError, InputTypeError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from leakbound._base.types import BoolArray, FloatArray, IntArray
 
 Counts: TypeAlias = "tuple[IntArray, IntArray, IntArray]"
 """Keys that increase, examples of each, and members among them."""
@@ -172,10 +166,7 @@ def _keys(values: NDArray[Any], bits: int, first: int) -> NDArray[np.uint32]:
         single = values.astype(np.float32)
     if np.isnan(single.min()):
         row = first + int(np.isnan(single).argmax())
-        message = (
-            f"scores must not be NaN, but that at row {row} is; drop these examples or repair the "
-            "score"
-        )
+        message = f"scores must not be NaN, but that at row {row} is; drop or repair this example"
         raise InputError(message)
     return _ordered(single) >> np.uint32(_MOST - bits)
 

@@ -4,17 +4,12 @@ What a program does not use, it does not load: importing the package costs littl
 dependencies are imported where they are needed.
 """
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from leakbound.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 
 def lazy_attributes(

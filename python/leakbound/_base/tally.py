@@ -1,15 +1,15 @@
 """Examples counted by score: what any engine can add up, and an audit needs."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, instance, vector
@@ -29,14 +29,8 @@ from leakbound._base.counting import (
     whole,
 )
 from leakbound._base.files import replacing
+from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray
 from leakbound.errors import InputError, InputTypeError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
-
-    from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray
 
 _VERSION = 1
 _METADATA = b"leakbound.tally"
@@ -107,14 +101,14 @@ class Tally:
     @classmethod
     def of(
         cls, scores: ArrayInput, member: ArrayInput | HasMember, *, bits: int = TALLY_BITS
-    ) -> Tally:
+    ) -> "Tally":
         """Count scores that are in memory: scores and membership as for `audit`, shape (m,)."""
         bits, order = check_bits(bits), ExampleOrder()
         values = vector(order.scores(scores, "scores"), "scores")
         return cls(*counted(values, order.member(member, values.size), bits), bits)
 
     @classmethod
-    def sum(cls, tallies: Iterable[Tally]) -> Tally:
+    def sum(cls, tallies: Iterable["Tally"]) -> "Tally":
         """Add tallies of different examples, at least one, all of one number of bits.
 
         A tally with the counts of another one is taken for a shard that was counted twice, and
@@ -147,7 +141,7 @@ class Tally:
         total = added(counts())
         return cls(*total, next(iter(bits), TALLY_BITS), frozenset(shards))
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: "Tally") -> "Tally":
         return Tally.sum([self, other])
 
     @property
@@ -196,8 +190,9 @@ class Tally:
     ) -> Any:
         """Count one batch of Arrow records: what engines run on every partition.
 
-        The sums of the counts at each key, over all batches, are a tally. The function can be
-        pickled, also with its options set by `functools.partial`.
+        Returned is a pyarrow.RecordBatch of int64: key, increasing, examples and members. The sums
+        at each key, over all batches, are a tally. The function can be pickled, also with its
+        options set by `functools.partial`.
 
         Parameters
         ----------
@@ -207,11 +202,6 @@ class Tally:
             Columns of numbers, without NaN and nulls, and of booleans, {0, 1} or {-1, +1}.
         bits : int
             As for `Tally`.
-
-        Returns
-        -------
-        pyarrow.RecordBatch
-            Columns key, examples and members, int64, keys increasing; no rows of none.
         """
         return record_batch(counted_records(records, score, member, check_bits(bits)))
 
@@ -222,7 +212,7 @@ class Tally:
         return columns.replace_schema_metadata({_METADATA: json.dumps(described)})
 
     @classmethod
-    def from_arrow(cls, data: Any, *, bits: int | None = None) -> Tally:
+    def from_arrow(cls, data: Any, *, bits: int | None = None) -> "Tally":
         """Read a tally, or the counts of batches, from Arrow data of any engine.
 
         Parameters
@@ -258,7 +248,7 @@ class Tally:
             pa.parquet.write_table(pa.Table.from_batches([self.to_arrow()]), file)
 
     @classmethod
-    def from_parquet(cls, path: str | os.PathLike[str]) -> Tally:
+    def from_parquet(cls, path: str | os.PathLike[str]) -> "Tally":
         """Read what `to_parquet` wrote; raise InputError if that is not what it is."""
         pa = arrow("reading a tally")
         try:

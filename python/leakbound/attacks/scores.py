@@ -34,6 +34,8 @@ def score(
 ) -> Scores:
     r"""Score examples by how much a model acts as if it was trained on them, asking it once.
 
+    Where the model is sure scores are ±inf, which are ties among members.
+
     Parameters
     ----------
     model : estimator or callable
@@ -52,11 +54,6 @@ def score(
         any shape, and `y`, which returns m numbers, higher for likelier members.
     ids : array-like of shape (m,), optional
         A different number or string for each example; by default 0, 1, …, m - 1.
-
-    Returns
-    -------
-    Scores
-        One for each example; ±inf where the model is sure, which are ties among members.
 
     References
     ----------
@@ -301,9 +298,6 @@ def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray
         raise InputError(message)
     covered = np.flatnonzero((known != 0).all(0))
     if covered.size:
-        message = (
-            f"every reference was trained on {covered.size} of the examples, the first in column "
-            f"{covered[0]}; train each reference on a random half"
-        )
+        message = f"every reference was trained on {covered.size} examples, as column {covered[0]}"
         raise OptionError(message)
     return np.asarray(known == 0)

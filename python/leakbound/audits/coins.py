@@ -101,10 +101,7 @@ class Coins(Design[AuditResult]):
     def listed(self, scores: Any, request: Request) -> Examples:
         """Read scores and membership in one order."""
         if self.member is None:
-            message = (
-                "member is missing: give Coins(member) membership of each example, or audit a "
-                "Tally, which counts members"
-            )
+            message = "member is missing: give Coins(member), or audit a Tally, which has members"
             raise OptionError(message)
         order, attacks, member = aligned(scores, self.member, request.ids)
         prior = None if self._fair else self._prior_of(member.size, request.claim, order)

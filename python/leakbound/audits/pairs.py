@@ -174,10 +174,7 @@ class Pairs:
         paired = np.concatenate(members), np.concatenate(others)
         if not paired[0].size:
             alone = {0: "non-members", units.count: "members"}.get(int(units.member.sum()))
-            message = (
-                "no stratum has both members and non-members, so there is no pair to compare: "
-                "strata are those that the split was made within"
-            )
+            message = "no stratum has both members and non-members, so there is no pair to compare"
             if alone is not None:
                 message = (
                     f"all {units.count} units of the split are {alone}: an audit of a random split "
@@ -196,10 +193,7 @@ class Pairs:
     def game(self, scores: FloatArray, seed: int) -> PairGame:
         """Return the game of some scores of the units; AbstentionError if they order nothing."""
         if scores.min() == scores.max():
-            message = (
-                f"all {scores.size} scores are equal, so every pair abstains: use a score that "
-                "differs between examples"
-            )
+            message = f"all {scores.size} scores are equal, so pairs abstain: use another score"
             raise AbstentionError(message)
         even = stretched(scores)
         apart = even[self.members] - even[self.others]

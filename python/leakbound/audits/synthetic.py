@@ -291,16 +291,10 @@ def _names(attacks: object) -> tuple[str, ...]:
         return DEFAULT
     names = (attacks,) if isinstance(attacks, str) else attacks
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        message = (
-            "attacks must be names, or a mapping from names to scores, got "
-            f"{type(attacks).__name__}"
-        )
+        message = f"attacks must be names, or a mapping to scores, got {type(attacks).__name__}"
         raise InputTypeError(message)
     if not names or not set(names) <= set(ATTACKS) or len(set(names)) < len(names):
-        message = (
-            f"attacks must be different names among {', '.join(ATTACKS)}, or default; got "
-            f"{shown(attacks)}"
-        )
+        message = f"name each attack once: {', '.join(ATTACKS)} or default; got {shown(attacks)}"
         raise OptionError(message)
     return tuple(names)
 

@@ -37,7 +37,7 @@ class Guarantee(ABC):
         test: FdpTest = "tight",
         one_sided: bool = False,
     ) -> float:
-        """Return the bound that so many correct guesses prove, their number fixed in advance.
+        """Return what so many correct guesses prove, their number fixed in advance; 0 if nothing.
 
         Parameters
         ----------
@@ -54,11 +54,6 @@ class Guarantee(ABC):
             For families of trade-off functions, the test of the count.
         one_sided : bool
             Whether no guess but "member" is ever made.
-
-        Returns
-        -------
-        float
-            The bound on the claim's parameter; 0 if nothing is refuted.
 
         Examples
         --------

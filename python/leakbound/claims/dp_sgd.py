@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.imports import needs
 from leakbound._base.types import FloatArray, Relation, Sides
 from leakbound.claims.tradeoff import TradeOff, convex_hull
-from leakbound.errors import MissingExtraError
 
 # Losses are rounded up to multiples of this, so that their mean is kept: connect the dots
 _STEP = 1e-3
@@ -52,15 +52,9 @@ def subsampled_gaussian(
     "member" the power is that of training with the example; "both" takes the larger δ of the two.
     To replace an example has one δ, whichever of the two is on the side of the power.
     """
-    try:
+    with needs("dp", "SubsampledGaussianDP"):
         from dp_accounting import NeighboringRelation as Neighbours
         from dp_accounting.pld import privacy_loss_distribution as pld
-    except ImportError as error:
-        message = (
-            "SubsampledGaussianDP needs dp-accounting, which is not installed: "
-            "pip install 'leakbound[dp]'"
-        )
-        raise MissingExtraError(message) from error
     # 1. The law of the privacy loss of all steps, rounded so that more is allowed.
     replaced = relation == "replace"
     loss = pld.from_gaussian_mechanism(

@@ -106,26 +106,12 @@ class TradeOff(Record):
 
     @classmethod
     def laplace(cls, epsilon: float) -> "TradeOff":
-        """Return the curve of Laplace noise of scale 1/ε around 0 against around 1.
-
-        Parameters
-        ----------
-        epsilon : float
-            ε, at least 0, in nats.
-        """
+        """Return the curve of Laplace noise around 0 against around 1, of scale 1/ε, ε ≥ 0."""
         return cls._of("laplace", epsilon=real(epsilon, "epsilon", least=0, below=math.inf))
 
     @classmethod
     def approx(cls, epsilon: float, delta: float = 0.0) -> "TradeOff":
-        """Return the curve that (ε, δ)-differential privacy allows.
-
-        Parameters
-        ----------
-        epsilon : float
-            ε, at least 0, in nats.
-        delta : float
-            δ, in [0, 1).
-        """
+        """Return the curve that (ε, δ)-DP allows, ε at least 0, in nats, and δ in [0, 1)."""
         epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
         return cls._of("approx", epsilon=epsilon, delta=real(delta, "delta", least=0, below=1))
 

@@ -1,18 +1,18 @@
 """Options of the commands: their declarations, and their words made objects."""
 
-from __future__ import annotations
-
 import inspect
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_type_hints
 
 import typer
 
 from leakbound._base.types import Relation as ClaimRelation
 from leakbound.claims import (
     ApproxDP,
+    Claim,
     GaussianDP,
     LaplaceDP,
     PureDP,
@@ -23,11 +23,6 @@ from leakbound.cli.commands import COMMANDS
 from leakbound.cli.output import answering
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound, Weighted
 from leakbound.errors import InputTypeError, OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from leakbound.claims import Claim
 
 T = TypeVar("T")
 

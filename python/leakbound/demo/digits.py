@@ -21,26 +21,21 @@ import numpy as np
 
 from leakbound._base.checks import integer, real
 from leakbound._base.files import write_text
+from leakbound._base.imports import needs
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, JsonValue
 from leakbound.audits import Coins, RandomSplit, audit
-from leakbound.errors import MissingExtraError
 from leakbound.planning.inclusion import InclusionPlan
 from leakbound.results import AuditResult
 
-try:
+with needs("demo", "the digits demo"):
     import torch
     from sklearn.datasets import load_digits
     from torch import nn
     from torch.utils.data import TensorDataset
 
     from leakbound.demo.training import Progress, Recipe, Ticks, TrainedModel, accuracy
-except ImportError as error:
-    message = (
-        f"the digits demo needs {error.name}, which is not installed: pip install 'leakbound[demo]'"
-    )
-    raise MissingExtraError(message) from error
 
 from leakbound.torch import score
 from leakbound.torch.placement import reproducible

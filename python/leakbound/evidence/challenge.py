@@ -1,29 +1,22 @@
 """A challenge between an auditor and a trainer who do not trust each other."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from leakbound._base.canonical import digest, sha256
 from leakbound._base.files import read_array_file, replacing_folder
+from leakbound._base.types import ArrayInput, JsonValue
 from leakbound.errors import FormatError, OptionError
-from leakbound.planning import Commitment, InclusionPlan, load_opening
+from leakbound.planning import Commitment, InclusionPlan, Opening, load_opening
 from leakbound.planning.protocol import Agreed, checked_protocol
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Hashable, Sequence
-
-    from leakbound._base.types import ArrayInput, JsonValue
-    from leakbound.planning import Opening
-    from leakbound.results import AuditResult
+from leakbound.results import AuditResult
 
 DEFAULT: dict[str, JsonValue] = {
     "claim": {"type": "PureDP"},
@@ -76,10 +69,7 @@ def new_challenge(
     plan, own = InclusionPlan.create(count), sha256(content)
     agreed = {"canaries_sha256": own, **(DEFAULT if protocol is None else protocol)}
     if agreed["canaries_sha256"] != own:
-        message = (
-            f"the protocol's canaries_sha256 is not the digest of {source}, {own}: leave it out, "
-            "or name the file that it is of"
-        )
+        message = f"canaries_sha256 is not the digest of {source}, {own}: leave it out, or mend it"
         raise OptionError(message)
     # The audit is rehearsed before a coin is handed out.
     _check_judged(Agreed.of(checked_protocol(agreed)))
@@ -137,11 +127,6 @@ def judge_challenge(
         Which canary each score is of: its place in the file, from 0.
     model : str, optional
         SHA-256 of the model, as the trainer published it.
-
-    Returns
-    -------
-    AuditResult
-        What the scores prove, the guarantee of the protocol put to the test if it names one.
     """
     opening = opened_challenge(folder)
     agreed, plan = opening.agreed, opening.plan

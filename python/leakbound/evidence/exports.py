@@ -1,17 +1,12 @@
 """Results as model cards of Hugging Face: plain dictionaries that no library is needed to make."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import percent
+from leakbound._base.types import JsonValue
 from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
-
-if TYPE_CHECKING:
-    from leakbound._base.types import JsonValue
-    from leakbound.results.base import Audit
+from leakbound.results.base import Audit
 
 # What a refuted curve implies, in words.
 _IMPLIED = {
@@ -35,11 +30,6 @@ def model_index(
         Name of the model, and what was audited, in a few words.
     dataset_type : str
         The same as an identifier.
-
-    Returns
-    -------
-    list of dict
-        What `huggingface_hub.repocard_data.model_index_to_eval_results` reads.
 
     Examples
     --------

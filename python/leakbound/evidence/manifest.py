@@ -1,28 +1,23 @@
 """What a bundle holds: its files by digest, as an in-toto Statement about a test, and its page."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
 import stat
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.canonical import digest, plain, sha256
 from leakbound._base.checks import shown
+from leakbound._base.types import JsonValue
 from leakbound.errors import FormatError, OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextlib import ExitStack
-    from pathlib import Path
-
-    from leakbound._base.types import JsonValue
-    from leakbound.results.base import Result
+from leakbound.results.base import Result
 
 LAYOUT = 1
 """Number of the layout of bundles, raised whenever a file changes its name or meaning."""
@@ -66,7 +61,7 @@ class Contents:
     digests: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, folder: Path, held: ExitStack) -> Contents:
+    def of(cls, folder: Path, held: ExitStack) -> "Contents":
         """Open each file once: regular files of known names and sizes, and nothing else.
 
         Archives are digested block by block, and stay open in `held`, so that what is read later is

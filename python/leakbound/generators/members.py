@@ -120,10 +120,7 @@ def split_members(
     }
     for name, rows in parts.items():
         if not rows.size:
-            message = (
-                f"the part {name!r} would be empty: {n} members in {pieces.size} documents are too "
-                "few"
-            )
+            message = f"part {name!r} would be empty: {n} members in {pieces.size} documents"
             raise OptionError(message)
     return parts
 

@@ -56,10 +56,7 @@ class PlannedCallback:
         instance(plan, "plan", InclusionPlan)
         complement(confidence)
         if signal_name(signal) == "gradient_dot":
-            message = (
-                "gradient_dot compares with a copy of the model: keep one, and call "
-                "leakbound.torch.score after training, or use signal='loss_drop'"
-            )
+            message = "gradient_dot compares with a copy of the model: keep one, and score later"
             raise OptionError(message)
         if accounted is not None and not callable(accounted):
             instance(accounted, "accounted", Accounted)
@@ -100,17 +97,11 @@ class PlannedCallback:
             )
             raise OptionError(message)
         if self.result is not None:
-            message = (
-                "this callback has audited a training run: coins are tossed for one; make another "
-                "plan and callback for another run"
-            )
+            message = "coins are tossed for one training run: make another plan and callback"
             raise OptionError(message)
         inserted = getattr(loader, "dataset", None)
         if self._training is None or inserted is not self._training:
-            message = (
-                "the training data has no canaries: train on callback.insert(dataset), and on "
-                "nothing else"
-            )
+            message = "the training data has no canaries: train on callback.insert(dataset) alone"
             raise OptionError(message)
         if self._signal == "loss_drop":
             self._before = self._score(model, loader, "cross_entropy").values

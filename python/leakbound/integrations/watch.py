@@ -31,6 +31,8 @@ def watch_dp_sgd(
 ) -> DPSGDWatch:
     """Put canaries in every batch of a training run with DP-SGD, to audit the run afterwards.
 
+    The watch is a context manager: train in its block, then call `audit`.
+
     Parameters
     ----------
     optimizer : opacus.optimizers.DPOptimizer
@@ -50,11 +52,6 @@ def watch_dp_sgd(
         it to have the sampling rate tested; else it is only stated.
     seed : int, optional
         Seed of all coins; a new one if None. Whoever knows it knows the coins.
-
-    Returns
-    -------
-    DPSGDWatch
-        A context manager: train in its block, then call `audit`.
 
     Notes
     -----
@@ -173,17 +170,14 @@ class DPSGDWatch:
 def accounted_by(engine: Any, *, delta: float) -> Accounted:
     """Return what the accountant of an opacus PrivacyEngine says of the steps taken so far.
 
+    Sampling rate and noise multiplier are told if they never changed.
+
     Parameters
     ----------
     engine : opacus.PrivacyEngine
         The engine that made the run private.
     delta : float
         The δ to state ε at, in (0, 1).
-
-    Returns
-    -------
-    Accounted
-        ε at δ, number of steps, and sampling rate and noise multiplier if they never changed.
 
     Examples
     --------

@@ -77,11 +77,6 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
         Of choice, labels and coins, at least 0; a new one from the system's entropy if None.
         Whoever knows it knows the coins.
 
-    Returns
-    -------
-    Canaries
-        `n` different examples; `taken` has their positions.
-
     References
     ----------
     M. Aerni, J. Zhang and F. Tramèr, "Evaluations of machine learning privacy defenses are
@@ -140,10 +135,7 @@ def _data(x: ArrayInput, y: ArrayInput) -> tuple[NDArray[Any], IntArray, IntArra
     inputs = np.asarray(numbers(x, "x", least=-_LARGEST, most=_LARGEST))
     labels = np.asarray(numbers(y, "y", whole=True)).astype(np.int64)
     if inputs.ndim < 2 or not inputs.size or labels.ndim != 1:
-        message = (
-            "x must have a row for each example and y one class, got shapes "
-            f"{inputs.shape} and {labels.shape}"
-        )
+        message = f"x and y need a row for each example, got {inputs.shape} and {labels.shape}"
         raise InputError(message)
     check_length(labels, len(inputs), "y")
     classes = np.unique(labels)

@@ -114,7 +114,7 @@ def ceiling(
     cuts: CutPolicy | None = None,
     sides: Sides = "both",
 ) -> float:
-    """Return the bound of a perfect attack: every guess is right.
+    """Return the bound of a perfect attack, more than which no audit of so many guesses proves.
 
     Parameters
     ----------
@@ -126,12 +126,6 @@ def ceiling(
         As for `power`.
     cuts : CutPolicy, optional
         Without `guesses`, which cuts are tested; if None, those of the claim's default.
-
-    Returns
-    -------
-    float
-        The bound on the claim's parameter; no audit with so many guesses, or of this policy,
-        proves more.
 
     Examples
     --------
@@ -189,11 +183,6 @@ def power(
         Audits to simulate, at least 1 and at most 10^6.
     seed : int
         Their seed, at least 0. The answer is the same for any number of threads.
-
-    Returns
-    -------
-    Power
-        Distribution of the bound, and how often it reaches `target`.
 
     Examples
     --------
@@ -260,11 +249,6 @@ def canaries_needed(
         The largest number tried, at least 8 and at most 10^8.
     truth, claim, confidence, cuts, sides, simulations, seed : as named
         As for `power`, which simulates the audits of each number.
-
-    Returns
-    -------
-    CanariesNeeded
-        The number, and what an audit of so many proves.
 
     Examples
     --------
@@ -352,10 +336,7 @@ class _Plan:
     ) -> Self:
         """Return the plan of what `audit` does."""
         if cuts is not None and not isinstance(cuts, PathPolicy):
-            message = (
-                f"cuts={type(cuts).__name__} is not planned for: it has no cut that the order of "
-                "the scores decides; plan with Fixed or KLScan"
-            )
+            message = f"cuts={type(cuts).__name__} is not planned for: plan with Fixed or KLScan"
             raise OptionError(message)
         policy: PathPolicy
         if isinstance(claim, GaussianDP):

@@ -10,11 +10,12 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_scores
+from leakbound._base.imports import needs
 from leakbound._base.odds import expit
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound.errors import InputError, InputTypeError, MissingExtraError
+from leakbound.errors import InputError, InputTypeError
 from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.stats.poisson_binomial import poisson_binomial_tail_offsets
 
@@ -301,17 +302,11 @@ def fisher(log_tails: list[float]) -> float:
 
 def default_sceptics() -> dict[str, Any]:
     """Return the sceptics that bet by default, by name."""
-    try:
+    with needs("ml", "a sceptic"):
         from sklearn.ensemble import HistGradientBoostingClassifier
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
-    except ImportError as error:
-        message = (
-            "the sceptics are scikit-learn models, which need the extra ml: "
-            "pip install 'leakbound[ml]'"
-        )
-        raise MissingExtraError(message) from error
     trees = HistGradientBoostingClassifier(
         max_iter=60, max_leaf_nodes=15, learning_rate=0.1, early_stopping=False
     )

@@ -228,10 +228,7 @@ class PropensityFit:
             there = real(of_reference, "of_reference", above=0, below=1)
         if share is None:
             if of_reference is not None:
-                message = (
-                    "of_reference is the share of D', and without that of the audit set the two "
-                    "say nothing: pass share, or leave both unknown"
-                )
+                message = "of_reference says nothing without that of the audit set: pass share"
                 raise OptionError(message)
             return replace(self, offset=0.0, share_of_reference="unknown", _declared=None)
         here = real(share, "share", above=0, below=1)

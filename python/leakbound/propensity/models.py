@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_ids, choice, integer, real, vector
+from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound.errors import MissingExtraError, OptionError
+from leakbound.errors import OptionError
 from leakbound.propensity.falsification import in_a_line, probability_log_odds, seeded
 from leakbound.propensity.fit import Model, PropensityFit, Rows
 
@@ -111,20 +112,11 @@ class SklearnPropensity(Model):
     estimator: Any
 
     def __post_init__(self) -> None:
-        try:
+        with needs("ml", "SklearnPropensity"):
             from sklearn.calibration import CalibratedClassifierCV
-        except ImportError as error:
-            message = (
-                "scikit-learn classifiers need the extra ml: pip install 'leakbound[ml]'; "
-                "LogisticPropensity needs none"
-            )
-            raise MissingExtraError(message) from error
         in_a_line(self.estimator)
         if isinstance(self.estimator, CalibratedClassifierCV):
-            message = (
-                "a CalibratedClassifierCV splits the copies of a resampled row between its folds; "
-                "pass the classifier inside it"
-            )
+            message = "a CalibratedClassifierCV splits the copies of a row: pass what is inside"
             raise OptionError(message)
 
     @property

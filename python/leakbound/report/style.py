@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leakbound.errors import MissingExtraError
+from leakbound._base.imports import needs
 from leakbound.report.description import KINDS
 
 if TYPE_CHECKING:
@@ -34,11 +34,8 @@ _STYLE = Path(__file__).parent / "templates" / "figures.mplstyle"
 @contextmanager
 def house_style() -> Iterator[None]:
     """Draw in the style of leakbound's figures; matplotlib's settings return after the block."""
-    try:
+    with needs("plot", "a figure"):
         import matplotlib as mpl
-    except ImportError as error:
-        message = "figures need matplotlib, which is not installed: pip install 'leakbound[plot]'"
-        raise MissingExtraError(message) from error
     with mpl.rc_context(fname=_STYLE):
         yield
 

@@ -1,18 +1,12 @@
 """Words that all results have in common."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import down, number, up
-from leakbound.claims import FAMILIES, SubsampledGaussianDP
+from leakbound._base.types import Kind, PathName, Relation
+from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.report.description import Meaning, Terms
-
-if TYPE_CHECKING:
-    from leakbound._base.types import Kind, PathName, Relation
-    from leakbound.claims import Claim
 
 # The δ at which bounds on families of trade-off functions are put in words
 DELTA = 1e-5

@@ -221,9 +221,6 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     rank = int(share * (bounds.size + 1))
     if rank == 0:
         needed = math.ceil(1 / share) - 1
-        message = (
-            f"p = {p:g} needs at least {needed} bootstrap resamples, got {bounds.size}: even the "
-            "smallest of them is not a bound at this level"
-        )
+        message = f"p = {p:g} needs at least {needed} bootstrap resamples, got {bounds.size}"
         raise OptionError(message)
     return float(np.partition(bounds, rank - 1)[rank - 1])

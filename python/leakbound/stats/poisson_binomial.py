@@ -155,10 +155,7 @@ def _replicates(
     tables: list[tuple[str, NDArray[Any] | None]] = [("offsets", offsets), ("counts", counts)]
     for name, table in tables:
         if table is not None and table.shape not in {(terms,), (rows, terms)}:
-            message = (
-                f"{name} has the shape {table.shape}: it needs {terms} columns, as offsets have, "
-                f"and one row or {rows} rows, as v has values"
-            )
+            message = f"{name} has shape {table.shape}, and needs ({terms},) or ({rows}, {terms})"
             raise InputError(message)
     return _core.replicated_epsilon(
         offsets.ravel(),

@@ -1,14 +1,9 @@
 """Membership scores from PyTorch models: one number per example, higher for likelier members."""
 
-from leakbound.errors import MissingExtraError
+from leakbound._base.imports import needs
 
-try:
+with needs("torch", "leakbound.torch"):
     import torch as _torch  # noqa: F401
-except ImportError as error:
-    message = (
-        "leakbound.torch needs PyTorch, which is not installed: pip install 'leakbound[torch]'"
-    )
-    raise MissingExtraError(message) from error
 
 from leakbound._base.scores import Scores
 from leakbound.torch.scoring import score, token_losses

@@ -237,10 +237,7 @@ def _ready(
                 stack.enter_context(evaluating(reference, where))
             yield where
     except torch.OutOfMemoryError as error:
-        message = (
-            "scoring does not fit in the memory of the device: pass "
-            f"batch_size={-(-batch_size // 4)} or less, or device='cpu'"
-        )
+        message = f"out of memory: pass batch_size={-(-batch_size // 4)} or less, or device='cpu'"
         raise DeviceMemoryError(message) from error
 
 

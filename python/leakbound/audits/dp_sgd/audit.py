@@ -67,10 +67,7 @@ def audit_dp_sgd(
     level = complement(confidence)
     stated = _accounted(accounted)
     if not observed.steps:
-        message = (
-            "no step was watched: call optimizer.step() of the optimizer that was passed, inside "
-            "the block"
-        )
+        message = "no step was watched: call step() of the optimizer that was passed, in the block"
         raise AbstentionError(message)
     run = _Run(observed, stated)
     delta = DELTA if stated is None else stated.delta

@@ -196,10 +196,7 @@ class Panoramia(Design[PanoramiaResult]):
             return real(self.c_upper, "c_upper", least=0, below=math.inf)
         for name, value in (("gamma", self.gamma), ("c_upper", self.c_upper)):
             if value:
-                message = (
-                    f"real_nonmembers=True means c = 0 and gamma = 0: leave out {name}=, or set "
-                    "real_nonmembers=False"
-                )
+                message = f"real_nonmembers=True means c = 0 and gamma = 0: leave out {name}="
                 raise OptionError(message)
         return 0.0
 

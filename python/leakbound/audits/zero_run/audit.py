@@ -146,10 +146,7 @@ class ZeroRun(ZeroRunOptions, Design[ZeroRunResult]):
             message = "ZeroRun tells examples apart by propensity, and a tally only counts them"
             raise OptionError(message)
         if isinstance(request.cuts, Weighted):
-            message = (
-                f"cuts={request.cuts!r} has no form for Zero-Run: choose a policy that is fixed in "
-                "advance"
-            )
+            message = f"cuts={request.cuts!r} has no form for Zero-Run: take one fixed in advance"
             raise OptionError(message)
         shared = {one.name: getattr(request, one.name) for one in fields(request) if one.init}
         own = {one.name: getattr(self, one.name) for one in fields(ZeroRunOptions)}
@@ -198,10 +195,7 @@ class ZeroRunAudit:
             asked = replace(study.request, adversary=None, cuts=fixed)
             return _proved(replace(study, request=asked, correction="tamper")).bound
 
-        scarce = (
-            f"matching keeps {proof.kept} of {scores.size} examples: members and non-members "
-            "hardly overlap"
-        )
+        scarce = f"matching keeps {proof.kept} of {scores.size} examples: the kinds hardly overlap"
         first, source = what.assumptions
         least: dict[str, Any] = {
             "coefficients": proof.coefficients,

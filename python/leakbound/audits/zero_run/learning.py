@@ -12,13 +12,14 @@ from hashlib import blake2b
 import numpy as np
 
 from leakbound._base.checks import check_features, check_length, complement
+from leakbound._base.imports import needs
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.zero_run.log_odds import Knowledge, OddsBox, OddsSet, other_share
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
 from leakbound.cuts import Fixed
-from leakbound.errors import FitError, InputError, MissingExtraError, OptionError
+from leakbound.errors import FitError, InputError, OptionError
 from leakbound.propensity import (
     ConfidenceSet,
     CrossFit,
@@ -266,10 +267,7 @@ def _columns(learning: Learning) -> IntArray:
     largest = np.abs(together).max(axis=0)
     if largest.max() > _HUGE:
         column = int(largest.argmax())
-        message = (
-            f"features has {largest[column]:.3g} in column {column}, beyond {_HUGE:g}, whose "
-            "square is no number: give it in other units"
-        )
+        message = f"features has {largest[column]:.3g} in column {column}: give it in other units"
         raise InputError(message)
     # Without the others a model is the same. Columns that nearly depend on one another stay:
     # membership may depend on what is left out of those.
@@ -380,14 +378,8 @@ def _ridge(columns: FloatArray, scores: FloatArray, fold: IntArray) -> FloatArra
 
 def _trees(units: FloatArray, scores: FloatArray, fold: IntArray, seed: int) -> FloatArray:
     """Return what trees predict of each fold: nothing where they are of no use for the first."""
-    try:
+    with needs("ml", "predicting scores by trees"):
         from sklearn.ensemble import HistGradientBoostingRegressor
-    except ImportError as error:
-        message = (
-            "the trees that predict scores are of scikit-learn, which needs the extra ml: "
-            "pip install 'leakbound[ml]'"
-        )
-        raise MissingExtraError(message) from error
     predicted = np.zeros(scores.size)
     for k in range(_FOLDS):
         model = HistGradientBoostingRegressor(

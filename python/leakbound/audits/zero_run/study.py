@@ -116,10 +116,7 @@ class Study:
         if cuts is None:
             cuts, _ = plan_guesses(examples, level, self.claim, self.request.sides)
         if not isinstance(cuts, Fixed):
-            message = (
-                f"cuts={type(cuts).__name__} is not for this correction: take Fixed, or None for "
-                "the planned number"
-            )
+            message = f"cuts={type(cuts).__name__} is not for this correction: take Fixed, or None"
             raise OptionError(message)
         return min(cuts.guesses, examples)
 

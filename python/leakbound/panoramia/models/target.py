@@ -124,10 +124,7 @@ def _blank(target: Target) -> nn.Module:
             fresh |= {id(weight) for weight in module.parameters(recurse=False)}
     stale = [name for name, weight in model.named_parameters() if id(weight) not in fresh]
     if stale:
-        message = (
-            f"the target's {stale[0]} cannot be initialised anew, and the helper must not start "
-            "from it: pass Helper(network=...)"
-        )
+        message = f"the target's {stale[0]} cannot be initialised anew: pass Helper(network=...)"
         raise OptionError(message)
     return model.requires_grad_()
 
@@ -166,10 +163,7 @@ def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatAr
 def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> Any:
     """Return an estimator like the target, fitted to other examples."""
     if not hasattr(target, "get_params"):
-        message = (
-            f"the target, {type(target).__name__}, is a function, which cannot be trained anew: "
-            "pass Helper(network=...), or helper=None"
-        )
+        message = "the target is a function: pass Helper(network=...) to train anew, or helper=None"
         raise OptionError(message)
     from sklearn.base import clone
 

@@ -181,9 +181,6 @@ class _Both(nn.Module):
 def _tokens(examples: Examples) -> NDArray[Any]:
     x = examples.x
     if x.ndim != 2 or x.dtype.kind not in "iu":
-        message = (
-            f"texts must be tokens, whole numbers of shape (n, length), got {x.dtype} of shape "
-            f"{x.shape}"
-        )
+        message = f"texts must be tokens of shape (n, length), got {x.dtype} of shape {x.shape}"
         raise InputError(message)
     return x

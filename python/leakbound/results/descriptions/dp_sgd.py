@@ -1,10 +1,7 @@
 """What is said of an audited training run with DP-SGD."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import number, percent, up
 from leakbound.claims import FAMILIES
@@ -12,11 +9,8 @@ from leakbound.report.description import Description, Meaning, Metric, Section, 
 from leakbound.report.parts import Assumption
 from leakbound.results.descriptions.audit import of_audit
 from leakbound.results.descriptions.standard import grounds, levels_of
+from leakbound.results.dp_sgd import DPSGDAudit, SamplingResult, StepsResult
 from leakbound.results.words import NO_UPPER_LIMIT
-
-if TYPE_CHECKING:
-    from leakbound._base.types import Status
-    from leakbound.results.dp_sgd import DPSGDAudit, SamplingResult, StepsResult
 
 _STEPS_THEOREM = (
     "Given the batches and all other coins, the coin of a canary in one step moves the sum of that "
@@ -222,14 +216,15 @@ def _of_sampling(sampling: SamplingResult) -> str:
 
 def _assumed(sampling: SamplingResult) -> tuple[Assumption, ...]:
     """Return what the rate assumes."""
-    tested: Status = "checked" if sampling.limits else "unverifiable"
     return (
         Assumption(
             "Poisson sampling",
             f"An example is in a batch with probability {sampling.sampling_rate:g}, by itself. "
             "Sizes of batches show fixed sizes, and a wrong rate where the number of examples is "
             "known; which examples are in them is not seen.",
-            "contradicted" if sampling.refutes else tested,
+            "contradicted"
+            if sampling.refutes
+            else ("checked" if sampling.limits else "unverifiable"),
         ),
         Assumption(
             "number of steps",

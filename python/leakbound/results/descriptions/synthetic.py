@@ -1,18 +1,13 @@
 """What is said of an audit of synthetic data."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import share
 from leakbound.report.description import Description, Meaning, Metric
 from leakbound.results.descriptions.audit import of_audit
 from leakbound.results.descriptions.standard import grounds
+from leakbound.results.synthetic import SyntheticResult
 from leakbound.results.words import scale_of
-
-if TYPE_CHECKING:
-    from leakbound.results.synthetic import SyntheticResult
 
 _MISSED = (
     "Similarity metrics compare distances of synthetic records. They are neither a bound nor a "

@@ -1,18 +1,13 @@
 """What is said of a Zero-Run audit, and its own figure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import number
+from leakbound._base.types import Correction
 from leakbound.report.description import Description, Figure, Metric
 from leakbound.results.descriptions.audit import formula, of_audit
 from leakbound.results.words import scale_of
-
-if TYPE_CHECKING:
-    from leakbound._base.types import Correction
-    from leakbound.results.zero_run import ZeroRunResult
+from leakbound.results.zero_run import ZeroRunResult
 
 # How each correction comes to its bound, in a few words
 HOW: dict[Correction, str] = {
