@@ -122,8 +122,12 @@ def counted(**options: Any) -> Iterator[Table]:
     yield benchmark.run(JUDGED, (*OURS, *FORMS, *quick), _CLAIMS[1:], **options)
     options["reference"] = False
     yield benchmark.run(JUDGED, (*_FAMILY, *_FOR_GAUSSIAN), [lb.GaussianDP()], **options)
+
+
+def slow(**options: Any) -> Iterator[Table]:
+    """Yield rows of what takes seconds for each game, on the same three."""
+    options |= {"m": [1000], "seeds": range(20), "progress": True, "reference": False}
     if _SLOW in installed():
-        options["seeds"] = range(20)
         yield benchmark.run(JUDGED, [Peer(_SLOW)], _CLAIMS[1:], **options)
 
 
@@ -236,13 +240,13 @@ def main() -> None:
         options["store"] = given.out / "rows"
     if given.page:
         every = tables([300, 10**3, 3000], given.seeds or 20, _CLAIMS[1:], **options)
-        joined(chain(counted(**options), every)).to_parquet(PAGE)
+        joined(chain(counted(**options), every, slow(**options))).to_parquet(PAGE)
         return
     sizes, seeds = ([10**3, 10**4, 10**5], 200) if given.whole else ([10**3], 20)
     for table in tables(sizes, given.seeds or seeds, _CLAIMS[not given.whole :], **options):
         peers.say(shown(table))
     if given.whole:
-        peers.say(false_claims(joined(counted(**options))))
+        peers.say(false_claims(joined(chain(counted(**options), slow(**options)))))
         return
     rest = stored()
     peers.say(f"Stored rows of other packages:\n\n{shown(rest)}")
