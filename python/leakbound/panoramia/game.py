@@ -108,6 +108,7 @@ def play(
             seed=seed,
             level=complement(options.confidence) / 2,
             cuts=options.cuts,
+            device=options.device or "cpu",
             prepared=ready,
         )
 
@@ -118,7 +119,8 @@ def play(
         tick(f"seed {seed}: a baseline from {2 * size:,} examples")
         fitted[f"baseline-{size}"] = fit(None, size), None
     tick(f"seed {seed}: the baseline")
-    ready = options.attack.prepare(sample(0, None), sample(1, None), seed=seed)
+    examples = sample(0, None), sample(1, None)
+    ready = options.attack.prepare(*examples, seed=seed, device=options.device or "cpu")
     fitted["baseline"] = fit(None, ready=ready), None
     for name in members.targets:
         tick(f"seed {seed}: the attack on {name}")

@@ -99,6 +99,9 @@ class Options:
         Of every result, in (0, 1).
     cuts : CutPolicy
         Which cuts of each ranking are tested.
+    device : str, optional
+        Where helpers and the networks of baseline and attack train, such as "cuda", or "auto" for
+        an accelerator if there is one. By default where the first network among the models is.
     union, conditional : bool
         Whether the table also has the paper's union bound over all cuts, on the same scores; and
         lower bounds on ε by Zero-Run, which hold if the log-odds that an example is real are linear
@@ -114,6 +117,7 @@ class Options:
     seeds: tuple[int, ...] = field(default_factory=lambda: tuple(seed_of(None) for _ in range(3)))
     confidence: float = 0.95
     cuts: CutPolicy = field(default_factory=KLScan)
+    device: str | None = None
     union: bool = False
     conditional: bool = False
 

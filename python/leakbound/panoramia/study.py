@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -90,6 +90,8 @@ def run(
     and attack, and coins are drawn by each. Coins are tossed when everything that scores is
     trained, and no part that trains is ever audited.
     """
+    from leakbound.panoramia.models.target import device_for  # brings torch
+
     # 1. Whatever can be checked before hours of work.
     options = Options() if options is None else options
     instance(options, "options", Options)
@@ -97,6 +99,7 @@ def run(
     data = Examples.read(members, "members")
     teaching = _teaching(generator, options, len(data), ids, documents, generator_ids)
     models = dict(model) if isinstance(model, Mapping) else {"target": model}
+    options = replace(options, device=device_for(options.device, models.values()))
     study = _Study(models, data, teaching, generator, options, real, initial, _Ticks(progress))
     study.check()
     store = Checkpoints(checkpoints, study.ingredients())
@@ -265,8 +268,10 @@ class _Study:
             lesson = self.members.take(order)
         if helper.trained_on == "real" and self.nonmembers is not None:
             lesson = self.nonmembers.take(slice(len(self.nonmembers) // 2))
-        inputs, target = self.options.inputs, next(iter(self.models.values()))
-        model = train(helper, target, lesson, inputs, index, self.tick)
+        inputs, device = self.options.inputs, self.options.device or "cpu"
+        model = train(
+            helper, next(iter(self.models.values())), lesson, inputs, index, self.tick, device
+        )
         return {
             f"{helper_name(index)} {name}": signals(model, examples, inputs)
             for name, examples in sides.items()

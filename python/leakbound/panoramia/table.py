@@ -40,7 +40,7 @@ CONDITION = (
 )
 # Gain of c_lb from the last doubling of the training data that is still growth.
 GROWTH = 0.05
-# c_lb beyond which ε̃ speaks of the generator: docs/generators.md has what was measured there.
+# c_lb from which on a run warns, a convention: docs/generators.md has what was measured.
 FAR = 1.0
 
 
@@ -186,9 +186,10 @@ def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Itera
     c_lb, ceiling = (float(x) for x in np.mean(pairs, axis=0))
     if c_lb > FAR:
         yield (
-            f"the generator is far from real data, c_lb = {number(c_lb)} in the mean, so that ε̃ "
-            "speaks of it as well as of the model; use a closer generator, or read ε̃ beside audits "
-            "against real non-members"
+            f"members and generated examples are told apart without the model (c_lb = "
+            f"{number(c_lb)} in the mean), so that ε̃ rests on the baseline having learnt all of "
+            "that difference; use a closer generator, or read ε̃ beside audits against real "
+            "non-members"
         )
     yield from saturation_warnings(c_lb, lambda: ceiling)
     if "RM;RN" in first:

@@ -15,7 +15,7 @@ def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.d
     """Put `model` on a device and into evaluation mode, without gradients; undo all of it after."""
     # A training run goes on after it as if nothing had happened: modes, devices, random state.
     homes = list({tensor.device: None for tensor in chain(model.parameters(), model.buffers())})
-    target = _choose(device, homes)
+    target = choose(device, homes)
     moved = len(homes) == 1 and homes != [target]
     modes = [(module, module.training) for module in model.modules()]
     # Not inference mode: what a model caches here stays usable in later training.
@@ -30,6 +30,14 @@ def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.d
                 module.training = training
             if moved:
                 model.to(homes[0])
+
+
+@contextmanager
+def seeded(seed: int, device: str) -> Iterator[None]:
+    """Draw what torch draws from a seed, here and on a device; undo it after."""
+    with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
+        torch.manual_seed(seed)
+        yield
 
 
 @contextmanager
@@ -65,7 +73,8 @@ def precision(model: nn.Module) -> torch.dtype:
     return next((dtype for dtype in dtypes if dtype.is_floating_point), torch.get_default_dtype())
 
 
-def _choose(device: str | torch.device, homes: list[torch.device]) -> torch.device:
+def choose(device: str | torch.device, homes: list[torch.device]) -> torch.device:
+    """Return the device that was named; where none was, that of the model or an accelerator."""
     if device == "auto":
         if len(homes) > 1 or (homes and homes[0].type != "cpu"):
             return homes[0]

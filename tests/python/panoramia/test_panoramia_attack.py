@@ -5,11 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
 
 import leakbound as lb
 from leakbound.panoramia import StackedAttack
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models.images import DENSE, Pictures
+from scored import DEVICES
 
 CHOICE: dict[str, Any] = {"seed": 0, "level": 0.025, "cuts": lb.KLScan()}
 
@@ -71,6 +75,30 @@ def test_it_finds_what_signals_and_images_say(by_signal: float, by_shape: float)
     assert found.attack.bound > 0.4
     again = attack.fit(train, validation, **CHOICE)
     np.testing.assert_array_equal(again.score(test.examples, test.signals), scores)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("modality", ["image", "text"])
+def test_networks_train_on_the_device_and_random_state_is_left(device: str, modality: Any) -> None:
+    samples = []
+    for n in (120, 60):
+        sample = pictures(n, n, by_signal=0.9, by_shape=0.0)
+        tokens = np.random.default_rng(n).integers(0, 9, (2 * n, 5))
+        samples.append(
+            sample if modality == "image" else replace(sample, examples=Examples(tokens, None))
+        )
+    seen = set[str]()
+
+    def see(module: nn.Module, inputs: Any, _: Any) -> None:
+        seen.update(part.device.type for part in (*module.parameters(), *inputs))
+
+    states = [torch.get_rng_state(), *torch.cuda.get_rng_state_all()]
+    with register_module_forward_hook(see):
+        fitted = StackedAttack(modality).fit(*samples, **CHOICE, device=device)
+        assert fitted.score(samples[0].examples, samples[0].signals).shape == (240,)
+    assert seen == {device}
+    now = [torch.get_rng_state(), *torch.cuda.get_rng_state_all()]
+    assert all(map(torch.equal, states, now))
 
 
 def test_images_whose_corners_agree_are_told_by_the_dense_network() -> None:

@@ -20,20 +20,13 @@ from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks.scores import as_scores
 from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables, nearest, some
 
-SHARPNESS = 16.0
-"""Power of the distance in the kernel of `local_likelihood`."""
-LEAST = 1e-12
-"""Share of a synthetic record's neighbours that is left without one of them, at least."""
-BANDWIDTH = 5
-"""The distance to this neighbour is the bandwidth of a density."""
-MOST = 20_000
-"""Records, synthetic and others, that a density is estimated from."""
-MOST_LESSONS = 20_000
-"""Records, synthetic and others, that a classifier learns from."""
-ROUNDS = 60
-"""Trees of a classifier."""
-SMALLEST = 1e-300
-"""Smallest distance and density that logarithms are taken of."""
+SHARPNESS = 16.0  # power of the distance in the kernel of `local_likelihood`
+LEAST = 1e-12  # share of a synthetic record's neighbours that is left without one of them, at least
+BANDWIDTH = 5  # the distance to this neighbour is the bandwidth of a density
+MOST = 20_000  # records, synthetic and others, that a density is estimated from
+MOST_LESSONS = 20_000  # records, synthetic and others, that a classifier learns from
+ROUNDS = 60  # trees of a classifier
+SMALLEST = 1e-300  # smallest distance and density that logarithms are taken of
 
 
 def nearest_synthetic(tables: Tables) -> Scores:

@@ -153,8 +153,8 @@ class Tables:
         # 1. Columns as coordinates; rows of the tables stay in the order given.
         sizes = [next(iter(table.values())).missing.size for table in read.values()]
         ends = np.cumsum(sizes).tolist()
-        blocks, contents = list[FloatArray](), list[NDArray[np.uint8]]()
-        sources, notes = list[str](), list[str]()
+        blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
+        contents = list[NDArray[np.uint8]]()
         for place, name in enumerate(names):
             parts = [table[name] for table in read.values()]
             column = joined(parts)
@@ -172,15 +172,12 @@ class Tables:
         if not blocks:
             message = f"no column tells records apart: {'; '.join(notes)}"
             raise InputError(message)
-        # 2. Equal records become one point. Points stand in an order of digests of their values:
-        #    these are the same on every machine, where last bits of coordinates are not, and say
-        #    nothing of where a record came from or how large its values are.
+        # 2. Equal records become one point, in an order of digests of their values: no machine's
+        #    last bits move it, and it says nothing of where a record came from, or how large it is.
         rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))
-        real, known = (
-            np.concatenate([all_of[: ends[0]], all_of[ends[1] :]])
-            for all_of in (rows, np.column_stack(contents))
-        )
-        digests = b"".join(blake2b(one.tobytes(), digest_size=16).digest() for one in known)
+        kept = np.r_[: ends[0], ends[1] : len(rows)]
+        known = (record.tobytes() for record in np.column_stack(contents)[kept])
+        digests = b"".join(blake2b(record, digest_size=16).digest() for record in known)
         _, first, point, counts = np.unique(
             np.frombuffer(digests, dtype="V16"),
             return_index=True,
@@ -188,7 +185,7 @@ class Tables:
             return_counts=True,
         )
         return cls(
-            points=real[first],
+            points=rows[kept][first],
             counts=counts.astype(np.int64),
             place=point.astype(np.int64)[: ends[0]],
             synthetic=rows[ends[0] : ends[1]],

@@ -90,21 +90,22 @@ class StackedAttack:
         seed: int,
         level: float,
         cuts: CutPolicy,
+        device: str = "cpu",
         prepared: Any = None,
     ) -> FittedAttack:
         """Train all candidates, and keep the one that proves most on validation data.
 
-        `level` is the probability of error of the bound that is maximised under `cuts`, and
-        `prepared` what `prepare` returned for the same examples and seed.
+        `level` is the probability of error of the bound that is maximised under `cuts`, `device`
+        where networks train, and `prepared` what `prepare` returned for the same examples and seed.
         """
         # Networks on examples alone are the same for baseline and attacks.
-        ready = self.prepare(train, validation, seed=seed) if prepared is None else prepared
-        candidates = self._models.candidates(train, validation, seed, ready)
+        ready = prepared or self.prepare(train, validation, seed=seed, device=device)
+        candidates = self._models.candidates(train, validation, seed, ready, device)
         return _choose(candidates, validation.member, level=level, cuts=cuts)
 
-    def prepare(self, train: Sample, validation: Sample, *, seed: int) -> Any:
+    def prepare(self, train: Sample, validation: Sample, *, seed: int, device: str = "cpu") -> Any:
         """Train what sees no signal, and so serves all attacks on the same examples."""
-        return self._models.prepare(train, validation, seed)
+        return self._models.prepare(train, validation, seed, device)
 
     @property
     def _models(self) -> Any:

@@ -26,6 +26,7 @@ from leakbound.panoramia.models.networks import (
     targets_of,
 )
 from leakbound.panoramia.models.trees import GRID, STAGES, after, columns, grow
+from leakbound.torch.placement import seeded
 
 CHANNELS = 16
 CELLS = 4  # features are averaged over a grid of so many cells each way
@@ -102,7 +103,7 @@ class Pictures:
 
     @classmethod
     def train(
-        cls, train: Sample, validation: Sample, seed: int, plan: Plan
+        cls, train: Sample, validation: Sample, seed: int, plan: Plan, device: str = "cpu"
     ) -> Iterator[tuple[int, "Pictures"]]:
         """Train, and hand out a copy at each stage."""
         x = _pixels(train.examples.x)
@@ -110,9 +111,8 @@ class Pictures:
         # Labels beyond those of training and validation are none to the network.
         classes = max((1 + int(y.max()) for y in labels if y is not None), default=0)
         mean, spread = float(x.mean()), float(x.std()) or 1.0
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(Purpose.PICTURES.derived(seed))
-            network = plan.network(x.shape[1:], classes)
+        with seeded(Purpose.PICTURES.derived(seed), device):
+            network = plan.network(x.shape[1:], classes).to(device)
             model = cls(network, mean, spread, classes)
             inputs, targets = model.inputs(train.examples), targets_of(train)
             optimizer = optimizer_of(network, plan.learning_rate, plan.decay)
@@ -124,7 +124,7 @@ class Pictures:
                 one_epoch(network, optimizer, inputs, targets, batch=BATCH, schedule=schedule)
                 if epoch in plan.stages:
                     # A copy, as training goes on.
-                    frozen = plan.network(x.shape[1:], classes)
+                    frozen = plan.network(x.shape[1:], classes).to(device)
                     frozen.load_state_dict(network.state_dict())
                     yield epoch, replace(model, network=frozen)
 
@@ -146,19 +146,19 @@ class Pictures:
 Prepared: TypeAlias = tuple[dict[int, Pictures], Pictures, Any]
 
 
-def prepare(train: Sample, validation: Sample, seed: int) -> Prepared:
+def prepare(train: Sample, validation: Sample, seed: int, device: str = "cpu") -> Prepared:
     """Train what sees no signal."""
-    convolutions = dict(Pictures.train(train, validation, seed, CONVOLUTIONS))
-    ((_, dense),) = Pictures.train(train, validation, seed, DENSE)
+    convolutions = dict(Pictures.train(train, validation, seed, CONVOLUTIONS, device))
+    ((_, dense),) = Pictures.train(train, validation, seed, DENSE, device)
     return convolutions, dense, grow(columns(train.examples), train, GRID[-1], seed)
 
 
 def candidates(
-    train: Sample, validation: Sample, seed: int, prepared: Prepared
+    train: Sample, validation: Sample, seed: int, prepared: Prepared, device: str = "cpu"
 ) -> Iterator[FittedAttack]:
     """Stack the convolutional network at each of its stages with the others and one on signals."""
     convolutions, dense, trees = prepared
-    signals = Signals.train(train, seed)
+    signals = Signals.train(train, seed, device=device)
     for epochs, network in convolutions.items():
         parts = partial(_parts, (network, dense), trees, signals)
         yield FittedAttack.stack({"epochs": epochs}, parts, validation)

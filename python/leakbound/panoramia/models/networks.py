@@ -13,7 +13,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.panoramia.examples import Sample
 from leakbound.panoramia.models.trees import flat_signals
-from leakbound.torch.placement import descend
+from leakbound.torch.placement import descend, seeded
 
 HIDDEN = 64
 DECAY = 1e-3
@@ -30,17 +30,18 @@ class Signals:
     spread: FloatArray
 
     @classmethod
-    def train(cls, sample: Sample, seed: int, validation: Sample | None = None) -> Self:
+    def train(
+        cls, sample: Sample, seed: int, validation: Sample | None = None, device: str = "cpu"
+    ) -> Self:
         """Train it, with all examples in every step."""
         values = flat_signals(sample.signals)
         mean, spread = values.mean(axis=0), values.std(axis=0) + 1e-9
         if not values.shape[1]:
             return cls(None, mean, spread)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(Purpose.SIGNALS.derived(seed))
+        with seeded(Purpose.SIGNALS.derived(seed), device):
             network = nn.Sequential(
                 nn.Linear(values.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1), nn.Flatten(0)
-            )
+            ).to(device)
             model = cls(network, mean, spread)
             inputs, targets = [model.inputs(sample.signals)], targets_of(sample)
             optimizer = optimizer_of(network, LEARNING_RATE)
@@ -114,8 +115,9 @@ def step(
     network: nn.Module, optimizer: torch.optim.Optimizer, inputs: Sequence[Tensor], targets: Tensor
 ) -> None:
     """Make one step down the gradient of the logistic loss."""
-    logits = network(*inputs)
-    descend(optimizer, nn.functional.binary_cross_entropy_with_logits(logits, targets))
+    device = next(network.parameters()).device
+    logits = network(*(part.to(device) for part in inputs))
+    descend(optimizer, nn.functional.binary_cross_entropy_with_logits(logits, targets.to(device)))
 
 
 def loss_of(network: nn.Module, inputs: Sequence[Tensor], targets: Tensor) -> float:
@@ -127,9 +129,10 @@ def loss_of(network: nn.Module, inputs: Sequence[Tensor], targets: Tensor) -> fl
 def answers(network: nn.Module, inputs: Sequence[Tensor]) -> FloatArray:
     """Return a network's log-odds, a limited number of examples at a time."""
     network.eval()
+    device = next(network.parameters()).device
     with torch.no_grad():
         parts = [
-            network(*(part[rows] for part in inputs))
+            network(*(part[rows].to(device) for part in inputs)).cpu()
             for rows in torch.split(torch.arange(len(inputs[0])), SCORED)
         ]
     return torch.cat(parts).numpy().astype(np.float64)

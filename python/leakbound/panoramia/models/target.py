@@ -4,7 +4,7 @@ import copy
 import hashlib
 import pickle
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,13 +22,20 @@ from leakbound.panoramia.models.networks import train_to_best
 from leakbound.panoramia.options import Helper, Inputs, Target
 from leakbound.torch import token_losses
 from leakbound.torch.data import read
-from leakbound.torch.placement import descend, evaluating
+from leakbound.torch.placement import choose, descend, evaluating, seeded
 from leakbound.torch.signals import measure, unwrapped
 
 Progress: TypeAlias = Callable[[str], None]
 BATCH = 512
 HELD_OUT = 10  # one example in so many shows when the helper stops to learn
 SURE = 37.0  # log-odds beyond those of a probability in double precision, short of 0 and 1
+
+
+def device_for(named: str | None, models: Iterable[Target]) -> str:
+    """Return the device that was named, or else that of the first network with parameters."""
+    networks = (model for model in models if isinstance(model, nn.Module))
+    home = next((part.device for one in networks for part in one.parameters()), "cpu")
+    return str(choose(named or home, []))
 
 
 def signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
@@ -54,6 +61,7 @@ def train(
     inputs: Inputs | None,
     seed: int,
     progress: Progress,
+    device: str = "cpu",
 ) -> Target:
     """Train a model for the target's task, as far as it gets better on examples held out."""
     # an estimator is fitted as it is
@@ -61,9 +69,9 @@ def train(
         progress("fitting the helper")
         fitted: Target = taught(target, examples, inputs, seed)
         return fitted
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(Purpose.HELPER.derived(seed))
+    with seeded(Purpose.HELPER.derived(seed), device):
         model = helper.network() if helper.network is not None else _blank(target)
+        model.to(device)
         # The first tenth says when to stop; examples come in random order.
         held = max(1, len(examples) // HELD_OUT)
         training, rest = examples.take(slice(held, None)), examples.take(slice(held))
@@ -140,7 +148,8 @@ def _mean_loss(model: nn.Module, data: TensorDataset) -> float:
 
 def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     """Mean loss of a batch: of labels, or of next tokens."""
-    logits = unwrapped(model(x))
+    device = next(model.parameters()).device
+    logits, y = unwrapped(model(x.to(device))), y.to(device)
     if not isinstance(logits, Tensor):
         message = "the helper must return logits, or an object with such `logits`"
         raise OptionError(message)

@@ -27,6 +27,7 @@ from leakbound.panoramia.models.networks import (
     targets_of,
     train_to_best,
 )
+from leakbound.torch.placement import seeded
 
 WIDTH, HEADS = 64, 4
 NEIGHBOURS = 5  # tokens that are read together before attention: what a word looks like
@@ -48,13 +49,12 @@ class Reader:
     length: int
 
     @classmethod
-    def train(cls, train: Sample, validation: Sample, seed: int) -> Self:
+    def train(cls, train: Sample, validation: Sample, seed: int, device: str = "cpu") -> Self:
         """Train it, as far as it gets better on the validation data."""
         tokens = _tokens(train.examples)
         vocabulary = np.unique(tokens).astype(np.int64)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(Purpose.READER.derived(seed))
-            network = _Transformer(vocabulary.size + 1, tokens.shape[1])
+        with seeded(Purpose.READER.derived(seed), device):
+            network = _Transformer(vocabulary.size + 1, tokens.shape[1]).to(device)
             reader = cls(network, vocabulary, tokens.shape[1])
             inputs, targets = [reader.inputs(train.examples)], targets_of(train)
             held_out, truth = [reader.inputs(validation.examples)], targets_of(validation)
@@ -79,19 +79,16 @@ class Reader:
         return torch.from_numpy(np.where(in_training, places, self.vocabulary.size))
 
 
-def prepare(train: Sample, validation: Sample, seed: int) -> Reader:
-    """Train what sees no signal."""
-    return Reader.train(train, validation, seed)
+prepare = Reader.train  # it sees no signal
 
 
 def candidates(
-    train: Sample, validation: Sample, seed: int, prepared: Reader
+    train: Sample, validation: Sample, seed: int, prepared: Reader, device: str = "cpu"
 ) -> Iterator[FittedAttack]:
     """Train a network on losses, then that and the transformer together, ever longer."""
-    signals = Signals.train(train, seed, validation)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(Purpose.READER_AND_SIGNALS.derived(seed))
-        network = _Both(prepared.network, signals)
+    signals = Signals.train(train, seed, validation, device)
+    with seeded(Purpose.READER_AND_SIGNALS.derived(seed), device):
+        network = _Both(prepared.network, signals).to(device)
         inputs = [prepared.inputs(train.examples), signals.inputs(train.signals)]
         optimizer = optimizer_of(network, TOGETHER_RATE)
         for epoch in range(TOGETHER[-1] + 1):

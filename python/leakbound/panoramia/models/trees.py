@@ -26,9 +26,7 @@ def prepare(*_: object) -> None:
     """Prepare nothing: all trees see signals."""
 
 
-def candidates(
-    train: Sample, validation: Sample, seed: int, _: None = None
-) -> Iterator[FittedAttack]:
+def candidates(train: Sample, validation: Sample, seed: int, *_: object) -> Iterator[FittedAttack]:
     """Boost trees with each setting of a small grid, and offer them at several sizes."""
     alone = None
     if train.signals.size:
