@@ -27,7 +27,7 @@ approximate = "approximate DP with delta = 1e-05"
 shown = ["KLScan", "OutsideIn", "steinke_theorem_5_2", "panoramia_union", "uncorrected_sweep"]
 some = compute.is_in(stored["method"], pa.array(shown))
 plain = compute.equal(stored["options"], "")
-benchmark.Table(stored.filter(compute.and_(some, plain))).plot(claim=approximate)
+_ = benchmark.Table(stored.filter(compute.and_(some, plain))).plot(claim=approximate)
 
 # %%
 # False claims
@@ -39,10 +39,10 @@ benchmark.Table(stored.filter(compute.and_(some, plain))).plot(claim=approximate
 judged = ["Noise()", "Gaussian(mu=1.0)", "Mixture(mu=1.0, dependence=0.95)"]
 games = stored.filter(compute.is_in(stored["game"], pa.array(judged)))
 games = benchmark.Table(games.filter(compute.field("m") == 1000))
-games.plot("false claims", claim=approximate)
+_ = games.plot("false claims", claim=approximate)
 
 # %%
 # Of Gaussian DP, what takes examples for independent is false on the mixture, whose examples leak
 # together:
 
-games.plot("false claims", claim="Gaussian DP")
+_ = games.plot("false claims", claim="Gaussian DP")

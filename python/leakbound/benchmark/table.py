@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import leakbound._core as _core
@@ -176,14 +177,17 @@ class Table:
             if line["claim"] == claim:
                 panels.setdefault(line["game"], []).append(line)
         with house_style():
-            from matplotlib.figure import Figure
+            from matplotlib import pyplot as plt
 
             columns = min(3, len(panels))
             down = -(-len(panels) // columns)
-            figure = Figure(figsize=(4.2 * columns, 3.0 * down + 0.6), layout="constrained")
-            axes = figure.subplots(down, columns, squeeze=False).flat
-            for ax, (game, lines) in zip(axes, panels.items(), strict=False):
-                ax.set_title(game)
+            most = max(map(len, panels.values())) if what == "false claims" else 0
+            size = 4.2 * columns, max(3.0, 0.25 * most) * down + 0.6
+            figure, grid = plt.subplots(
+                down, columns, squeeze=False, figsize=size, layout="constrained"
+            )
+            for ax, (game, lines) in zip(grid.flat, panels.items(), strict=False):
+                ax.set_title("\n".join(wrap(game, 34)))
                 (_bounds if what == "bound against m" else _false_claims)(ax, lines)
             for ax in figure.axes[len(panels) :]:
                 ax.set_axis_off()
@@ -234,6 +238,8 @@ def _bounds(ax: "Axes", lines: list[Row]) -> None:
     if lines[0]["truth"] <= 3 * max(line["bound"] for line in lines):
         ax.axhline(lines[0]["truth"], color=INK, linestyle="--")
     ax.set(xscale="log", xlabel="examples m", ylabel="mean bound")
+    ax.set_xticks([m for m, _ in points], [f"{m:,}" for m, _ in points])
+    ax.minorticks_off()
     ax.set_ylim(bottom=0)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from scipy import stats as scipy_stats
 from typer.testing import CliRunner
 
@@ -170,11 +171,12 @@ def test_pictures() -> None:
     games: list[Any] = [benchmark.Noise(), benchmark.RandomizedResponse(epsilon=1)]
     found = benchmark.run(games, [lb.KLScan(), half], m=[50, 100], seeds=range(3))
     titles = [ax.get_title(loc="left") for ax in found.plot().axes]
-    assert titles == ["Noise()", "RandomizedResponse(epsilon=1, fraction=1.0, delta=0.0)"]
+    assert titles == ["Noise()", "RandomizedResponse(epsilon=1,\nfraction=1.0, delta=0.0)"]
     drawn = found.plot("false claims", claim="pure DP")
     assert [one.get_text() for one in drawn.axes[0].get_yticklabels()][-1] == "KLScan, m = 50"
     with pytest.raises(OptionError, match="what must be one of"):
         found.plot("bounds")  # type: ignore[arg-type]
+    plt.close("all")
 
 
 def test_bad_options() -> None:

@@ -65,20 +65,6 @@ def test_counts_of_another_seed_or_source_are_refused(
         suite.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
 
 
-def test_damaged_counts_are_refused(tmp_path: Path) -> None:
-    played = case(Coin())
-    suite.run([played, case(Coin(), "other")], repetitions=250, checkpoint=tmp_path)
-    first, second = sorted(tmp_path.glob("*.npz"))
-    whole = first.read_bytes()
-    renamed = whole.replace(b"counts", b"caunts")
-    for damaged in (b"", b"[]", whole[:-1], renamed, second.read_bytes()):
-        first.write_bytes(damaged)
-        with pytest.raises(FormatError, match="remove it to redo its work"):
-            suite.run([played, case(Coin(), "other")], repetitions=250, checkpoint=tmp_path)
-    first.unlink()
-    assert suite.run([played], repetitions=250, checkpoint=tmp_path).rates[0].repetitions == 250
-
-
 def test_cases_alike_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="same name and trial"):
         suite.run([case(Coin()), case(Coin())], repetitions=10, checkpoint=tmp_path / "new")
