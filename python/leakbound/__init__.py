@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from leakbound._base.tally import Tally
     from leakbound._core import __version__
     from leakbound.audits import Coins, Panoramia, RandomSplit, Stream, ZeroRun, audit_synthetic
+    from leakbound.audits.choices import Choices
     from leakbound.audits.model import audit_model
     from leakbound.audits.road import audit
     from leakbound.claims import (
@@ -73,6 +74,7 @@ else:
             "leakbound._base.tally": "Tally",
             "leakbound._core": "__version__",
             "leakbound.audits": "Coins Panoramia RandomSplit Stream ZeroRun audit_synthetic",
+            "leakbound.audits.choices": "Choices",
             "leakbound.audits.road": "audit",
             "leakbound.audits.model": "audit_model",
             "leakbound.claims": (
@@ -97,6 +99,7 @@ __all__ = [
     "ApproxDP",
     "Assumption",
     "AuditResult",
+    "Choices",
     "Coins",
     "Curve",
     "DPSGDAudit",

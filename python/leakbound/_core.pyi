@@ -155,22 +155,15 @@ class TradeOff:
 def fdp_rejects(counts: CountOptions, curve: TradeOff, tau: float, test: FdpTest) -> bool: ...
 def fdp_p_value(counts: CountOptions, curve: TradeOff, test: FdpTest) -> float: ...
 def fdp_least_rejected(
-    levels: Sequence[int], m: float, one_sided: bool, curve: TradeOff, tau: Sequence[float]
+    levels: Sequence[CountOptions], curve: TradeOff, tau: Sequence[float]
 ) -> list[int]:
-    """Return the least count that the recursion rejects at each level."""
+    """Return the least count that the recursion rejects at each level, whatever was counted."""
 
 @final
 class JointCertificate:
     """A bound on the probability that a level chosen from the outside in has so many right."""
 
-    def __new__(
-        cls,
-        levels: Sequence[int],
-        least: Sequence[int],
-        m: float,
-        one_sided: bool,
-        curve: TradeOff,
-    ) -> JointCertificate: ...
+    def __new__(cls, levels: Sequence[CountOptions], curve: TradeOff) -> JointCertificate: ...
     def made_at(self, curve: TradeOff) -> JointCertificate:
         """Return a certificate of the same levels made at another curve."""
     def bound_for(self, curve: TradeOff) -> float:
@@ -185,6 +178,7 @@ class OutsideIn:
         examples: int,
         level: float,
         *,
+        k: int,
         one_sided: bool,
         form: Literal["pure", "approximate", "family"],
         delta: float,

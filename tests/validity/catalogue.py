@@ -15,6 +15,7 @@ from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound
 from leakbound.stats import kl_scan
 from validity.asymmetric import asymmetric_cases
 from validity.attackers import attacker_cases
+from validity.choices import choice_cases
 from validity.defaults import default_cases
 from validity.designs import design_cases
 from validity.dp_sgd import dp_sgd_cases
@@ -273,6 +274,7 @@ _TABLES = (
     same_seed_cases,
     design_cases,
     split_cases,
+    choice_cases,
     asymmetric_cases,
     nuisance_cases,
     synthetic_cases,

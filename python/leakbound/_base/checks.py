@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 MOST_EXAMPLES = 10**8
 """Examples that are drawn at most: games and plans are held in memory, at tens of bytes each."""
+MOST_K = 10**6
+"""Candidates of a secret at most."""
 MOST_REPLICATES = 10**6
 """Bootstrap replicates at most: each is a row of as many numbers as there are examples."""
 # Of the longest integers: seeds from the system's entropy have so many.
@@ -237,9 +239,9 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
 
 def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
     """Check that there is one value for each example."""
-    if values.size != examples:
+    if len(values) != examples:
         message = (
-            f"{name} has {values.size} values and there are {examples} scores; both must describe "
+            f"{name} has {len(values)} values and there are {examples} scores; both must describe "
             "the same examples, members and others, in the same order"
         )
         raise InputError(message)

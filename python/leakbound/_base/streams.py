@@ -36,11 +36,13 @@ class Purpose(Enum):
     """
 
     COINS = "plan/coins"
+    CHOICES = "plan/choices"
 
     TIES = "audits/ties"
     AUDITED_ORDER = "audits/order"
     MATCHING = "audits/matching"
     PAIRS = "audits/pairs"
+    CHOICE_TIES = "audits/choice-ties"
     SPLIT_PARTS = "audits/split-parts"
     TALLY_TIES = "audits/tally-ties"
 

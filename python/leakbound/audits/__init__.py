@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from leakbound.audits.choices import Choices
     from leakbound.audits.coins import Coins
     from leakbound.audits.panoramia.audit import Panoramia
     from leakbound.audits.random_split import RandomSplit
@@ -17,6 +18,7 @@ else:
         __name__,
         {
             "leakbound.audits.road": "audit",
+            "leakbound.audits.choices": "Choices",
             "leakbound.audits.coins": "Coins",
             "leakbound.audits.panoramia.audit": "Panoramia",
             "leakbound.audits.random_split": "RandomSplit",
@@ -26,4 +28,13 @@ else:
         },
     )
 
-__all__ = ["Coins", "Panoramia", "RandomSplit", "Stream", "ZeroRun", "audit", "audit_synthetic"]
+__all__ = [
+    "Choices",
+    "Coins",
+    "Panoramia",
+    "RandomSplit",
+    "Stream",
+    "ZeroRun",
+    "audit",
+    "audit_synthetic",
+]

@@ -1,5 +1,6 @@
 """Designs by name, and audits of options that were stored as one set."""
 
+from inspect import signature
 from typing import Any
 
 from leakbound import audits
@@ -10,6 +11,7 @@ DESIGNS = {
     "random_split": "RandomSplit",
     "panoramia": "Panoramia",
     "zero_run": "ZeroRun",
+    "choices": "Choices",
 }
 """Classes of designs by the names that results have of them; each is imported when it is used."""
 SHARED = ("claim", "confidence", "cuts", "sides", "ids", "seed")
@@ -22,7 +24,15 @@ def design_of(name: str) -> type[Design[Any]]:
     return kind
 
 
+def parameters_of(name: str) -> set[str]:
+    """Return what an audit takes; what was drawn is stored as `member`, whatever its own name."""
+    names = {"scores", *SHARED, *signature(design_of(name)).parameters}
+    return {"member" if one == "chosen" else one for one in names}
+
+
 def audit_of(design: str, scores: Scores, **options: Any) -> Any:
     """Audit scores by the name of a design and all options together, as they are stored."""
     shared = {name: options.pop(name) for name in SHARED if name in options}
+    if design == "choices":
+        options["chosen"] = options.pop("member")
     return audit(scores, design_of(design)(**options), **shared)

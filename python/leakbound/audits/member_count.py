@@ -1,13 +1,13 @@
 """Whether the number of members is one that the declared probabilities of membership can give."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.odds import expit
-from leakbound._base.types import BoolArray, FloatArray, Status
+from leakbound._base.types import BoolArray, FloatArray, IntArray, Status
 from leakbound.errors import DesignError
 from leakbound.stats import poisson_binomial_tail
 
@@ -30,6 +30,10 @@ _PAIRS = (
     "A fair coin of its own must decide for each pair whether the member or the non-member is "
     "shown: draw such coins; where nothing was randomised, use ZeroRun"
 )
+_CHOICES = (
+    "For each secret one of the candidates must be drawn uniformly: draw them by ChoicePlan, and "
+    "list candidates in an order that does not depend on the draw"
+)
 _PROPENSITIES = (
     "They cannot be the probabilities of membership of these examples: take those of this design "
     "(PropensityFit.with_member_share), or learn them and pass the model or its replicates"
@@ -51,6 +55,16 @@ class MemberCount:
     log_p: float
     given_by: str
     ways_out: str
+    are: str = "examples are members"
+
+    @classmethod
+    def of_choices(cls, chosen: IntArray, k: int) -> "MemberCount":
+        """Count the secrets that have the candidate chosen whose number is the strangest of k."""
+        counts, chance = np.bincount(chosen, minlength=k), np.full(chosen.size, 1 / k)
+        value = int(np.abs(counts - chosen.size / k).argmax())
+        count = cls._of(int(counts[value]), chance, chance, f"draws of {k} candidates", _CHOICES)
+        are = f"secrets have candidate {value} chosen"
+        return replace(count, log_p=min(0.0, count.log_p + math.log(k)), are=are)
 
     @classmethod
     def of_coins(
@@ -123,7 +137,7 @@ class MemberCount:
     def found(self) -> str:
         """The numbers, in words."""
         return (
-            f"{self.members:,} of {self.examples:,} examples are members, where {self.given_by} "
+            f"{self.members:,} of {self.examples:,} {self.are}, where {self.given_by} "
             f"give {self.expected:,.10g} ± {self.spread:,.1f} (p = {_power(self.log_p)})"
         )
 
@@ -139,7 +153,7 @@ class MemberCount:
         """Return one warning, or none."""
         if not self.doubtful:
             return ()
-        return (f"{self.found}: the result holds only if {self.given_by} decided who is one",)
+        return (f"{self.found}: the result holds only if {self.given_by} decided",)
 
     def halved(self) -> tuple[str, ...]:
         """Return a warning if exactly half are members: equal splits have one, coins seldom.

@@ -114,8 +114,9 @@ def audit(
         Real numbers, higher for likelier members; ±inf allowed. Rows, a mapping from names, or the
         columns of a pandas, polars or Arrow frame, are attacks to audit together: each has its
         share of the probability of error, the best wins, and `options` tells which it is and what
-        the others cost. A `Tally` has counts of scores and members, for `Coins()`.
-    design : Coins, RandomSplit, Panoramia or ZeroRun
+        the others cost. A `Tally` has counts of scores and members, for `Coins()`; `Choices` takes
+        scores of shape (m, k), and several attacks by name.
+    design : Coins, RandomSplit, Choices, Panoramia or ZeroRun
         What was random, with membership and whatever else only this design has.
     claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
         The guarantees, whose parameter is bounded. If None, `PureDP()`, and for `ZeroRun`
@@ -247,9 +248,10 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
     elif isinstance(claim, PureDP):
         policy = cuts or default_scan(game.sides, level)
     elif isinstance(claim, ApproxDP):
-        policy = approx_policy(cuts, claim.delta, examples=game.examples, sides=game.sides)
+        size = game.examples
+        policy = approx_policy(cuts, claim.delta, examples=size, sides=game.sides, k=game.k)
     else:
-        policy = family_policy(cuts, claim, examples=game.examples, sides=game.sides)
+        policy = family_policy(cuts, claim, examples=game.examples, sides=game.sides, k=game.k)
     return policy.audit(game, level)
 
 
@@ -320,23 +322,29 @@ class Attacks:
         named = _by_name(scores)
         if named is None:
             return cls({"": check_scores(order.scores(scores, "scores"))})
+        return cls.named(named, order, check_scores)
+
+    @classmethod
+    def named(
+        cls, named: Mapping[str, Any], order: ExampleOrder, check: Callable[[Any, str], FloatArray]
+    ) -> "Attacks":
+        """Read scores of several attacks by a check; ids are joined."""
         if not named:
             message = "scores is empty: at least one attack is needed"
             raise InputError(message)
-        words = {name: f"scores of {name!r}" for name in named}
+        words = {name: f"scores of {name!r}" if name else "scores" for name in named}
         read = {
-            name: check_scores(order.scores(raw, words[name]), words[name])
-            for name, raw in named.items()
+            name: check(order.scores(raw, words[name]), words[name]) for name, raw in named.items()
         }
-        examples = next(iter(read.values())).size
+        attacks = cls(read)
         for name, values in read.items():
-            check_length(values, examples, words[name])
-        return cls(read)
+            check_length(values, attacks.examples, words[name])
+        return attacks
 
     @property
     def examples(self) -> int:
         """Number of examples."""
-        return next(iter(self.scores.values())).size
+        return len(next(iter(self.scores.values())))
 
     @property
     def digested(self) -> dict[str, FloatArray]:

@@ -96,9 +96,9 @@ def _lower_bound(
     return claim._least_refuted(counts, error, form, test)  # noqa: SLF001
 
 
-def counts_of(correct: int, guesses: int, m: float, *, one_sided: bool) -> CountOptions:
-    """Return the counts of guesses between two values, as the core takes them."""
-    return {"correct": correct, "guesses": guesses, "m": m, "k": 2, "one_sided": one_sided}
+def counts_of(correct: int, guesses: int, m: float, *, one_sided: bool, k: int = 2) -> CountOptions:
+    """Return the counts of guesses among `k` values, as the core takes them."""
+    return {"correct": correct, "guesses": guesses, "m": m, "k": k, "one_sided": one_sided}
 
 
 def unexplained(counts: CountOptions, level: float) -> bool:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import typer
@@ -13,12 +13,15 @@ from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
 from leakbound.cli import options
 from leakbound.cli.delivery import BundledDelivery
-from leakbound.cli.files import Columns, Layout, about, read, whole
+from leakbound.cli.files import Columns, Layout, Signs, about, check_names, read, whole
 from leakbound.cli.options import argument, command, flag, option, refuse
 from leakbound.cli.shards import are_shards, tally_of
 from leakbound.errors import InputError
 from leakbound.planning import InclusionPlan, load_opening
-from leakbound.planning.commitment import Coins as PlannedCoins
+from leakbound.planning.commitment import Opening
+from leakbound.planning.inclusion import ChoicePlan
+
+P = TypeVar("P", InclusionPlan, ChoicePlan)
 
 app = typer.Typer()
 
@@ -31,6 +34,13 @@ COINS = (
 SPLIT = (
     "The training set is a random part of the examples, such as that of train_test_split: FILE has "
     "the scores of both parts, as for coins. The bound is on replacing one example.\n\n"
+    + options.EXIT_CODES
+)
+CHOICES = (
+    "For each secret one of k candidates was drawn and trained on. FILE has a row for each secret: "
+    "columns [bold]score_0[/], [bold]score_1[/], … of the candidates (higher: likelier trained on; "
+    "--score-col names others), [bold]chosen[/], the number of the one drawn, from 0, and "
+    "optionally [bold]id[/]. The bound is on replacing one candidate by another.\n\n"
     + options.EXIT_CODES
 )
 PANORAMIA = (
@@ -94,14 +104,8 @@ def coins(
         delivery.conclude(result, files[0], question.goal)
     # 3. One file is read whole, and joined with the plan or with what a protocol fixed.
     (file,) = files
-    if plan and opening:
-        refuse("--opening holds a plan: give --plan or --opening, not both")
-    opened = None if opening is None else load_opening(opening)
-    planned = InclusionPlan.load(plan) if plan else opened.plan if opened else None
-    agreed = None if opened is None else opened.agreed.options.get("seed")
-    if agreed is not None and question.seed not in {None, agreed}:
-        refuse(f"--seed {question.seed}: the protocol fixed {agreed} before, leave it out")
-    common |= {} if agreed is None else {"seed": agreed}
+    planned, opened, agreed = _drawn(InclusionPlan, plan, opening, question.seed)
+    common |= agreed
     wanted = [*names, *([chance] if isinstance(chance, str) else [])]
     needed = [*wanted, *([] if planned else [layout.member_col])]
     with bar(f"Reading {file}"):
@@ -109,10 +113,9 @@ def coins(
     with bar(f"Auditing {len(table):,} examples"), about(file):
         scores = scores_of(table, names, named=opened is not None)
         priors = table.numbers(chance) if isinstance(chance, str) else chance
-        ids = table.ids
+        ids = _ids_of(table, planned)
         member = table.member() if layout.member_col in table else None
         if planned is not None:
-            ids = whole(ids) if ids is not None and planned.ids.dtype.kind in "iu" else ids
             member = _member_of(planned, ids, member, len(table))
         result = audit(scores, Coins(member, prior=priors), ids=ids, **common)
     # 4. What a bundle needs besides the result.
@@ -175,6 +178,49 @@ def split(
         design = RandomSplit(member, aggregate=aggregate, **inputs)
         result = audit(scores, design, ids=table.ids, **common)
     inputs |= {"scores": scores, "plan": member, "ids": table.ids}
+    delivery.conclude(result, file, question.goal, relation, inputs)
+
+
+@command(app, "choices", CHOICES)
+def choices(
+    file: options.File,
+    *,
+    plan: Annotated[
+        Path | None, option("FILE", "The ChoicePlan that drew, joined by id if there is one.")
+    ] = None,
+    opening: Annotated[
+        Path | None, option("DIR", "What `leakbound commit` kept secret: the plan and the seed.")
+    ] = None,
+    relation: options.Relation = None,
+    attacks: options.Attacks = "score",
+    question: options.Question,
+    signs: Signs,
+    delivery: BundledDelivery,
+) -> None:
+    """Audit scores of candidates, of which one was drawn."""
+    from leakbound import Choices
+
+    # 1. Options, before anything is read.
+    names, common = options.parse_columns(attacks, "--score-col"), question.options(relation)
+    if question.goal and relation is None:
+        refuse("the bound is on replacing one candidate: say what the claim compares by --relation")
+    planned, opened, agreed = _drawn(ChoicePlan, plan, opening, question.seed)
+    common |= agreed
+    with bar(f"Reading {file}"):
+        table = read(file, None, signs)
+    # 2. The scores of each attack side by side, as many as there are columns of the first.
+    k = next(k for k in range(len(table.stored) + 1) if f"{names[0]}_{k}" not in table)
+    columns = {name: [f"{name}_{i}" for i in range(max(2, k))] for name in names}
+    wanted = [one for listed in columns.values() for one in listed]
+    check_names(file, [*table.stored], wanted if planned is not None else [*wanted, "chosen"])
+    with bar(f"Auditing {len(table):,} secrets"), about(file):
+        named = {name: table.matrix(listed) for name, listed in columns.items()}
+        scores = named if len(names) > 1 or opened else named[names[0]]
+        ids, k = _ids_of(table, planned), len(columns[names[0]])
+        chosen: Any = table.numbers("chosen") if planned is None else planned
+        result = audit(scores, Choices(chosen, k), ids=ids, **common)
+    inputs = {"scores": scores, "plan": chosen, "ids": ids}
+    inputs |= {"plan": None, "opening": opened} if opened else {}
     delivery.conclude(result, file, question.goal, relation, inputs)
 
 
@@ -250,7 +296,31 @@ def _prior(text: str) -> float | str:
         return text.strip()
 
 
-def _member_of(plan: PlannedCoins, ids: Any, member: Any, examples: int) -> Any:
+def _drawn(
+    kind: type[P], plan: Path | None, opening: Path | None, seed: int | None
+) -> tuple[P | None, Opening | None, dict[str, int]]:
+    """Return the plan, the opening that it is from, and the seed that a protocol fixed."""
+    if plan and opening:
+        refuse("--opening holds a plan: give --plan or --opening, not both")
+    if opening is None:
+        return kind.load(plan) if plan else None, None, {}
+    opened = load_opening(opening)
+    if not isinstance(opened.plan, kind):
+        refuse(f"--opening holds a {type(opened.plan).__name__}, and a {kind.__name__} is needed")
+    agreed = opened.agreed.options.get("seed")
+    if agreed is not None and seed not in {None, agreed}:
+        refuse(f"--seed {seed}: the protocol fixed {agreed} before, leave it out")
+    return opened.plan, opened, {} if agreed is None else {"seed": agreed}
+
+
+def _ids_of(table: Columns, plan: InclusionPlan | ChoicePlan | None) -> Any:
+    """Return the column of ids, as whole numbers where those of the plan are."""
+    ids = table.ids
+    numbered = plan is not None and plan.ids.dtype.kind in "iu"
+    return whole(ids) if ids is not None and numbered else ids
+
+
+def _member_of(plan: InclusionPlan, ids: Any, member: Any, examples: int) -> Any:
     """Return who was a member by a plan; raise where the file says otherwise."""
     planned = ExampleOrder(ids).member(plan, examples)
     if member is not None:

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 COMMANDS = {
     "coins": ("audits", "Audit one training run: how much ε do the scores prove?"),
     "split": ("audits", "Audit one training run by its training set and test set."),
+    "choices": ("audits", "Audit one training run that saw one of k candidates of each secret."),
     "panoramia": ("audits", "Audit a trained model against generated points: estimate ε."),
     "zero-run": ("zero_run", "Audit a model from given members and non-members."),
     "synthetic": ("synthetic_data", "Audit a generator by the synthetic table that it made."),

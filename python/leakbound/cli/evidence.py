@@ -16,6 +16,7 @@ from leakbound.cli.files import Signs, read, whole
 from leakbound.cli.options import Json, Lenient, argument, command, flag, option, refuse
 from leakbound.evidence import judge_challenge, new_challenge, opened_challenge, verify_bundle
 from leakbound.planning import Commitment, read_protocol
+from leakbound.planning.inclusion import Plan
 
 app = typer.Typer()
 
@@ -42,7 +43,7 @@ def commit(
     agreed = read_protocol(protocol)
     if (plan is None) == (examples is None):
         refuse("give --examples M, to toss coins now, or --plan FILE; one of the two")
-    coins = InclusionPlan.load(plan) if plan else InclusionPlan.create(examples or 0)
+    coins: Plan = Plan.load(plan) if plan else InclusionPlan.create(examples or 0)
     for file in (secret / "opening.json", out / "commitment.json", secret / "plan.npz"):
         # The plan may be in its place already.
         if file.exists() and not (plan and plan.resolve() == file.resolve()):

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 OPTIONS: ContextVar[tuple[str, ...]] = ContextVar("OPTIONS", default=())
 """Arguments of Python that are options of the command that runs."""
 _WORDS = {
+    "Choices": "leakbound choices",
     "Coins": "leakbound coins",
     "Panoramia": "leakbound panoramia",
     "RandomSplit": "leakbound split",

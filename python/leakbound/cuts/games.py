@@ -39,13 +39,15 @@ class ScoreCounts:
 class Game(ABC):
     """Scores and membership of examples, checked, and how they are audited whatever the policy.
 
-    `recall` is the largest share of the examples that a tested cut guesses, in (0, 1].
+    `recall` is the largest share of the examples that a tested cut guesses, in (0, 1], and `k` the
+    number of values that a guess names one of.
     """
 
     sides: Sides
     seed: int
     name: str = "scores"
     recall: float = 1.0
+    k: int = 2
     units: ClassVar[str] = "examples"
     """What is guessed about, in words."""
 
@@ -130,8 +132,8 @@ class PairGame(ScoreGame):
     The sign of a difference is the guess, its size the confidence. There is one path, whose guesses
     are of both roles at once. A difference of 0 is no guess where ties stay together, and the last
     of all guesses, by the coin that put one of the two first, where the number of guesses must not
-    depend on scores; so too where no pair differs. `member_scores` and `other_scores` are the
-    scores as given, which figures show.
+    depend on scores; so too where no pair differs, and of k > 2 candidates, of which a tie may rule
+    out some. `member_scores` and `other_scores` are the scores as given, which figures show.
     """
 
     units: ClassVar[str] = "pairs"
@@ -142,7 +144,7 @@ class PairGame(ScoreGame):
     def ranked(self, ties: Ties = "together") -> _core.Ranking:
         """Rank the guesses by confidence, right ones as members."""
         guessed = self.scores != 0
-        if ties == "broken" or not guessed.any():
+        if ties == "broken" or self.k > 2 or not guessed.any():
             guessed = np.ones(self.examples, dtype=np.bool_)
         first = self.scores[guessed] >= 0
         return _core.Ranking(np.abs(self.scores[guessed]), first == self.member[guessed])
@@ -153,7 +155,7 @@ class PairGame(ScoreGame):
 
     def tied(self, ranking: _core.Ranking) -> str:
         """See `Game.tied`: of the pairs that are guessed about, by the size of the difference."""
-        return tied_share(ranking, "pairs", "difference")
+        return tied_share(ranking, self.units, "difference")
 
     def shown(self) -> ScoreCounts:
         """Return scores and membership of the examples in pairs, for figures."""
@@ -165,6 +167,13 @@ class PairGame(ScoreGame):
         """Rank the examples in pairs by their scores."""
         shown = self.shown()
         return _core.Ranking(shown.values, shown.members.astype(np.bool_))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChoiceGame(PairGame):
+    """Margins of the best candidates of secrets over the second, and which are the chosen ones."""
+
+    units: ClassVar[str] = "secrets"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

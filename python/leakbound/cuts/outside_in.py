@@ -118,10 +118,11 @@ class OutsideIn(LadderPolicy):
         form: Form,
         delta: float = 0.0,
         share: float = 0.5,
+        k: int = 2,
     ) -> _core.OutsideIn:
         """Return levels and the rule that stops at one of them: labels have no part in it."""
         levels = None if self.levels is None else tuple(self.levels)
-        return _plan(examples, level, sides, form, levels, delta, share)
+        return _plan(examples, level, sides, form, levels, delta, share, k)
 
 
 @lru_cache(maxsize=256)
@@ -133,10 +134,12 @@ def _plan(
     levels: tuple[int, ...] | None,
     delta: float,
     share: float,
+    k: int,
 ) -> _core.OutsideIn:
     return _core.OutsideIn(
         examples,
         level,
+        k=k,
         one_sided=sides == "member",
         form=form,
         delta=delta,

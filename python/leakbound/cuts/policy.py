@@ -129,6 +129,8 @@ class PathPolicy(Policy):
 
     ties: ClassVar[Ties] = "together"
     """They are broken where the number of guesses must not depend on scores."""
+    of_odds: ClassVar[bool] = True
+    """Whether bounds are on the log-odds of a guess, and not on the claim's own parameter."""
 
     @property
     def fixed_guesses(self) -> int | None:
@@ -159,7 +161,9 @@ class PathPolicy(Policy):
         orders = self.orders(game.sides)
         share, recall = level / len(orders), game.recall
         order, path, best = self.best(ranking, orders, share, recall)
-        # 3. What that proves.
+        # 3. What that proves: a guess among k values has at most e^ε / (k - 1) for odds.
+        shift = math.log(game.k - 1) if self.of_odds else 0.0
+        best = Best(best.logit + shift, best.cut, best.successes) if shift else best
         reason = ""
         if best.logit <= 0:
             doubt = self.doubt(best.cut, best.successes, share)
@@ -178,8 +182,8 @@ class PathPolicy(Policy):
                 "level": share,
             },
             notes=order_warnings(tied),
-            perfect=lambda: self.perfect(examples, orders[-1], share, recall),
-            points=lambda most: self.curve(path, order, share, most),
+            perfect=lambda: self.perfect(examples, orders[-1], share, recall) + shift,
+            points=lambda most: _shifted(self.curve(path, order, share, most), shift),
         )
 
     def best(
@@ -298,6 +302,12 @@ def untested(path: _core.Path, points: int) -> CurvePoints:
 def _most(recall: float, examples: int) -> int:
     """Return the guesses of the longest cut, whose recall is so large if scores say nothing."""
     return max(1, math.floor(recall * examples))
+
+
+def _shifted(points: CurvePoints, shift: float) -> CurvePoints:
+    """Return points of a curve with bounds that are so much larger."""
+    guesses, correct, bounds = points
+    return guesses, correct, bounds + shift
 
 
 def near_ceiling(

@@ -29,6 +29,7 @@ from leakbound.evidence.manifest import (
 from leakbound.evidence.recipe import RESULTS, Recipe, departure, recipe_of
 from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
+from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import Agreed, checked_protocol
 from leakbound.report import render
 
@@ -63,8 +64,8 @@ def write_bundle(
         What the audit returned.
     scores : array-like or mapping
         What was audited. A protocol names its attacks: audit and give one as ``{name: scores}``.
-    plan : InclusionPlan or array-like of shape (m,)
-        Membership.
+    plan : InclusionPlan, ChoicePlan or array-like of shape (m,)
+        Membership, or the candidates that were chosen.
     protocol : mapping, optional
         What was to be done by `audit`, as `leakbound.planning.read_protocol` reads it.
     opening : leakbound.planning.Opening, optional
@@ -88,7 +89,7 @@ def write_bundle(
         raise OptionError(message)
     if opening is not None:
         plan, protocol = opening.plan, opening.protocol
-    if isinstance(plan, HasMember) and not isinstance(plan, InclusionPlan):
+    if isinstance(plan, HasMember) and not isinstance(plan, Plan):
         plan = InclusionPlan(plan.member, ids=getattr(plan, "ids", None))
     if plan is None:
         message = "plan= is missing: the InclusionPlan, or who was a member"
@@ -122,7 +123,7 @@ def write_bundle(
         lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
     )
     tossed = None
-    if isinstance(plan, InclusionPlan):
+    if isinstance(plan, Plan):
         files["plan.npz"], tossed = _written(plan.write), plan.seed
     # 3. The statement about all files, and the sums over both.
     digests = {name: sha256(written) for name, written in files.items()}

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from leakbound._base.checks import shown
 from leakbound._base.records import encode
-from leakbound._base.types import HasMember
+from leakbound._base.types import Design, HasMember
 from leakbound.audits import Coins, Panoramia, ZeroRun
-from leakbound.audits.designs import DESIGNS, SHARED, audit_of, design_of
+from leakbound.audits.designs import DESIGNS, audit_of, parameters_of
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import FormatError, LeakboundError
+from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreed, build
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
@@ -195,17 +195,12 @@ def _own_options(result: Result, audit: str) -> dict[str, Any]:
         del own["uncertainty"]  # known propensities, which no option says
     if getattr(result, "c_upper", None) is not None and not own.get("real_nonmembers"):
         own["c_upper"] = getattr(result, "c_upper")  # noqa: B009 (of one type of result)
-    taken = _parameters(audit) - {*_DATA}
+    taken = parameters_of(audit) - {*_DATA}
     return {name: value for name, value in own.items() if name in taken}
 
 
-def _parameters(audit: str) -> set[str]:
-    """Return what a design and its audit take."""
-    return {"scores", *SHARED, *inspect.signature(design_of(audit)).parameters}
-
-
 def _check_taken(audit: str, names: Iterable[str]) -> None:
-    unknown = set(names) - _parameters(audit)
+    unknown = set(names) - parameters_of(audit)
     if unknown:
         message = f"{audit} takes no {', '.join(sorted(unknown)):.60}"
         raise FormatError(message)
@@ -235,7 +230,7 @@ def _read_option(name: str, content: Any) -> Any:
 
 def _stored(name: str, value: Any, arrays: dict[str, NDArray[Any]]) -> JsonValue:
     """Put the arrays of an argument among the others, and say what they make."""
-    if isinstance(value, HasMember):
+    if isinstance(value, HasMember | Plan):
         return "plan"
     if isinstance(value, Mapping | tuple):
         parts = value.values() if isinstance(value, Mapping) else value
@@ -277,8 +272,8 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     it out, but a seed only where the protocol has one; so are the names of the attacks, and the
     guarantee that was checked.
     """
-    if recipe.audit not in {"coins", "random_split"}:
-        return f"a protocol is one of coins or a random split, and this is {recipe.audit}"
+    if recipe.audit not in (known := get_args(Design)):
+        return f"a protocol is one of {', '.join(known)}, and this is {recipe.audit}"
     arguments = recipe.arguments
     arrays = {name for name in (*ARRAYS, "prior") if isinstance(arguments.get(name), np.ndarray)}
     if arrays != agreed.arrays:

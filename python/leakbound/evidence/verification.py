@@ -40,8 +40,8 @@ from leakbound.evidence.recipe import (
     difference,
     recipe_of,
 )
-from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, read_opening
+from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import Agreed, checked_protocol
 from leakbound.report import render
 from leakbound.results.base import Check, Verification
@@ -147,7 +147,7 @@ class _Bundle:
     exact: bool = True
     result: Any = None
     recipe: Any = None
-    plan: InclusionPlan | None = None
+    plan: Plan | None = None
 
     def verified(self, *, without: Container[str] = ()) -> Verification:
         """Make the checks in order, up to the first that fails."""
@@ -221,13 +221,14 @@ class _Bundle:
 
     def _plan(self) -> tuple[bool | None, str]:
         if "plan.npz" in self.files.archives:
-            self.plan = InclusionPlan.load(self.files.archives["plan.npz"])
+            self.plan = Plan.load(self.files.archives["plan.npz"])
         if self.plan is None:
             return None, "there is none: membership is the auditor's word"
         seed = self.plan.seed
         if seed is not None:
-            again = InclusionPlan.create(len(self.plan), seed=seed, ids=self.plan.ids)
-            if again != self.plan:
+            kind: Any = type(self.plan)
+            k = [self.plan.k] if self.plan.k else []
+            if kind.create(len(self.plan), *k, seed=seed, ids=self.plan.ids) != self.plan:
                 return False, f"its coins are not those of its seed, {seed}{self._elsewhere}"
         return True, repr(self.plan)
 

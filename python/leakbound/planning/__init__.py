@@ -3,11 +3,12 @@
 from leakbound.planning import canaries
 from leakbound.planning.commitment import Commitment, Opening, read_protocol
 from leakbound.planning.forecast import CanariesNeeded, Power, canaries_needed, ceiling, power
-from leakbound.planning.inclusion import InclusionPlan, load_opening
+from leakbound.planning.inclusion import ChoicePlan, InclusionPlan, load_opening
 from leakbound.planning.truths import Gaussian, Response
 
 __all__ = [
     "CanariesNeeded",
+    "ChoicePlan",
     "Commitment",
     "Gaussian",
     "InclusionPlan",

@@ -6,15 +6,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.canonical import canonical_json, is_digest, sha256
 from leakbound._base.files import write_text
 from leakbound._base.records import parsed, text_of
-from leakbound._base.types import BoolArray, JsonValue
+from leakbound._base.types import JsonValue
 from leakbound.errors import FormatError, OptionError
 from leakbound.planning.protocol import Agreed, checked_protocol
 
@@ -26,17 +25,6 @@ NONCE = 32
 _LARGEST = 1 << 20
 # Dots in a line of TOML: its parser takes time by the square of the parts of a name.
 _DOTS = 200
-
-
-class Coins(Protocol):
-    """What is committed to of a plan; `InclusionPlan` is one."""
-
-    @property
-    def member(self) -> BoolArray: ...  # noqa: D102 (those of a plan)
-    @property
-    def ids(self) -> NDArray[Any]: ...  # noqa: D102
-    def save(self, path: str | os.PathLike[str]) -> None: ...  # noqa: D102
-    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -102,15 +90,15 @@ class Opening:
 
     Parameters
     ----------
-    plan : InclusionPlan
-        The coins, and the id of each example.
+    plan : InclusionPlan or ChoicePlan
+        What was drawn, and the id of each example.
     protocol : dict
         What the audit will be: see `read_protocol`.
     nonce : str
         256 random bits as 64 hexadecimal digits.
     """
 
-    plan: Coins
+    plan: Any
     protocol: Mapping[str, JsonValue]
     nonce: str
 
@@ -134,11 +122,12 @@ class Opening:
         return Commitment(sha256(canonical_json(self._content())), len(self.plan))
 
     def _content(self) -> dict[str, JsonValue]:
-        coins = np.where(self.plan.member, b"1", b"0").astype("S1").tobytes().decode("ascii")
+        drawn, k = self.plan.drawn, self.plan.k
+        coins = np.where(drawn, b"1", b"0").astype("S1").tobytes().decode("ascii")
         return {
             "scheme": SCHEME,
             "nonce": self.nonce,
-            "coins": coins,
+            **({"choices": drawn.tolist(), "k": k} if k else {"coins": coins}),
             "ids": self.plan.ids.tolist(),
             "protocol": dict(self.protocol),
         }
@@ -156,7 +145,7 @@ class Opening:
         return json.dumps(content, indent=1, ensure_ascii=False)
 
 
-def read_opening(source: str | bytes | os.PathLike[str], plan: Coins) -> Opening:
+def read_opening(source: str | bytes | os.PathLike[str], plan: Any) -> Opening:
     """Read nonce and protocol beside a plan; raise FormatError if they are none."""
     content = _object(source, {"scheme", "nonce", "protocol"}, "an opening")
     _check_scheme(content["scheme"])

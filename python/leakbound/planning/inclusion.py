@@ -1,4 +1,4 @@
-"""Which canaries go into the training set: one fair coin for each, tossed before training."""
+"""Which canaries go into the training set: a coin or a choice for each, drawn before training."""
 
 import os
 import secrets
@@ -6,13 +6,22 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar, overload
+from typing import IO, Any, Self, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import row_names
-from leakbound._base.checks import MOST_EXAMPLES, check_ids, check_membership, integer, vector
+from leakbound._base.checks import (
+    MOST_EXAMPLES,
+    MOST_K,
+    check_ids,
+    check_membership,
+    integer,
+    numbers,
+    readable,
+    vector,
+)
 from leakbound._base.files import Archive, open_archive, replacing
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
@@ -23,13 +32,135 @@ T = TypeVar("T")
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 # Number of the file layout: it rises whenever an array changes its name or meaning.
-SCHEMA = 1
+SCHEMA = 2
 # Bytes of the largest plan that is read: 10^8 examples, with ids of 8 characters each.
 _MOST = 1 << 32
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class InclusionPlan:
+class Plan:
+    """What was drawn for each example before training: an `InclusionPlan` or a `ChoicePlan`."""
+
+    drawn: NDArray[Any]
+    ids: NDArray[Any]
+    seed: int | None
+    k: int = 0
+    """Candidates of each secret; 0 for coins."""
+
+    def commit(self, protocol: Mapping[str, JsonValue]) -> Opening:
+        """Commit to what was drawn and to what the audit will be, before training.
+
+        The opening has draws, protocol and 256 random bits: keep it secret until the audit, by
+        `opening.save(folder)`. Publish `opening.commitment`, a digest of the three.
+
+        Parameters
+        ----------
+        protocol : mapping
+            What `leakbound.planning.read_protocol` reads from a file: claim, confidence, cuts,
+            sides, attacks, unit and canaries, and other options of `audit`.
+
+        Examples
+        --------
+        >>> protocol = {
+        ...     "claim": {"type": "PureDP"},
+        ...     "confidence": 0.95,
+        ...     "cuts": "auto",
+        ...     "sides": "both",
+        ...     "attacks": ["loss"],
+        ...     "unit": "one image",
+        ...     "canaries": "1,000 mislabelled images, listed in canaries.csv",
+        ... }
+        >>> opening = InclusionPlan.create(1000).commit(protocol)
+        >>> opening.commitment.check(opening)
+        """
+        opening = Opening(self, protocol, secrets.token_hex(NONCE))
+        # The audit is rehearsed on scores that tell nothing: what it would refuse after training
+        # is refused before.
+        opening.agreed.rehearse(self.drawn, self.k)
+        return opening
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan as a NumPy archive ``.npz``, all of it or nothing."""
+        with replacing(path) as file:
+            self.write(file)
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the plan to a binary file that is open, as `save` does."""
+        np.savez_compressed(
+            file,
+            inclusion_plan=np.int64(SCHEMA),
+            drawn=self.drawn,
+            k=np.int64(self.k),
+            ids=self.ids,
+            seed=np.str_("" if self.seed is None else self.seed),
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str] | IO[bytes]) -> Self:
+        """Read a plan that `save` wrote, or raise FormatError. Nothing in the file is executed."""
+        try:
+            with open_archive(path, most=_MOST) as archive:
+                return cls._of(archive)
+        except (LeakboundError, ValueError, TypeError) as error:
+            what = path if isinstance(path, str | os.PathLike) else "the content"
+            message = f"{what} is not an inclusion plan, or one of choices: {error}; write plans "
+            raise FormatError(message + "with plan.save(path)") from error
+
+    def __len__(self) -> int:
+        return self.drawn.size
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return (
+            self.seed == other.seed
+            and self.k == other.k
+            and np.array_equal(self.ids, other.ids)
+            and np.array_equal(self.drawn, other.drawn)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.seed, self.drawn.tobytes()))
+
+    @classmethod
+    def _of(cls, archive: Archive) -> Self:
+        if archive["inclusion_plan"] != SCHEMA:
+            message = f"its layout is not number {SCHEMA}"
+            raise FormatError(message)
+        seed, k = str(archive["seed"]), int(archive["k"])
+        kind: Any = ChoicePlan if k else InclusionPlan
+        if not issubclass(kind, cls):
+            message = f"it is a {kind.__name__}, and a {cls.__name__} is needed"
+            raise FormatError(message)
+        more = {"ids": archive["ids"], "seed": int(seed) if seed else None}
+        return cast("Self", kind(archive["drawn"], **more, **({"k": k} if k else {})))
+
+    def _hold(self, drawn: NDArray[Any], ids: Any, seed: int | None, k: int = 0) -> None:
+        """Set what was drawn, ids and the seed, as arrays that nobody else can write to."""
+        coins = np.ones(drawn.size, dtype=np.bool_) if k else drawn
+        names = np.arange(drawn.size) if ids is None else _read_ids(ids, coins)
+        for array in (drawn, names):
+            array.flags.writeable = False
+        seed = None if seed is None else integer(seed, "seed", least=0)
+        vars(self).update(drawn=drawn, ids=names, seed=seed, k=k)
+
+    def _check_items(self, items: Any) -> None:
+        if not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
+            message = (
+                "items must have a length and be picked by position (a sequence, array, tensor, "
+                f"data frame or map-style dataset), got {type(items).__name__}"
+            )
+            raise InputTypeError(message)
+        if len(items) != len(self):
+            message = (
+                f"items has {len(items)} elements and the plan has {len(self)}; pass one for each "
+                "example of the plan, in its order"
+            )
+            raise InputError(message)
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class InclusionPlan(Plan):
     r"""Which of `n` examples are members: independent fair coins, tossed before training.
 
     Train on `included` and keep `excluded` away from training, then score all `n` examples and
@@ -69,21 +200,11 @@ class InclusionPlan:
     (['d'], ['a', 'b', 'c', 'e', 'f'])
     """
 
-    member: BoolArray
-    ids: NDArray[Any]
-    seed: int | None
-
     def __init__(
         self, member: ArrayInput, *, ids: ArrayInput | None = None, seed: int | None = None
     ) -> None:
         coins = np.array(check_membership(member, vector(member, "member").size))
-        ids = row_names(member) if ids is None else ids
-        names = np.arange(coins.size) if ids is None else _read_ids(ids, coins)
-        for array in (coins, names):
-            array.flags.writeable = False
-        object.__setattr__(self, "member", coins)
-        object.__setattr__(self, "ids", names)
-        object.__setattr__(self, "seed", None if seed is None else integer(seed, "seed", least=0))
+        self._hold(coins, row_names(member) if ids is None else ids, seed)
 
     @classmethod
     def create(cls, n: int, *, seed: int | None = None, ids: ArrayInput | None = None) -> Self:
@@ -112,6 +233,11 @@ class InclusionPlan:
         n, seed = integer(n, "n", least=1, most=MOST_EXAMPLES), seed_of(seed, bits=128)
         # Bits of the counter-based generator Philox, whose stream NumPy keeps between versions.
         return cls(Purpose.COINS.coins(seed, n), ids=ids, seed=seed)
+
+    @property
+    def member(self) -> BoolArray:
+        """Membership of each example: bool, shape (n,)."""
+        return cast("BoolArray", self.drawn)
 
     @property
     def indices(self) -> IntArray:
@@ -145,104 +271,12 @@ class InclusionPlan:
         """Return the non-members of `items`, as `included`: what the model must never see."""
         return self._pick(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))
 
-    def commit(self, protocol: Mapping[str, JsonValue]) -> Opening:
-        """Commit to these coins and to what the audit will be, before training.
-
-        The opening has coins, protocol and 256 random bits: keep it secret until the audit, by
-        `opening.save(folder)`. Publish `opening.commitment`, a digest of the three.
-
-        Parameters
-        ----------
-        protocol : mapping
-            What `leakbound.planning.read_protocol` reads from a file: claim, confidence, cuts,
-            sides, attacks, unit and canaries, and other options of `audit`.
-
-        Examples
-        --------
-        >>> protocol = {
-        ...     "claim": {"type": "PureDP"},
-        ...     "confidence": 0.95,
-        ...     "cuts": "auto",
-        ...     "sides": "both",
-        ...     "attacks": ["loss"],
-        ...     "unit": "one image",
-        ...     "canaries": "1,000 mislabelled images, listed in canaries.csv",
-        ... }
-        >>> opening = InclusionPlan.create(1000).commit(protocol)
-        >>> opening.commitment.check(opening)
-        """
-        opening = Opening(self, protocol, secrets.token_hex(NONCE))
-        # The audit is rehearsed on scores that tell nothing: what it would refuse after training
-        # is refused before.
-        opening.agreed.rehearse(self.member)
-        return opening
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan as a NumPy archive ``.npz``, all of it or nothing."""
-        with replacing(path) as file:
-            self.write(file)
-
-    def write(self, file: IO[bytes]) -> None:
-        """Write the plan to a binary file that is open, as `save` does."""
-        np.savez_compressed(
-            file,
-            inclusion_plan=np.int64(SCHEMA),
-            member=self.member,
-            ids=self.ids,
-            seed=np.str_("" if self.seed is None else self.seed),
-        )
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str] | IO[bytes]) -> Self:
-        """Read a plan that `save` wrote, or raise FormatError. Nothing in the file is executed."""
-        try:
-            with open_archive(path, most=_MOST) as archive:
-                return cls._from_archive(archive)
-        except (LeakboundError, ValueError, TypeError) as error:
-            what = path if isinstance(path, str | os.PathLike) else "the content"
-            message = f"{what} is not an inclusion plan: {error}; write plans with plan.save(path)"
-            raise FormatError(message) from error
-
-    def __len__(self) -> int:
-        return self.member.size
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, InclusionPlan):
-            return NotImplemented
-        return (
-            self.seed == other.seed
-            and np.array_equal(self.member, other.member)
-            and np.array_equal(self.ids, other.ids)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.seed, self.member.tobytes()))
-
     def __repr__(self) -> str:
         seed = "" if self.seed is None else f", seed={self.seed}"
         return f"InclusionPlan(n={len(self)}, members={np.count_nonzero(self.member)}{seed})"
 
-    @classmethod
-    def _from_archive(cls, archive: Archive) -> Self:
-        if archive["inclusion_plan"] != SCHEMA:
-            message = f"its layout is not number {SCHEMA}"
-            raise FormatError(message)
-        seed = str(archive["seed"])
-        return cls(archive["member"], ids=archive["ids"], seed=int(seed) if seed else None)
-
     def _pick(self, items: Any, positions: IntArray) -> Any:
-        if not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
-            message = (
-                "items must have a length and be picked by position (a sequence, array, tensor, "
-                f"data frame or map-style dataset), got {type(items).__name__}"
-            )
-            raise InputTypeError(message)
-        if len(items) != len(self):
-            message = (
-                f"items has {len(items)} elements and the plan has {len(self)}; pass one for each "
-                "example of the plan, in its order"
-            )
-            raise InputError(message)
+        self._check_items(items)
         if hasattr(items, "iloc"):
             return items.iloc[positions]
         if hasattr(items, "shape"):
@@ -251,6 +285,80 @@ class InclusionPlan:
         if data is not None and isinstance(items, data.Dataset):
             return data.Subset(items, positions.tolist())
         return [items[position] for position in positions.tolist()]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class ChoicePlan(Plan):
+    """Which of k candidates each of m secrets is trained on: uniform draws, before training.
+
+    Train on `included`, one candidate of each secret, and keep the others away from training; then
+    score all candidates, and audit by ``Choices(plan)``.
+
+    Parameters
+    ----------
+    chosen : array-like of shape (m,)
+        The candidate of each secret, integers in [0, k); drawn elsewhere. `create` draws them here.
+    k : int
+        Candidates of each secret, at least 2.
+    ids, seed : optional
+        As for `InclusionPlan`.
+
+    Examples
+    --------
+    >>> plan = ChoicePlan.create(3, k=10, seed=1)
+    >>> plan.included([[f"{name} has PIN {digit}" for digit in range(10)] for name in "ABC"])
+    ['A has PIN 3', 'B has PIN 7', 'C has PIN 4']
+    """
+
+    def __init__(
+        self, chosen: ArrayInput, k: int, *, ids: ArrayInput | None = None, seed: int | None = None
+    ) -> None:
+        k = integer(k, "k", least=2, most=MOST_K)
+        drawn = numbers(vector(chosen, "chosen"), "chosen", least=0, most=k - 1, whole=True)
+        self._hold(drawn.astype(np.int64), row_names(chosen) if ids is None else ids, seed, k)
+
+    @classmethod
+    def create(
+        cls, m: int, k: int, *, seed: int | None = None, ids: ArrayInput | None = None
+    ) -> Self:
+        """Draw one of `k` candidates for each of `m` secrets, uniformly but for 2⁻⁴⁴.
+
+        At most 10^8 secrets and 10^6 candidates; seed and ids as for `InclusionPlan.create`.
+        """
+        m, k = integer(m, "m", least=1, most=MOST_EXAMPLES), integer(k, "k", least=2, most=MOST_K)
+        seed = seed_of(seed, bits=128)
+        words = Purpose.CHOICES.philox(seed).random_raw(m)
+        return cls((words % np.uint64(k)).astype(np.int64), k, ids=ids, seed=seed)
+
+    @property
+    def chosen(self) -> IntArray:
+        """The candidate of each secret: int64, shape (m,)."""
+        return cast("IntArray", self.drawn)
+
+    def included(self, items: Any) -> Any:
+        """Return the chosen candidate of each of m sequences of k: what the model is trained on.
+
+        Of an array or tensor that is another one, else a list. Candidates of a secret differ.
+        """
+        self._check_items(items)
+        for secret, candidates in enumerate(items):
+            distinct = {np.asarray(readable(one)).tobytes() for one in candidates}
+            if len(candidates) != self.k or len(distinct) < self.k:
+                message = (
+                    f"items must have k = {self.k} candidates each, all different: those of secret "
+                    f"{secret} are {len(candidates)}, {len(distinct)} of them different"
+                )
+                raise InputError(message)
+        if hasattr(items, "shape"):
+            return items[np.arange(len(self)), self.chosen.copy()]
+        return [candidates[one] for candidates, one in zip(items, self.chosen, strict=True)]
+
+    def __array__(self, dtype: Any = None, **_: Any) -> NDArray[Any]:
+        return np.array(self.chosen, dtype=dtype)
+
+    def __repr__(self) -> str:
+        seed = "" if self.seed is None else f", seed={self.seed}"
+        return f"ChoicePlan(m={len(self)}, k={self.k}{seed})"
 
 
 def load_opening(folder: str | os.PathLike[str]) -> Opening:
@@ -262,7 +370,7 @@ def load_opening(folder: str | os.PathLike[str]) -> Opening:
         The folder; FormatError says which of its files is not what it should be.
     """
     place = Path(folder)
-    return read_opening(place / "opening.json", InclusionPlan.load(place / "plan.npz"))
+    return read_opening(place / "opening.json", Plan.load(place / "plan.npz"))
 
 
 def _read_ids(ids: ArrayInput, member: BoolArray) -> NDArray[Any]:

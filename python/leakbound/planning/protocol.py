@@ -7,12 +7,13 @@ from inspect import signature
 from typing import Any, NoReturn, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.canonical import is_digest, plain
 from leakbound._base.checks import choice, real, shown
-from leakbound._base.types import BoolArray, Design, JsonValue, Relation
+from leakbound._base.types import Design, JsonValue, Relation
 from leakbound.audits.coins import Coins
-from leakbound.audits.designs import DESIGNS, SHARED, audit_of, design_of
+from leakbound.audits.designs import DESIGNS, audit_of, parameters_of
 from leakbound.audits.road import Request, Scores
 from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
@@ -91,7 +92,7 @@ class Agreed:
     def audit(self, scores: Scores, member: Any, **options: Any) -> AuditResult:
         """Audit scores by options of the protocol."""
         design = options.pop("design", Coins.name)
-        for name in options.keys() - {*SHARED, *signature(design_of(design)).parameters}:
+        for name in options.keys() - parameters_of(design):
             value = options.pop(name)
             if not (isinstance(value, str | float) and value == DEFAULTS[name]):
                 _refuse(f"{name}= has no meaning for {DESIGNS[design]}: leave it out")
@@ -106,21 +107,22 @@ class Agreed:
             stated["parameter"] = stated.pop(result.claim.parameter)
         return result.with_check(**stated)
 
-    def rehearse(self, member: BoolArray) -> None:
+    def rehearse(self, drawn: NDArray[Any], k: int) -> None:
         """Audit scores that tell nothing: raise OptionError if the audit or its check refuses."""
-        options = dict(self.options)
-        size = member.size
+        options = dict(self.options) | ({"k": k} if k else {})
+        size = drawn.size
         # Arrays that the protocol only names: each says nothing about membership.
         neutral = {
-            "prior": np.full(size, (member.sum() + 1) / (size + 2)),
+            "prior": np.full(size, (drawn.astype(bool).sum() + 1) / (size + 2)),
             "strata": np.zeros(size, np.int64),
             "groups": np.arange(size),
             "features": np.zeros((size, 1)),
         }
         options |= {name: neutral[name] for name in self.arrays}
-        scores = {name: np.arange(size, dtype=np.float64) for name in self.attacks}
+        neutral_scores = np.arange(size * max(1, k), dtype=np.float64)
+        scores = dict.fromkeys(self.attacks, neutral_scores.reshape((size, k) if k else size))
         try:
-            self.put_to_test(self.audit(scores, member, **options))
+            self.put_to_test(self.audit(scores, drawn, **options))
         except MissingExtraError:
             raise
         except LeakboundError as error:

@@ -1,7 +1,7 @@
 //! The number of guesses chosen from the outside in, and joint bounds.
 
 use leakbound_core::fdp::certificate::JointCertificate;
-use leakbound_core::fdp::{Counts, recursion};
+use leakbound_core::fdp::recursion;
 use leakbound_core::{AuditError, Form, JointTail, OutsideIn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,11 +18,12 @@ pub(crate) struct Plan(OutsideIn);
 impl Plan {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
-    #[pyo3(signature = (examples, level, *, one_sided, form, delta, share, levels))]
+    #[pyo3(signature = (examples, level, *, k, one_sided, form, delta, share, levels))]
     fn new(
         py: Python<'_>,
         examples: u32,
         level: f64,
+        k: u32,
         one_sided: bool,
         form: &str,
         delta: f64,
@@ -35,15 +36,9 @@ impl Plan {
             "family" => Form::Family,
             other => return Err(PyValueError::new_err(format!("unknown form {other:?}"))),
         };
-        enter(py, |interrupt| {
-            OutsideIn::new(
-                examples,
-                level,
-                one_sided,
-                form,
-                levels.as_deref(),
-                interrupt,
-            )
+        let levels = levels.as_deref();
+        enter(py, |run| {
+            OutsideIn::new(examples, level, k, one_sided, form, levels, run)
         })
         .map(Self)
     }
@@ -70,18 +65,10 @@ pub(crate) struct Joint(JointCertificate);
 #[pymethods]
 impl Joint {
     #[new]
-    fn new(
-        py: Python<'_>,
-        levels: Vec<u64>,
-        least: Vec<u64>,
-        m: f64,
-        one_sided: bool,
-        curve: &Curve,
-    ) -> PyResult<Self> {
+    fn new(py: Python<'_>, levels: Vec<CountOptions>, curve: &Curve) -> PyResult<Self> {
         let curve = curve.0.as_ref();
         enter(py, |interrupt| {
-            let pairs = levels.into_iter().zip(least);
-            let counts = pairs.map(|(guesses, v)| Counts::new(m, guesses, v, 2, one_sided));
+            let counts = levels.iter().map(CountOptions::counts);
             let counts = counts.collect::<Result<Vec<_>, AuditError>>()?;
             JointCertificate::new(&counts, curve, interrupt)
         })
@@ -102,17 +89,14 @@ impl Joint {
 #[pyfunction]
 pub(crate) fn fdp_least_rejected(
     py: Python<'_>,
-    levels: Vec<u64>,
-    m: f64,
-    one_sided: bool,
+    levels: Vec<CountOptions>,
     curve: &Curve,
     tau: Vec<f64>,
 ) -> PyResult<Vec<u64>> {
     let curve = curve.0.as_ref();
     enter(py, |interrupt| {
-        let least = levels.into_iter().zip(tau).map(|(guesses, tau)| {
-            let counts = Counts::new(m, guesses, 0, 2, one_sided)?;
-            recursion::least_rejected(&counts, curve, tau, interrupt)
+        let least = levels.iter().zip(tau).map(|(counts, tau)| {
+            recursion::least_rejected(&counts.counts()?, curve, tau, interrupt)
         });
         least.collect()
     })

@@ -12,6 +12,7 @@ import leakbound as lb
 import leakbound._core as _core
 from leakbound import errors, simulate, stats
 from leakbound._base.types import SidesChoice
+from leakbound.claims.base import counts_of
 
 BETA = 0.1
 
@@ -63,7 +64,8 @@ def test_a_mechanism_that_knows_when_it_leaked_breaks_levels_tested_one_by_one()
         assert failing_mechanism(counts, guesses, chance) <= level
     # as a family: (0, δ)-DP is a curve
     curve = lb.TradeOff.approx(0.0, delta).core
-    joint = _core.JointCertificate(guesses, one_by_one, m, one_sided=False, curve=curve)
+    named = zip(one_by_one, guesses, strict=True)
+    joint = _core.JointCertificate([counts_of(*one, m, one_sided=False) for one in named], curve)
     assert failing_mechanism(one_by_one, guesses, chance) <= joint.bound_for(curve)
 
 

@@ -119,9 +119,9 @@ def archive(**arrays: Any) -> bytes:
 @pytest.mark.parametrize(
     "content",
     [
-        archive(inclusion_plan=2, member=[True], ids=[0], seed=""),
-        archive(inclusion_plan=1, member=[3.5], ids=[0], seed=""),
-        archive(inclusion_plan=1, member=np.array([object()]), ids=[0], seed=""),
+        archive(inclusion_plan=3, drawn=[True], k=0, ids=[0], seed=""),
+        archive(inclusion_plan=2, drawn=[3.5], k=0, ids=[0], seed=""),
+        archive(inclusion_plan=2, drawn=np.array([object()]), k=0, ids=[0], seed=""),
         archive(scores=[1.0]),
         b"x",
         damaged(lambda content: content.__delitem__(slice(-100, None))),

@@ -12,6 +12,7 @@ import pytest
 
 import leakbound._core as _core
 from leakbound._base.types import Sides
+from leakbound.claims.base import counts_of
 from leakbound.claims.tradeoff import TradeOff
 from programmes import best_mechanism
 
@@ -93,9 +94,14 @@ def joint_bound(
     pairs: Sequence[tuple[float, float]],
     *,
     one_sided: bool = False,
+    values: int = 2,
 ) -> float:
     curve = TradeOff.profile([e for e, _ in pairs], [d for _, d in pairs]).core
-    return _core.JointCertificate(levels, least, m, one_sided, curve).bound_for(curve)
+    counts = [
+        counts_of(right, made, m, one_sided=one_sided, k=values)
+        for made, right in zip(levels, least, strict=True)
+    ]
+    return _core.JointCertificate(counts, curve).bound_for(curve)
 
 
 GAMES = [
@@ -127,6 +133,20 @@ def test_no_mechanism_and_no_rule_beats_the_joint_bound(
     pairs, one_sided = CURVES[name], sides == "member"
     bound = joint_bound(m, levels, least, pairs, one_sided=one_sided)
     assert most_probable(m, levels, least, pairs, one_sided=one_sided) <= bound + 1e-9
+
+
+@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize(
+    ("m", "levels", "least", "values"),
+    [(2, (1, 2), (1, 2), 3), (2, (1, 2), (1, 1), 4), (2, (2,), (2,), 4)],
+)
+def test_neither_does_any_where_a_guess_names_one_of_several_values(
+    m: int, levels: tuple[int, ...], least: tuple[int, ...], values: int, name: str
+) -> None:
+    bound = joint_bound(m, levels, least, CURVES[name], values=values)
+    best = most_probable(m, levels, least, CURVES[name], values=values)
+    assert best <= bound + 1e-9
+    assert bound <= 1.35 * best
 
 
 @pytest.mark.parametrize("name", ["approximate", "failures only", "pure"])

@@ -61,6 +61,7 @@ class ApproxPolicy(DerivedPolicy[B]):
     examples: int
     sides: Sides
     form: TailBound
+    k: int = 2
 
 
 class _ApproxScan(ApproxPolicy[KLScan]):
@@ -106,7 +107,7 @@ class _ApproxGrid(ApproxPolicy[UnionBound | Fixed]):
             "bound": self.form,
             "m": self.examples,
             "delta": self.delta,
-            "k": 2,
+            "k": self.k,
             "one_sided": _one_sided(order),
         }
 
@@ -120,6 +121,7 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[OutsideIn]):
     """The number of guesses chosen by labels from the outside in, under one joint bound."""
 
     forms: ClassVar[tuple[TailBound, ...]] = ("exact",)
+    of_odds: ClassVar[bool] = False
     method: ClassVar[str] = (
         f"{OutsideIn.design} The count is tested by the largest probability that Theorem 3.1 of "
         "Mahloujifar et al. (2025) allows number and count together for the tradeoff curve "
@@ -133,29 +135,29 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[OutsideIn]):
 
     def rule(self, _examples: int, level: float, _sides: Sides, /) -> _core.OutsideIn:
         size, share = self.examples, self._failures(level)
-        return self.base.plan(size, level, self.sides, "approximate", self.delta, share)
+        return self.base.plan(size, level, self.sides, "approximate", self.delta, share, self.k)
 
     def limit(self, _path: _core.Path, guesses: int, correct: int, level: float, /) -> float:
         one_sided = self.sides == "member"
-        counts = counts_of(correct, guesses, self.examples, one_sided=one_sided)
+        counts = counts_of(correct, guesses, self.examples, one_sided=one_sided, k=self.k)
         return _core.approx_joint_epsilon(counts, self.delta, level, self._failures(level))
 
     def _failures(self, level: float) -> float:
         """Return the share of the level that failures have, fixed before labels are seen."""
-        return failure_share(self.examples, level, self.delta, self.sides)
+        return failure_share(self.examples, level, self.delta, self.sides, self.k)
 
 
 @lru_cache(maxsize=256)
-def failure_share(examples: int, level: float, delta: float, sides: Sides) -> float:
+def failure_share(examples: int, level: float, delta: float, sides: Sides, k: int = 2) -> float:
     """Return the share of the level for failures that proves most at the reference, of a few."""
-    guessed, right = REFERENCE.curve(sides)
+    guessed, right = REFERENCE.curve(sides, k)
     made = np.unique(np.rint(np.geomspace(1, examples, _SHARED))).astype(int)
     correct = np.floor(np.interp(made / examples, guessed, right) * examples).astype(int)
 
     def proved(share: float) -> float:
         limits = (
             _core.approx_joint_epsilon(
-                counts_of(c, r, examples, one_sided=sides == "member"), delta, level, share
+                counts_of(c, r, examples, one_sided=sides == "member", k=k), delta, level, share
             )
             for r, c in zip(made.tolist(), np.minimum(correct, made).tolist(), strict=True)
         )
@@ -179,15 +181,19 @@ def approx_policy(
     *,
     examples: int,
     sides: Sides,
+    k: int = 2,
     forms: tuple[TailBound, ...] = ("exact", "coupling"),
 ) -> ApproxPolicy[PathPolicy]:
     """Return the policy of an audit under (ε, δ)-DP, by the first of some forms that it has.
+
+    Where a guess names one of more than two values, only the exact form is there.
 
     Without `cuts` it is `OutsideIn()`, and `UnionBound()` for the published form. Raise OptionError
     if the policy or its tail has no form under δ > 0.
     """
     if cuts is None:
         cuts = UnionBound() if forms == ("panoramia",) else OutsideIn()
+    forms = forms if k == 2 else ("exact",)
     kinds = {kind: [form for form in forms if form in one.forms] for kind, one in _BY_CUTS.items()}
     form = next(iter(kinds.get(cast("type[PathPolicy]", type(cuts)), ())), None)
     if form is None:
@@ -207,4 +213,4 @@ def approx_policy(
         # among few guesses one failure is worth a lot
         cuts = replace(cuts, min_guesses=min(_FEWEST, examples))
     derived = _BY_CUTS[cast("type[PathPolicy]", type(cuts))]
-    return derived(base=cuts, delta=delta, examples=examples, sides=sides, form=form)
+    return derived(base=cuts, delta=delta, examples=examples, sides=sides, form=form, k=k)

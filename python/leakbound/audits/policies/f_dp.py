@@ -39,9 +39,11 @@ class FamilyPolicy(DerivedPolicy[B]):
 
     kind: ClassVar[Kind] = "family_lower_bound"
     ties: ClassVar[Ties] = "broken"
+    of_odds: ClassVar[bool] = False
     claim: AnyFamily
     examples: int
     sides: Sides
+    k: int = 2
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: the one path that guesses of both sides, or of one, take."""
@@ -62,7 +64,7 @@ class FamilyPolicy(DerivedPolicy[B]):
 
     def _counts(self, guesses: int, correct: int) -> CountOptions:
         one_sided = self.sides == "member"
-        return counts_of(correct, guesses, self.examples, one_sided=one_sided)
+        return counts_of(correct, guesses, self.examples, one_sided=one_sided, k=self.k)
 
 
 class GridFamily(FamilyPolicy[Fixed | UnionBound]):
@@ -102,6 +104,7 @@ class JointTest:
     examples: int
     sides: Sides
     level: float
+    k: int = 2
 
     @property
     def proxy(self) -> GaussianDP | LaplaceDP:
@@ -110,8 +113,8 @@ class JointTest:
 
     def counts(self, index: int, correct: int) -> CountOptions:
         """Return the counts of so many correct guesses at a level."""
-        one_sided = self.sides == "member"
-        return counts_of(correct, self.levels[index], self.examples, one_sided=one_sided)
+        one_sided, made = self.sides == "member", self.levels[index]
+        return counts_of(correct, made, self.examples, one_sided=one_sided, k=self.k)
 
     def rough(self, index: int, correct: int) -> float:
         """Return what Algorithm 3 alone would prove of the proxy at a level."""
@@ -135,23 +138,21 @@ def _bound(test: JointTest, index: int, correct: int) -> float:
     """
     # 1. The value t of the proxy that the count reaches, rounded down, and its least counts v(t).
     claim, proxy, sides, level = test.claim, test.proxy, test.sides, test.level
-    one_sided = sides == "member"
     critical = test.rough(index, correct)
     if not critical:
         return 0.0
     mantissa, exponent = math.frexp(critical)
     t = math.ldexp(math.floor(mantissa * _FINENESS - 1) / _FINENESS, exponent)
     curve = proxy.curve(t, sides)
-    least = _core.fdp_least_rejected(test.levels, test.examples, one_sided, curve.core, test.tau)
+    empty = [test.counts(place, 0) for place in range(len(test.levels))]
+    least = _core.fdp_least_rejected(empty, curve.core, test.tau)
     if correct < least[index]:
         return 0.0
-    tested = [
-        (made, right) for made, right in zip(test.levels, least, strict=True) if right <= made
-    ]
-    made, right = zip(*tested, strict=True)
+    named = zip(test.levels, least, strict=True)
+    tested = [test.counts(i, right) for i, (made, right) in enumerate(named) if right <= made]
     # 2. A certificate of v(t), made once more at the parameter that it proves.
     best: float | None = None
-    proof = _core.JointCertificate(made, right, test.examples, one_sided, curve.core)
+    proof = _core.JointCertificate(tested, curve.core)
     for last in (False, True):
         theta = _proved(claim, proof, sides, level)
         if theta is None and best is None and proxy is not claim:
@@ -198,7 +199,7 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
 
     def rule(self, _examples: int, level: float, _sides: Sides, /) -> _core.OutsideIn:
         """See `LadderPolicy.rule`."""
-        return self.base.plan(self.examples, level, self.sides, "family")
+        return self.base.plan(self.examples, level, self.sides, "family", k=self.k)
 
     def limit(self, _path: _core.Path, guesses: int, correct: int, level: float, /) -> float:
         """See `LadderPolicy.limit`: a cut at none of the levels rejects nothing."""
@@ -213,20 +214,21 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
             examples=self.examples,
             sides=self.sides,
             level=level,
+            k=self.k,
         )
         return test.bound(levels.index(guesses), correct)
 
 
 def family_policy(
-    cuts: CutPolicy | None, claim: AnyFamily, *, examples: int, sides: Sides
+    cuts: CutPolicy | None, claim: AnyFamily, *, examples: int, sides: Sides, k: int = 2
 ) -> GridFamily | OutsideInFamily:
-    """Return the policy of an audit of a family, fixed before labels are seen.
+    """Return the policy of an audit of a family, fixed before labels are seen, at k values each.
 
     Without `cuts` it is `OutsideIn()`. Raise OptionError if there is no form for families.
     """
     if cuts is None or isinstance(cuts, OutsideIn):
         ladder = cuts or OutsideIn()
-        return OutsideInFamily(base=ladder, claim=claim, examples=examples, sides=sides)
+        return OutsideInFamily(base=ladder, claim=claim, examples=examples, sides=sides, k=k)
     if not isinstance(cuts, Fixed | UnionBound):
         message = (
             f"cuts={type(cuts).__name__} is not for {claim.name}: take OutsideIn, Fixed or "
@@ -239,4 +241,4 @@ def family_policy(
             "a few numbers of guesses"
         )
         raise OptionError(message)
-    return GridFamily(base=cuts, claim=claim, examples=examples, sides=sides)
+    return GridFamily(base=cuts, claim=claim, examples=examples, sides=sides, k=k)

@@ -28,8 +28,10 @@ class Reference:
 
     mu: float = 1.0
 
-    def curve(self, sides: Sides) -> Curve:
+    def curve(self, sides: Sides, k: int = 2) -> Curve:
         """Return shares of all examples guessed, and guessed right, as a threshold falls."""
+        if k > 2:
+            return self._margins(k)
         if sides == "pairs":  # differences are N(μ, 2) where the first of two is the member
             apart = self.mu / math.sqrt(2)
             threshold = np.linspace(7.5 + apart, 0.0, 4001)
@@ -41,6 +43,17 @@ class Reference:
         wrong = normal_cdf(-self.mu / 2 - threshold)
         scale = 1.0 if sides == "both" else 0.5
         return scale * (right + wrong), scale * right
+
+    def _margins(self, k: int) -> Curve:
+        """Return shares of secrets by the margin of the best of k scores, values μ apart."""
+        apart = self.mu / math.sqrt(2)
+        x, margin = np.linspace(-8.0, 8.0 + apart, 400), np.linspace(8.0 + apart, 0.0, 200)
+        density = np.exp(-0.5 * np.array([x - apart, x]) ** 2) * (x[1] - x[0]) / math.sqrt(math.tau)
+        # how likely all others are below: of the right value, and of each of the wrong ones
+        below = normal_cdf(x - margin[:, None])
+        right = below ** (k - 1) @ density[0]
+        wrong = (below ** (k - 2) * normal_cdf(x - apart - margin[:, None])) @ density[1]
+        return right + (k - 1) * wrong, right
 
 
 # The truth that audits plan for where nothing else is said.

@@ -58,6 +58,8 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     )
     # 3. The key numbers: first the family's own parameter, then ε.
     own = f"{scale.name} {scale.limit}" if kind.proves else scale.name
+    ranked = f"{_asked(result)}, largest margin first"
+    asked = ranked if result.options.get("design") == "choices" else PATHS[result.path]
     metrics = (
         *said.metrics,
         *((Metric(own, bound, claim.name),) if family else ()),
@@ -69,7 +71,7 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         Metric(
             "Ceiling" + terms.at, number(terms.ceiling), f"a perfect attack, same {terms.units}"
         ),
-        Metric("Correct guesses", f"{result.correct:,} of {result.guesses:,}", PATHS[result.path]),
+        Metric("Correct guesses", f"{result.correct:,} of {result.guesses:,}", asked),
         *counted(result, result, terms, "0.5 is guessing"),
     )
     return replace(
@@ -129,7 +131,7 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
         cuts = result.options.get("cuts")  # what was read may hold anything
         fixed = isinstance(cuts, dict) and cuts.get("type") == "Fixed"
         search = "" if fixed else ", the search over the cuts of the ranking included"
-        about = "which of two was trained on" if result.path == "pairs" else "membership"
+        about = _asked(result) if result.path == "pairs" else "membership"
         return (
             f"{result.correct:,} of {result.guesses:,} guesses about {about} were correct. Under "
             f"any {terms.guarantee} with a smaller ε{terms.at}, evidence this strong has a chance "
@@ -141,3 +143,8 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
             "may still reveal leakage.",
         )
     return (f"This is not evidence of privacy: audit more {terms.units}.",)
+
+
+def _asked(result: AuditResult) -> str:
+    """Return what guesses within pairs, or among candidates of a secret, were about."""
+    return f"which of {result.options.get('k', 'two')} was trained on"

@@ -67,9 +67,10 @@ def standard(
         confidence=result.confidence,
         warnings=result.warnings,
         claim=result.claim.name + terms.replaced,
-        design="a random split"
-        if result.options.get("design") == "random_split"
-        else "independent coins for each example",
+        design={
+            "random_split": "a random split",
+            "choices": "uniform draws of one candidate of each secret",
+        }.get(str(result.options.get("design")), "independent coins for each example"),
         terms=terms,
         epsilon=epsilon,
         ceiling=terms.ceiling,
@@ -163,6 +164,8 @@ def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple
     members = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
     split = result.options.get("relation") == "replace"
     chance = "over the random split" if split else "over the coins of membership"
+    if result.options.get("design") == "choices":
+        chance = "over the draws of candidates"
     return (
         Metric("AUC", f"{ranking.auc:.3f}", auc),
         Metric(terms.units.capitalize(), f"{ranking.m:,}", members),

@@ -1,5 +1,6 @@
 //! What scores may tell: shares of guesses that are right, by rank.
 
+use std::f64::consts::{PI, SQRT_2};
 use std::rc::Rc;
 
 use leakbound_math::normal;
@@ -31,8 +32,11 @@ const TAIL_WEIGHT_ONE_SIDED: f64 = 1.2;
 const TAIL_COUNT_ONE_SIDED: usize = 60;
 /// What they tell about the others.
 const BEYOND: [f64; 2] = [0.0, 0.75];
-/// Thresholds at which a curve is read.
+/// Thresholds at which a curve is read; where the margins of several scores are, how far apart.
 const THRESHOLDS: usize = 1500;
+const STEP: f64 = 0.05;
+/// Beyond so many deviations scores are left out.
+const REACH: f64 = 9.0;
 
 /// The share of all examples guessed right, by the share guessed.
 pub(super) enum Model {
@@ -49,18 +53,51 @@ pub(super) struct Table {
 }
 
 impl Table {
-    fn gaussian(mu: f64, one_sided: bool) -> Self {
+    fn gaussian(mu: f64, arms: u32, one_sided: bool) -> Self {
+        if arms > 2 {
+            return Self::margins(mu, arms);
+        }
         let half = 0.5 * mu;
         let (scale, low, high) = if one_sided {
             (0.5, -8.0 - half, 8.0 + half)
         } else {
-            (1.0, 0.0, 9.0 + half)
+            (1.0, 0.0, REACH + half)
         };
-        let (mut guessed, mut right) = (vec![0.0], vec![0.0]);
-        for i in 0..=THRESHOLDS {
+        Self::of((0..=THRESHOLDS).map(|i| {
             let threshold = high + (low - high) * i as f64 / THRESHOLDS as f64;
             let hit = scale * normal::sf(threshold - half);
-            let all = hit + scale * normal::sf(threshold + half);
+            (hit, hit + scale * normal::sf(threshold + half))
+        }))
+    }
+
+    /// Values μ apart, of scores N(μ/√2, 1) of the right one and N(0, 1) of the others, guessed by
+    /// the margin of the largest over the second.
+    fn margins(mu: f64, arms: u32) -> Self {
+        let (shift, others) = (mu / SQRT_2, f64::from(arms) - 1.0);
+        let nodes = ((2.0 * REACH + shift) / STEP) as usize;
+        let at = |node: usize| node as f64 * STEP - REACH;
+        let density = |x: f64| STEP * (-0.5 * x * x).exp() / (2.0 * PI).sqrt();
+        // How likely all but the right value are below, and all but one of the wrong ones.
+        let below = (0..=nodes).map(|node| {
+            let one = normal::sf(-at(node));
+            let most = one.powf(others - 1.0);
+            (one * most, others * most * normal::sf(shift - at(node)))
+        });
+        let below: Vec<(f64, f64)> = below.collect();
+        Self::of((0..=nodes).rev().map(|margin| {
+            let each = (margin..=nodes).map(|node| {
+                let (right, wrong) = below[node - margin];
+                let hit = density(at(node) - shift) * right;
+                (hit, hit + density(at(node)) * wrong)
+            });
+            each.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        }))
+    }
+
+    /// From shares guessed right and guessed, as a threshold falls.
+    fn of(shares: impl Iterator<Item = (f64, f64)>) -> Self {
+        let (mut guessed, mut right) = (vec![0.0], vec![0.0]);
+        for (hit, all) in shares {
             if guessed.last().is_some_and(|&last| all > last) {
                 guessed.push(all);
                 right.push(hit);
@@ -86,13 +123,7 @@ impl Table {
 impl Model {
     /// The share of examples guessed right when a share is guessed.
     pub(super) fn right(&self, share: f64) -> f64 {
-        match self {
-            Self::Gaussian(table) => table.at(share),
-            Self::Tail(known, _) if share <= *known => share,
-            Self::Tail(known, table) => {
-                known + (1.0 - known) * table.at((share - known) / (1.0 - known))
-            }
-        }
+        self.right_in(share, 0.0)
     }
 
     /// The same if a tail holds so many deviations more than it should, the deviation of a share
@@ -107,17 +138,17 @@ impl Model {
                     drawn + (1.0 - drawn) * table.at((share - drawn) / (1.0 - drawn))
                 }
             }
-            Self::Gaussian(_) => self.right(share),
+            Self::Gaussian(table) => table.at(share),
         }
     }
 
     /// The one that planning starts from: scores a deviation apart.
-    pub(super) fn reference(one_sided: bool) -> Self {
-        Self::Gaussian(Table::gaussian(1.0, one_sided))
+    pub(super) fn reference(arms: u32, one_sided: bool) -> Self {
+        Self::Gaussian(Table::gaussian(1.0, arms, one_sided))
     }
 
     /// All of them, with the logarithm of how much each is believed.
-    pub(super) fn all(one_sided: bool) -> Vec<(Self, f64)> {
+    pub(super) fn all(arms: u32, one_sided: bool) -> Vec<(Self, f64)> {
         let (kept, count, weight) = if one_sided {
             (0.5, TAIL_COUNT_ONE_SIDED, TAIL_WEIGHT_ONE_SIDED)
         } else {
@@ -125,13 +156,13 @@ impl Model {
         };
         let mut found = Vec::with_capacity(DISTANCES.len() + BEYOND.len() * count);
         for (mu, belief) in DISTANCES {
-            let model = Self::Gaussian(Table::gaussian(mu, one_sided));
+            let model = Self::Gaussian(Table::gaussian(mu, arms, one_sided));
             found.push((model, (DISTANCE_WEIGHT * belief).ln()));
         }
         let (least, largest) = TAILS;
         let each = (weight / (count * BEYOND.len()) as f64).ln();
         for mu in BEYOND {
-            let table = Rc::new(Table::gaussian(mu, one_sided));
+            let table = Rc::new(Table::gaussian(mu, arms, one_sided));
             for i in 0..count {
                 let share = least * (largest / least).powf(i as f64 / (count - 1) as f64);
                 found.push((Self::Tail(kept * share, Rc::clone(&table)), each));

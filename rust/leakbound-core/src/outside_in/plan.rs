@@ -31,10 +31,11 @@ const OUTER_BELIEF: f64 = 0.1;
 const CANDIDATES: usize = 48;
 /// Standard scores of counts over which planning averages.
 const SPREAD: [f64; 3] = [-1.0, 0.0, 1.0];
-/// Wrong guesses of a level, as shares, at which its bound is computed; others are interpolated.
-const WRONG: [f64; 7] = [0.0, 0.004, 0.0105, 0.0276, 0.0725, 0.19, 0.5];
-/// Accuracies of a shell stay within.
-const LEAST_ACCURACY: f64 = 0.5;
+/// Wrong guesses of a level, as shares of those of chance, at which its bound is computed; others
+/// are interpolated. Among more than two values many may be wrong, and something be proved.
+const WRONG: [f64; 7] = [0.0, 0.008, 0.021, 0.0552, 0.145, 0.38, 1.0];
+const AMONG_MORE: [f64; 9] = [0.0, 0.01, 0.03, 0.1, 0.25, 0.45, 0.65, 0.85, 1.0];
+/// Accuracies of a shell stay within; unless guesses are one-sided, chance is the least.
 const LEAST_ACCURACY_ONE_SIDED: f64 = 0.02;
 const MOST_ACCURACY: f64 = 0.998;
 /// Pieces of what lies beyond the largest level.
@@ -50,7 +51,7 @@ const OUTER_PIECES: u32 = 2;
 /// ```
 /// use leakbound_core::{Form, Interrupt, OutsideIn, Path};
 /// let run = Interrupt::default();
-/// let plan = OutsideIn::new(1000, 0.05, false, Form::Family, None, &run)?;
+/// let plan = OutsideIn::new(1000, 0.05, 2, false, Form::Family, None, &run)?;
 /// let all_right = Path::from_successes(&vec![true; 1000]);
 /// let level = plan.choose(&all_right);
 /// assert_eq!(level, plan.levels().len() - 1);
@@ -71,13 +72,15 @@ pub struct OutsideIn {
 }
 
 impl OutsideIn {
-    /// Plan for `examples` examples at level β; `levels` of one's own, increasing, or those planned.
+    /// Plan for `examples` examples of `arms` values at level β; `levels` of one's own, increasing,
+    /// or those planned.
     ///
     /// # Errors
     /// No example, β outside (0, 1), levels not increasing within the path, or an interruption.
     pub fn new(
         examples: u32,
         level: f64,
+        arms: u32,
         one_sided: bool,
         form: Form,
         levels: Option<&[u32]>,
@@ -89,6 +92,7 @@ impl OutsideIn {
         let game = Planning {
             examples,
             level,
+            arms,
             one_sided,
             form,
         };
@@ -117,7 +121,7 @@ impl OutsideIn {
         let each = plan.levels.iter().zip(&plan.shares);
         let bounds = each.map(|(&n, &share)| game.bounds(n, share, interrupt));
         let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
-        for (model, belief) in Model::all(one_sided) {
+        for (model, belief) in Model::all(arms, one_sided) {
             plan.beliefs.push(belief);
             plan.chances.push(plan.chances_of(&model, &game));
             let each = plan.levels.iter().zip(&bounds);
@@ -142,7 +146,7 @@ impl OutsideIn {
         let least = if game.one_sided {
             LEAST_ACCURACY_ONE_SIDED
         } else {
-            LEAST_ACCURACY
+            f64::from(game.arms).recip()
         };
         let shells = self.edges.windows(2);
         shells
@@ -219,6 +223,7 @@ fn share(guesses: u32, planned: u32) -> f64 {
 struct Planning {
     examples: u32,
     level: f64,
+    arms: u32,
     one_sided: bool,
     form: Form,
 }
@@ -232,13 +237,8 @@ impl Planning {
         interrupt: &Interrupt,
     ) -> Result<f64, AuditError> {
         let correct = correct.round().clamp(0.0, f64::from(guesses)) as u64;
-        let counts = Counts::new(
-            self.examples.into(),
-            guesses.into(),
-            correct,
-            2,
-            self.one_sided,
-        )?;
+        let (m, made) = (self.examples.into(), guesses.into());
+        let counts = Counts::new(m, made, correct, self.arms, self.one_sided)?;
         self.form.bound(&counts, self.level, share, interrupt)
     }
 
@@ -250,7 +250,7 @@ impl Planning {
 
     /// The number of guesses that proves most of scores a deviation apart.
     fn planned(&self, interrupt: &Interrupt) -> Result<u32, AuditError> {
-        let model = Model::reference(self.one_sided);
+        let model = Model::reference(self.arms, self.one_sided);
         let m = f64::from(self.examples);
         let mut best = (0.0, self.examples.min(FEWEST as u32));
         for i in 1..=CANDIDATES {
@@ -297,9 +297,11 @@ impl Planning {
         share: f64,
         interrupt: &Interrupt,
     ) -> Result<Vec<(f64, f64)>, AuditError> {
-        let mut found: Vec<(f64, f64)> = Vec::with_capacity(WRONG.len());
-        for part in WRONG {
-            let wrong = (part * f64::from(guesses)).round();
+        let parts = [&WRONG[..], &AMONG_MORE[..]][usize::from(self.arms > 2)];
+        let mut found = Vec::<(f64, f64)>::new();
+        let chance = f64::from(guesses) * (1.0 - f64::from(self.arms).recip());
+        for &part in parts {
+            let wrong = (part * chance).round();
             let at = (wrong + 0.5).ln();
             if found.last().is_none_or(|last| last.0 < at) {
                 let correct = f64::from(guesses) - wrong;

@@ -63,10 +63,8 @@ impl JointCertificate {
         } else {
             None
         };
-        Ok(Self {
-            levels: levels.to_vec(),
-            found,
-        })
+        let levels = levels.to_vec();
+        Ok(Self { levels, found })
     }
 
     /// A certificate of the same levels made at another curve: quicker if that is not far.
@@ -75,10 +73,8 @@ impl JointCertificate {
             return Self::new(&self.levels, curve, interrupt);
         };
         let found = common_proof_from(found, &self.levels, curve, interrupt)?;
-        Ok(Self {
-            levels: self.levels.clone(),
-            found,
-        })
+        let levels = self.levels.clone();
+        Ok(Self { levels, found })
     }
 
     /// What its slopes prove for a curve, rounded up; 1 if no proof was found.

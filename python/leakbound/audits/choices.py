@@ -1,0 +1,203 @@
+"""One training run that saw, of each secret, one of k candidates that was drawn for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import MOST_K, check_ids, check_length, integer, numbers, vector
+from leakbound._base.streams import Purpose
+from leakbound._base.tally import Tally
+from leakbound._base.types import ArrayInput, FloatArray, IntArray
+from leakbound.audits.member_count import MemberCount
+from leakbound.audits.road import (
+    Attacks,
+    Design,
+    Examples,
+    Request,
+    Scores,
+    assumed,
+    delta_warnings,
+)
+from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
+from leakbound.cuts.games import ChoiceGame
+from leakbound.errors import AbstentionError, InputError, OptionError
+from leakbound.results import Assumption, AuditResult
+
+_THEOREM = (
+    "Given the trained model and all other draws, each guess among {k} candidates is right with "
+    "probability at most e^ε / (e^ε + {k} - 1) if training is ε-DP for replacing one candidate. "
+)
+_APPROX_THEOREM = (
+    "Given all other draws, each guess among {k} candidates is right with probability at most "
+    "e^ε / (e^ε + {k} - 1), but for failures that (ε, δ)-DP for replacing one makes rare. "
+)
+_FAMILY_THEOREM = (
+    "Given all other draws, each correct guess among {k} candidates obeys the trade-off function "
+    "of replacing one by another, and so do the probabilities of all counts of correct guesses "
+    "together (Mahloujifar, Melis and Chaudhuri 2025, Theorem 3.1). ε is a conversion of the "
+    "rejected curve and holds within the family. "
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Choices(Design[AuditResult]):
+    """One of k candidates was drawn for each of m secrets; the bound is on replacing one of them.
+
+    Parameters
+    ----------
+    chosen : array-like of shape (m,), or ChoicePlan
+        The column of the candidate that was trained on: integers in [0, k). A plan, or a pandas
+        Series, is joined with scores that have ids.
+    k : int, optional
+        Candidates of each secret, at least 2; a plan knows it.
+
+    Notes
+    -----
+    Scores have shape (m, k), higher for likelier candidates; several attacks go by name. The guess
+    about a secret is its candidate of the largest score, ties broken by the seed; guesses are
+    ranked by the margin over the second. ``docs/choices.md`` has theorem and proof.
+
+    References
+    ----------
+    S. Mahloujifar, L. Melis and K. Chaudhuri, "Auditing f-differential privacy in one run", 2025
+    (arXiv 2410.22235), Algorithm 2.
+
+    Examples
+    --------
+    Each of 200 sentences was trained on with one of ten numbers in it:
+
+    >>> import numpy as np, leakbound as lb
+    >>> rng = np.random.default_rng(0)
+    >>> chosen = rng.integers(10, size=200)
+    >>> scores = rng.normal(size=(200, 10)) + 4 * np.eye(10)[chosen]
+    >>> result = lb.audit(scores, lb.Choices(chosen, k=10))
+    >>> result.options["secrets"], result.options["relation"], result.bound > 3
+    (200, 'replace', True)
+    """
+
+    name: ClassVar[str] = "choices"
+    has_sides: ClassVar[bool] = False
+    chosen: ArrayInput
+    k: int = 0
+
+    def __post_init__(self) -> None:
+        planned = getattr(self.chosen, "k", 0)  # of the plan of coins 0, too
+        if not (self.k or planned):
+            message = "k is missing: give Choices(chosen, k) the number of candidates, or a plan"
+            raise OptionError(message)
+        k = integer(self.k or planned, "k", least=2, most=MOST_K)
+        if planned not in {0, k}:
+            message = f"k is {k}, and the plan drew one of {planned} candidates: leave k out"
+            raise OptionError(message)
+        object.__setattr__(self, "k", k)
+
+    def audit(self, scores: Scores, request: Request, /) -> AuditResult:
+        """See `Design.audit`."""
+        if isinstance(scores, Tally):
+            message = "Choices compares candidates, and a tally only counts: pass scores (m, k)"
+            raise OptionError(message)
+        if isinstance(request.claim, SubsampledGaussianDP):
+            request = replace(request, claim=replace(request.claim, relation="replace"))
+        # 1. Scores of all candidates and the chosen ones, in one order.
+        order = ExampleOrder(request.ids)
+        named = scores if isinstance(scores, Mapping) else {"": scores}
+        attacks = Attacks.named(named, order, lambda raw, name: _table(raw, name, self.k))
+        secrets = attacks.examples
+        placed = vector(order.placed(self.chosen, "chosen"), "chosen")
+        check_length(placed, secrets, "chosen")
+        chosen = _data(placed, "chosen", least=0, most=self.k - 1, whole=True).astype(np.int64)
+        if request.ids is not None:
+            check_ids(request.ids, np.ones(secrets, dtype=np.bool_))
+        # 2. Could uniform draws have given these? Candidates listed by the truth cannot.
+        count = MemberCount.of_choices(chosen, self.k)
+        claim, family = request.claim, isinstance(request.claim, FAMILIES)
+        theorem = _FAMILY_THEOREM if family else _APPROX_THEOREM if claim.delta else _THEOREM
+        return Examples(
+            attacks=attacks,
+            game=lambda values: game_of(values, chosen, request.seed),
+            count=count,
+            theorem=theorem.format(k=self.k),
+            assumptions=_assumptions(claim, attacks, self.k),
+            options={"k": self.k, "secrets": secrets, "relation": "replace", "unit": "candidate"},
+            warnings=(*count.warnings(), *delta_warnings(claim.delta, secrets)),
+            inputs={**attacks.digested, "chosen": chosen},
+        ).audit(request, self.name)
+
+
+def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:
+    """Guess the candidate of the largest score of each secret; ties are broken by the seed."""
+    if scores.min() == scores.max():
+        message = f"all {scores.size} scores are equal: use a score that differs between candidates"
+        raise AbstentionError(message)
+    rows, k = np.arange(chosen.size), scores.shape[1]
+    # 1. The guess: among several best ones a draw that knows neither the truth nor the order.
+    guess, best = scores.argmax(axis=1), scores.max(axis=1)
+    tied = scores == best[:, None]
+    several = np.flatnonzero(tied.sum(axis=1) > 1)
+    drawn = Purpose.CHOICE_TIES.rng(seed).random((several.size, k))
+    guess[several] = np.where(tied[several], drawn, -1.0).argmax(axis=1)
+    # 2. Its margin over the second; equal infinities are a tie, as equal numbers are.
+    second = np.partition(scores, k - 2, axis=1)[:, k - 2]
+    with np.errstate(invalid="ignore", over="ignore"):
+        margin = np.where(best == second, 0.0, best - second)
+    others = np.arange(k) != chosen[:, None]
+    return ChoiceGame(
+        scores=margin,
+        member=guess == chosen,
+        member_scores=scores[rows, chosen],
+        other_scores=scores[others],
+        seed=seed,
+        k=k,
+    )
+
+
+def _data(values: Any, name: str, **limits: Any) -> NDArray[np.generic]:
+    """Read numbers within limits, which are data and no options."""
+    try:
+        return numbers(values, name, **limits)
+    except OptionError as error:
+        raise InputError(str(error)) from error
+
+
+def _table(scores: Any, name: str, k: int) -> FloatArray:
+    """Read scores of k candidates of each secret."""
+    table = _data(scores, name)
+    if table.ndim != 2 or table.shape[1] != k or not table.size:
+        message = (
+            f"{name} must have shape (m, k), a row for each secret and a column for each of its "
+            f"k = {k} candidates (several attacks go by name), got shape {table.shape}"
+        )
+        raise InputError(message)
+    return table.astype(np.float64)
+
+
+def _assumptions(claim: Claim, attacks: Attacks, k: int) -> tuple[Assumption, ...]:
+    subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
+    return (
+        Assumption(
+            "independent uniform draws",
+            f"For each secret one of its {k} candidates was drawn uniformly and by itself, and "
+            "trained on in place of the others; the bound is over these draws and whatever "
+            "training and audit draw, given everything else.",
+            "declared",
+        ),
+        Assumption(
+            "replace one candidate",
+            f"{subject} is that of training with the candidate of one secret replaced by another "
+            "one of that secret. Training that is ε-DP under adding or removing one example may "
+            "reach 2ε here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
+            "declared",
+        ),
+        *assumed(
+            claim,
+            attacks,
+            "trained model",
+            "candidates",
+            "Each guess is the candidate of the largest score, and ties are broken by the seed; "
+            "cuts and order of the guesses depend on margins only.",
+        ),
+    )
