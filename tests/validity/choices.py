@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
-from leakbound.validity import Case
 
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.audits import Choices, audit
@@ -17,6 +16,7 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound
 from validity.lengths import COSTLY, DEAR, FUTILE, MODERATE
 from validity.streams import stream
+from validity.suite import Case
 from validity.trials import ERROR
 
 __all__ = ["ChoiceTrial", "choice_cases"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leakbound import validity as suite
+from validity import suite
 from validity.choices import choice_cases
 from validity.doubled import check
 
