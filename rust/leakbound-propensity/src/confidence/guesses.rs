@@ -22,8 +22,6 @@ const ASCENT_MARGIN: f64 = 1e-4;
 const BATCH: usize = 32;
 /// A tail that is evidence of nothing, and is not looked into further.
 const LIKELY: f64 = 0.5;
-/// How far a turn goes towards the boundary point that slopes lead to.
-const TURNS: [f64; 5] = [1.0, 0.5, 0.2, 0.05, 0.01];
 /// A guess about an audited row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guess {
@@ -203,33 +201,6 @@ impl ConfidenceSet {
         } else {
             found.value
         })
-    }
-
-    /// Members of the set between one and the boundary point at which Σ slopesᵢλᵢ, over the audited
-    /// rows, is largest if C is a ball: shares of the way, and the same taken to the boundary. None
-    /// where slopes lead nowhere. Coefficients of the features as given, and log-odds of the audited
-    /// rows.
-    pub fn members_toward(
-        &self,
-        coefficients: &[f64],
-        slopes: &[f64],
-    ) -> Result<Members, PropensityError> {
-        let from = self.place(coefficients)?;
-        check_length("slopes", slopes.len(), self.audited())?;
-        // A ray whose end is not found leads nowhere either.
-        let Ok(goal) = self.edge(&self.uphill(slopes)) else {
-            return Ok(Vec::new());
-        };
-        let places = TURNS.par_iter().flat_map_iter(|turn| {
-            let inside: Vec<f64> = (from.iter().zip(&goal.place))
-                .map(|(w, g)| w + turn * (g - w))
-                .collect();
-            let outer = self.edge(&inside).ok().map(|edge| edge.place);
-            [Some(inside), outer].into_iter().flatten()
-        });
-        Ok(places
-            .map(|place| (self.coefficients(&place), self.log_odds(&place)))
-            .collect())
     }
 
     /// Members of the set near one: steps of `reach` times the set's radius in random directions,

@@ -10,4 +10,5 @@ mod set;
 
 pub use balance::{Balance, balanced};
 pub use guesses::{Guess, Least};
+pub use matched::{Matched, Matching, Prices};
 pub use set::{ConfidenceSet, Labelled};
