@@ -30,7 +30,7 @@ _PARTS = 200
 # Examples that matching must keep on average.
 _FEWEST = 2.0
 # Correct guesses that the least number found is lowered by: what ascents may have left.
-_LEFT = 0.05
+_LEFT = 0.15
 # Random steps from the lowest member that ascents found, members looked at in each, and how their
 # reach, in radii of the set, changes.
 _STEPS, _NEAR, _GROWS, _SHRINKS = 20, 8, 1.5, 0.7
@@ -272,17 +272,20 @@ class Matching:
         """Return members found that prove least, and what is reached there."""
         if not estimate > 0:
             return []
-        core, (of_kept, of_made) = self.odds.found.core, self.prices(*counts)
-        worth = np.array([-of_kept, -of_made, 1.0])
-        # 1. Where ascents end.
-        places, log_odds = core.least_matched(
-            self.rows, self.signs, prices=(of_kept, of_made), **self._made
-        )
-        table = self.reached(log_odds)
-        ends = list(zip(places, table, strict=True))
+        core, ends = self.odds.found.core, []
+        # 1. Where ascents end, at prices of the estimate and then at those of what they found.
+        for _ in range(2):
+            prices = self.prices(*counts)
+            places, log_odds = core.least_matched(
+                self.rows, self.signs, prices=prices, **self._made
+            )
+            ends += list(zip(places, self.reached(log_odds), strict=True))
+            ends.sort(key=lambda end: self.roughly(*self.counts(end[1])))
+            counts = self.counts(ends[0][1])
+        worth = np.array([-prices[0], -prices[1], 1.0])
         # 2. Random steps from the lowest, across the set at first.
-        lowest, reach = int(np.argmin(table @ worth)), 1.0
-        place, least = places[lowest], float((table @ worth)[lowest])
+        place, table = min(ends, key=lambda end: float(end[1] @ worth))
+        least, reach = float(table @ worth), 1.0
         for number in range(_STEPS):
             near, log_odds = core.members_near(place, reach=reach, count=_NEAR, draw=number)
             if not len(near):

@@ -4,13 +4,12 @@ use leakbound_math::poisson_binomial::Terms;
 use leakbound_simd::GROUP;
 use rayon::prelude::*;
 
-use super::ascent::{Maximum, Slope};
+use super::ascent::{FEW, Maximum, Slope};
 use super::saddle::{ball, spread, tail_slopes, tilt};
 use super::set::ConfidenceSet;
 use crate::cholesky::dot;
 use crate::error::PropensityError;
 use crate::panel::Panel;
-use crate::training::check_length;
 
 /// Log-odds beyond which a guess is certain, as [`Terms`] can hold them.
 const CERTAIN: f64 = 250.0;
@@ -350,7 +349,7 @@ impl ConfidenceSet {
         }
         let mut own = vec![slope()];
         own.extend(guess_rows.curvature_directions(curvature));
-        let starts = self.directions(function, own);
+        let starts = self.directions(function, own, FEW);
         self.maximise(function, &starts, enough, stop)
     }
 

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::ascent::{Maximum, Slope};
+use super::ascent::{MANY, Maximum, Slope};
 use super::guesses::{Guess, Least};
 use super::set::ConfidenceSet;
 use crate::error::PropensityError;
@@ -85,7 +85,7 @@ impl ConfidenceSet {
             .collect();
         let mut own = vec![function(&centre).1()];
         own.extend(rows.curvature_directions(curvature));
-        let starts = self.directions(&function, own);
+        let starts = self.directions(&function, own, MANY);
         let mut found = self.ascents(&function, &starts, f64::INFINITY, stop)?;
         found.sort_by(|a, b| b.value.total_cmp(&a.value));
         if let Some(outer) = found.first() {
@@ -398,8 +398,10 @@ mod tests {
         (0..1 << CHANCES.len()).map(|way: usize| {
             let kept: Vec<bool> = (0..CHANCES.len()).map(|i| way >> i & 1 == 1).collect();
             let chances = kept.iter().zip(CHANCES);
-            let chance = chances.map(|(&kept, p)| if kept { p } else { 1.0 - p });
-            (kept, chance.product())
+            let chance: f64 = chances
+                .map(|(&is, p)| if is { p } else { 1.0 - p })
+                .product();
+            (kept, chance)
         })
     }
 
