@@ -2,6 +2,7 @@
 
 mod ascent;
 mod balance;
+mod draws;
 mod guesses;
 mod halves;
 mod matched;
