@@ -34,6 +34,8 @@ _LEFT = 0.15
 # Random steps from the lowest member that ascents found, members looked at in each, and how their
 # reach, in radii of the set, changes.
 _STEPS, _NEAR, _GROWS, _SHRINKS = 20, 8, 1.5, 0.7
+# Most examples of which ascents are priced twice: of many, one guess is worth less.
+_PRICED_TWICE = 5000
 # Members of the set whose bounds are computed beside the estimate's.
 _FINALISTS = 4
 # Share by which the number kept is raised to see what a bound makes of it.
@@ -274,7 +276,7 @@ class Matching:
             return []
         core, ends = self.odds.found.core, []
         # 1. Where ascents end, at prices of the estimate and then at those of what they found.
-        for _ in range(2):
+        for _ in range(2 if self.study.examples <= _PRICED_TWICE else 1):
             prices = self.prices(*counts)
             places, log_odds = core.least_matched(
                 self.rows, self.signs, prices=prices, **self._made
