@@ -370,12 +370,28 @@ class LogOddsSet:
 
     def largest_log_tail(self, rows: _Counts, guesses: _Counts) -> float: ...
     def least_matched(
-        self, rows: _Counts, guesses: _Counts, *, kept: int, price: float
+        self,
+        rows: _Counts,
+        guesses: _Counts,
+        *,
+        inside: int,
+        made: int,
+        share: float,
+        prices: tuple[float, float],
     ) -> tuple[_Floats, _Floats]:
         """Return coefficients and log-odds, a row for the estimate and for each of the lowest."""
 
-    def members_toward(self, coefficients: _Floats, slopes: _Floats) -> tuple[_Floats, _Floats]:
-        """Return coefficients and log-odds of members on the way to where slopes lead."""
+    def matched(
+        self,
+        log_odds: _Floats,
+        rows: _Counts,
+        guesses: _Counts,
+        *,
+        inside: int,
+        made: int,
+        share: float,
+    ) -> _Floats:
+        """Return kept, guesses and correct ones that a share of draws reaches, by row."""
 
     def members_near(
         self, coefficients: _Floats, *, reach: float, count: int, draw: int

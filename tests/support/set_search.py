@@ -15,7 +15,7 @@ from leakbound._base.types import CorrectionChoice, FloatArray, SidesChoice
 from leakbound.audits.zero_run.audit import CORRECTIONS, correction_of
 from leakbound.audits.zero_run.learning import usable
 from leakbound.audits.zero_run.log_odds import OddsSet
-from leakbound.audits.zero_run.matching import Matching, middle
+from leakbound.audits.zero_run.matching import Matching
 from leakbound.audits.zero_run.request import ZeroRunRequest
 from leakbound.audits.zero_run.study import ShiftProof, Study
 from leakbound.claims import Claim
@@ -219,7 +219,7 @@ def _tilt(offsets: FloatArray, correct: int) -> float:
 
 
 def missed_by_matching(matching: Matching, result: ShiftProof, rng: np.random.Generator) -> float:
-    """Return by how much less matching proves, on the audit's draws, at a member found here."""
+    """Return by how much less matching proves at a member found here."""
     found, claim = matching.odds.found, matching.study.claim
     right = np.zeros(found.audited, dtype=np.bool_)
     right[result.rows] = found.member[result.rows] == (result.signs > 0)
@@ -228,15 +228,15 @@ def missed_by_matching(matching: Matching, result: ShiftProof, rng: np.random.Ge
     made[result.rows[first]] = result.signs[first]
 
     def value(log_odds: FloatArray) -> FloatArray:
-        # what the recursion makes of the draws; what they do on average tells equal ones apart
-        table = matching.counts(log_odds)
-        proved = (middle(one[0], one[1], one[2], roughly)[0] for one in table)
-        nearly: FloatArray = (table[:, 2] - 0.1 * table[:, 0]).mean(axis=1)
+        # what the recursion makes of the counts; parts of a correct guess tell equal ones apart
+        table = matching.reached(log_odds)
+        proved = (roughly(*matching.counts(one)) for one in table)
+        nearly: FloatArray = table[:, 2] - 0.1 * table[:, 0]
         return np.array(list(proved)) + 1e-6 * nearly
 
     @cache
     def roughly(correct: int, guesses: int, kept: int) -> float:
-        if matching.level is not None and kept > 0:
+        if matching.level is not None:
             return matching.level.roughly(correct, kept)
         level, one_sided = matching.study.draw_level, matching.study.one_sided
         return claim.lower_bound(
@@ -251,5 +251,5 @@ def missed_by_matching(matching: Matching, result: ShiftProof, rng: np.random.Ge
         return slopes
 
     lowest = np.array(least_found(found, result.coefficients, value, slope, rng))
-    proved = [matching.middle(one)[0] for one in matching.counts(lowest)]
+    proved = [matching.proved(*matching.counts(one)) for one in matching.reached(lowest)]
     return result.bound - min(proved)

@@ -47,7 +47,6 @@ class Purpose(Enum):
     TALLY_TIES = "audits/tally-ties"
 
     SET_TIES = "audits/set-ties"
-    SET_MATCHING = "audits/set-matching"
     BEYOND_FEATURES = "audits/beyond-features"
     BEYOND_FEATURES_TREES = "audits/beyond-features-trees"
 

@@ -7,6 +7,7 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
+from leakbound._base.streams import Purpose
 from leakbound.errors import OptionError
 
 
@@ -33,10 +34,10 @@ def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.d
 
 
 @contextmanager
-def seeded(seed: int, device: str) -> Iterator[None]:
-    """Draw what torch draws from a seed, here and on a device; undo it after."""
+def seeded(purpose: Purpose, seed: int, device: str) -> Iterator[None]:
+    """Draw what torch draws for a purpose, here and on a device; undo it after."""
     with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
-        torch.manual_seed(seed)
+        torch.manual_seed(purpose.derived(seed))
         yield
 
 

@@ -23,7 +23,9 @@ mod predict;
 mod resample;
 mod training;
 
-pub use confidence::{Balance, ConfidenceSet, Guess, Labelled, Least, balanced};
+pub use confidence::{
+    Balance, ConfidenceSet, Guess, Labelled, Least, Matched, Matching, Prices, balanced,
+};
 pub use error::PropensityError;
 pub use fit::LogisticFit;
 pub use predict::log_odds;

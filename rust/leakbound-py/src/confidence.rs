@@ -1,7 +1,7 @@
 //! Confidence sets of the log-odds of membership, and guesses that they say little about.
 
 use leakbound_core::Interrupt;
-use leakbound_propensity::{Balance, ConfidenceSet, Guess, Labelled, Least};
+use leakbound_propensity::{Balance, ConfidenceSet, Guess, Labelled, Least, Matching, Prices};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
@@ -103,20 +103,31 @@ impl LogOddsSet {
     }
 
     /// Coefficients, and log-odds of the audited rows, at the estimate and where matching leaves
-    /// fewest of `kept` guesses correct, less `price` for each example kept: a row for each.
-    #[pyo3(signature = (rows, guesses, *, kept, price))]
+    /// fewest guesses correct in a share of draws, less examples kept and guesses made at their prices:
+    /// a row for each.
+    #[pyo3(signature = (rows, guesses, *, inside, made, share, prices))]
+    #[allow(clippy::too_many_arguments)] // columns of one table, and how it is read
     fn least_matched<'py>(
         &self,
         py: Python<'py>,
         rows: Vector<'_, i64>,
         guesses: Vector<'_, i64>,
-        kept: usize,
-        price: f64,
+        inside: usize,
+        made: usize,
+        share: f64,
+        prices: (f64, f64),
     ) -> PyResult<(Answers<'py>, Answers<'py>)> {
         let guesses = guess_list(&rows, &guesses);
+        let matching = Matching {
+            inside,
+            made,
+            share,
+        };
+        let (kept, made) = prices;
+        let prices = Prices { kept, made };
         let found = run(py, |interrupt| {
             self.set
-                .least_matched(&guesses, kept, price, &stop(interrupt))
+                .least_matched(&guesses, matching, prices, &stop(interrupt))
         })?;
         let found = found
             .into_iter()
@@ -124,17 +135,32 @@ impl LogOddsSet {
         self.members(py, found.collect())
     }
 
-    /// Members of the set between one and where slopes in the log-odds of the audited rows lead: a
-    /// row for each.
-    fn members_toward<'py>(
+    /// What a share of draws reaches, for each row of log-odds of the audited rows: the number kept
+    /// that is hardly ever exceeded, guesses made and correct ones.
+    #[pyo3(signature = (log_odds, rows, guesses, *, inside, made, share))]
+    #[allow(clippy::too_many_arguments)] // columns of one table, and how it is read
+    fn matched<'py>(
         &self,
         py: Python<'py>,
-        coefficients: Vector<'_, f64>,
-        slopes: Vector<'_, f64>,
-    ) -> PyResult<(Answers<'py>, Answers<'py>)> {
-        let (coefficients, slopes) = (&*coefficients, &*slopes);
-        let found = run(py, |_| self.set.members_toward(coefficients, slopes))?;
-        self.members(py, found)
+        log_odds: Table<'_, f64>,
+        rows: Vector<'_, i64>,
+        guesses: Vector<'_, i64>,
+        inside: usize,
+        made: usize,
+        share: f64,
+    ) -> PyResult<Answers<'py>> {
+        let guesses = guess_list(&rows, &guesses);
+        let matching = Matching {
+            inside,
+            made,
+            share,
+        };
+        let log_odds = log_odds.entries();
+        let found = run(py, |_| self.set.matched(log_odds, &guesses, matching))?;
+        let numbers = found
+            .iter()
+            .flat_map(|one| [one.kept, one.made, one.correct]);
+        PyArray1::from_iter(py, numbers).reshape([found.len(), 3])
     }
 
     /// Members of the set near one, as steps of `reach` radii in random directions lead to them, or

@@ -212,7 +212,7 @@ MADE_OF: dict[str, tuple[Any, Any]] = {
     "half and single": (np.array([0.1, 7.3], np.float16), np.array([0.1, 7.3], np.float32)),
     "objects": (np.array([np.float32(0.1), np.float32(7.3)], object), np.array([0.1, 7.3])),
     "among words": (np.array([1, "a"], object), np.array([1.0, "a"], object)),
-    "booleans among words": (np.array([True, "a"], object), np.array(["true", "a"])),
+    "booleans among words": (np.array([True, "a"], object), np.array(["True", "a"])),
 }
 
 

@@ -110,7 +110,7 @@ epsilon_of = stats.poisson_binomial_epsilon
         (
             lambda: epsilon_of([1, 1], np.zeros((3, 4)), beta=0.1),
             errors.InputError,
-            "rows",
+            "offsets has shape",
         ),
     ],
 )

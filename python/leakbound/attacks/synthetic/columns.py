@@ -200,7 +200,7 @@ def _column(values: NDArray[Any], name: str) -> RawColumn:
         words = values.astype(np.str_)
         return _settled(words, words == "", "word")
     if kind == "b":
-        words = np.where(values, "true", "false")
+        words = values.astype(np.str_)
         return _settled(words, np.zeros(values.size, np.bool_), "flag")
     if kind in "iuf":
         return _of_numbers(values.astype(np.float64), name, _coarsest([values.dtype]))
@@ -230,7 +230,7 @@ def _of_objects(values: NDArray[Any], name: str) -> RawColumn:
     types = {type(value) for value in values[~missing]}
     if all(issubclass(one, bool | np.bool_) for one in types):
         true = np.where(missing, False, values).astype(np.bool_)  # noqa: FBT003 (a value)
-        words = np.where(true, "true", "false")
+        words = true.astype(np.str_)
         return _settled(words, missing, "flag")
     if all(issubclass(one, numbers.Real | np.number) for one in types):
         filled = np.where(missing, np.nan, values).astype(np.float64)
@@ -257,8 +257,6 @@ def _of_dates(values: NDArray[Any], missing: BoolArray, name: str) -> RawColumn:
 
 def _written(value: object) -> str:
     """Return a value as text, the same for equal numbers of any type."""
-    if isinstance(value, bool | np.bool_):
-        return str(value).lower()
     if isinstance(value, float | np.floating):
         return f"{value:.0f}" if float(value).is_integer() else repr(float(value))
     return str(value)

@@ -1,20 +1,21 @@
 """Zero-Run by matching: examples are kept so that the membership of each is a fair coin.
 
-At known log-odds one draw of what is kept is audited as in one run. Over a confidence set counts of
-several draws are tested at half of the level, and half of the draws must reach the bound: so at
-every member, of which a search looks for those where draws prove least.
+At known log-odds one draw of what is kept is audited as in one run. Over a confidence set draws are
+tested at half of the level, and half of all draws must reach the bound: so at every member, of
+which ascents look for those where that is least. What half of all draws reach is worked out, not
+drawn, so that it is smooth in the log-odds and no member owes anything to luck.
 """
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.odds import expit
 from leakbound._base.records import encode
-from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
+from leakbound._base.types import FloatArray, IntArray, JsonValue
 from leakbound.audits.zero_run.levels import Level, choose_level
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.request import no_overlap
@@ -28,24 +29,15 @@ from leakbound.stats.distribution_shift import match, residual_scores
 _PARTS = 200
 # Examples that matching must keep on average.
 _FEWEST = 2.0
-# Fewest and most members of the set that the search looks at beside those it set out from.
-_LOOKED_AT = (48, 1600)
-# Their number times the examples, within these limits: of many, one guess is worth less.
-_VISITS = 720_000
-# Shares of them that are anywhere and that descents look at; random steps have what is left.
-_ANYWHERE, _DESCENDED = 0.25, 0.45
-# Members looked at together in random steps.
-_NEAR = 8
-# The smallest reach of a search, in radii of the set, and how it changes.
-_CLOSEST, _GROWS, _SHRINKS = 0.01, 1.5, 0.6
-# What it begins with.
-_REACH = 0.5
-# How far from the estimate every other member anywhere is; the others are on the boundary.
-_HALFWAY = 0.7
-# Of the draws, in order, those whose mean tells members apart that have the same middle one.
-_BAND = (0.3, 0.7)
-# Members that a search carries on, and those whose bounds are computed beside the estimate's.
-_LOWEST, _FINALISTS = 16, 4
+# Correct guesses that the least number found is lowered by: what ascents may have left.
+_LEFT = 0.15
+# Random steps from the lowest member that ascents found, members looked at in each, and how their
+# reach, in radii of the set, changes.
+_STEPS, _NEAR, _GROWS, _SHRINKS = 20, 8, 1.5, 0.7
+# Most examples of which ascents are priced twice: of many, one guess is worth less.
+_PRICED_TWICE = 5000
+# Members of the set whose bounds are computed beside the estimate's.
+_FINALISTS = 4
 # Share by which the number kept is raised to see what a bound makes of it.
 _PROBE = 0.1
 
@@ -54,10 +46,7 @@ _THEOREM = (
     "given features and what is kept, membership of the kept examples is independent and fair, so "
     "an audit of one run applies to them. "
 )
-_AT_A_MEMBER = "Half of several draws must reach the bound at half of the level."
-
-# A bound, with its guesses, right ones and examples kept.
-_Outcome: TypeAlias = tuple[float, int, int, int]
+_AT_A_MEMBER = "Half of all draws must reach the bound at half of the level."
 
 
 def by_matching(study: Study) -> ShiftProof:
@@ -165,56 +154,41 @@ class _OneDraw:
 
 
 def _least(matching: "Matching") -> ShiftProof:
-    """Match at the least favourable members: the middle bound of draws, at half the level."""
+    """Match at the least favourable members: what half of all draws reach, at half the level."""
     study, found = matching.study, matching.odds.found
-    rows, signs = study.guessed(matching.ranks, study.examples)
-    estimate = matching.middle(matching.counts(found.log_odds()[None])[0])
-    least, coefficients = estimate, found.coefficients
-    for member in matching.lowest(rows, signs, estimate):
-        here = matching.middle(member.counts)
-        if here[0] < least[0]:
-            least, coefficients = here, member.coefficients
-    bound, made, correct, kept = least
+    counts = matching.counts(matching.reached(found.log_odds()[None])[0])
+    estimate = bound = matching.proved(*counts)
+    coefficients = found.coefficients
+    for place, reached in matching.lowest(estimate, counts):
+        here = matching.counts(reached, left=_LEFT)
+        if matching.proved(*here) < bound:
+            bound, counts, coefficients = matching.proved(*here), here, place
+    correct, made, kept = counts
     return study.proof(
         bound,
         correct,
         made,
-        rows=rows,
-        signs=signs,
+        rows=matching.rows,
+        signs=matching.signs,
         theorem=_THEOREM + _AT_A_MEMBER,
         ceiling=lambda: by_matching(study.perfect()).bound,
         kept=kept,
         m_eff=kept / 2 if study.one_sided else float(kept),
-        options=matching.options | {"draws": len(study.uniforms)},
-        at_estimate=estimate[0],
+        options=matching.options,
+        at_estimate=estimate,
         coefficients=coefficients,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Member:
-    """A member of the set, and for each draw there: examples kept, guesses made, correct ones."""
-
-    coefficients: FloatArray
-    log_odds: FloatArray
-    counts: IntArray
-
-
-class _Prices(NamedTuple):
-    """How many correct guesses a bound gives for one example kept less, and for one guess less."""
-
-    kept: float
-    made: float
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Matching:
-    """Ranks, and what draws of what is kept make of them at members of the set."""
+    """Guesses in order, and what half of all draws of what is kept make of them at a member."""
 
     study: Study
     odds: OddsSet
     guesses: int
-    ranks: FloatArray
+    rows: IntArray
+    signs: IntArray
     options: dict[str, JsonValue]
     level: Level | None = None
     _proved: dict[tuple[int, int, int], float] = field(default_factory=dict)
@@ -235,43 +209,42 @@ class Matching:
             expected = max(2, int(2 * expit(-np.abs(odds.guide)).sum()))
             made = study.planned(min(expected, study.examples), study.draw_level)
             options, ranks = {"planned": made}, study.matched(odds, made)
-        return cls(study=study, odds=odds, guesses=made, ranks=ranks, options=options, level=level)
-
-    def counts(self, log_odds: FloatArray) -> IntArray:
-        """Return examples kept, guesses made and correct ones, of shape (members, 3, draws).
-
-        All are rounded to the side that proves less, so that few bounds have to be computed: kept,
-        and where fewer are kept than should be guessed, guesses up and correct ones down.
-        """
-        table = self._table(log_odds, np.ones(self.ranks.size, dtype=np.bool_))
-        if self.level is not None:
-            table[2] = self._table(log_odds, self.level.inside)[2]
-        step = max(1, self.study.examples // _PARTS)
-        short = table[1] < self.guesses
-        up = -(-table[:2] // step) * step
-        table[0] = up[0]
-        table[1] = np.where(short, np.minimum(up[1], self.guesses), table[1])
-        table[2] -= np.where(short, table[2] % step, 0)
-        return np.ascontiguousarray(table.transpose(1, 0, 2))
-
-    def _table(self, log_odds: FloatArray, rows: BoolArray) -> IntArray:
-        """Return what draws keep of some examples, guesses about them and right ones."""
-        counts = _core.matched_counts(
-            self.ranks[rows],
-            self.study.member[rows],
-            np.ravel(log_odds[:, rows]),
-            self.study.uniforms[:, rows].ravel(),
-            guesses=self.guesses,
-            one_sided=self.study.one_sided,
-            residual=False,
+        rows, signs = study.guessed(ranks, study.examples)
+        return cls(
+            study=study,
+            odds=odds,
+            guesses=made,
+            rows=rows,
+            signs=signs,
+            options=options,
+            level=level,
         )
-        return np.array([np.reshape(one, (len(log_odds), -1)) for one in counts])
+
+    @property
+    def _made(self) -> dict[str, Any]:
+        """Which guesses may be made, and how many are: one of what is not kept counts as wrong."""
+        inside = self.study.examples if self.level is None else int(self.level.inside.sum())
+        return {"inside": inside, "made": self.guesses, "share": 0.5}
+
+    def reached(self, log_odds: FloatArray) -> FloatArray:
+        """Return examples kept, guesses and correct ones that half of all draws reach, by row.
+
+        Correct ones beyond a whole number tell members apart.
+        """
+        core, given = self.odds.found.core, np.ascontiguousarray(log_odds)
+        return core.matched(given, self.rows, self.signs, **self._made)
+
+    def counts(self, reached: FloatArray, *, left: float = 0.0) -> tuple[int, int, int]:
+        """Return correct guesses, all of them and examples kept, in whole numbers."""
+        kept, made, correct = reached
+        most = min(self.study.examples, math.ceil(kept))
+        return max(0, math.floor(correct - left)), math.ceil(min(made, most)), most
 
     def proved(self, correct: int, guesses: int, kept: int) -> float:
         """Return what so many correct guesses prove."""
         key = correct, guesses, kept
         if key not in self._proved:
-            if self.level is not None and kept > 0:
+            if self.level is not None:
                 self._proved[key] = self.level.proved(correct, kept)
             else:
                 self._proved[key] = self.study.proved(*key)
@@ -279,145 +252,51 @@ class Matching:
 
     def roughly(self, correct: int, guesses: int, kept: int) -> float:
         """Return a number that moves with the counts as `proved` does, and no more."""
-        if self.level is not None and kept > 0:
+        if self.level is not None:
             return self.level.roughly(correct, kept)
         return self.proved(correct, guesses, kept)
 
-    def middle(
-        self, counts: IntArray, proved: Callable[[int, int, int], float] | None = None
-    ) -> _Outcome:
-        """Return the bound that half of the draws reach, with its guesses, right ones and kept."""
-        kept, made, correct = counts
-        return middle(kept, made, correct, proved or self.proved)
-
-    def prices(self, estimate: _Outcome) -> _Prices | None:
-        """Return what moves a bound near that of the estimate; None if nothing can be told."""
-        _, made, correct, kept = estimate
+    def prices(self, correct: int, made: int, kept: int) -> tuple[float, float]:
+        """Return the correct guesses that an example kept costs near a bound, and a guess made."""
         few = min(correct, max(1, round(correct**0.5)))
         more = max(1, round(_PROBE * kept))
         top = self.roughly(correct, made, kept)
-        of_correct = (top - self.roughly(correct - few, made, kept)) / few
+        of_correct = (top - self.roughly(correct - few, made, kept)) / max(1, few)
         of_kept = (top - self.roughly(correct, made, kept + more)) / more
         of_made = (top - self.roughly(correct, made + more, kept + more)) / more - of_kept
         if not (0 < of_correct < np.inf and 0 <= of_kept < np.inf and of_made < np.inf):
-            return None
-        return _Prices(min(1.0, of_kept / of_correct), min(1.0, max(0.0, of_made / of_correct)))
+            return 0.0, 0.0
+        return min(1.0, of_kept / of_correct), min(1.0, max(0.0, of_made / of_correct))
 
-    def lowest(self, rows: IntArray, signs: IntArray, estimate: _Outcome) -> list[_Member]:
-        """Return the members found at which draws prove least, as correct guesses and kept go."""
-        core = self.odds.found.core
-        if not estimate[0] > 0:
+    def lowest(
+        self, estimate: float, counts: tuple[int, int, int]
+    ) -> list[tuple[FloatArray, FloatArray]]:
+        """Return members found that prove least, and what is reached there."""
+        if not estimate > 0:
             return []
-        # 1. Where ascents of mean counts end.
-        prices = self.prices(estimate)
-        price = 0.0 if prices is None else prices.kept
-        ends = self._members(*core.least_matched(rows, signs, kept=self.guesses, price=price))
-        if prices is None:
-            return ends
-        # 2. Members anywhere.
-        total = int(np.clip(_VISITS // self.study.examples, *_LOOKED_AT))
-        estimated, anywhere = self.odds.found.coefficients, int(_ANYWHERE * total)
-        some = core.members_near(estimated, reach=_HALFWAY, count=anywhere, draw=0)
-        ends += self._members(*some)
-        # 3. Descents from the lowest and from the estimate, by what the draws make of members.
-        made = np.zeros(self.ranks.size)
-        made[rows[: 2 * self.guesses]] = signs[: 2 * self.guesses]
-        left = int(_DESCENDED * total)
-        for start in [*self._lowest(ends, prices)[:_FINALISTS], ends[0]]:
-            found, looked_at = self._descent(start, made, prices, left)
-            ends, left = [*ends, found], left - looked_at
-        # 4. Random steps from the lowest of all.
-        best, reach = self._lowest(ends, prices), _REACH
-        steps = max(0, total - anywhere - int(_DESCENDED * total) + left)
-        for number in range(1, steps // _NEAR + 1):
-            near = core.members_near(best[0].coefficients, reach=reach, count=_NEAR, draw=number)
-            lower = self._lowest([*best, *self._members(*near)], prices)
-            reach *= _SHRINKS if lower[0] is best[0] else _GROWS
-            reach = min(1.0, reach) if reach > _CLOSEST else _REACH
-            best = lower
-        # 5. The few of which the recursion, which is soon worked out, proves least.
-        if self.level is not None:
-            best = sorted(best, key=lambda one: self.middle(one.counts, self.roughly)[0])
-        return best[:_FINALISTS]
-
-    def _descent(
-        self, start: _Member, made: FloatArray, prices: _Prices, budget: int
-    ) -> tuple[_Member, int]:
-        """Return where turns towards the slopes of mean counts end, and how many were looked at."""
-        looked_at, right = 0, self.study.member == (made > 0)
-        while looked_at < budget:
-            # log-odds above 0 of a guess drop it where it is right; others keep it where it is not
-            z = start.log_odds * made
-            slopes = made * np.where(right, z > 0, z < 0) * np.exp(-np.abs(z))
-            members = self._members(
-                *self.odds.found.core.members_toward(start.coefficients, slopes)
+        core, ends = self.odds.found.core, []
+        # 1. Where ascents end, at prices of the estimate and then at those of what they found.
+        for _ in range(2 if self.study.examples <= _PRICED_TWICE else 1):
+            prices = self.prices(*counts)
+            places, log_odds = core.least_matched(
+                self.rows, self.signs, prices=prices, **self._made
             )
-            if not members:
+            ends += list(zip(places, self.reached(log_odds), strict=True))
+            ends.sort(key=lambda end: self.roughly(*self.counts(end[1])))
+            counts = self.counts(ends[0][1])
+        worth = np.array([-prices[0], -prices[1], 1.0])
+        # 2. Random steps from the lowest, across the set at first.
+        place, table = min(ends, key=lambda end: float(end[1] @ worth))
+        least, reach = float(table @ worth), 1.0
+        for number in range(_STEPS):
+            near, log_odds = core.members_near(place, reach=reach, count=_NEAR, draw=number)
+            if not len(near):
                 break
-            looked_at += len(members)
-            lowest = self._lowest(members, prices)[0]
-            if self._worth(lowest.counts, prices) >= self._worth(start.counts, prices):
-                break
-            start = lowest
-        return start, looked_at
-
-    def _members(self, coefficients: FloatArray, log_odds: FloatArray) -> list[_Member]:
-        """Return members with what draws make of them."""
-        if not len(coefficients):
-            return []
-        table = self.counts(log_odds)
-        return [_Member(*each) for each in zip(coefficients, log_odds, table, strict=True)]
-
-    def _lowest(self, members: list[_Member], prices: _Prices) -> list[_Member]:
-        """Return a few members of which draws prove least, the first found first among equals."""
-        return sorted(members, key=lambda one: self._worth(one.counts, prices))[:_LOWEST]
-
-    def _worth(self, counts: IntArray, prices: _Prices) -> tuple[float, float]:
-        """Return what orders members as their bounds do, which are nearly linear in counts.
-
-        A bound moves in steps: among equals those come first whose middle draws are lower.
-        """
-        kept, made, correct = counts
-        worths = np.sort(correct - prices.kept * kept - prices.made * (made - self.guesses))
-        first, last = (round(share * made.size) for share in _BAND)
-        if (made == self.guesses).all():
-            central = max(c - prices.kept * k for _, c, k in _reached(kept, made, correct))
-        else:
-            central = float(worths[made.size - (made.size + 1) // 2])
-        return central, float(worths[first:last].mean())
-
-
-def middle(
-    kept: IntArray, made: IntArray, right: IntArray, proved: Callable[[int, int, int], float]
-) -> _Outcome:
-    """Return a bound that half of the draws reach, with its guesses, right ones and kept."""
-    needed = (right.size + 1) // 2
-    number = int(np.sort(made)[::-1][needed - 1])
-    if not number:
-        return proved(0, 0, 0), 0, 0, int(np.sort(kept)[needed - 1])
-    # draws that keep fewer examples than there are guesses make fewer: theirs are compared alone
-    if (made == made.max()).sum() < needed:
-        each = sorted(
-            (proved(int(c), int(n), int(k)), int(n), int(c), int(k))
-            for k, n, c in zip(kept, made, right, strict=True)
-        )
-        return each[right.size - needed]
-    bounds = [(proved(c, n, k), n, c, k) for n, c, k in _reached(kept, made, right)]
-    return max(bounds, key=lambda one: one[0])
-
-
-def _reached(kept: IntArray, made: IntArray, right: IntArray) -> list[tuple[int, int, int]]:
-    """Return guesses, right ones and kept, such that half of the draws have no fewer, and no more.
-
-    A bound grows with the correct guesses and falls with the examples kept: for each number of
-    correct guesses, the draws with at least so many and fewest kept are asked.
-    """
-    needed, full = (right.size + 1) // 2, made == made.max()
-    found: list[tuple[int, int, int]] = []
-    for correct in np.unique(right[full])[::-1]:
-        enough = np.sort(kept[full & (right >= correct)])
-        if enough.size >= needed:
-            most = int(enough[needed - 1])
-            if not found or most < found[-1][2]:
-                found.append((int(made.max()), int(correct), most))
-    return found
+            table = self.reached(log_odds)
+            lowest = int(np.argmin(table @ worth))
+            reach *= _SHRINKS
+            if (table @ worth)[lowest] < least:
+                place, least = near[lowest], float((table @ worth)[lowest])
+                ends.append((place, table[lowest]))
+                reach = min(1.0, reach * _GROWS / _SHRINKS)
+        return sorted(ends, key=lambda end: self.roughly(*self.counts(end[1])))[:_FINALISTS]

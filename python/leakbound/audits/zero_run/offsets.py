@@ -19,6 +19,8 @@ from leakbound.stats import kl_scan_offsets, poisson_binomial_epsilon
 _CUTS = (1.0, 0.2)
 # ε that guesses over a set are balanced for.
 _PLANNED_EPSILON = 0.5
+# What the least ε found over a set is lowered by: ascents may have left so much.
+_LEFT = 5e-4
 # Log-odds beyond which a guess counts as certain.
 _CERTAIN = 250.0
 
@@ -215,7 +217,7 @@ def _over_set(study: Study, odds: OddsSet) -> ShiftProof:
     for number in numbers:
         rows, signs = _telling(study, odds, number)
         epsilon, coefficients, _ = found.core.least_epsilon(rows, signs, level=level)
-        outcomes.append((max(0.0, epsilon), rows, signs, coefficients))
+        outcomes.append((max(0.0, epsilon - _LEFT), rows, signs, coefficients))
     bound, rows, signs, coefficients = max(outcomes, key=lambda one: one[0])
     correct = int(study.right(rows, signs).sum())
     likeliest = np.clip(found.log_odds()[rows] * signs, -_CERTAIN, _CERTAIN)

@@ -36,11 +36,6 @@ from leakbound.results import AuditResult, Curve, ScoreAudit
 from leakbound.results.zero_run import Bootstrap
 from leakbound.stats.distribution_shift import residual_scores, survival
 
-# Fewest and most draws of what matching keeps over a set, of which the middle bound counts.
-_DRAWS = (51, 201)
-# Coins of all draws together, within these limits.
-_COINS = 10**6
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Study:
@@ -91,13 +86,8 @@ class Study:
 
     @cached_property
     def uniforms(self) -> FloatArray:
-        """Coins that decide what is kept, or which guesses stand: one draw, or rows over a set."""
-        seed, size = self.request.seed, self.examples
-        if isinstance(self.odds, OddsBox):
-            return Purpose.MATCHING.rng(seed).random(size)
-        few, many = _DRAWS
-        draws = int(np.clip(_COINS // size, few, many)) | 1
-        return Purpose.SET_MATCHING.rng(seed).random((draws, size))
+        """Coins that decide what is kept, or which guesses stand, where log-odds are known."""
+        return Purpose.MATCHING.rng(self.request.seed).random(self.examples)
 
     @cached_property
     def ties(self) -> IntArray:

@@ -111,7 +111,7 @@ class Pictures:
         # Labels beyond those of training and validation are none to the network.
         classes = max((1 + int(y.max()) for y in labels if y is not None), default=0)
         mean, spread = float(x.mean()), float(x.std()) or 1.0
-        with seeded(Purpose.PICTURES.derived(seed), device):
+        with seeded(Purpose.PICTURES, seed, device):
             network = plan.network(x.shape[1:], classes).to(device)
             model = cls(network, mean, spread, classes)
             inputs, targets = model.inputs(train.examples), targets_of(train)

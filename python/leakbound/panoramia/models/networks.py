@@ -38,7 +38,7 @@ class Signals:
         mean, spread = values.mean(axis=0), values.std(axis=0) + 1e-9
         if not values.shape[1]:
             return cls(None, mean, spread)
-        with seeded(Purpose.SIGNALS.derived(seed), device):
+        with seeded(Purpose.SIGNALS, seed, device):
             network = nn.Sequential(
                 nn.Linear(values.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1), nn.Flatten(0)
             ).to(device)

@@ -69,7 +69,7 @@ def train(
         progress("fitting the helper")
         fitted: Target = taught(target, examples, inputs, seed)
         return fitted
-    with seeded(Purpose.HELPER.derived(seed), device):
+    with seeded(Purpose.HELPER, seed, device):
         model = helper.network() if helper.network is not None else _blank(target)
         model.to(device)
         # The first tenth says when to stop; examples come in random order.

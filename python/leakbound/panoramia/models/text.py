@@ -53,7 +53,7 @@ class Reader:
         """Train it, as far as it gets better on the validation data."""
         tokens = _tokens(train.examples)
         vocabulary = np.unique(tokens).astype(np.int64)
-        with seeded(Purpose.READER.derived(seed), device):
+        with seeded(Purpose.READER, seed, device):
             network = _Transformer(vocabulary.size + 1, tokens.shape[1]).to(device)
             reader = cls(network, vocabulary, tokens.shape[1])
             inputs, targets = [reader.inputs(train.examples)], targets_of(train)
@@ -87,7 +87,7 @@ def candidates(
 ) -> Iterator[FittedAttack]:
     """Train a network on losses, then that and the transformer together, ever longer."""
     signals = Signals.train(train, seed, validation, device)
-    with seeded(Purpose.READER_AND_SIGNALS.derived(seed), device):
+    with seeded(Purpose.READER_AND_SIGNALS, seed, device):
         network = _Both(prepared.network, signals).to(device)
         inputs = [prepared.inputs(train.examples), signals.inputs(train.signals)]
         optimizer = optimizer_of(network, TOGETHER_RATE)

@@ -17,10 +17,11 @@ const MAX_BACKTRACKS: usize = 6;
 /// if one is better.
 const INTERIOR_SHARES: [f64; 3] = [0.4, 0.7, 0.9];
 
-/// Boundary points in random directions that are compared before ascents begin.
-const COMPARED: u64 = 16;
-/// The best of them, from which ascents set out as well.
-const CHOSEN: usize = 3;
+/// Boundary points in random directions that are compared before ascents begin, and the best of them,
+/// from which ascents set out as well.
+pub(super) const FEW: (u64, usize) = (16, 3);
+/// The same where functions have many maxima.
+pub(super) const MANY: (u64, usize) = (64, 24);
 
 /// The gradient in w of a function somewhere, worked out where it is asked for.
 pub(super) type Slope<'f> = Box<dyn FnOnce() -> Vec<f64> + 'f>;
@@ -93,11 +94,12 @@ impl ConfidenceSet {
         &self,
         function: &(impl Fn(&[f64]) -> (f64, Slope<'f>) + Sync),
         own: Vec<Vec<f64>>,
+        (compared, chosen): (u64, usize),
     ) -> Vec<Vec<f64>> {
         if self.squared_radius() == 0.0 {
             return own;
         }
-        let mut compared: Vec<(f64, Vec<f64>)> = (0..COMPARED)
+        let mut seen: Vec<(f64, Vec<f64>)> = (0..compared)
             .into_par_iter()
             .filter_map(|index| {
                 // A ray whose end is not found is one place less to set out from.
@@ -105,9 +107,9 @@ impl ConfidenceSet {
                 Some((function(&place).0, place))
             })
             .collect();
-        compared.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let chosen = compared.into_iter().take(CHOSEN).map(|(_, place)| place);
-        own.into_iter().chain(chosen).collect()
+        seen.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let best = seen.into_iter().take(chosen).map(|(_, place)| place);
+        own.into_iter().chain(best).collect()
     }
 
     /// A direction, all equally likely; the same for the same numbers.

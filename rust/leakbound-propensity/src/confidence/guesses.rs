@@ -4,13 +4,12 @@ use leakbound_math::poisson_binomial::Terms;
 use leakbound_simd::GROUP;
 use rayon::prelude::*;
 
-use super::ascent::{Maximum, Slope};
+use super::ascent::{FEW, Maximum, Slope};
 use super::saddle::{ball, spread, tail_slopes, tilt};
 use super::set::ConfidenceSet;
 use crate::cholesky::dot;
 use crate::error::PropensityError;
 use crate::panel::Panel;
-use crate::training::check_length;
 
 /// Log-odds beyond which a guess is certain, as [`Terms`] can hold them.
 const CERTAIN: f64 = 250.0;
@@ -22,8 +21,6 @@ const ASCENT_MARGIN: f64 = 1e-4;
 const BATCH: usize = 32;
 /// A tail that is evidence of nothing, and is not looked into further.
 const LIKELY: f64 = 0.5;
-/// How far a turn goes towards the boundary point that slopes lead to.
-const TURNS: [f64; 5] = [1.0, 0.5, 0.2, 0.05, 0.01];
 /// A guess about an audited row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guess {
@@ -205,33 +202,6 @@ impl ConfidenceSet {
         })
     }
 
-    /// Members of the set between one and the boundary point at which Σ slopesᵢλᵢ, over the audited
-    /// rows, is largest if C is a ball: shares of the way, and the same taken to the boundary. None
-    /// where slopes lead nowhere. Coefficients of the features as given, and log-odds of the audited
-    /// rows.
-    pub fn members_toward(
-        &self,
-        coefficients: &[f64],
-        slopes: &[f64],
-    ) -> Result<Members, PropensityError> {
-        let from = self.place(coefficients)?;
-        check_length("slopes", slopes.len(), self.audited())?;
-        // A ray whose end is not found leads nowhere either.
-        let Ok(goal) = self.edge(&self.uphill(slopes)) else {
-            return Ok(Vec::new());
-        };
-        let places = TURNS.par_iter().flat_map_iter(|turn| {
-            let inside: Vec<f64> = (from.iter().zip(&goal.place))
-                .map(|(w, g)| w + turn * (g - w))
-                .collect();
-            let outer = self.edge(&inside).ok().map(|edge| edge.place);
-            [Some(inside), outer].into_iter().flatten()
-        });
-        Ok(places
-            .map(|place| (self.coefficients(&place), self.log_odds(&place)))
-            .collect())
-    }
-
     /// Members of the set near one: steps of `reach` times the set's radius in random directions,
     /// every other one taken to the boundary, as is one that leads out, where the boundary is found.
     /// `draw` tells draws apart. Coefficients of the features as given, and log-odds of the audited
@@ -379,7 +349,7 @@ impl ConfidenceSet {
         }
         let mut own = vec![slope()];
         own.extend(guess_rows.curvature_directions(curvature));
-        let starts = self.directions(function, own);
+        let starts = self.directions(function, own, FEW);
         self.maximise(function, &starts, enough, stop)
     }
 

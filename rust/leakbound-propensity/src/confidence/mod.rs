@@ -2,6 +2,7 @@
 
 mod ascent;
 mod balance;
+mod draws;
 mod guesses;
 mod halves;
 mod matched;
@@ -10,4 +11,5 @@ mod set;
 
 pub use balance::{Balance, balanced};
 pub use guesses::{Guess, Least};
+pub use matched::{Matched, Matching, Prices};
 pub use set::{ConfidenceSet, Labelled};

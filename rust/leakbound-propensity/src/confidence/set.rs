@@ -270,16 +270,6 @@ impl ConfidenceSet {
         inward
     }
 
-    /// The gradient in w of Σ slopesᵢλᵢ over the audited rows.
-    pub(super) fn uphill(&self, slopes: &[f64]) -> Vec<f64> {
-        let mut weights = vec![0.0; self.panel.rows()];
-        weights[self.reference..self.count].copy_from_slice(slopes);
-        let mut uphill = vec![0.0; self.panel.padded()];
-        self.panel.add_weighted(&weights, &mut uphill);
-        uphill.truncate(self.width());
-        uphill
-    }
-
     /// Whether the set holds a place.
     pub(super) fn holds(&self, place: &[f64]) -> bool {
         let change = self.panel.times(0..self.panel.rows(), place);
