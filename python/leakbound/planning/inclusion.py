@@ -161,19 +161,14 @@ class Plan:
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class InclusionPlan(Plan):
-    r"""Which of `n` examples are members: independent fair coins, tossed before training.
+    """Which of `n` examples are members: independent fair coins, tossed before training.
 
     Train on `included` and keep `excluded` away from training, then score all `n` examples and
     audit the scores against the plan.
 
-    **Why coins, and not exactly n/2 of the examples.** A one-run audit asks how often an adversary
-    with the model guesses a coin right. Given all the other coins, an independent fair coin is
-    still fair, so that under :math:`\varepsilon`-DP each guess is right with probability at most
-    :math:`e^\varepsilon/(1+e^\varepsilon)` *whatever the other guesses were*: the sum of right
-    guesses is then no larger than a binomial, which is what every bound here rests on. With exactly
-    n/2 members the last memberships follow from the others. Two examples, one of them a member,
-    and a model that reveals nothing: both guesses are correct with probability 1/2, where two coins
-    allow 1/4.
+    Given all the other coins, an independent fair coin is still fair: under ε-DP each guess is
+    right with probability at most e^ε / (1 + e^ε) whatever the other guesses were, which every
+    bound rests on. With exactly n/2 members the last memberships follow from the others.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from leakbound.results.synthetic import SyntheticResult
     from leakbound.results.zero_run import Bootstrap, LearntLogOdds, ZeroRunResult
 else:  # what an audit of coins never loads
-    __getattr__, __dir__ = lazy_attributes(
+    __getattr__, __dir__, _ = lazy_attributes(
         __name__,
         {
             "leakbound.results.panoramia": "PanoramiaResult",
