@@ -131,12 +131,7 @@ def null(m: int, *, seed: int) -> Game:
     """
     rng = Purpose.NULL_GAME.rng(integer(seed, "seed", least=0))
     member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
-    return Game(
-        scores=rng.normal(size=m),
-        member=member,
-        truth=0.0,
-        parameter="epsilon",
-    )
+    return Game(scores=rng.normal(size=m), member=member, truth=0.0, parameter="epsilon")
 
 
 def gaussian(m: int, mu: float, *, seed: int) -> Game:
