@@ -67,17 +67,6 @@ def test_counts_of_another_seed_or_source_are_refused(
         suite.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
 
 
-def test_a_digest_tells_every_change_of_the_code(tmp_path: Path) -> None:
-    digests = set()
-    for name, text in [("a.py", ""), ("a.py", "x = 1"), ("deep/b.py", ""), ("core.so", "0")]:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        digests.add(suite.source_digest.__wrapped__(tmp_path))
-    assert len(digests) == 4
-    (tmp_path / "page.html").write_text("no code", encoding="utf-8")
-    assert suite.source_digest.__wrapped__(tmp_path) in digests
-
-
 def test_tables_show_what_is_not_as_expected() -> None:
     wrong = replace(case(Coin()), truth="a|b", trial=lambda seed: seed % 2 == 0)
     report = suite.run([wrong], repetitions=200)
