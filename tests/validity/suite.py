@@ -231,13 +231,10 @@ def run(
 
 
 @cache
-def source_digest(*folders: Path) -> str:
-    """Return SHA-256 of the Python files and compiled core of folders, names included.
-
-    By default of the package, and of the rows that are played.
-    """
+def source_digest() -> str:
+    """Return SHA-256 of the Python files and core of the package, and of the rows played."""
     total = hashlib.sha256()
-    for folder in folders or (Path(leakbound.__file__).parent, Path(__file__).parent):
+    for folder in (Path(leakbound.__file__).parent, Path(__file__).parent):
         for file in sorted(folder.rglob("*")):
             if file.suffix in {".py", ".so", ".pyd"}:
                 content = hashlib.sha256(file.read_bytes()).hexdigest()

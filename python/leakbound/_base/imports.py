@@ -14,11 +14,11 @@ from leakbound.errors import MissingExtraError
 
 def lazy_attributes(
     package: str, homes: Mapping[str, str]
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package whose names live in other modules.
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package whose names live elsewhere.
 
     A home is a module and its names, separated by spaces; those of the package itself are its
-    submodules.
+    submodules, which `__all__` leaves out: some need an extra.
     """
     home = {name: module for module, names in homes.items() for name in names.split()}
 
@@ -35,7 +35,8 @@ def lazy_attributes(
         except MissingExtraError as error:
             raise AttributeError(str(error)) from error
 
-    return get, lambda: sorted({*vars(sys.modules[package]), *home})
+    names = sorted(name for name in home if home[name] != package)
+    return get, lambda: sorted({*vars(sys.modules[package]), *home}), names
 
 
 @contextmanager

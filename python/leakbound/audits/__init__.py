@@ -3,18 +3,18 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leakbound.audits.choices import Choices
-    from leakbound.audits.coins import Coins
-    from leakbound.audits.panoramia.audit import Panoramia
-    from leakbound.audits.random_split import RandomSplit
-    from leakbound.audits.road import audit
-    from leakbound.audits.stream import Stream
-    from leakbound.audits.synthetic import audit_synthetic
-    from leakbound.audits.zero_run.audit import ZeroRun
+    from leakbound.audits.choices import Choices as Choices
+    from leakbound.audits.coins import Coins as Coins
+    from leakbound.audits.panoramia.audit import Panoramia as Panoramia
+    from leakbound.audits.random_split import RandomSplit as RandomSplit
+    from leakbound.audits.road import audit as audit
+    from leakbound.audits.stream import Stream as Stream
+    from leakbound.audits.synthetic import audit_synthetic as audit_synthetic
+    from leakbound.audits.zero_run.audit import ZeroRun as ZeroRun
 else:
     from leakbound._base.imports import lazy_attributes
 
-    __getattr__, __dir__ = lazy_attributes(
+    __getattr__, __dir__, __all__ = lazy_attributes(
         __name__,
         {
             "leakbound.audits.road": "audit",
@@ -27,14 +27,3 @@ else:
             "leakbound.audits.zero_run.audit": "ZeroRun",
         },
     )
-
-__all__ = [
-    "Choices",
-    "Coins",
-    "Panoramia",
-    "RandomSplit",
-    "Stream",
-    "ZeroRun",
-    "audit",
-    "audit_synthetic",
-]

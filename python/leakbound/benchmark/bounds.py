@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leakbound._base.types import FloatArray, SidesChoice
-from leakbound.audits import Coins, ZeroRun, audit
+from leakbound.audits import Coins, audit
 from leakbound.claims import FAMILIES, Claim
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Fixed
 from leakbound.errors import InputTypeError, LeakboundError, OptionError
-from leakbound.simulate import Game, NoisySum
+from leakbound.simulate import Game
 from leakbound.stats import clopper_pearson, normal_quantile
 
 # Numbers of guesses that the oracle tries, and those tested where tests are dear.
@@ -49,8 +49,6 @@ class Audit:
     def audit(self, game: Game, claim: Claim, level: float, seed: int) -> float:
         """Return a lower bound on the claim's parameter, false with chance `level` at most."""
         design = game.design or partial(Coins, game.member)
-        if isinstance(game, NoisySum):
-            design = partial(ZeroRun, game.member, game.propensity)
         options: dict[str, Any] = {"cuts": self.cuts, "sides": self.sides, "seed": seed}
         options |= {"claim": claim, "confidence": 1 - level}
         return float(audit(game.scores, design(**self.design), **options).bound)
@@ -146,7 +144,7 @@ def oracle(game: Game, claim: Claim, level: float, seed: int) -> float:
     m = game.member.size
     numbers = np.unique(np.rint(np.geomspace(min(4, m), m, _NUMBERS))).astype(int)
     views: list[tuple[Game, SidesChoice]] = [(game, "both"), (game, "member")]
-    if plain := game.design is None and type(game) is Game:
+    if plain := game.design is None:
         views.append((replace(game, scores=-game.scores, member=~game.member), "member"))
     tries = list(product(views, numbers.tolist()))
     if plain and isinstance(claim, FAMILIES):  # of which each test is dear

@@ -1,11 +1,9 @@
 """What overfitting leaks, and what DP-SGD does about it, on scikit-learn's handwritten digits.
 
-A small network is trained on 1,200 of the digits and on the included ones of 300 canaries: digits
-with a wrong label, each of which is in the training set or not by a fair coin. Audits of one
-training run at several epochs show leakage grow as the network memorises its canaries; networks
-trained with DP-SGD leak next to nothing that an audit can prove. Beside it stands what needs no
-canary: the same networks audited on their own training and test sets, a random split of the digits
-with their right labels. It shows less, since the network predicts them nearly as well unseen.
+A small network is trained on 1,200 of the digits and on the included ones of 300 canaries, digits
+with a wrong label. Beside their audit stands what needs no canary: the same networks audited on
+their own training and test sets, a random split. It shows less, since the network predicts digits
+with right labels nearly as well unseen.
 """
 
 import os

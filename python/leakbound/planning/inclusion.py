@@ -3,10 +3,10 @@
 import os
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar, cast, overload
+from typing import IO, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,6 @@ from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
 from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError
 from leakbound.planning.commitment import NONCE, Opening, read_opening
-
-T = TypeVar("T")
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 # Number of the file layout: it rises whenever an array changes its name or meaning.
 SCHEMA = 2
@@ -58,20 +55,6 @@ class Plan:
         protocol : mapping
             What `leakbound.planning.read_protocol` reads from a file: claim, confidence, cuts,
             sides, attacks, unit and canaries, and other options of `audit`.
-
-        Examples
-        --------
-        >>> protocol = {
-        ...     "claim": {"type": "PureDP"},
-        ...     "confidence": 0.95,
-        ...     "cuts": "auto",
-        ...     "sides": "both",
-        ...     "attacks": ["loss"],
-        ...     "unit": "one image",
-        ...     "canaries": "1,000 mislabelled images, listed in canaries.csv",
-        ... }
-        >>> opening = InclusionPlan.create(1000).commit(protocol)
-        >>> opening.commitment.check(opening)
         """
         opening = Opening(self, protocol, secrets.token_hex(NONCE))
         # The audit is rehearsed on scores that tell nothing: what it would refuse after training
@@ -161,19 +144,14 @@ class Plan:
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class InclusionPlan(Plan):
-    r"""Which of `n` examples are members: independent fair coins, tossed before training.
+    """Which of `n` examples are members: independent fair coins, tossed before training.
 
     Train on `included` and keep `excluded` away from training, then score all `n` examples and
     audit the scores against the plan.
 
-    **Why coins, and not exactly n/2 of the examples.** A one-run audit asks how often an adversary
-    with the model guesses a coin right. Given all the other coins, an independent fair coin is
-    still fair, so that under :math:`\varepsilon`-DP each guess is right with probability at most
-    :math:`e^\varepsilon/(1+e^\varepsilon)` *whatever the other guesses were*: the sum of right
-    guesses is then no larger than a binomial, which is what every bound here rests on. With exactly
-    n/2 members the last memberships follow from the others. Two examples, one of them a member,
-    and a model that reveals nothing: both guesses are correct with probability 1/2, where two coins
-    allow 1/4.
+    Given all the other coins, an independent fair coin is still fair: under ε-DP each guess is
+    right with probability at most e^ε / (1 + e^ε) whatever the other guesses were, which every
+    bound rests on. With exactly n/2 members the last memberships follow from the others.
 
     Parameters
     ----------
@@ -244,12 +222,6 @@ class InclusionPlan(Plan):
         """Positions of the members, increasing: int64, shape (number of members,)."""
         return np.flatnonzero(self.member).astype(np.int64, copy=False)
 
-    @overload
-    def included(self, items: NDArray[Scalar]) -> NDArray[Scalar]: ...
-    @overload
-    def included(self, items: Sequence[T]) -> list[T]: ...
-    @overload
-    def included(self, items: Any) -> Any: ...
     def included(self, items: Any) -> Any:
         """Return the members of `items`, in their order: what the model is trained on.
 
@@ -261,12 +233,6 @@ class InclusionPlan(Plan):
         """
         return self._pick(items, self.indices)
 
-    @overload
-    def excluded(self, items: NDArray[Scalar]) -> NDArray[Scalar]: ...
-    @overload
-    def excluded(self, items: Sequence[T]) -> list[T]: ...
-    @overload
-    def excluded(self, items: Any) -> Any: ...
     def excluded(self, items: Any) -> Any:
         """Return the non-members of `items`, as `included`: what the model must never see."""
         return self._pick(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))

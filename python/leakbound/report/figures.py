@@ -5,9 +5,8 @@ The colours are told apart by colour-blind readers and in grey; every line is al
 
 Sources
 -------
-Precision against recall with the precision that each recall needs for the same bound: Kazmi et al.
-2024 (arXiv 2402.09477), Figures 3 and 4. ROC on logarithmic axes: Carlini et al. 2022
-(arXiv 2112.03570).
+Precision against recall: Kazmi et al. 2024 (arXiv 2402.09477), Figures 3 and 4. ROC on logarithmic
+axes: Carlini et al. 2022 (arXiv 2112.03570).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakbound._base.formatting import number
-from leakbound._base.odds import expit
 from leakbound.report.style import (
     MEMBER,
     MUTED,
@@ -33,9 +31,9 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from leakbound._base.types import FloatArray, Kind
+    from leakbound._base.types import Kind
     from leakbound.report.description import Drawing, Series
-    from leakbound.report.parts import Curve, Roc
+    from leakbound.report.parts import Roc
 
     Plot = Callable[[Drawing, Axes | None], Axes]
 
@@ -107,7 +105,7 @@ def _plot_profile(drawing: Drawing, ax: Axes | None) -> Axes:
 
 
 def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
-    """Draw precision against recall, and the precision that gives every recall the same bound."""
+    """Draw precision against recall, with the cut that the bound is from."""
     with house_style():
         ax = new_axes(ax)
         series, low = drawing.series, 0.5
@@ -116,13 +114,6 @@ def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
             curve = one.ranking.curve
             ax.plot(curve.recall, curve.precision, color=one.colour, label=one.name)
             low = min(low, float(curve.precision[curve.guesses >= 10].min(initial=0.5)))
-            if not drawing.family and one.ranking.bound > 0:
-                # the curve touches this line at the chosen cut, and nothing lies above it
-                level = iso_bound_precision(curve, one.ranking.bound)
-                known = np.isfinite(level)
-                label = f"{one.symbol} {_relation(drawing.kind)} {one.bound}"
-                line = (curve.recall[known], level[known])
-                ax.plot(*line, color=one.colour, label=label, **_DASHED)
             if drawing.family or one.ranking.bound > 0:
                 _mark_chosen(ax, one)
         ax.set_ylim(low - 0.06, 1.06)
@@ -207,36 +198,3 @@ def _smallest_step(roc: Roc) -> float:
     """Half of the smallest positive rate, where a rate of zero is drawn."""
     rates = np.concatenate([roc.false_positive_rate, roc.true_positive_rate])
     return 0.5 * float(rates[rates > 0].min(initial=1.0))
-
-
-def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
-    """Return the precision that every cut of `curve` needs for its bound to equal `bound`.
-
-    A cut of r guesses with precision x supports the odds limit p when r KL(x ‖ p) reaches a level
-    that hardly depends on x. The level is read from the curve's own bounds, then the equation is
-    solved for x at p = 1/(1 + e^-bound).
-    """
-    known = curve.bound > 0
-    if not known.any():
-        return np.full_like(curve.precision, np.nan)
-    # 1. The evidence r KL(x ‖ p) at which the curve's own cuts have their bounds.
-    guesses = curve.guesses.astype(np.float64)
-    limit = expit(curve.bound[known])
-    evidence = guesses[known] * _divergence(curve.precision[known], limit)
-    level = np.interp(np.log(guesses), np.log(guesses[known]), evidence) / guesses
-    # 2. The precision that reaches it at the final bound, by halving.
-    p = 1.0 / (1.0 + np.exp(-bound))
-    low, high = np.full_like(guesses, p), np.ones_like(guesses)
-    for _ in range(50):  # bisection: 2^-50 of an interval shorter than 1/2
-        middle = 0.5 * (low + high)
-        above = _divergence(middle, np.full_like(middle, p)) >= level
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    reachable = np.isfinite(curve.bound) & (level <= -np.log(p) * (1 + 1e-9))
-    return np.where(reachable, high, np.nan)
-
-
-def _divergence(x: FloatArray, p: FloatArray) -> FloatArray:
-    """KL(x ‖ p) between coins, with 0 ln 0 = 0."""
-    hit = np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0) / p), 0.0)
-    miss = np.where(x < 1, (1 - x) * np.log(np.where(x < 1, 1 - x, 1.0) / (1 - p)), 0.0)
-    return hit + miss

@@ -131,12 +131,7 @@ def null(m: int, *, seed: int) -> Game:
     """
     rng = Purpose.NULL_GAME.rng(integer(seed, "seed", least=0))
     member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
-    return Game(
-        scores=rng.normal(size=m),
-        member=member,
-        truth=0.0,
-        parameter="epsilon",
-    )
+    return Game(scores=rng.normal(size=m), member=member, truth=0.0, parameter="epsilon")
 
 
 def gaussian(m: int, mu: float, *, seed: int) -> Game:
@@ -201,22 +196,9 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
 
     Notes
     -----
-    In full: X_i = μ/2 + √ρ Z + √(1-ρ) Z_i with standard normal Z, Z_i; A_i = |X_i| is published;
-    the report B_i is +1 for a member with probability 1/(1 + e^(-μ A_i)), and for a non-member with
-    probability 1/(1 + e^(μ A_i)).
-
-    *Why it is μ-GDP.* Take one canary, S_i its membership. A = (A_1, …, A_m) and the reports of the
-    other canaries have laws that do not depend on S_i, and given A they are independent of B_i. So
-    the likelihood ratio of S_i given all that is published is that of (A_i, B_i), and (A_i, B_i) is
-    sufficient for S_i. Given membership, A_i B_i has at ±a, for a > 0, the density
-    (φ(a - μ/2) + φ(a + μ/2)) / (1 + e^(∓μa)), since A_i is the size of a draw from N(μ/2, 1). As
-    φ(a + μ/2) = e^(-μa) φ(a - μ/2), this is φ(a - μ/2) at +a and φ(a + μ/2) at -a, so A_i B_i is
-    N(μ/2, 1) for a member, and N(-μ/2, 1) for a non-member by symmetry. Hence the tradeoff curve of
-    adding or removing one canary is that of these two, which is exactly μ-GDP.
-
-    *What it is for.* Canary by canary it looks just as the game of `gaussian`, but the number of
-    correct guesses is far from binomial: it varies with the common Z. A bound that takes guesses
-    for independent draws from the Gaussian channel is above μ whenever Z is large.
+    Canary by canary it looks just as the game of `gaussian`, but the number of correct guesses is
+    far from binomial: a bound that takes guesses for independent draws from the Gaussian channel is
+    often above μ. ``docs/validity.md`` has the law in full, and why it is μ-GDP.
 
     Examples
     --------

@@ -1,8 +1,6 @@
 """The command line: what it reads, prints, writes and returns, and how it refuses."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -142,16 +140,3 @@ def test_the_bundle_is_complete_and_nothing_else_is_left(scores: Path, tmp_path:
     assert "Privacy audit of scores.csv" in html
     assert "is refuted" in html
     assert (out / "figures/roc.svg").read_text(encoding="utf-8").startswith("<?xml")
-
-
-def test_help_loads_nothing_that_it_does_not_need() -> None:
-    code = (
-        "import sys\n"
-        "from leakbound.cli.commands import app\n"
-        "try: app(['coins', '--help'])\n"
-        "except SystemExit: pass\n"
-        "print(*sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {"torch", "matplotlib", "jinja2", "pyarrow", "scipy", "sklearn", "pandas"}
-    assert heavy.isdisjoint(done.stderr.split())

@@ -98,12 +98,12 @@ AUDITS = "import leakbound as lb; lb.audit, lb.Coins, lb.RandomSplit, lb.Panoram
         ("import leakbound", "", "leakbound._base.imports", r"leakbound\._base\.(?!imports$)"),
         (AUDITS, "", "numpy", HEAVY),
         (COMMAND, "--help", "typer", r"numpy|pydantic|rich\b|leakbound\.cli\.(?!commands$)"),
-        (COMMAND, "coins scores.npz", "leakbound.audits.road", r"pyarrow|pandas"),
+        (COMMAND, "coins --help", "typer", r"torch|matplotlib|jinja2|pyarrow|scipy|sklearn|pandas"),
         (
             COMMAND,
             "coins scores.npz",
-            "numpy",
-            r"leakbound\.(propensity|audits\.zero_run)\b",
+            "leakbound.audits.road",
+            r"pyarrow|pandas|leakbound\.(propensity|audits\.zero_run)\b",
         ),
     ],
 )

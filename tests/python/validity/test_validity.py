@@ -66,12 +66,6 @@ def test_counts_depend_neither_on_who_plays_nor_on_what_else_is_played(tmp_path:
     assert suite.run(RESPONSES, repetitions=600, seed=4) != alone
 
 
-def test_words_select_cases() -> None:
-    (chosen,) = cases("pure default both three-response")
-    assert (chosen.audit, chosen.sides, chosen.truth) == ("one-run", "both", "three-response")
-    assert cases("no such words") == ()
-
-
 def test_laplace_noise_is_as_leaky_as_it_states() -> None:
     game = LaplaceNoise(m=20_000)(seed=0)
     members, others = game.scores[game.member], game.scores[~game.member]
@@ -108,12 +102,3 @@ def test_a_case_for_long_runs_only_is_left_out_of_quick_ones() -> None:
     assert suite.run(listed, repetitions=2).rates[0].repetitions == 2
     both = [*listed, *cases("trap ties-by-label")]
     assert len(suite.run(both).rates) == 1
-
-
-def test_bad_options() -> None:
-    with pytest.raises(OptionError, match="no case to run"):
-        suite.run([])
-    bad: list[tuple[Any, str]] = [(0, "at least 1"), ("short", "one of")]
-    for repetitions, message in bad:
-        with pytest.raises(OptionError, match=f"repetitions must be {message}"):
-            suite.run(cases("one-run pure default both noise"), repetitions=repetitions)

@@ -50,6 +50,8 @@ def test_more_games_and_more_cases_play_what_is_new(tmp_path: Path) -> None:
     first, second = Coin(), Coin()
     both = [case(first), case(second, "other")]
     longer = suite.run(both, repetitions=600, checkpoint=tmp_path)
+    with pytest.raises(OptionError, match="same name and trial"):
+        suite.run(both[:1] * 2, repetitions=600, checkpoint=tmp_path)
     assert (len(first.played), len(second.played)) == (100, 600)
     assert longer == suite.run([case(Coin()), case(Coin(), "other")], repetitions=600)
 
@@ -63,22 +65,6 @@ def test_counts_of_another_seed_or_source_are_refused(
     monkeypatch.setattr("validity.suite.source_digest", lambda: "0" * 64)
     with pytest.raises(FormatError, match="of another source"):
         suite.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
-
-
-def test_cases_alike_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="same name and trial"):
-        suite.run([case(Coin()), case(Coin())], repetitions=10, checkpoint=tmp_path / "new")
-
-
-def test_a_digest_tells_every_change_of_the_code(tmp_path: Path) -> None:
-    digests = set()
-    for name, text in [("a.py", ""), ("a.py", "x = 1"), ("deep/b.py", ""), ("core.so", "0")]:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        digests.add(suite.source_digest.__wrapped__(tmp_path))
-    assert len(digests) == 4
-    (tmp_path / "page.html").write_text("no code", encoding="utf-8")
-    assert suite.source_digest.__wrapped__(tmp_path) in digests
 
 
 def test_tables_show_what_is_not_as_expected() -> None:

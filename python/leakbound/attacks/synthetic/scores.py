@@ -1,9 +1,7 @@
 """Attacks that see a synthetic table: a score for each audited record, higher for members.
 
-Each takes `Tables`, and so depends on the set of audited records, the synthetic table, the
-reference and the seed, and never on who is a member. Where an attack needs records to compare
-synthetic ones with, its *reference* is everything that is not synthetic: all audited records, and
-the reference table if there is one, a record never counting for itself.
+Each takes `Tables`, and never sees who is a member. The *reference* of an attack is everything that
+is not synthetic: audited records and the reference table, a record never counting for itself.
 """
 
 from collections.abc import Callable, Mapping
