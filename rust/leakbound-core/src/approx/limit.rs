@@ -84,22 +84,6 @@ mod tests {
     ];
 
     #[test]
-    fn without_failures_limits_are_those_of_the_binomial_tail() {
-        for form in FORMS {
-            let tail = tail(form, 100.0, 0.0, 2);
-            for (guesses, correct) in [(100, 80), (5, 5), (60, 35)] {
-                let p = tail.success_probability(0.3).unwrap();
-                let exact = Binomial::new(guesses.into(), p).upper_tail(correct.into());
-                let statistic = ApproxLimit::new(tail, exact * (1.0 + 1e-9)).unwrap();
-                let limit = statistic
-                    .limit(Cut { guesses, correct }, &Interrupt::default())
-                    .unwrap();
-                assert!((limit.unwrap().logit() - 0.3).abs() < 1e-8, "{form:?}");
-            }
-        }
-    }
-
-    #[test]
     fn an_interrupt_stops_a_limit() {
         let stop = Interrupt::default();
         stop.request();
