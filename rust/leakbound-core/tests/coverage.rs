@@ -35,16 +35,21 @@ fn false_claims(p: f64, audits: u64, bound: &(impl Fn(&Path) -> Probability + Sy
         .count() as u64
 }
 
-/// Exact one-sided binomial test of a rate of at most `BETA`.
+/// Exact one-sided binomial test of a rate of at most `BETA`: the chance of so many false claims.
+fn chance(count: u64, audits: u64) -> f64 {
+    Binomial::new(audits, Probability::new(BETA).unwrap()).upper_tail(count)
+}
+
+fn assert_few(count: u64, audits: u64, truth: f64) {
+    assert!(
+        chance(count, audits) > FAMILY_WISE / TESTS,
+        "truth {truth}: {count} false claims in {audits} audits"
+    );
+}
+
 fn holds_its_level(audits: u64, bound: impl Fn(&Path) -> Probability + Sync) {
     for p in PROBABILITIES {
-        let count = false_claims(p, audits, &bound);
-        let null = Binomial::new(audits, Probability::new(BETA).unwrap());
-        let chance = null.upper_tail(count);
-        assert!(
-            chance > FAMILY_WISE / TESTS,
-            "p = {p}: {count} false claims in {audits} audits"
-        );
+        assert_few(false_claims(p, audits, &bound), audits, p);
     }
 }
 
@@ -101,12 +106,7 @@ fn offsets_hold_their_level(audits: u64) {
             bound.epsilon > epsilon
         };
         let count = (0..audits).into_par_iter().filter(errs).count() as u64;
-        let null = Binomial::new(audits, Probability::new(BETA).unwrap());
-        let chance = null.upper_tail(count);
-        assert!(
-            chance > FAMILY_WISE / TESTS,
-            "epsilon = {epsilon}: {count} of {audits}"
-        );
+        assert_few(count, audits, epsilon);
     }
 }
 
@@ -159,12 +159,9 @@ fn failures_hold_their_level(audits: u64) {
             };
             (0..audits).into_par_iter().filter(errs).count() as u64
         };
-        let null = Binomial::new(audits, Probability::new(BETA).unwrap());
-        let count = claims(roles * GUESSES as f64 * DELTA / 2.0);
-        let chance = null.upper_tail(count);
-        assert!(chance > FAMILY_WISE / TESTS, "p = {p}: {count} of {audits}");
+        assert_few(claims(roles * GUESSES as f64 * DELTA / 2.0), audits, p);
         // Without them the same games are lost.
-        assert!(null.upper_tail(claims(0.0)) < 1e-6, "p = {p}");
+        assert!(chance(claims(0.0), audits) < 1e-6, "p = {p}");
     }
 }
 

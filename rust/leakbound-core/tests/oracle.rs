@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use leakbound_core::{
-    Boundary, CutStatistic, EqualLevel, Grid, Interrupt, KlDivergence, Order, Path, Ranking,
-    best_cut, scan,
+    Boundary, CutStatistic, EqualLevel, Grid, Interrupt, KlDivergence, Path, Ranking, best_cut,
+    scan,
 };
 use leakbound_math::Probability;
 use proptest::prelude::*;
@@ -141,39 +141,6 @@ proptest! {
     }
 
     #[test]
-    fn paths_agree_with_sorting(
-        examples in prop::collection::vec((0_i32..12, prop::bool::ANY), 1..60),
-    ) {
-        let scores: Vec<f64> = examples.iter().map(|&(score, _)| f64::from(score)).collect();
-        let member: Vec<bool> = examples.iter().map(|&(_, member)| member).collect();
-        let ranking = Ranking::new(&scores, &member, &Interrupt::default()).unwrap();
-        for order in [
-            Order::Member, Order::MemberHalf, Order::NonMemberHalf, Order::Interleaved,
-        ] {
-            let expected = cuts_by_sorting(&scores, &member, order);
-            let ours = ranking.path(order).ok().map(|path| {
-                let cuts = path.cuts(&Grid::All, 1).unwrap();
-                cuts.iter().map(|cut| (cut.guesses, cut.correct)).collect::<Vec<_>>()
-            });
-            prop_assert_eq!(ours, expected);
-        }
-    }
-
-    #[test]
-    fn paths_of_distinct_scores_agree_with_sorting(
-        member in prop::collection::vec(prop::bool::ANY, 2..400),
-    ) {
-        let scores: Vec<f64> = (0..member.len()).map(|i| f64::from(i as u32 * 7919 % 10_007)).collect();
-        let ranking = Ranking::new(&scores, &member, &Interrupt::default()).unwrap();
-        for order in [Order::MemberHalf, Order::NonMemberHalf, Order::Interleaved] {
-            let path = ranking.path(order).unwrap();
-            let cuts = path.cuts(&Grid::All, 1).unwrap();
-            let ours = cuts.iter().map(|cut| (cut.guesses, cut.correct)).collect();
-            prop_assert_eq!(Some(ours), cuts_by_sorting(&scores, &member, order));
-        }
-    }
-
-    #[test]
     fn summaries_agree_with_counting(
         examples in prop::collection::vec((-6_i32..6, prop::bool::ANY), 1..40),
     ) {
@@ -186,15 +153,6 @@ proptest! {
         distinct.sort_by(f64::total_cmp);
         distinct.dedup();
         prop_assert_eq!(ranking.blocks(), distinct.len());
-        let (mut won, mut pairs) = (0.0, 0.0);
-        for (a, _) in scores.iter().zip(&member).filter(|&(_, &member)| member) {
-            for (b, _) in scores.iter().zip(&member).filter(|&(_, &member)| !member) {
-                pairs += 1.0;
-                won += if a > b { 1.0 } else if a == b { 0.5 } else { 0.0 };
-            }
-        }
-        let auc = if pairs == 0.0 { 0.5 } else { won / pairs };
-        prop_assert!((ranking.auc() - auc).abs() < 1e-12);
         let roc = ranking.roc(1_000);
         let ends: Vec<usize> = distinct
             .iter()
@@ -203,78 +161,6 @@ proptest! {
         prop_assert!(roc.iter().all(|cut| ends.contains(&(cut.guesses as usize))));
         prop_assert_eq!(roc.last().map(|cut| cut.correct as usize), Some(ranking.members()));
     }
-}
-
-/// Cuts of a path from a plain sort, block by block; none if all scores are equal and roles matter.
-fn cuts_by_sorting(scores: &[f64], member: &[bool], order: Order) -> Option<Vec<(u32, u32)>> {
-    let mut levels = scores.to_vec();
-    levels.sort_by(|a, b| b.total_cmp(a));
-    levels.dedup();
-    let block = |level: f64, role: bool| {
-        let at_level = scores
-            .iter()
-            .zip(member)
-            .filter(|&(&score, _)| score == level);
-        let right = at_level
-            .clone()
-            .filter(|&(_, &member)| member == role)
-            .count();
-        (at_level.count() as u32, right as u32)
-    };
-    let m = scores.len();
-    let ends: Vec<usize> = levels
-        .iter()
-        .map(|&level| scores.iter().filter(|&&score| score >= level).count())
-        .collect();
-    let boundary = *ends.iter().min_by_key(|&&end| (2 * end).abs_diff(m))?;
-    if order != Order::Member && levels.len() == 1 {
-        return None;
-    }
-    let top = levels
-        .iter()
-        .zip(&ends)
-        .filter(|&(_, &end)| end <= boundary);
-    let top: Vec<_> = top.map(|(&level, _)| block(level, true)).collect();
-    let bottom = levels
-        .iter()
-        .zip(&ends)
-        .filter(|&(_, &end)| end > boundary)
-        .rev();
-    let bottom: Vec<_> = bottom.map(|(&level, _)| block(level, false)).collect();
-    let blocks = match order {
-        Order::Member => levels.iter().map(|&level| block(level, true)).collect(),
-        Order::MemberHalf => top,
-        Order::NonMemberHalf => bottom,
-        Order::Interleaved => {
-            let (mut top, mut bottom) = (top.into_iter().peekable(), bottom.into_iter().peekable());
-            let (mut from_top, mut from_bottom, mut blocks) = (0, 0, Vec::new());
-            while top.peek().is_some() || bottom.peek().is_some() {
-                let take_top =
-                    bottom.peek().is_none() || (top.peek().is_some() && from_top <= from_bottom);
-                let next = if take_top {
-                    top.next()?
-                } else {
-                    bottom.next()?
-                };
-                *(if take_top {
-                    &mut from_top
-                } else {
-                    &mut from_bottom
-                }) += next.0;
-                blocks.push(next);
-            }
-            blocks
-        }
-    };
-    Some(
-        blocks
-            .into_iter()
-            .scan((0, 0), |total, (guesses, right)| {
-                *total = (total.0 + guesses, total.1 + right);
-                Some(*total)
-            })
-            .collect(),
-    )
 }
 
 proptest! {

@@ -71,21 +71,6 @@ fn a_sparse_grid_costs_little() {
 }
 
 #[test]
-fn threads_do_not_change_a_bit() {
-    let successes = long_path(400_000);
-    let on = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .unwrap();
-        pool.install(|| kl_scan(&successes, 0.05, &Grid::Auto))
-    };
-    let one = on(1);
-    assert_eq!(one, on(2));
-    assert_eq!(one, on(5));
-}
-
-#[test]
 fn an_interrupt_ends_every_long_loop() {
     let interrupt = Interrupt::default();
     interrupt.request();
@@ -113,24 +98,6 @@ fn parameters_are_checked_with_their_names() {
     assert!(message(EqualLevel::new(f64::NAN).map(drop)).contains("alpha"));
     assert!(message(Boundary::new(&[2, 2], &[1, 1]).map(drop)).contains("increasing"));
     assert!(message(Boundary::new(&[1, 2], &[1]).map(drop)).contains("one per step"));
-    let nan = Ranking::new(
-        &[0.0, 1.0, f64::NAN],
-        &[true, false, true],
-        &Interrupt::default(),
-    );
-    assert!(message(nan.map(drop)).contains("index 2"));
-    assert!(
-        message(Ranking::new(&[0.0], &[], &Interrupt::default()).map(drop))
-            .contains("1 scores but 0")
-    );
-    let tied = Ranking::new(
-        &[1.0; 4],
-        &[true, false, true, false],
-        &Interrupt::default(),
-    )
-    .unwrap();
-    assert!(message(tied.path(Order::Interleaved).map(drop)).contains("all 4 scores are equal"));
-    assert!(tied.path(Order::Member).is_ok());
 }
 
 #[test]

@@ -85,24 +85,6 @@ fn failures_come_first() {
 }
 
 #[test]
-fn tables_that_are_no_trade_offs() {
-    let levels = [0.0, 0.25, 0.5, 1.0];
-    let error = |f: [f64; 4]| Tabulated::new(&levels, &f).unwrap_err().to_string();
-    assert!(error([1.0, 0.8, 0.2, 0.0]).contains("f[1] lies above 1 - alpha"));
-    assert!(error([0.5, 0.1, 0.2, 0.0]).contains("f[2] is larger than the value before it"));
-    assert!(error([0.5, 0.4, 0.1, 0.0]).contains("f[1] lies above the line"));
-    assert!(error([1.0, f64::NAN, 0.2, 0.0]).contains("f[1] = NaN"));
-    let short = Tabulated::new(&[0.0, 0.5], &[1.0, 0.0]);
-    assert_eq!(short.unwrap_err(), AuditError::TableEnds);
-    let repeated = Tabulated::new(&[0.0, 0.5, 0.5, 1.0], &[1.0, 0.2, 0.1, 0.0]);
-    assert_eq!(
-        repeated.unwrap_err(),
-        AuditError::LevelsNotIncreasing { index: 2 }
-    );
-    assert!(Tabulated::new(&levels, &[1.0, 0.0]).is_err());
-}
-
-#[test]
 fn profiles_of_one_pair_and_of_none() {
     let pure = Profile::new(&[1.0], &[0.0]).unwrap();
     assert!((pure.inverse(0.5) - 0.5 * (-1.0_f64).exp()).abs() < 1e-14);

@@ -3,38 +3,22 @@
 #![allow(clippy::unwrap_used)]
 
 use leakbound_propensity::{LogisticFit, PropensityError, Training, log_odds};
+use model::never;
 use proptest::prelude::*;
 
-/// Numbers in (−1, 1) that look random.
-fn noise(count: usize, seed: u64) -> Vec<f64> {
-    let mut state = seed.wrapping_mul(2).wrapping_add(1);
-    let next = || {
-        state = state
-            .wrapping_mul(0x5851_f42d_4c95_7f2d)
-            .wrapping_add(0x1405_7b7e_f767_814f);
-        (state >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
-    };
-    std::iter::repeat_with(next).take(count).collect()
-}
+mod model;
 
-/// Features of which the first says most about membership.
+/// Features of which the first alone says something about membership.
 fn data(rows: usize, columns: usize, seed: u64) -> (Vec<f64>, Vec<bool>) {
-    let features = noise(rows * columns, seed);
-    let coins = noise(rows, seed + 1);
-    let member = (features.chunks(columns).zip(coins))
-        .map(|(row, coin)| 1.5 * row[0] + 0.2 > 2.0 * coin)
-        .collect();
-    (features, member)
+    let mut theta = vec![0.0; columns + 1];
+    theta[..2].copy_from_slice(&[0.2, 1.5]);
+    model::data(rows, &theta, seed)
 }
 
 fn folds(rows: usize, folds: u8) -> Vec<u8> {
     (0..rows)
         .map(|row| (row % usize::from(folds)) as u8)
         .collect()
-}
-
-fn never() -> bool {
-    false
 }
 
 /// The largest difference of log-odds between refits and exact fits of the same resamples.
@@ -67,8 +51,7 @@ fn refits_are_exact_fits_of_the_resamples() {
 #[test]
 fn calibrations_that_run_away_are_begun_anew() {
     for seed in 0..12 {
-        let features = noise(150, seed);
-        let member: Vec<bool> = noise(150, seed + 100).iter().map(|x| *x > 0.0).collect();
+        let (features, member) = model::data(150, &[0.0, 0.0], seed);
         assert!(error(&features, 1, &member, Some(&folds(150, 5)), 1.0) < 1e-6);
     }
 }
@@ -114,20 +97,6 @@ fn replicates_do_not_depend_on_their_block_or_thread() {
         assert_eq!(all, again);
     }
     assert_ne!(all, base.bootstrap(&training, 10, 0, 40, &never).unwrap());
-}
-
-#[test]
-fn the_penalty_makes_separable_classes_fittable() {
-    let features: Vec<f64> = (0..20).map(f64::from).collect();
-    let member: Vec<bool> = (0..20).map(|i| i >= 10).collect();
-    let folds = folds(20, 5);
-    let fit = |l2| {
-        let training = Training::new(&features, 1, &member, Some(&folds), l2).unwrap();
-        LogisticFit::new(&training, None).map(|fit| fit.coefficients(&training)[1])
-    };
-    assert_eq!(fit(0.0), Err(PropensityError::Separable));
-    assert!(fit(1e-9).unwrap() > fit(1.0).unwrap());
-    assert!(fit(1.0).unwrap() > 0.0);
 }
 
 #[test]
@@ -208,7 +177,7 @@ fn a_bootstrap_stops_when_asked_to() {
 #[test]
 fn a_class_of_two_rows_is_resampled_until_it_is_there() {
     let member: Vec<bool> = (0..60).map(|i| i < 2).collect();
-    let features = noise(60, 6);
+    let (features, _) = data(60, 1, 6);
     let training = Training::new(&features, 1, &member, Some(&folds(60, 2)), 1.0).unwrap();
     for number in 0..20 {
         let counts = training.resample(0, number).unwrap();

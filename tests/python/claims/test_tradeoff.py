@@ -74,6 +74,7 @@ def test_a_table_keeps_no_reference_to_the_caller() -> None:
         ([0, 0.2, 0.5, 1], [0.5, 0.45, 0.1, 0], r"f\[1\] lies above the line"),
         ([0, 0.5], [1, 0], "alpha\\[0\\] = 0"),
         ([0, 0.5, 0.5, 1], [1, 0.2, 0.1, 0], r"alpha\[2\]"),
+        ([0, 0.5, 1], [1, 0], "f must be as long as alpha"),
     ],
 )
 def test_tables_that_are_no_trade_offs(alpha: list[float], f: list[float], message: str) -> None:

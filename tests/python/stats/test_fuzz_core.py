@@ -197,6 +197,7 @@ def test_numbers_that_used_to_panic_or_to_be_nan() -> None:
     assert abs(found + 8.85510334545258) < 1e-12
     assert stats.poisson_binomial_tail_offsets(25, [10.0, -10.0] * 25, found) <= 1e-3
     assert stats.poisson_binomial_tail_offsets(1, [-1e300] * 5, 0.0) == 0.0
+    assert stats.poisson_binomial_tail_offsets(1, [1e300] * 5, 0.0) == 1.0
     assert stats.poisson_binomial_tail_offsets(1, [300.0] * 50, 700.0) == 1.0
     assert stats.one_run_p_value(8, 10, m=40, epsilon=1e3, delta=1e-5) == 1.0
     # All but the alike half are too unlikely to matter.

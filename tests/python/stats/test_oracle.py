@@ -6,7 +6,7 @@ Everything is written from the definitions: lists of examples, sums over all out
 import math
 from collections.abc import Callable
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import leakbound as lb
+from leakbound import _core
 
 Guesses = list[bool]
 Block = tuple[int, int]
@@ -132,6 +133,8 @@ def leaky(draw: st.DrawFn, least: int, most: int) -> tuple[list[float], list[boo
 
 
 games = st.composite(leaky)
+ORDERS: list[Literal["member_half", "nonmember_half", "interleaved", "member"]]
+ORDERS = ["member_half", "nonmember_half", "interleaved", "member"]
 POLICIES = [
     lb.KLScan(),
     lb.KLScan(kappa=2.5),
@@ -160,6 +163,20 @@ def test_paths_agree_with_the_oracle_at_every_cut(data: st.DataObject) -> None:
     (expected,) = paths(scores, member, "member")
     assert list(zip(alone.curve.guesses, alone.curve.correct, strict=True)) == expected
     assert list(zip(alone.roc.guesses, alone.roc.members, strict=True)) == expected
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@given(data=st.data())
+def test_every_order_agrees_with_the_oracle(data: st.DataObject, *, tied: bool) -> None:
+    scores, member = data.draw(games(2, 60 if tied else 400))
+    if not tied:  # and long: words of guesses are then visited at once
+        scores = np.argsort(np.argsort(scores, kind="stable"), kind="stable").astype(float).tolist()
+    ranking = _core.Ranking(np.array(scores), np.array(member))
+    expected = [*paths(scores, member, "both"), *paths(scores, member, "member")]
+    for order, cuts in zip(ORDERS, expected, strict=True):
+        path = ranking.path(order)
+        guesses, correct = path.sample(path.guesses)
+        assert list(zip(guesses.tolist(), correct.tolist(), strict=True)) == cuts
 
 
 @pytest.mark.parametrize("tail", ["exact", "hoeffding"])

@@ -97,6 +97,7 @@ epsilon_of = stats.poisson_binomial_epsilon
     ("call", "error", "words"),
     [
         (lambda: tail(1, [0.5, 1.5]), errors.OptionError, r"p\[1\] = 1.5"),
+        (lambda: tail(1, [0.5, -0.1]), errors.OptionError, r"p\[1\] = -0.1"),
         (lambda: tail(1, [0.5, math.nan]), errors.OptionError, r"p\[1\]"),
         (lambda: tail(1, []), errors.InputError, "empty"),
         (lambda: tail([1, 1.5], [0.5]), errors.OptionError, "index 1"),
