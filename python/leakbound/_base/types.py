@@ -30,8 +30,8 @@ class HasMember(Protocol):
         """Membership of each example."""
 
 
-SidesChoice: TypeAlias = Literal["both", "member"]
-Sides: TypeAlias = Literal["both", "member", "pairs"]
+SidesChoice: TypeAlias = Literal["both", "member", "auto"]
+Sides: TypeAlias = Literal["both", "member", "auto", "pairs"]
 Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp"]
 Relation: TypeAlias = Literal["add_remove", "replace"]
 Unit: TypeAlias = Literal["example", "user"]

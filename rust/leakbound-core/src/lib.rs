@@ -51,7 +51,7 @@ pub use guesses::matching::{Guessing, MatchedCounts, Observed, matched_counts};
 pub use guesses::path::{Cut, Order, Path};
 pub use guesses::ranking::{Ranking, Ties};
 pub use interrupt::Interrupt;
-pub use outside_in::{Form, JointTail, OutsideIn};
+pub use outside_in::{Form, JointTail, OutsideIn, Roles};
 pub use scan::best_cut::best_cut;
 pub use scan::bound::CutBound;
 pub use scan::calibration::scan;

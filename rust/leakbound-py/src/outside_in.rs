@@ -2,7 +2,7 @@
 
 use leakbound_core::fdp::certificate::JointCertificate;
 use leakbound_core::fdp::recursion;
-use leakbound_core::{AuditError, Form, JointTail, OutsideIn};
+use leakbound_core::{AuditError, Form, JointTail, OutsideIn, Roles};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -18,13 +18,13 @@ pub(crate) struct Plan(OutsideIn);
 impl Plan {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
-    #[pyo3(signature = (examples, level, *, k, one_sided, form, delta, share, levels))]
+    #[pyo3(signature = (examples, level, *, k, roles, form, delta, share, levels))]
     fn new(
         py: Python<'_>,
         examples: u32,
         level: f64,
         k: u32,
-        one_sided: bool,
+        roles: &str,
         form: &str,
         delta: f64,
         share: f64,
@@ -36,9 +36,15 @@ impl Plan {
             "family" => Form::Family,
             other => return Err(PyValueError::new_err(format!("unknown form {other:?}"))),
         };
+        let roles = match roles {
+            "both" => Roles::Both,
+            "member" => Roles::Members,
+            "either" => Roles::Either,
+            other => return Err(PyValueError::new_err(format!("unknown roles {other:?}"))),
+        };
         let levels = levels.as_deref();
         enter(py, |run| {
-            OutsideIn::new(examples, level, k, one_sided, form, levels, run)
+            OutsideIn::new(examples, level, k, roles, form, levels, run)
         })
         .map(Self)
     }
@@ -55,6 +61,10 @@ impl Plan {
 
     fn choose(&self, py: Python<'_>, path: &Path) -> PyResult<usize> {
         enter(py, |_| Ok(self.0.choose(&path.0)))
+    }
+
+    fn choose_ends(&self, py: Python<'_>, top: &Path, bottom: &Path) -> PyResult<(usize, u32)> {
+        enter(py, |_| Ok(self.0.choose_ends(&top.0, &bottom.0)))
     }
 }
 

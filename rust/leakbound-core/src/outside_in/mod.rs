@@ -8,6 +8,7 @@
 //! trade-off functions, [`JointTail`] that for (ε, δ)-DP. Under pure DP the choice is free: given
 //! all that was seen, each correct guess within has odds of at most e^ε.
 
+mod ends;
 mod form;
 mod joint_tail;
 mod models;
@@ -15,4 +16,4 @@ mod plan;
 
 pub use form::Form;
 pub use joint_tail::JointTail;
-pub use plan::OutsideIn;
+pub use plan::{OutsideIn, Roles};

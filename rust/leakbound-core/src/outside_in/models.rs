@@ -6,7 +6,7 @@ use std::rc::Rc;
 use leakbound_math::normal;
 
 /// Distances of members from others, in deviations, and how much each is believed.
-const DISTANCES: [(f64, f64); 12] = [
+pub(super) const DISTANCES: [(f64, f64); 12] = [
     (0.0, 0.5),
     (0.25, 0.7),
     (0.5, 1.0),
@@ -21,7 +21,7 @@ const DISTANCES: [(f64, f64); 12] = [
     (10.0, 0.5),
 ];
 /// All distances together are believed so often as this times the sum above, tails this often.
-const DISTANCE_WEIGHT: f64 = 0.08;
+pub(super) const DISTANCE_WEIGHT: f64 = 0.08;
 const TAIL_WEIGHT: f64 = 0.2;
 /// Shares of examples that scores identify for sure: the least and the largest, and how many.
 const TAILS: (f64, f64) = (0.002, 0.4);
@@ -37,6 +37,14 @@ const THRESHOLDS: usize = 1500;
 const STEP: f64 = 0.05;
 /// Beyond so many deviations scores are left out.
 const REACH: f64 = 9.0;
+
+/// Shares at which the curves of both ends are kept: 0, and so many from the least to a half.
+const PLACES: usize = 400;
+const LEAST_PLACE: f64 = 1e-7;
+/// Thresholds at which they are read.
+const END_THRESHOLDS: usize = 500;
+/// A score that no other reaches.
+const SURE: f64 = 40.0;
 
 /// The share of all examples guessed right, by the share guessed.
 pub(super) enum Model {
@@ -169,5 +177,72 @@ impl Model {
             }
         }
         found
+    }
+}
+
+/// The share of all examples that are guessed right at each end, by the share guessed there.
+#[derive(Debug, Clone)]
+pub(super) struct Ends([Vec<f64>; 2]);
+
+impl Ends {
+    /// Shares of members by their scores' means, and of others; deviations are 1.
+    fn of(members: &[(f64, f64)], others: &[(f64, f64)]) -> Self {
+        let above = |scores: &[(f64, f64)], threshold: f64, sign: f64| -> f64 {
+            let each = scores.iter();
+            each.map(|&(share, mean)| share * normal::sf(threshold - sign * mean))
+                .sum()
+        };
+        let curve = |right: &[(f64, f64)], wrong: &[(f64, f64)], sign: f64| -> Vec<f64> {
+            let table = Table::of((0..=END_THRESHOLDS).map(|i| {
+                let threshold = 15.0 - 24.0 * i as f64 / END_THRESHOLDS as f64;
+                let hit = above(right, threshold, sign);
+                (hit, hit + above(wrong, threshold, sign))
+            }));
+            let share =
+                |i: usize| LEAST_PLACE * (0.5 / LEAST_PLACE).powf(i as f64 / (PLACES - 1) as f64);
+            let mut found = vec![0.0];
+            found.extend((0..PLACES).map(|i| table.at(share(i))));
+            found
+        };
+        Self([curve(members, others, 1.0), curve(others, members, -1.0)])
+    }
+
+    /// Shares of all examples known exactly at both ends; the others N(μ/2, 1) and N(−μ/2, 1).
+    pub(super) fn tails(top: f64, bottom: f64, mu: f64) -> Self {
+        let (members, others) = (0.5 - top, 0.5 - bottom);
+        Self::of(
+            &[(members, 0.5 * mu), (top, SURE)],
+            &[(others, -0.5 * mu), (bottom, -SURE)],
+        )
+    }
+
+    /// A share of members whose scores are so much larger.
+    pub(super) fn standing_out(share: f64, by: f64) -> Self {
+        Self::of(
+            &[(0.5 - 0.5 * share, 0.0), (0.5 * share, by)],
+            &[(0.5, 0.0)],
+        )
+    }
+
+    /// Non-members at the bottom as members were at the top.
+    pub(super) fn mirrored(&self) -> Self {
+        let [top, bottom] = &self.0;
+        Self([bottom.clone(), top.clone()])
+    }
+
+    /// Where a share is among those kept: how many are before it, and what part beyond.
+    pub(super) fn place(share: f64) -> (usize, f64) {
+        if share <= LEAST_PLACE {
+            return (0, share.max(0.0) / LEAST_PLACE);
+        }
+        let at = (share / LEAST_PLACE).ln() / (0.5 / LEAST_PLACE).ln() * (PLACES - 1) as f64;
+        let low = (at as usize).min(PLACES - 2);
+        (low + 1, (at - low as f64).min(1.0))
+    }
+
+    /// The share guessed right at an end, 0 for the top, of a share guessed.
+    pub(super) fn right(&self, end: usize, (low, part): (usize, f64)) -> f64 {
+        let curve = &self.0[end];
+        curve[low] + part * (curve[low + 1] - curve[low])
     }
 }

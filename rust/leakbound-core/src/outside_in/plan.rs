@@ -13,6 +13,7 @@ const RATIO: f64 = 1.25;
 /// members are guessed a tail holds half as many.
 const SMALLEST_SHARE: f64 = 0.25;
 const SMALLEST_SHARE_ONE_SIDED: f64 = 0.125;
+const SMALLEST_SHARE_EITHER: f64 = 1.0 / 12.0;
 const FEWEST: f64 = 8.0;
 /// A level of another size than planned has less of β: its ratio to the number planned to the minus
 /// this, if it is larger, or the plus that, if it is smaller. About so much of β goes to a level
@@ -30,7 +31,7 @@ const OUTER_BELIEF: f64 = 0.1;
 /// Numbers of guesses that planning compares.
 const CANDIDATES: usize = 48;
 /// Standard scores of counts over which planning averages.
-const SPREAD: [f64; 3] = [-1.0, 0.0, 1.0];
+pub(super) const SPREAD: [f64; 3] = [-1.0, 0.0, 1.0];
 /// Wrong guesses of a level, as shares of those of chance, at which its bound is computed; others
 /// are interpolated. Among more than two values many may be wrong, and something be proved.
 const WRONG: [f64; 7] = [0.0, 0.008, 0.021, 0.0552, 0.145, 0.38, 1.0];
@@ -41,6 +42,17 @@ const MOST_ACCURACY: f64 = 0.998;
 /// Pieces of what lies beyond the largest level.
 const OUTER_PIECES: u32 = 2;
 
+/// Whom guesses call members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Roles {
+    /// As many guesses of "member" as of "non-member", or of each value.
+    Both,
+    /// Only members are guessed.
+    Members,
+    /// Labels choose how many guesses are of each role: [`OutsideIn::choose_ends`].
+    Either,
+}
+
 /// Levels, and the rule that chooses one of them from labels looked at from the outside in.
 ///
 /// The rule is a posterior over models of how often guesses are right by rank, updated by the labels
@@ -49,9 +61,9 @@ const OUTER_PIECES: u32 = 2;
 /// the claim's form and sides alone.
 ///
 /// ```
-/// use leakbound_core::{Form, Interrupt, OutsideIn, Path};
+/// use leakbound_core::{Form, Interrupt, OutsideIn, Path, Roles};
 /// let run = Interrupt::default();
-/// let plan = OutsideIn::new(1000, 0.05, 2, false, Form::Family, None, &run)?;
+/// let plan = OutsideIn::new(1000, 0.05, 2, Roles::Both, Form::Family, None, &run)?;
 /// let all_right = Path::from_successes(&vec![true; 1000]);
 /// let level = plan.choose(&all_right);
 /// assert_eq!(level, plan.levels().len() - 1);
@@ -59,8 +71,10 @@ const OUTER_PIECES: u32 = 2;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutsideIn {
-    levels: Vec<u32>,
+    pub(super) levels: Vec<u32>,
     shares: Vec<f64>,
+    /// For each level, ln of wrong guesses, and bounds.
+    pub(super) bounds: Vec<Vec<(f64, f64)>>,
     /// Ends of shells, from 0 on; levels are among them.
     edges: Vec<u32>,
     /// Logarithms of how much models are believed.
@@ -81,7 +95,7 @@ impl OutsideIn {
         examples: u32,
         level: f64,
         arms: u32,
-        one_sided: bool,
+        roles: Roles,
         form: Form,
         levels: Option<&[u32]>,
         interrupt: &Interrupt,
@@ -93,7 +107,12 @@ impl OutsideIn {
             examples,
             level,
             arms,
-            one_sided,
+            one_sided: roles == Roles::Members,
+            smallest: match roles {
+                Roles::Both => SMALLEST_SHARE,
+                Roles::Members => SMALLEST_SHARE_ONE_SIDED,
+                Roles::Either => SMALLEST_SHARE_EITHER,
+            },
             form,
         };
         let planned = game.planned(interrupt)?;
@@ -113,6 +132,7 @@ impl OutsideIn {
         let mut plan = Self {
             levels,
             shares,
+            bounds: Vec::new(),
             edges,
             beliefs: Vec::new(),
             chances: Vec::new(),
@@ -120,11 +140,14 @@ impl OutsideIn {
         };
         let each = plan.levels.iter().zip(&plan.shares);
         let bounds = each.map(|(&n, &share)| game.bounds(n, share, interrupt));
-        let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
-        for (model, belief) in Model::all(arms, one_sided) {
+        plan.bounds = bounds.collect::<Result<Vec<_>, _>>()?;
+        if roles == Roles::Either {
+            return Ok(plan);
+        }
+        for (model, belief) in Model::all(arms, game.one_sided) {
             plan.beliefs.push(belief);
             plan.chances.push(plan.chances_of(&model, &game));
-            let each = plan.levels.iter().zip(&bounds);
+            let each = plan.levels.iter().zip(&plan.bounds);
             let worth = each.map(|(&n, bounds)| game.expected(&model, n, bounds));
             plan.worth.push(worth.collect());
         }
@@ -225,6 +248,8 @@ struct Planning {
     level: f64,
     arms: u32,
     one_sided: bool,
+    /// The smallest level, as a share of the number of guesses planned.
+    smallest: f64,
     form: Form,
 }
 
@@ -272,15 +297,14 @@ impl Planning {
     /// Levels in proportion, from below the number planned.
     fn ladder(&self, planned: u32) -> Vec<u32> {
         let planned = f64::from(planned);
-        let (mut top, mut smallest) = (LARGEST_SHARE * self.longest(), SMALLEST_SHARE);
+        let mut top = LARGEST_SHARE * self.longest();
         if self.one_sided {
             // How many members there are is random.
             let deviation = 0.5 * f64::from(self.examples).sqrt();
             top = top.min(self.longest() - MEMBERS_MISSING * deviation);
-            smallest = SMALLEST_SHARE_ONE_SIDED;
         }
         let top = top.floor().max(1.0);
-        let bottom = (smallest * planned).max(FEWEST).min(top);
+        let bottom = (self.smallest * planned).max(FEWEST).min(top);
         let steps = ((top / bottom).ln() / RATIO.ln()).round().max(1.0) as i32;
         let ratio = (top / bottom).powf(f64::from(steps).recip());
         let mut levels: Vec<u32> = (0..=steps)
@@ -326,7 +350,7 @@ impl Planning {
     }
 }
 
-fn interpolated(points: &[(f64, f64)], x: f64) -> f64 {
+pub(super) fn interpolated(points: &[(f64, f64)], x: f64) -> f64 {
     let after = points.partition_point(|point| point.0 < x);
     match (points.get(after.wrapping_sub(1)), points.get(after)) {
         (Some(a), Some(b)) => a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0),
