@@ -56,7 +56,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 _Counts: TypeAlias = NDArray[np.int64]
 _Grid: TypeAlias = Literal["all", "auto", "geometric"] | Sequence[int]
 _Test: TypeAlias = Literal["exact", "hoeffding"] | TailOptions
-_Order: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
+_Order: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved", "ends"]
 
 __version__: str
 
@@ -179,7 +179,7 @@ class OutsideIn:
         level: float,
         *,
         k: int,
-        one_sided: bool,
+        roles: Literal["both", "member", "either"],
         form: Literal["pure", "approximate", "family"],
         delta: float,
         share: float,
@@ -192,6 +192,8 @@ class OutsideIn:
         """The share of the level at which each of them is weighed against the others."""
     def choose(self, path: Path) -> int:
         """Return the index of the level to test, from labels beyond it."""
+    def choose_ends(self, top: Path, bottom: Path) -> tuple[int, int]:
+        """Return the index of the level, and how many guesses of "member" are among its guesses."""
 
 def approx_joint_epsilon(counts: CountOptions, delta: float, level: float, share: float) -> float:
     """Return the largest epsilon refuted whatever the level chosen, -inf if there is none."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import leakbound as lb
 from leakbound import simulate
-from leakbound._base.types import SidesChoice
+from leakbound._base.types import CoinSides, SidesChoice
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn, Weighted
 from validity.attackers import Informed
@@ -75,7 +75,7 @@ def _one_run(
     play: Play,
     claim: Claim,
     *,
-    sides: SidesChoice = "both",
+    sides: CoinSides = "both",
     cuts: CutPolicy | None = None,
     games: int = 1_000,
     **options: Any,
@@ -105,14 +105,14 @@ def _coins() -> Iterator[Case]:
         ("noise", GaussianDP(), noise),
     )
     for truth, claim, play in games:
-        for sides in _SIDES:
+        for sides in ("both", "member", "auto"):
             yield _one_run(truth, play, claim, sides=sides)
-    yield _one_run("failing", failing, ApproxDP(delta=_DELTA))
-    yield _one_run("tied", Boundary(m=80, p=0.73, tied=True), pure)
-    gaussian = partial(simulate.gaussian, 150, 1.0)
-    yield _one_run("gaussian", gaussian, GaussianDP(), games=300)
-    mixture = partial(simulate.mixture, 150, 1.0)
-    yield _one_run("mixture", mixture, GaussianDP(), games=300)
+    gaussian, mixture = partial(simulate.gaussian, 150, 1.0), partial(simulate.mixture, 150, 1.0)
+    for sides in ("both", "auto"):
+        yield _one_run("failing", failing, ApproxDP(delta=_DELTA), sides=sides)
+        yield _one_run("tied", Boundary(m=80, p=0.73, tied=True), pure, sides=sides)
+        yield _one_run("gaussian", gaussian, GaussianDP(), sides=sides, games=300)
+        yield _one_run("mixture", mixture, GaussianDP(), sides=sides, games=300)
     yield _one_run("laplace", LaplaceNoise(m=150), LaplaceDP(), games=300)
     yield _one_run("wavering", Boundary(m=80, p=0.73, wavering=True), pure)
     for prior, epsilon in ((0.2, 0.0), (0.9, 1.0)):

@@ -30,7 +30,8 @@ class HasMember(Protocol):
         """Membership of each example."""
 
 
-SidesChoice: TypeAlias = Literal["both", "member", "auto"]
+SidesChoice: TypeAlias = Literal["both", "member"]
+CoinSides: TypeAlias = Literal["both", "member", "auto"]
 Sides: TypeAlias = Literal["both", "member", "auto", "pairs"]
 Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp"]
 Relation: TypeAlias = Literal["add_remove", "replace"]
@@ -48,8 +49,10 @@ CorrectionChoice: TypeAlias = Literal[
 ]
 Adversary: TypeAlias = Literal["raw", "paper_aware", "residual"]
 Uncertainty: TypeAlias = Literal["set", "bootstrap", "none"]
-PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved", "pairs"]
-PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved", "pairs"]
+PathOrder: TypeAlias = Literal[
+    "member", "member_half", "nonmember_half", "interleaved", "ends", "pairs"
+]
+PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved", "ends", "pairs"]
 Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable", "contradicted"]
 Verdict: TypeAlias = Literal["refuted", "not refuted", "inconclusive"]
 Kind: TypeAlias = Literal[

@@ -82,6 +82,7 @@ class Coins(Design[AuditResult]):
     """
 
     name: ClassVar[str] = "coins"
+    has_ends: ClassVar[bool] = True
     member: ArrayInput | HasMember | None = None
     prior: float | ArrayInput = field(default=0.5, kw_only=True)
 

@@ -22,6 +22,7 @@ def curve(proof: Proof) -> Curve:
     ranking, game = proof.ranking, proof.game
     all_right = {
         "interleaved": ranking.examples,
+        "ends": ranking.examples,
         "nonmember_half": ranking.examples - ranking.members,
         "pairs": game.examples,
     }

@@ -31,10 +31,10 @@ from leakbound._base.tally import Tally
 from leakbound._base.types import (
     ArrayInput,
     BoolArray,
+    CoinSides,
     FloatArray,
     HasMember,
     JsonValue,
-    SidesChoice,
 )
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
@@ -42,7 +42,7 @@ from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, Policy, Proof, ScoreGame
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, OutsideIn, Policy, Proof, ScoreGame
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import PATH_NAMES
 from leakbound.errors import InputError, OptionError
@@ -61,7 +61,7 @@ class Request:
     claim: Claim = PureDP()  # noqa: RUF009 (frozen)
     confidence: float = 0.95
     cuts: CutPolicy | None = None
-    sides: SidesChoice = "both"
+    sides: CoinSides = "both"
     ids: ArrayInput | None = None
     seed: int
     level: float = field(init=False)
@@ -71,7 +71,7 @@ class Request:
         instance(self.claim, "claim", CLAIMS)
         if self.cuts is not None:
             instance(self.cuts, "cuts", CUT_POLICIES)
-        choice(self.sides, "sides", SidesChoice)
+        choice(self.sides, "sides", CoinSides)
         object.__setattr__(self, "level", complement(self.confidence))
         object.__setattr__(self, "confidence", float(self.confidence))
 
@@ -85,6 +85,8 @@ class Design(ABC, Generic[R_co]):
     """What is tested if nothing else is claimed."""
     has_sides: ClassVar[bool] = True
     """Whether guesses of "member" alone can be asked for."""
+    has_ends: ClassVar[bool] = False
+    """Whether labels may choose how many guesses are of each role."""
 
     @abstractmethod
     def audit(self, scores: Scores, request: Request, /) -> R_co:
@@ -98,7 +100,7 @@ def audit(
     claim: Claim | None = None,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
-    sides: SidesChoice = "both",
+    sides: CoinSides = "both",
     ids: ArrayInput | None = None,
     seed: int | None = None,
 ) -> R_co:
@@ -126,8 +128,10 @@ def audit(
     cuts : CutPolicy, optional
         Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `KLScan()` for pure
         DP, and `OutsideIn()` for other claims; `ZeroRun` says what it takes.
-    sides : {"both", "member"}
-        Guess members and non-members, or members only: for `Coins` and `ZeroRun`.
+    sides : {"both", "member", "auto"}
+        Guess as many members as non-members, or members only: for `Coins` and `ZeroRun`. With
+        "auto", for `Coins`, `OutsideIn` also lets labels choose how many guesses are of each role,
+        for leaks at one end of the ranking; other policies guess as with "both".
     ids : array-like, shape (m,), optional
         One id for each score, in their order; checked for repetition, and joined with what carries
         ids: a plan, the scores of `leakbound.torch.score`, a pandas index.
@@ -174,6 +178,8 @@ def audit(
     if not design.has_sides and sides != "both":
         message = f'sides="{sides}" has no meaning for {type(design).__name__}: leave it out'
         raise OptionError(message)
+    if sides == "auto" and not design.has_ends:
+        raise OptionError('sides="auto" is for Coins: take "both" or "member"')
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.
     return design.audit(scores, request)
 
@@ -246,7 +252,8 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
     if prior is not None:
         policy = prior_policy(cuts, cast("ScoreGame", game), prior)
     elif isinstance(claim, PureDP):
-        policy = cuts or default_scan(game.sides, level)
+        scan = OutsideIn() if game.sides == "auto" else default_scan(game.sides, level)
+        policy = cuts or scan
     elif isinstance(claim, ApproxDP):
         size = game.examples
         policy = approx_policy(cuts, claim.delta, examples=size, sides=game.sides, k=game.k)

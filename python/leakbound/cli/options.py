@@ -119,6 +119,12 @@ Cuts = Annotated[str, option("POLICY", f"How the search over cuts is accounted f
 Sides = Annotated[
     Literal["both", "member"], option("", "Guess members and non-members, or members only.")
 ]
+CoinSides = Annotated[
+    Literal["both", "member", "auto"],
+    option(
+        "", "Guess members and non-members, members only, or as many of each as labels suggest."
+    ),
+]
 Attacks = Annotated[
     str,
     option(

@@ -13,10 +13,17 @@ import leakbound._core as _core
 from leakbound._base.checks import integer, shown
 from leakbound._base.types import JsonValue, PathOrder, Sides
 from leakbound.cuts.games import Game, Ties
-from leakbound.cuts.policy import ORDERS, Best, PathPolicy, Proof
+from leakbound.cuts.policy import ORDERS, Best, BestCut, PathPolicy, Proof
 from leakbound.errors import InputTypeError, OptionError
 
 Form: TypeAlias = Literal["pure", "approximate", "family"]
+
+
+@dataclass(frozen=True)
+class EndsBest(Best):
+    """A cut of both ends of a ranking, with so many guesses of "member"."""
+
+    members: int
 
 
 class LadderPolicy(PathPolicy):
@@ -29,12 +36,12 @@ class LadderPolicy(PathPolicy):
         """Return levels and the rule that stops at one of them: labels have no part in it."""
 
     @abstractmethod
-    def limit(self, path: _core.Path, guesses: int, correct: int, level: float, /) -> float:
+    def limit(self, guesses: int, correct: int, level: float, /) -> float:
         """Return what correct guesses at the level chosen prove."""
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
-        """See `PathPolicy.orders`: one path is cut."""
-        return ORDERS[sides][-1:]
+        """See `PathPolicy.orders`: one path is cut, or its two ends."""
+        return ("ends",) if sides == "auto" else ORDERS[sides][-1:]
 
     def ladder(self, examples: int, level: float, sides: Sides, /) -> tuple[int, ...]:
         """See `PathPolicy.ladder`."""
@@ -44,14 +51,48 @@ class LadderPolicy(PathPolicy):
         """See `Policy.audit`: options tell the levels, and the one reached."""
         proof = super().audit(game, level)
         levels: JsonValue = list(self.ladder(game.examples, level, game.sides))
-        return proof.with_options({"outside_in": {"levels": levels, "guesses": proof.best.cut}})
+        reached: dict[str, JsonValue] = {"levels": levels, "guesses": proof.best.cut}
+        if isinstance(proof.best, EndsBest):
+            reached["members"] = proof.best.members
+        return proof.with_options({"outside_in": reached})
+
+    def best(
+        self,
+        ranking: _core.Ranking,
+        orders: tuple[PathOrder, ...],
+        level: float,
+        recall: float = 1.0,
+    ) -> tuple[PathOrder, _core.Path, BestCut]:
+        """See `PathPolicy.best`."""
+        if orders != ("ends",):
+            return super().best(ranking, orders, level, recall)
+        top, bottom = ranking.path("member_half"), ranking.path("nonmember_half")
+        return "ends", ranking.path("ends"), self._best_of_ends(top, bottom, level)
+
+    def perfect(self, examples: int, order: PathOrder, level: float, recall: float, /) -> float:
+        """See `PathPolicy.perfect`."""
+        if order != "ends":
+            return super().perfect(examples, order, level, recall)
+        half = examples // 2
+        top, bottom = (_core.Path.correct_first(n, n) for n in (half, examples - half))
+        return self._best_of_ends(top, bottom, level).logit
+
+    def _best_of_ends(self, top: _core.Path, bottom: _core.Path, level: float) -> "EndsBest":
+        """Return what is proved by guesses of both roles, as many of each as labels suggest."""
+        rule = self.rule(top.guesses + bottom.guesses, level, "auto")
+        index, members = rule.choose_ends(top, bottom)
+        guesses = rule.levels[index]
+        others = guesses - members
+        counts = [path.count(n) for path, n in ((top, members), (bottom, others)) if n]
+        correct = sum(right for _, right in counts)
+        return EndsBest(self.limit(guesses, correct, level), guesses, correct, members)
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> Best:
         """See `PathPolicy.bound`: what is tested is the level at which the rule stops."""
         rule = self.rule(path.guesses, level, "member" if order == "member" else "both")
         made = rule.levels[rule.choose(path)]
         guesses, correct = path.count(min(made, path.guesses))
-        return Best(self.limit(path, guesses, correct, level), guesses, correct)
+        return Best(self.limit(guesses, correct, level), guesses, correct)
 
 
 @dataclass(frozen=True)
@@ -106,8 +147,9 @@ class OutsideIn(LadderPolicy):
         """See `LadderPolicy.rule`."""
         return self.plan(examples, level, sides, "pure")
 
-    def limit(self, path: _core.Path, guesses: int, _correct: int, level: float, /) -> float:
+    def limit(self, guesses: int, correct: int, level: float, /) -> float:
         """See `LadderPolicy.limit`: the choice is free, and has the whole level."""
+        path = _core.Path.correct_first(guesses, correct)
         return _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail="exact").logit
 
     def plan(
@@ -125,6 +167,9 @@ class OutsideIn(LadderPolicy):
         return _plan(examples, level, sides, form, levels, delta, share, k)
 
 
+_ROLES: dict[Sides, Literal["member", "either"]] = {"member": "member", "auto": "either"}
+
+
 @lru_cache(maxsize=256)
 def _plan(
     examples: int,
@@ -140,7 +185,7 @@ def _plan(
         examples,
         level,
         k=k,
-        one_sided=sides == "member",
+        roles=_ROLES.get(sides, "both"),
         form=form,
         delta=delta,
         share=share,

@@ -22,6 +22,7 @@ CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 ORDERS: dict[Sides, tuple[PathOrder, ...]] = {
     "member": ("member",),
     "both": ("member_half", "nonmember_half", "interleaved"),
+    "auto": ("member_half", "nonmember_half", "interleaved"),
     "pairs": ("pairs",),
 }
 # How results call the paths
@@ -30,6 +31,7 @@ PATH_NAMES: dict[PathOrder, PathName] = {
     "member_half": "members",
     "nonmember_half": "non-members",
     "interleaved": "interleaved",
+    "ends": "ends",
     "pairs": "pairs",
 }
 

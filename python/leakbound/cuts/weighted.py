@@ -42,7 +42,7 @@ class Weighted(Policy):
         # 1. Members are guessed, each with its score as a weight.
         if game.sides != "member":
             way = "which of several is one: take KLScan"
-            if game.sides == "both":
+            if game.sides in {"both", "auto"}:
                 way = 'non-members: set sides="member"'
             message = f"cuts=Weighted() guesses members only, not {way}"
             raise OptionError(message)

@@ -19,6 +19,7 @@ PATHS: dict[PathName, str] = {
     "members": "of membership, upper half",
     "non-members": "of non-membership, lower half",
     "interleaved": "both ways, in turn",
+    "ends": "both ways, as many of each as labels of others suggest",
     "pairs": "of which of two is the member, largest difference first",
 }
 # What a number that is no bound says

@@ -73,7 +73,7 @@ impl Ranking {
             "member" => Order::Member,
             "member_half" => Order::MemberHalf,
             "nonmember_half" => Order::NonMemberHalf,
-            "interleaved" => Order::Interleaved,
+            "interleaved" | "ends" => Order::Interleaved,
             other => return Err(PyValueError::new_err(format!("unknown order {other:?}"))),
         };
         enter(py, |_| self.0.path(order)).map(Path)

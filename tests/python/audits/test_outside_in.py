@@ -11,7 +11,7 @@ import flat
 import leakbound as lb
 import leakbound._core as _core
 from leakbound import errors, simulate, stats
-from leakbound._base.types import SidesChoice
+from leakbound._base.types import CoinSides, SidesChoice
 from leakbound.claims.base import counts_of
 
 BETA = 0.1
@@ -84,6 +84,50 @@ def test_the_choice_reads_no_label_within_the_level(sides: SidesChoice) -> None:
     assert len(met) > 3
 
 
+def test_how_many_guesses_are_of_each_role_reads_no_label_within_them() -> None:
+    """Labels within both ends are turned at random: both numbers stay."""
+    rng = np.random.default_rng(0)
+    plan, met = lb.OutsideIn().plan(2000, 0.05, "auto", "family"), set()
+    for trial in range(200):
+        ends = [
+            rng.random(1000) < np.linspace(0.5 + 0.5 * rng.random(), 0.5, 1000) for _ in range(2)
+        ]
+        index, members = plan.choose_ends(*map(_core.Path.from_successes, ends))
+        kept = members, plan.levels[index] - members
+        met.add(kept)
+        for right, within in zip(ends, kept, strict=True):
+            right[:within] = rng.random(within) < rng.random()
+        again = plan.choose_ends(*map(_core.Path.from_successes, ends))
+        assert again == (index, members), trial
+    assert len(met) > 50
+    assert min(members for members, _ in met) == 0 == min(others for _, others in met)
+
+
+@pytest.mark.parametrize(
+    ("claim", "gain"), [(lb.GaussianDP(), 3), (lb.ApproxDP(delta=1e-5), 3), (lb.PureDP(), 0.95)]
+)
+def test_a_leak_at_one_end_is_found_at_either(claim: Any, gain: float) -> None:
+    """A twentieth of members four deviations up, and of others as many down, m = 10,000."""
+    rng = np.random.default_rng(1)
+    member = rng.random(10_000) < 0.5
+    scores = rng.normal(size=10_000) + 4 * (member & (rng.random(10_000) < 0.05))
+    both = audit(SimpleNamespace(scores=scores, member=member), claim, cuts=None).bound
+    for sign in (1, -1):
+        game = SimpleNamespace(scores=sign * scores, member=member if sign == 1 else ~member)
+        result = audit(game, claim, cuts=None, sides="auto")
+        assert gain * both < result.bound <= result.ceiling
+        reached = result.options["outside_in"]
+        members, guesses = reached["members"], reached["guesses"]
+        assert (members if sign == 1 else guesses - members) > 0.9 * guesses > 100
+        assert result.path == "ends"
+
+
+def test_only_coins_have_two_ends() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(errors.OptionError, match="for Coins"):
+        lb.audit(rng.normal(size=20), lb.ZeroRun(np.arange(20) % 2, 0.5), sides="auto")
+
+
 CLAIMS: list[Any] = [
     lb.PureDP(),
     lb.ApproxDP(delta=1e-300),
@@ -96,8 +140,8 @@ CLAIMS: list[Any] = [
 
 @pytest.mark.parametrize("m", [2, 3, 7])
 @pytest.mark.parametrize("claim", CLAIMS)
-@pytest.mark.parametrize("sides", ["both", "member"])
-def test_few_examples_with_levels_of_ones_own(m: int, claim: Any, sides: SidesChoice) -> None:
+@pytest.mark.parametrize("sides", ["both", "member", "auto"])
+def test_few_examples_with_levels_of_ones_own(m: int, claim: Any, sides: CoinSides) -> None:
     """Perfect scores, noise and ties; also where the ceiling is so low that more are asked for."""
     rng = np.random.default_rng(m)
     member = np.arange(m) % 2 == 0

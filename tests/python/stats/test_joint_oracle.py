@@ -53,6 +53,23 @@ def rules(
     yield from walk(len(nested) - 1)
 
 
+def shrinking(
+    inside: frozenset[int], levels: Sequence[int], labellings: Sequence[tuple[int, ...]]
+) -> Iterator[dict[tuple[int, ...], frozenset[int]]]:
+    """Every rule of which set to test, from one where all labels outside are equal.
+
+    It stops, or leaves examples out, whose labels may decide how to go on.
+    """
+    yield dict.fromkeys(labellings, inside)
+    if len(levels) > 1:
+        for kept in map(frozenset, combinations(sorted(inside), levels[-2])):
+            parts: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+            for labels in labellings:
+                parts.setdefault(tuple(labels[i] for i in inside - kept), []).append(labels)
+            for ways in product(*(shrinking(kept, levels[:-1], part) for part in parts.values())):
+                yield {labels: tested for way in ways for labels, tested in way.items()}
+
+
 def most_probable(
     m: int,
     levels: Sequence[int],
@@ -133,6 +150,28 @@ def test_no_mechanism_and_no_rule_beats_the_joint_bound(
     pairs, one_sided = CURVES[name], sides == "member"
     bound = joint_bound(m, levels, least, pairs, one_sided=one_sided)
     assert most_probable(m, levels, least, pairs, one_sided=one_sided) <= bound + 1e-9
+
+
+@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize(("m", "levels", "least"), [*GAMES[:5], (4, (2, 4), (2, 3))])
+def test_neither_does_any_that_chooses_which_examples_are_left(
+    m: int, levels: tuple[int, ...], least: tuple[int, ...], name: str
+) -> None:
+    """Sets are not nested: labels given up say from which end to go on."""
+    labellings, outputs = list(product(range(2), repeat=m)), set()
+    parts: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    start = frozenset(range(levels[-1]))
+    for labels in labellings:
+        parts.setdefault(labels[levels[-1] :], []).append(labels)
+    for ways in product(*(shrinking(start, levels, part) for part in parts.values())):
+        tested = {labels: one for way in ways for labels, one in way.items()}
+        for guessed in product(range(2), repeat=m):
+            right = [sum(guessed[i] == x[i] for i in tested[x]) for x in labellings]
+            wins = zip(right, labellings, strict=True)
+            outputs.add(tuple(w >= least[levels.index(len(tested[x]))] for w, x in wins))
+    wins_of = np.array(sorted(outputs), dtype=float)
+    best = best_mechanism(labellings, wins_of.T / len(labellings), CURVES[name])
+    assert best <= joint_bound(m, levels, least, CURVES[name]) + 1e-9
 
 
 @pytest.mark.parametrize("name", CURVES)

@@ -137,7 +137,7 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[OutsideIn]):
         size, share = self.examples, self._failures(level)
         return self.base.plan(size, level, self.sides, "approximate", self.delta, share, self.k)
 
-    def limit(self, _path: _core.Path, guesses: int, correct: int, level: float, /) -> float:
+    def limit(self, guesses: int, correct: int, level: float, /) -> float:
         one_sided = self.sides == "member"
         counts = counts_of(correct, guesses, self.examples, one_sided=one_sided, k=self.k)
         return _core.approx_joint_epsilon(counts, self.delta, level, self._failures(level))

@@ -115,7 +115,7 @@ def _visits(
     """Return the paths through a ranking, roles parted at the expected number of members."""
     down = np.argsort(-scores, kind="stable")
     expected = round(float(expit(log_odds).sum()))
-    upper = min(max(1, expected), scores.size - 1) if sides == "both" else scores.size
+    upper = min(max(1, expected), scores.size - 1) if sides != "member" else scores.size
     top, bottom = down[:upper], down[upper:][::-1]
     turn = np.argsort(
         np.concatenate([2 * np.arange(top.size), 2 * np.arange(bottom.size) + 1]), kind="stable"

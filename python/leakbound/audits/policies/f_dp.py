@@ -201,7 +201,7 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
         """See `LadderPolicy.rule`."""
         return self.base.plan(self.examples, level, self.sides, "family", k=self.k)
 
-    def limit(self, _path: _core.Path, guesses: int, correct: int, level: float, /) -> float:
+    def limit(self, guesses: int, correct: int, level: float, /) -> float:
         """See `LadderPolicy.limit`: a cut at none of the levels rejects nothing."""
         rule = self.rule(self.examples, level, self.sides)
         levels = tuple(rule.levels)

@@ -38,10 +38,10 @@ class Reference:
             right, wrong = normal_cdf(apart - threshold), normal_cdf(-apart - threshold)
             return right + wrong, right
         reach = 7.5 + self.mu / 2
-        threshold = np.linspace(reach, 0.0 if sides == "both" else -reach, 4001)
+        threshold = np.linspace(reach, -reach if sides == "member" else 0.0, 4001)
         right = normal_cdf(self.mu / 2 - threshold)
         wrong = normal_cdf(-self.mu / 2 - threshold)
-        scale = 1.0 if sides == "both" else 0.5
+        scale = 0.5 if sides == "member" else 1.0
         return scale * (right + wrong), scale * right
 
     def _margins(self, k: int) -> Curve:
