@@ -165,8 +165,7 @@ def test_paths_agree_with_the_oracle_at_every_cut(data: st.DataObject) -> None:
     assert list(zip(alone.roc.guesses, alone.roc.members, strict=True)) == expected
 
 
-@pytest.mark.parametrize("tied", [True, False])
-@given(data=st.data())
+@given(data=st.data(), tied=st.booleans())
 def test_every_order_agrees_with_the_oracle(data: st.DataObject, *, tied: bool) -> None:
     scores, member = data.draw(games(2, 60 if tied else 400))
     if not tied:  # and long: words of guesses are then visited at once
