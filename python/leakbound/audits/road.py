@@ -179,7 +179,8 @@ def audit(
         message = f'sides="{sides}" has no meaning for {type(design).__name__}: leave it out'
         raise OptionError(message)
     if sides == "auto" and not design.has_ends:
-        raise OptionError('sides="auto" is for Coins: take "both" or "member"')
+        message = 'sides="auto" is for Coins: take "both" or "member"'
+        raise OptionError(message)
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.
     return design.audit(scores, request)
 
