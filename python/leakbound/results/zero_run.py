@@ -82,7 +82,7 @@ class ZeroRunResult(AuditResult):
     correction: Correction
     """How distribution shift was taken out."""
     kept: int
-    """Examples left after matching; `m` for other corrections."""
+    """Examples left after matching, at most if propensities are a set; else `m`."""
     m_eff: float
     """The number of examples that the test reckons with."""
     abstained: int

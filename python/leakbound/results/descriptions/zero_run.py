@@ -18,7 +18,7 @@ HOW: dict[Correction, str] = {
 }
 # The same in a sentence, with the examples that were kept and audited
 _TAKEN_OUT: dict[Correction, str] = {
-    "match": "{kept:,} of {m:,} examples were kept so that membership is a fair coin for each",
+    "match": "{kept} of {m:,} examples were kept so that membership is a fair coin for each",
     "poisson_binomial": "the odds that features alone give to each of {m:,} examples count against",
     "tamper": "guesses that features make likely were dropped at random, among {m:,} examples",
     "composition": "the worst that features of any of {m:,} examples may tell was taken off",
@@ -68,7 +68,7 @@ def _evidence(result: ZeroRunResult, said: Description) -> str:
         )
     if result.withheld and said.contradicted:
         return f"{said.contradicted[0].statement} {naive}"
-    how = _TAKEN_OUT[result.correction].format(kept=result.kept, m=result.m)
+    how = _TAKEN_OUT[result.correction].format(kept=_kept(result), m=result.m)
     words = [f"{result.correct:,} of {result.guesses:,} guesses count as correct; {how}."]
     if result.learnt is not None:
         words.append(
@@ -87,11 +87,16 @@ def _evidence(result: ZeroRunResult, said: Description) -> str:
     return " ".join([*words, naive])
 
 
+def _kept(result: ZeroRunResult) -> str:
+    """Return how many examples were kept: of all draws over a set of propensities, the most."""
+    return f"{result.kept:,}" if result.learnt is None else f"at most {result.kept:,}"
+
+
 def _metrics(result: ZeroRunResult) -> list[Metric]:
     """Return what the correction left, and what tests said."""
     metrics = [Metric("Correction", result.correction.replace("_", "-"), HOW[result.correction])]
     if result.correction == "match":
-        metrics.append(Metric("Kept", f"{result.kept:,} of {result.m:,}", "after matching"))
+        metrics.append(Metric("Kept", f"{_kept(result)} of {result.m:,}", "after matching"))
     if result.abstained:
         metrics.append(Metric("Abstained", f"{result.abstained:,}", "their features say too much"))
     if result.bootstrap is not None:

@@ -47,9 +47,9 @@ pub(super) fn count_law(correct: &[bool], chances: &[f64], made: usize) -> Vec<f
                 sure += 1;
             }
         } else {
-            for j in fewest..=widest.min(made - 1) {
-                let v = made - j;
-                reached[v] += mass[j] * chance * tail[v];
+            let known = mass.iter().enumerate().take(made.min(widest + 1));
+            for (j, mass) in known.skip(fewest) {
+                reached[made - j] += mass * chance * tail[made - j];
             }
             for j in (fewest + 1..=(widest + 1).min(made)).rev() {
                 mass[j] += chance * (mass[j - 1] - mass[j]);
