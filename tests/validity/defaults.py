@@ -32,6 +32,7 @@ ERROR = 0.2
 """Share of false claims that the audits of these rows may make."""
 _DELTA, _RARE = 0.01, 1e-5
 _SIDES: tuple[SidesChoice, ...] = ("both", "member")
+_COIN_SIDES: tuple[CoinSides, ...] = ("both", "auto", "member")
 
 _row = partial(Case, error=ERROR, quick=1_000, long=MODERATE)
 
@@ -105,10 +106,10 @@ def _coins() -> Iterator[Case]:
         ("noise", GaussianDP(), noise),
     )
     for truth, claim, play in games:
-        for sides in ("both", "member", "auto"):
+        for sides in _COIN_SIDES:
             yield _one_run(truth, play, claim, sides=sides)
     gaussian, mixture = partial(simulate.gaussian, 150, 1.0), partial(simulate.mixture, 150, 1.0)
-    for sides in ("both", "auto"):
+    for sides in _COIN_SIDES[:2]:
         yield _one_run("failing", failing, ApproxDP(delta=_DELTA), sides=sides)
         yield _one_run("tied", Boundary(m=80, p=0.73, tied=True), pure, sides=sides)
         yield _one_run("gaussian", gaussian, GaussianDP(), sides=sides, games=300)
