@@ -80,7 +80,6 @@ class Choices(Design[AuditResult]):
     """
 
     name: ClassVar[str] = "choices"
-    has_sides: ClassVar[bool] = False
     chosen: ArrayInput
     k: int = 0
 

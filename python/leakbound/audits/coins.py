@@ -8,7 +8,7 @@ import numpy as np
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, numbers, real, vector
 from leakbound._base.tally import Tally
-from leakbound._base.types import ArrayInput, FloatArray, HasMember, JsonValue
+from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, JsonValue
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import (
     Attacks,
@@ -82,7 +82,7 @@ class Coins(Design[AuditResult]):
     """
 
     name: ClassVar[str] = "coins"
-    has_ends: ClassVar[bool] = True
+    sides: ClassVar[tuple[CoinSides, ...]] = ("both", "member", "auto")
     member: ArrayInput | HasMember | None = None
     prior: float | ArrayInput = field(default=0.5, kw_only=True)
 

@@ -107,7 +107,6 @@ class RandomSplit(Design[AuditResult]):
     """
 
     name: ClassVar[str] = "random_split"
-    has_sides: ClassVar[bool] = False
     member: ArrayInput | HasMember
     strata: ArrayInput | None = field(default=None, kw_only=True)
     groups: ArrayInput | None = field(default=None, kw_only=True)

@@ -42,7 +42,7 @@ from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, OutsideIn, Policy, Proof, ScoreGame
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, Policy, Proof, ScoreGame
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import PATH_NAMES
 from leakbound.errors import InputError, OptionError
@@ -83,10 +83,8 @@ class Design(ABC, Generic[R_co]):
     """How results and the command line call it."""
     claim: ClassVar[Claim] = PureDP()
     """What is tested if nothing else is claimed."""
-    has_sides: ClassVar[bool] = True
-    """Whether guesses of "member" alone can be asked for."""
-    has_ends: ClassVar[bool] = False
-    """Whether labels may choose how many guesses are of each role."""
+    sides: ClassVar[tuple[CoinSides, ...]] = ("both",)
+    """Whom guesses may call members."""
 
     @abstractmethod
     def audit(self, scores: Scores, request: Request, /) -> R_co:
@@ -175,11 +173,8 @@ def audit(
         ids=ids,
         seed=seed_of(seed),
     )
-    if not design.has_sides and sides != "both":
+    if sides not in design.sides:
         message = f'sides="{sides}" has no meaning for {type(design).__name__}: leave it out'
-        raise OptionError(message)
-    if sides == "auto" and not design.has_ends:
-        message = 'sides="auto" is for Coins: take "both" or "member"'
         raise OptionError(message)
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.
     return design.audit(scores, request)
@@ -253,8 +248,7 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
     if prior is not None:
         policy = prior_policy(cuts, cast("ScoreGame", game), prior)
     elif isinstance(claim, PureDP):
-        scan = OutsideIn() if game.sides == "auto" else default_scan(game.sides, level)
-        policy = cuts or scan
+        policy = cuts or default_scan(game.sides, level)
     elif isinstance(claim, ApproxDP):
         size = game.examples
         policy = approx_policy(cuts, claim.delta, examples=size, sides=game.sides, k=game.k)

@@ -124,7 +124,7 @@ def test_a_leak_at_one_end_is_found_at_either(claim: Any, gain: float) -> None:
 
 def test_only_coins_have_two_ends() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(errors.OptionError, match="for Coins"):
+    with pytest.raises(errors.OptionError, match="no meaning for ZeroRun"):
         lb.audit(rng.normal(size=20), lb.ZeroRun(np.arange(20) % 2, 0.5), sides="auto")
 
 

@@ -57,7 +57,11 @@ BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"confidence": 95}, errors.OptionError, "got 95"),
     ({"confidence": "95%"}, errors.InputTypeError, "confidence must be a real number"),
     ({"confidence": True}, errors.InputTypeError, "confidence must be a real number"),
-    ({"sides": "top"}, errors.OptionError, "sides must be one of 'both', 'member', got 'top'"),
+    (
+        {"sides": "top"},
+        errors.OptionError,
+        "sides must be one of 'both', 'member', 'auto', got 'top'",
+    ),
     ({"claim": lb.PureDP}, errors.InputTypeError, "call it"),
     ({"cuts": "kl"}, errors.InputTypeError, r"cuts must be one of KLScan"),
     ({"cuts": lb.Fixed(5)}, errors.OptionError, r"Fixed\(guesses=5\).*more guesses than.*\(4\)"),

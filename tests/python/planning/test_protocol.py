@@ -37,7 +37,10 @@ SPLIT = {"design": "random_split"}
         ({"claim": {"type": "PureDP", "delt": 1e-5}}, "PureDP: got an unexpected .*'delt'"),
         ({"cuts": {"type": "Fixed", "guesses": "x"}}, "cuts: guesses must be an integer"),
         ({"cuts": {"type": "Fixed", "guesses": 61}}, "an audit of these 60 examples by it is"),
-        ({"sides": ["both"]}, r"the protocol's sides must be one of 'both', 'member', got \['both"),
+        (
+            {"sides": ["both"]},
+            r"the protocol's sides must be one of 'both', 'member', 'auto', got \['both",
+        ),
         ({"confidence": 95}, "the protocol's confidence must be"),
         ({"design": "coin"}, "design must be one of"),
         ({"seed": -1}, "seed must be at least 0"),

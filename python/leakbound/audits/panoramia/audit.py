@@ -88,7 +88,6 @@ class Panoramia(Design[PanoramiaResult]):
     """
 
     name: ClassVar[str] = "panoramia"
-    has_sides: ClassVar[bool] = False
     member: ArrayInput | HasMember
     baseline: ArrayInput = field(kw_only=True)
     gamma: float = field(default=0.0, kw_only=True)

@@ -14,7 +14,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import complement
 from leakbound._base.records import Lazy, encode
 from leakbound._base.tally import Tally
-from leakbound._base.types import ArrayInput, Correction, FloatArray, HasMember
+from leakbound._base.types import ArrayInput, CoinSides, Correction, FloatArray, HasMember
 from leakbound.audits.figures import histogram
 from leakbound.audits.road import (
     Design,
@@ -136,6 +136,7 @@ class ZeroRun(ZeroRunOptions, Design[ZeroRunResult]):
     """
 
     name: ClassVar[str] = "zero_run"
+    sides: ClassVar[tuple[CoinSides, ...]] = ("both", "member")
     claim: ClassVar[Claim] = GaussianDP()
     member: ArrayInput | HasMember
     propensity: Propensities = LogisticPropensity()  # noqa: RUF009 (frozen)
