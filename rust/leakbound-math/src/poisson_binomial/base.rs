@@ -22,7 +22,7 @@ const NEAR: f64 = 3.0;
 /// And the remaining shift in ln x at most this.
 const LARGEST_SHIFT: f64 = 0.4;
 /// The series with `SPLIT_TERMS` terms is right for all w below this share of the variance:
-/// (2(L+1)w/(e·var))ᴸ ≤ 3·10⁻¹⁶ at L = 16. So at most 117 trials are ever multiplied out.
+/// (2(L+1)w/(e·var))ᴸ ≤ 3·10⁻¹⁶ at L = 16. So at most 262 trials are ever multiplied out.
 const SPLIT: f64 = 0.0085;
 const SPLIT_TERMS: usize = 16;
 /// From this many entries on, a sample comes before the first full pass.
@@ -210,12 +210,10 @@ impl Base {
                 if accurate {
                     return Self::new(log_x, sums, Vec::new(), d, variance);
                 }
-                if enough_terms(known, theta(log_x, variance)).is_none() {
-                    return Self::split(terms, v, log_x, sums.even[0]);
-                }
-                if count.is_some() && delta * delta <= 0.01 * sums.even[0] {
-                    // Even a vanishing shift would leave these terms short.
-                    return Self::split(terms, v, log_x, sums.even[0]);
+                // Even a vanishing shift may leave the terms short.
+                let short = count.is_some() && delta * delta <= 0.01 * sums.even[0];
+                if short || enough_terms(known, theta(log_x, variance)).is_none() {
+                    return Self::split(terms, v, log_x, d, sums.even[0]);
                 }
             }
             estimate = Some(known);
@@ -249,10 +247,12 @@ impl Base {
         }
     }
 
-    /// The base at `log_x` with the trials of large w kept out of the series.
-    fn split(terms: &Terms, v: f64, log_x: f64, variance: f64) -> Self {
+    /// The base at `log_x` + `d`, where the mean is near v, with the trials of large w kept out of
+    /// the series; `variance` is that at `log_x`, which no shift divides by more than e^|d|.
+    fn split(terms: &Terms, v: f64, log_x: f64, d: f64, variance: f64) -> Self {
+        let d = if d.abs() <= LARGEST_SHIFT { d } else { 0.0 };
+        let (log_x, cut) = (log_x + d, SPLIT * variance * (-d.abs()).exp());
         let x = log_x.exp();
-        let cut = SPLIT * variance;
         let (mut odds, mut large) = (terms.odds.clone(), Vec::new());
         for (i, e) in odds.iter_mut().enumerate() {
             let o = *e * x;
