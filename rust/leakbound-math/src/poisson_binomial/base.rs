@@ -413,3 +413,27 @@ pub(super) fn log_ratio_less(
     let value = difference + (error + (ratio.log.1 - product_error));
     (value, ratio.log.0.abs() + product.abs())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_split_leaves_to_the_series_is_known_at_the_nodes() {
+        let place = |i: i32| f64::from(i * 37 % 801) / 400.0 - 1.0;
+        let offsets: Vec<f64> = (0..800).map(|i| 4.0 * place(i).powi(5)).collect();
+        let terms = Terms::from_offsets(&offsets).unwrap();
+        for (log_x, d) in [(3.75, 0.37), (4.2, 0.37), (3.8, -0.37), (-3.8, 0.39)] {
+            let [variance, v] = [log_x, log_x + d].map(|at| pass(&terms, at, Some(16)));
+            let (variance, v) = (variance.even[0], v.mean.0);
+            let base = Base::split(&terms, v, log_x, d, variance);
+            let large = base.large.len();
+            let left = base.node_remainder();
+            assert!(
+                base.d.abs() < 1e-9 && large > 0 && left < 1e-12,
+                "{} {large} {left}",
+                base.d
+            );
+        }
+    }
+}
