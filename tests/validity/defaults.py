@@ -26,13 +26,12 @@ from validity.synthetic import Innocent, Responses
 from validity.ties import Coarse
 from validity.trials import Cautious, OneRun, Panoramia, Stream, ZeroRun
 
-__all__ = ["ERROR", "default_cases"]
+__all__ = ["ERROR", "default_cases", "either_end_cases"]
 
 ERROR = 0.2
 """Share of false claims that the audits of these rows may make."""
 _DELTA, _RARE = 0.01, 1e-5
 _SIDES: tuple[SidesChoice, ...] = ("both", "member")
-_COIN_SIDES: tuple[CoinSides, ...] = ("both", "auto", "member")
 
 _row = partial(Case, error=ERROR, quick=1_000, long=MODERATE)
 
@@ -93,27 +92,36 @@ def _one_run(
     )
 
 
+_RESPONSE = partial(simulate.randomized_response, 80, 1.0)
+_RARELY = partial(simulate.randomized_response, 300, 1.0, delta=_RARE)
+_FAILING = partial(simulate.randomized_response, 150, 1.0, delta=_DELTA)
+_TAKEN: tuple[tuple[str, Claim, Play, int], ...] = (
+    ("noise", PureDP(), partial(simulate.null, 150), 1_000),
+    ("response", PureDP(), _RESPONSE, 1_000),
+    ("p=0.95", PureDP(), Boundary(m=300, p=0.95), 1_000),
+    ("noise", ApproxDP(delta=_RARE), partial(simulate.null, 40), 1_000),
+    ("response", ApproxDP(delta=_RARE), _RARELY, 1_000),
+    ("noise", GaussianDP(), partial(simulate.null, 150), 1_000),
+    ("failing", ApproxDP(delta=_DELTA), _FAILING, 1_000),
+    ("tied", PureDP(), Boundary(m=80, p=0.73, tied=True), 1_000),
+    ("gaussian", GaussianDP(), partial(simulate.gaussian, 150, 1.0), 300),
+    ("mixture", GaussianDP(), partial(simulate.mixture, 150, 1.0), 300),
+)
+"""Games of coins that guesses of any sides are played on, their claim, and how many of each."""
+
+
+def either_end_cases() -> Iterator[Case]:
+    """Yield rows of guesses from whichever end of the scores says more."""
+    for truth, claim, play, games in _TAKEN:
+        yield _one_run(truth, play, claim, sides="auto", games=games)
+
+
 def _coins() -> Iterator[Case]:
-    noise, response = partial(simulate.null, 150), partial(simulate.randomized_response, 80, 1.0)
-    pure, rarely = PureDP(), partial(simulate.randomized_response, 300, 1.0, delta=_RARE)
-    failing = partial(simulate.randomized_response, 150, 1.0, delta=_DELTA)
-    games: tuple[tuple[str, Claim, Play], ...] = (
-        ("noise", pure, noise),
-        ("response", pure, response),
-        ("p=0.95", pure, Boundary(m=300, p=0.95)),
-        ("noise", ApproxDP(delta=_RARE), partial(simulate.null, 40)),
-        ("response", ApproxDP(delta=_RARE), rarely),
-        ("noise", GaussianDP(), noise),
-    )
-    for truth, claim, play in games:
-        for sides in _COIN_SIDES:
-            yield _one_run(truth, play, claim, sides=sides)
-    gaussian, mixture = partial(simulate.gaussian, 150, 1.0), partial(simulate.mixture, 150, 1.0)
-    for sides in _COIN_SIDES[:2]:
-        yield _one_run("failing", failing, ApproxDP(delta=_DELTA), sides=sides)
-        yield _one_run("tied", Boundary(m=80, p=0.73, tied=True), pure, sides=sides)
-        yield _one_run("gaussian", gaussian, GaussianDP(), sides=sides, games=300)
-        yield _one_run("mixture", mixture, GaussianDP(), sides=sides, games=300)
+    pure, response, rarely = PureDP(), _RESPONSE, _RARELY
+    for truth, claim, play, games in _TAKEN:
+        yield _one_run(truth, play, claim, games=games)
+    for truth, claim, play, games in _TAKEN[:6]:
+        yield _one_run(truth, play, claim, sides="member", games=games)
     yield _one_run("laplace", LaplaceNoise(m=150), LaplaceDP(), games=300)
     yield _one_run("wavering", Boundary(m=80, p=0.73, wavering=True), pure)
     for prior, epsilon in ((0.2, 0.0), (0.9, 1.0)):
@@ -124,7 +132,7 @@ def _coins() -> Iterator[Case]:
     yield _one_run("values=3,ε=1", Coarse(m=60, values="3", epsilon=1.0), pure)
     yield _one_run("tally-response", _Tallied(response), pure)
     yield _one_run("response", response, pure, cuts=Fixed(40))
-    yield _one_run("noise", noise, GaussianDP(), cuts=Fixed(75))
+    yield _one_run("noise", partial(simulate.null, 150), GaussianDP(), cuts=Fixed(75))
     yield _one_run("response", rarely, ApproxDP(delta=_RARE), cuts=OutsideIn([50, 150, 300]))
     yield _one_run("weights", _Weights(m=30), pure, sides="member", cuts=Weighted())
     trial = OneRun(response, pure, {}, ERROR)
