@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import leakbound as lb
-from leakbound.attacks import (
-    Scores,
-    margin_threshold,
-    offline_lira,
-    rmia,
-)
+from leakbound.attacks import Scores, margin_threshold, offline_lira, rmia
 from leakbound.errors import InputError, OptionError
 
 Floats = NDArray[np.float64]
