@@ -162,7 +162,7 @@ BAD: list[tuple[Callable[[], Scores], type[Exception], str]] = [
     (
         lambda: offline_lira([1.0, 1.0], np.eye(2), trained_on=[[0, 1], [0, 1]]),
         OptionError,
-        "every reference was trained on 1 examples, as column 1",
+        "every reference was trained on 1 of the examples, the first in column 1",
     ),
     (
         lambda: offline_lira([1.0, 1.0], np.eye(2), trained_on=[0, 1]),

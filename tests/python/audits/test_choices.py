@@ -153,7 +153,7 @@ def test_attacks_share_the_level_and_ids_join() -> None:
             "a tally only counts",
         ),
         ({"sides": "member"}, errors.OptionError, "no meaning for Choices"),
-        ({"cuts": lb.Weighted()}, errors.OptionError, "which of several"),
+        ({"cuts": lb.Weighted()}, errors.OptionError, "which of 4"),
         ({"cuts": lb.Fixed(201)}, errors.OptionError, "more guesses than there are secrets"),
         ({"ids": np.zeros(200, int)}, errors.InputError, "ids"),
         (

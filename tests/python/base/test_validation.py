@@ -149,12 +149,7 @@ def test_bad_numbers(call: Callable[[], object], error: type[Exception], words: 
         (GOOD[:3], {}, errors.InputError, "baseline has 3 values"),
         ([1, 1, 1, 1], {}, errors.AbstentionError, "all 4 baseline scores are equal"),
         (GOOD, {"ids": [1, 1, 2, 3]}, errors.InputError, "both members and non-"),
-        (
-            GOOD,
-            {"real_nonmembers": True, "c_upper": 0.5},
-            errors.OptionError,
-            "leave out c_upper",
-        ),
+        (GOOD, {"real_nonmembers": True, "c_upper": 0.5}, errors.OptionError, "leave out c_upper"),
         *(
             (GOOD, {"c_upper": x}, errors.OptionError, "c_upper")
             for x in (-0.1, math.inf, math.nan)

@@ -111,7 +111,7 @@ def test_what_is_refused_in_one_line(tables: dict[str, pd.DataFrame], tmp_path: 
     options = written(tmp_path, tables)
     for more, words in (
         (["--reference", tmp_path / "nonmembers.csv"], "chosen by membership"),
-        (["--attacks", "magic"], "name each attack once: attribution"),
+        (["--attacks", "magic"], "among attribution"),
         (["--strata", "planet"], "the stratum is 'planet'"),
         (["--reference", tmp_path / "none.csv"], "none.csv"),
     ):

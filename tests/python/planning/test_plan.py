@@ -141,6 +141,7 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     ("n", "seed", "error", "message"),
     [
         (0, 0, OptionError, "n must be at least 1 and at most 100000000, got 0"),
+        (2.5, 0, InputTypeError, "n must be an integer"),
         (True, 0, InputTypeError, "n must be an integer"),
         (3, -1, OptionError, "seed must be at least 0, got -1"),
     ],
@@ -153,9 +154,11 @@ def test_bad_numbers(n: Any, seed: int, error: type[Exception], message: str) ->
 @pytest.mark.parametrize(
     ("ids", "error", "message"),
     [
+        (["a", "b"], InputError, "ids has 2 values"),
         (["a", "b", "a"], InputError, "more than once|both members and non-members"),
         ([1.0, 2.0, 3.0], InputTypeError, "ids"),
         (np.array(["a", 1, 2], dtype=object), InputTypeError, "all 64-bit integers or all strings"),
+        (np.array([1, 2, 2**70], dtype=object), InputTypeError, "all 64-bit integers"),
     ],
 )
 def test_bad_ids(ids: Any, error: type[Exception], message: str) -> None:
