@@ -4,7 +4,7 @@ import json
 import math
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import numpy as np
 import pytest
@@ -186,7 +186,8 @@ def test_a_plan_is_drawn_saved_committed_to_and_audited(tmp_path: Path) -> None:
     assert (lb.planning.ChoicePlan.create(300, K, seed=5).chosen[:200] == PLAN.chosen).all()
     items = np.arange(200 * K).reshape(200, K)
     assert (PLAN.included(items) == items[np.arange(200), PLAN.chosen]).all()
-    assert PLAN.included(items.tolist()) == PLAN.included(items).tolist()
+    numbers: list[list[int]] = items.tolist()
+    assert assert_type(PLAN.included(numbers), list[int]) == PLAN.included(items).tolist()
     PLAN.save(tmp_path / "plan.npz")
     assert (
         Plan.load(tmp_path / "plan.npz")

@@ -3,12 +3,13 @@
 import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from numpy.typing import NDArray
 from scipy import stats
 from torch.utils.data import Subset, TensorDataset
 
@@ -193,4 +194,6 @@ def test_coins_tossed_elsewhere_are_copied() -> None:
     tossed[:] = 0
     assert plan.member.tolist() == [True, False, True]
     assert plan.included(plan.ids).tolist() == ["x", "z"]
+    assert not assert_type(plan.excluded(plan.member), NDArray[np.bool_]).any()
+    assert assert_type(plan.excluded(["x", "y", "z"]), list[str]) == ["y"]
     assert repr(plan) == "InclusionPlan(n=3, members=2)"
