@@ -7,15 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from leakbound._base.formatting import number, percent
-from leakbound.report.description import (
-    KINDS,
-    SMALL,
-    Description,
-    Figure,
-    Levels,
-    Metric,
-    Section,
-)
+from leakbound.report.description import KINDS, SMALL, Description, Figure, Levels, Metric, Section
 from leakbound.report.figures import PLOTS
 from leakbound.results.words import COMPARED, Scale, meaning_of, scale_of
 
