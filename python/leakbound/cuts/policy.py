@@ -109,6 +109,8 @@ class Policy(ABC):
 
     kind: ClassVar[Kind] = "lower_bound"
     """What its bounds are."""
+    ties: ClassVar[Ties] = "together"
+    """They are broken where the number of guesses must not depend on scores."""
 
     @property
     @abstractmethod
@@ -127,8 +129,6 @@ class Policy(ABC):
 class PathPolicy(Policy):
     """A policy that tests cuts of paths, each by itself, and keeps the best."""
 
-    ties: ClassVar[Ties] = "together"
-    """They are broken where the number of guesses must not depend on scores."""
     of_odds: ClassVar[bool] = True
     """Whether bounds are on the log-odds of a guess, and not on the claim's own parameter."""
 

@@ -214,10 +214,7 @@ def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
         rates += " Shift is not corrected for here: features alone may lift the curve."
     captions = (
         first,
-        (
-            "Precision and recall",
-            "The mark is the chosen cut. A dashed line joins all points that have the final bound.",
-        ),
+        ("Precision and recall", "The mark is the chosen cut."),
         ("ROC on logarithmic axes", rates),
         (
             "Scores",
