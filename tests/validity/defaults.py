@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 import leakbound as lb
 from leakbound import simulate
 from leakbound._base.types import CoinSides, SidesChoice
@@ -70,6 +72,20 @@ class _Weights:
         return Played(rng.random(self.m), rng.random(self.m) < 0.5, 0.0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _MembersFirst:
+    """Reports of two values, right with odds e^ε, whose members are stored before the others."""
+
+    m: int
+    epsilon: float
+
+    def __call__(self, *, seed: int) -> Played:
+        """Play the game of a seed."""
+        game = Coarse(m=self.m, values="2", epsilon=self.epsilon)(seed=seed)
+        stored = np.argsort(~game.member, kind="stable")
+        return Played(game.scores[stored], game.member[stored], self.epsilon)
+
+
 def _one_run(
     truth: str,
     play: Play,
@@ -114,6 +130,9 @@ def either_end_cases() -> Iterator[Case]:
     """Yield rows of guesses from whichever end of the scores says more."""
     for truth, claim, play, games in _TAKEN:
         yield _one_run(truth, play, claim, sides="auto", games=games)
+    for claim, epsilon in ((PureDP(), 0.0), (PureDP(), 1.0), (GaussianDP(), 0.0)):
+        play = _MembersFirst(m=60, epsilon=epsilon)
+        yield _one_run(f"members-first,ε={epsilon:g}", play, claim, sides="auto")
 
 
 def _coins() -> Iterator[Case]:
