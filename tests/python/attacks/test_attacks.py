@@ -96,9 +96,7 @@ def test_lira_stays_apart_where_the_papers_score_rounds_to_one() -> None:
 
 
 @given(
-    st.integers(0, 2**32 - 1),
-    st.sampled_from([0.5, 1.0, 2.0]),
-    st.sampled_from([0.0, 0.3, 0.9]),
+    st.integers(0, 2**32 - 1), st.sampled_from([0.5, 1.0, 2.0]), st.sampled_from([0.0, 0.3, 0.9])
 )
 def test_the_share_of_pairs_won_grows_with_rmia(seed: int, gamma: float, scale: float) -> None:
     draw = rng(seed)

@@ -144,8 +144,7 @@ def test_dates_with_and_without_a_time_zone_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [("2024-01-{:02}", "{:02}/01/2024"), ("{}.5", "{},5"), ("{}", "{} years")],
+    ("one", "other"), [("2024-01-{:02}", "{:02}/01/2024"), ("{}.5", "{},5"), ("{}", "{} years")]
 )
 def test_two_ways_of_writing_are_refused_where_they_tell_who_is_a_member(
     one: str, other: str

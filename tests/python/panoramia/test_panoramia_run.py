@@ -264,10 +264,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
     }
     steps: list[str] = []
     found = audited(
-        target,
-        options=options,
-        checkpoints=tmp_path,
-        progress=lambda what, _: steps.append(what),
+        target, options=options, checkpoints=tmp_path, progress=lambda what, _: steps.append(what)
     )
     assert found == expected
     assert steps == ["seed 1: the baseline", "seed 1: the attack on target"]
