@@ -47,7 +47,7 @@ def objects() -> str:
 
 FILES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "plain": ("a.csv", "\ufeff" + rows(",").replace("\n", "\r\n"), ()),
-    "signs": ("a.csv", rows(" , ", words=("+1", "-1.0")).replace('"x\ny"', "x"), ()),
+    "signs": ("a.csv", rows(" , ", words=("+1.0e+00", "-1")).replace('"x\ny"', "x"), ()),
     "true": ("a.csv", rows(",", words=("True", "FALSE")), ()),
     "words": ("a.csv", rows(",", words=("in", "out")), ("--member-values", "in,out")),
     "tsv": ("a.tsv", rows("\t"), ()),
