@@ -23,6 +23,8 @@ pub enum AuditError {
          use a score that tells examples apart"
     )]
     EveryExampleAbstains { examples: usize },
+    #[error("the plan is for guesses from {planned}: choose by it")]
+    OtherGuesses { planned: &'static str },
     #[error("{guesses} guesses cannot be made on a path of {available}: choose 1 to {available}")]
     GuessesOutOfRange { guesses: u64, available: u64 },
     #[error("{name} = {value} is outside its range: {range}")]

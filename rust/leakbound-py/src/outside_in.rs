@@ -60,11 +60,11 @@ impl Plan {
     }
 
     fn choose(&self, py: Python<'_>, path: &Path) -> PyResult<usize> {
-        enter(py, |_| Ok(self.0.choose(&path.0)))
+        enter(py, |_| self.0.choose(&path.0))
     }
 
     fn choose_ends(&self, py: Python<'_>, top: &Path, bottom: &Path) -> PyResult<(usize, u32)> {
-        enter(py, |_| Ok(self.0.choose_ends(&top.0, &bottom.0)))
+        enter(py, |_| self.0.choose_ends(&top.0, &bottom.0))
     }
 }
 

@@ -35,6 +35,9 @@ from leakbound.errors import OptionError
 _FEWEST = 100
 # Shares of the level that planning tries for failures.
 _SHARES = (0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5)
+# Smaller levels than the best at the reference need more for failures, as each failure is a larger
+# part of them: so much of the bound at the reference is given for that.
+_GIVEN = 0.005
 # Numbers of guesses at which it does.
 _SHARED = 32
 _FORMS: dict[TailBound, str] = {
@@ -149,7 +152,7 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[OutsideIn]):
 
 @lru_cache(maxsize=256)
 def failure_share(examples: int, level: float, delta: float, sides: Sides, k: int = 2) -> float:
-    """Return the share of the level for failures that proves most at the reference, of a few."""
+    """Return the largest share of the level for failures that proves about most at the reference."""
     guessed, right = REFERENCE.curve(sides, k)
     made = np.unique(np.rint(np.geomspace(1, examples, _SHARED))).astype(int)
     correct = np.floor(np.interp(made / examples, guessed, right) * examples).astype(int)
@@ -163,7 +166,9 @@ def failure_share(examples: int, level: float, delta: float, sides: Sides, k: in
         )
         return max(limits)
 
-    return max(_SHARES, key=proved)
+    each = {share: proved(share) for share in _SHARES}
+    enough = (1 - _GIVEN) * max(each.values())
+    return max(share for share, limit in each.items() if limit >= enough)
 
 
 # The policies that have a form under δ > 0, and which.

@@ -6,10 +6,8 @@
 //! tested had no part in any decision, which is all that the joint bounds ask for; they know how
 //! many guesses there are, and not of which role.
 
-use std::sync::OnceLock;
-
-use super::models::{DISTANCE_WEIGHT, DISTANCES, Ends};
-use super::plan::{OutsideIn, SPREAD, interpolated};
+use super::models::Ends;
+use super::plan::{SPREAD, interpolated};
 use crate::guesses::path::Path;
 
 /// From one level to the next so many times a few examples are given up.
@@ -18,20 +16,8 @@ const STEPS: u64 = 3;
 const SPLITS: u32 = 9;
 /// Something smaller has to be better by this, relative and absolute.
 const BETTER: f64 = 1e-4;
-/// Shares of examples that scores identify for sure, at an end: the least and the largest.
-const TAILS: (f64, f64) = (0.001, 0.2);
-const TAIL_COUNT: usize = 25;
-/// Tails at both ends are so many steps of the shares above apart, at most.
-const APART: usize = 3;
-/// How often tails at one end, at the other, and at both are believed, together.
-const TAIL_WEIGHT: f64 = 1.2;
-/// What scores tell about the others.
-const BEYOND: [f64; 2] = [0.0, 0.75];
-/// Shares of members, or of others, that stand out by so many deviations, and how often all of
-/// these are believed.
-const STANDING_OUT: [f64; 5] = [0.02, 0.05, 0.1, 0.2, 0.4];
-const BY: [f64; 3] = [2.5, 4.0, 6.0];
-const STANDING_WEIGHT: f64 = 0.6;
+/// How much of what smaller levels would prove, if labels told all, counts beside what is known.
+const HOPE: f64 = 0.3;
 /// Accuracies of what is given up stay within.
 const ACCURACY: (f64, f64) = (0.02, 0.998);
 /// Models that are so much less likely than the likeliest have no say.
@@ -39,52 +25,67 @@ const NEGLIGIBLE: f64 = 16.0;
 /// Points at which what wrong guesses leave of a bound is looked up.
 const LOOKED_UP: usize = 256;
 
-/// All models, and how much each is believed; made once.
-fn models() -> &'static [(Ends, f64)] {
-    static MODELS: OnceLock<Vec<(Ends, f64)>> = OnceLock::new();
-    MODELS.get_or_init(|| {
-        let mut found: Vec<(Ends, f64)> = DISTANCES
-            .iter()
-            .map(|&(mu, belief)| (Ends::tails(0.0, 0.0, mu), DISTANCE_WEIGHT * belief))
-            .collect();
-        let part = |i: usize| i as f64 / (TAIL_COUNT - 1) as f64;
-        let share = |i: usize| TAILS.0 * (TAILS.1 / TAILS.0).powf(part(i));
-        let shares: Vec<f64> = (0..TAIL_COUNT).map(share).collect();
-        let near = |i: usize, j: usize| i.abs_diff(j) <= APART;
-        let both = (0..TAIL_COUNT).flat_map(|i| (0..TAIL_COUNT).map(move |j| (i, j)));
-        let both: Vec<(usize, usize)> = both.filter(|&(i, j)| near(i, j)).collect();
-        let third = TAIL_WEIGHT / (3 * BEYOND.len()) as f64;
-        for mu in BEYOND {
-            for &share in &shares {
-                let each = third / TAIL_COUNT as f64;
-                found.push((Ends::tails(share, 0.0, mu), each));
-                found.push((Ends::tails(0.0, share, mu), each));
-            }
-            for &(i, j) in &both {
-                let model = Ends::tails(shares[i], shares[j], mu);
-                found.push((model, third / both.len() as f64));
-            }
-        }
-        let each = STANDING_WEIGHT / (2 * STANDING_OUT.len() * BY.len()) as f64;
-        for share in STANDING_OUT {
-            for by in BY {
-                let model = Ends::standing_out(share, by);
-                found.push((model.mirrored(), each));
-                found.push((model, each));
-            }
-        }
-        found
-    })
+/// What is known of levels before labels are seen.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct EndsRule {
+    m: f64,
+    /// For each level the bound at shares of wrong guesses, by their roots.
+    bounds: Vec<Vec<f64>>,
+    /// For each model and level, the bound expected of the best smaller level, however shared.
+    hopes: Vec<Vec<f64>>,
 }
 
-impl OutsideIn {
-    /// The index of the level to test, and how many of its guesses are of "member", from the top.
-    ///
-    /// `top` guesses members of the upper half, from above, `bottom` others of the lower half.
-    pub fn choose_ends(&self, top: &Path, bottom: &Path) -> (usize, u32) {
+impl EndsRule {
+    /// From ln of wrong guesses, and bounds, of each level.
+    pub(super) fn new(examples: u32, levels: &[u32], bounds: &[Vec<(f64, f64)>]) -> Self {
+        let looked_up = |(&n, bounds): (&u32, &Vec<(f64, f64)>)| {
+            let at = |i: usize| (i as f64 / LOOKED_UP as f64).powi(2) * f64::from(n);
+            let each = (0..=LOOKED_UP).map(|i| interpolated(bounds, (at(i) + 0.5).ln()));
+            each.collect()
+        };
+        let mut rule = Self {
+            m: f64::from(examples),
+            bounds: levels.iter().zip(bounds).map(looked_up).collect(),
+            hopes: Vec::new(),
+        };
+        for (model, _) in Ends::all() {
+            let (mut most, mut hopes) = (0.0_f64, Vec::with_capacity(levels.len()));
+            for (index, &n) in levels.iter().enumerate() {
+                hopes.push(most);
+                for a in splits(0, n) {
+                    most = most.max(rule.worth(index, a, n - a, &[(model, 1.0)]));
+                }
+            }
+            rule.hopes.push(hopes);
+        }
+        rule
+    }
+
+    /// The bound expected of a level, in which a guesses are from the top and b from the bottom.
+    fn worth(&self, index: usize, a: u32, b: u32, models: &[(&Ends, f64)]) -> f64 {
+        let (n, bounds) = (f64::from(a + b), &self.bounds[index]);
+        let places = [a, b].map(|n| Ends::place(f64::from(n) / self.m));
+        let mut sum = 0.0;
+        for &(model, weight) in models {
+            let right = model.right(0, places[0]) + model.right(1, places[1]);
+            let accuracy = (right * self.m / n).min(1.0);
+            let deviation = (accuracy * (1.0 - accuracy) / n).sqrt();
+            for score in SPREAD {
+                let wrong = (1.0 - accuracy + score * deviation).clamp(0.0, 1.0);
+                let at = wrong.sqrt() * LOOKED_UP as f64;
+                let low = (at as usize).min(LOOKED_UP - 1);
+                let part = at - low as f64;
+                sum += weight * (bounds[low] + part * (bounds[low + 1] - bounds[low]));
+            }
+        }
+        sum / SPREAD.len() as f64
+    }
+
+    /// The index of the level to test, and how many of its guesses are from the top.
+    pub(super) fn choose(&self, levels: &[u32], top: &Path, bottom: &Path) -> (usize, u32) {
         let mut search = Search::new(self, top, bottom);
-        for index in (0..self.levels.len()).rev() {
-            let (level, start) = (self.levels[index], search.left());
+        for (index, &level) in levels.iter().enumerate().rev() {
+            let start = search.left();
             if level > start {
                 continue;
             }
@@ -96,51 +97,50 @@ impl OutsideIn {
                     search.give_up(a, left - a);
                 }
             }
-            let here = search.worth(index, search.a, search.b) * (1.0 + BETTER) + BETTER;
-            let better = |smaller: usize| search.best(smaller, self.levels[smaller]).0 > here;
+            let here = self.worth(index, search.a, search.b, &search.weights);
+            let least = here * (1.0 + BETTER) + BETTER;
+            let hope = HOPE * search.hope(index);
+            let better = |smaller: usize| {
+                let known = search.best(smaller, levels[smaller]).0;
+                (1.0 - HOPE) * known + hope > least
+            };
             if !(0..index).rev().any(better) {
                 return (index, search.a);
             }
         }
-        (0, search.a.min(self.levels[0]))
+        (0, search.a.min(levels[0]))
     }
+}
+
+/// Ways to share guesses between the ends, from so many to so many at the top.
+fn splits(low: u32, high: u32) -> impl Iterator<Item = u32> {
+    let part = move |i| u64::from(high - low) * u64::from(i) / u64::from(SPLITS - 1);
+    (0..SPLITS).map(move |i| low + part(i) as u32)
 }
 
 /// What is left of the ends, and what has been learnt from the rest.
 struct Search<'a> {
-    plan: &'a OutsideIn,
+    rule: &'a EndsRule,
     paths: [&'a Path; 2],
     a: u32,
     b: u32,
-    m: f64,
     /// Models by how much they are believed, in logarithms; weights of those that have a say.
     beliefs: Vec<f64>,
     weights: Vec<(&'static Ends, f64)>,
-    /// For each level the bound at shares of wrong guesses, by their roots.
-    bounds: Vec<Vec<f64>>,
+    /// Where these are among all.
+    weighed: Vec<usize>,
 }
 
 impl<'a> Search<'a> {
-    fn new(plan: &'a OutsideIn, top: &'a Path, bottom: &'a Path) -> Self {
-        let looked_up = |(&n, bounds): (&u32, &Vec<(f64, f64)>)| {
-            let at = |i: usize| (i as f64 / LOOKED_UP as f64).powi(2) * f64::from(n);
-            let each = (0..=LOOKED_UP).map(|i| interpolated(bounds, (at(i) + 0.5).ln()));
-            each.collect()
-        };
+    fn new(rule: &'a EndsRule, top: &'a Path, bottom: &'a Path) -> Self {
         let mut search = Self {
-            plan,
+            rule,
             paths: [top, bottom],
             a: top.guesses(),
             b: bottom.guesses(),
-            m: f64::from(top.guesses() + bottom.guesses()),
-            beliefs: models().iter().map(|(_, belief)| belief.ln()).collect(),
+            beliefs: Ends::all().iter().map(|(_, belief)| belief.ln()).collect(),
             weights: Vec::new(),
-            bounds: plan
-                .levels
-                .iter()
-                .zip(&plan.bounds)
-                .map(looked_up)
-                .collect(),
+            weighed: Vec::new(),
         };
         search.weigh();
         search
@@ -151,16 +151,12 @@ impl<'a> Search<'a> {
     }
 
     fn weigh(&mut self) {
-        let most = self
-            .beliefs
-            .iter()
-            .copied()
-            .fold(f64::NEG_INFINITY, f64::max);
-        let each = models().iter().zip(&self.beliefs);
-        let kept = each.filter(|(_, belief)| most - **belief < NEGLIGIBLE);
-        self.weights = kept
-            .map(|(model, belief)| (&model.0, (belief - most).exp()))
-            .collect();
+        let beliefs = &self.beliefs;
+        let most = beliefs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let having_a_say = |&i: &usize| most - beliefs[i] < NEGLIGIBLE;
+        self.weighed = (0..beliefs.len()).filter(having_a_say).collect();
+        let weight = |&i: &usize| (&Ends::all()[i].0, (beliefs[i] - most).exp());
+        self.weights = self.weighed.iter().map(weight).collect();
         let sum: f64 = self.weights.iter().map(|(_, weight)| weight).sum();
         for (_, weight) in &mut self.weights {
             *weight /= sum;
@@ -175,10 +171,10 @@ impl<'a> Search<'a> {
             }
             let (made, right) = self.paths[end].between(from, to);
             let (right, wrong) = (f64::from(right), f64::from(made - right));
-            let shares = [from, to].map(|n| Ends::place(f64::from(n) / self.m));
-            for (belief, (model, _)) in self.beliefs.iter_mut().zip(models()) {
+            let shares = [from, to].map(|n| Ends::place(f64::from(n) / self.rule.m));
+            for (belief, (model, _)) in self.beliefs.iter_mut().zip(Ends::all()) {
                 let [inner, outer] = shares.map(|place| model.right(end, place));
-                let chance = (outer - inner) * self.m / f64::from(to - from);
+                let chance = (outer - inner) * self.rule.m / f64::from(to - from);
                 let chance = chance.clamp(ACCURACY.0, ACCURACY.1);
                 *belief += right * chance.ln() + wrong * (-chance).ln_1p();
             }
@@ -187,41 +183,25 @@ impl<'a> Search<'a> {
         self.weigh();
     }
 
-    /// The bound expected of a level, in which a guesses are from the top.
-    fn worth(&self, index: usize, a: u32, b: u32) -> f64 {
-        let n = f64::from(self.plan.levels[index]);
-        let places = [a, b].map(|n| Ends::place(f64::from(n) / self.m));
-        let (made, bounds) = (f64::from(a + b) / self.m, &self.bounds[index]);
-        let mut sum = 0.0;
-        for &(model, weight) in &self.weights {
-            let right = model.right(0, places[0]) + model.right(1, places[1]);
-            let accuracy = (right / made).min(1.0);
-            let deviation = (accuracy * (1.0 - accuracy) / n).sqrt();
-            for score in SPREAD {
-                let wrong = (1.0 - accuracy + score * deviation).clamp(0.0, 1.0);
-                let at = wrong.sqrt() * LOOKED_UP as f64;
-                let low = (at as usize).min(LOOKED_UP - 1);
-                let part = at - low as f64;
-                sum += weight * (bounds[low] + part * (bounds[low + 1] - bounds[low]));
-            }
-        }
-        sum / SPREAD.len() as f64
+    /// The bound expected of smaller levels, if the labels on the way told which model is true.
+    fn hope(&self, index: usize) -> f64 {
+        let each = self.weighed.iter().zip(&self.weights);
+        each.map(|(&model, (_, weight))| weight * self.rule.hopes[model][index])
+            .sum()
     }
 
     /// The best worth of n guesses, at a level's bounds, and how many of them are from the top.
     fn best(&self, index: usize, n: u32) -> (f64, u32) {
         let (low, high) = (n.saturating_sub(self.b), self.a.min(n));
-        let part =
-            |i: u32| low + (u64::from(high - low) * u64::from(i) / u64::from(SPLITS - 1)) as u32;
         let even = (u64::from(n) * u64::from(self.a) / u64::from(self.left())) as u32;
         let mut best = (0.0, even);
         let mut seen = Vec::with_capacity(SPLITS as usize + 1);
-        for a in std::iter::once(even).chain((0..SPLITS).map(part)) {
+        for a in std::iter::once(even).chain(splits(low, high)) {
             if seen.contains(&a) {
                 continue;
             }
             seen.push(a);
-            let worth = self.worth(index, a, n - a);
+            let worth = self.rule.worth(index, a, n - a, &self.weights);
             if seen.len() == 1 || worth > best.0 * (1.0 + 1e-6) {
                 best = (worth, a);
             }

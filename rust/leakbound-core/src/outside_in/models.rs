@@ -2,11 +2,12 @@
 
 use std::f64::consts::{PI, SQRT_2};
 use std::rc::Rc;
+use std::sync::OnceLock;
 
 use leakbound_math::normal;
 
 /// Distances of members from others, in deviations, and how much each is believed.
-pub(super) const DISTANCES: [(f64, f64); 12] = [
+const DISTANCES: [(f64, f64); 12] = [
     (0.0, 0.5),
     (0.25, 0.7),
     (0.5, 1.0),
@@ -21,7 +22,7 @@ pub(super) const DISTANCES: [(f64, f64); 12] = [
     (10.0, 0.5),
 ];
 /// All distances together are believed so often as this times the sum above, tails this often.
-pub(super) const DISTANCE_WEIGHT: f64 = 0.08;
+const DISTANCE_WEIGHT: f64 = 0.08;
 const TAIL_WEIGHT: f64 = 0.2;
 /// Shares of examples that scores identify for sure: the least and the largest, and how many.
 const TAILS: (f64, f64) = (0.002, 0.4);
@@ -32,6 +33,17 @@ const TAIL_WEIGHT_ONE_SIDED: f64 = 1.2;
 const TAIL_COUNT_ONE_SIDED: usize = 60;
 /// What they tell about the others.
 const BEYOND: [f64; 2] = [0.0, 0.75];
+/// At an end, of all examples; believed at one end, at the other and at both, together.
+const END_TAILS: (f64, f64) = (0.001, 0.2);
+const END_TAIL_COUNT: usize = 25;
+const END_TAIL_WEIGHT: f64 = 1.2;
+/// Tails at both ends are so many steps of the shares apart, at most.
+const APART: usize = 3;
+/// Shares of members, or of others, that stand out by so many deviations, and how often all of
+/// these are believed.
+const STANDING_OUT: [f64; 5] = [0.02, 0.05, 0.1, 0.2, 0.4];
+const BY: [f64; 3] = [2.5, 4.0, 6.0];
+const STANDING_WEIGHT: f64 = 0.6;
 /// Thresholds at which a curve is read; where the margins of several scores are, how far apart.
 const THRESHOLDS: usize = 1500;
 const STEP: f64 = 0.05;
@@ -185,6 +197,44 @@ impl Model {
 pub(super) struct Ends([Vec<f64>; 2]);
 
 impl Ends {
+    /// All models, and how much each is believed; made once.
+    pub(super) fn all() -> &'static [(Self, f64)] {
+        static MODELS: OnceLock<Vec<(Ends, f64)>> = OnceLock::new();
+        MODELS.get_or_init(|| {
+            let mut found: Vec<(Self, f64)> = DISTANCES
+                .iter()
+                .map(|&(mu, belief)| (Self::tails(0.0, 0.0, mu), DISTANCE_WEIGHT * belief))
+                .collect();
+            let (least, largest) = END_TAILS;
+            let shares: Vec<f64> = (0..END_TAIL_COUNT)
+                .map(|i| least * (largest / least).powf(i as f64 / (END_TAIL_COUNT - 1) as f64))
+                .collect();
+            let pairs = (0..END_TAIL_COUNT).flat_map(|i| (0..END_TAIL_COUNT).map(move |j| (i, j)));
+            let both: Vec<_> = pairs.filter(|&(i, j)| i.abs_diff(j) <= APART).collect();
+            let third = END_TAIL_WEIGHT / (3 * BEYOND.len()) as f64;
+            for mu in BEYOND {
+                for &share in &shares {
+                    let model = Self::tails(share, 0.0, mu);
+                    let each = third / shares.len() as f64;
+                    found.extend([(model.mirrored(), each), (model, each)]);
+                }
+                let each = third / both.len() as f64;
+                found.extend(
+                    both.iter()
+                        .map(|&(i, j)| (Self::tails(shares[i], shares[j], mu), each)),
+                );
+            }
+            let each = STANDING_WEIGHT / (2 * STANDING_OUT.len() * BY.len()) as f64;
+            for share in STANDING_OUT {
+                for by in BY {
+                    let model = Self::standing_out(share, by);
+                    found.extend([(model.mirrored(), each), (model, each)]);
+                }
+            }
+            found
+        })
+    }
+
     /// Shares of members by their scores' means, and of others; deviations are 1.
     fn of(members: &[(f64, f64)], others: &[(f64, f64)]) -> Self {
         let above = |scores: &[(f64, f64)], threshold: f64, sign: f64| -> f64 {
@@ -208,7 +258,7 @@ impl Ends {
     }
 
     /// Shares of all examples known exactly at both ends; the others N(μ/2, 1) and N(−μ/2, 1).
-    pub(super) fn tails(top: f64, bottom: f64, mu: f64) -> Self {
+    fn tails(top: f64, bottom: f64, mu: f64) -> Self {
         let (members, others) = (0.5 - top, 0.5 - bottom);
         Self::of(
             &[(members, 0.5 * mu), (top, SURE)],
@@ -217,7 +267,7 @@ impl Ends {
     }
 
     /// A share of members whose scores are so much larger.
-    pub(super) fn standing_out(share: f64, by: f64) -> Self {
+    fn standing_out(share: f64, by: f64) -> Self {
         Self::of(
             &[(0.5 - 0.5 * share, 0.0), (0.5 * share, by)],
             &[(0.5, 0.0)],
@@ -225,7 +275,7 @@ impl Ends {
     }
 
     /// Non-members at the bottom as members were at the top.
-    pub(super) fn mirrored(&self) -> Self {
+    fn mirrored(&self) -> Self {
         let [top, bottom] = &self.0;
         Self([bottom.clone(), top.clone()])
     }

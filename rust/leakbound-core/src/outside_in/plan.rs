@@ -1,5 +1,6 @@
 //! Levels fixed in advance, and the rule that stops at one of them.
 
+use super::ends::EndsRule;
 use super::form::Form;
 use super::models::Model;
 use crate::error::{AuditError, out_of_range};
@@ -65,7 +66,7 @@ pub enum Roles {
 /// let run = Interrupt::default();
 /// let plan = OutsideIn::new(1000, 0.05, 2, Roles::Both, Form::Family, None, &run)?;
 /// let all_right = Path::from_successes(&vec![true; 1000]);
-/// let level = plan.choose(&all_right);
+/// let level = plan.choose(&all_right)?;
 /// assert_eq!(level, plan.levels().len() - 1);
 /// # Ok::<(), leakbound_core::AuditError>(())
 /// ```
@@ -73,8 +74,20 @@ pub enum Roles {
 pub struct OutsideIn {
     pub(super) levels: Vec<u32>,
     shares: Vec<f64>,
-    /// For each level, ln of wrong guesses, and bounds.
-    pub(super) bounds: Vec<Vec<(f64, f64)>>,
+    rule: Rule,
+}
+
+/// What is known before labels are seen.
+#[derive(Debug, Clone, PartialEq)]
+enum Rule {
+    /// Of guesses in one order.
+    Path(PathRule),
+    /// Of guesses from either end.
+    Ends(EndsRule),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct PathRule {
     /// Ends of shells, from 0 on; levels are among them.
     edges: Vec<u32>,
     /// Logarithms of how much models are believed.
@@ -121,37 +134,19 @@ impl OutsideIn {
             None => game.ladder(planned),
         };
         let shares = levels.iter().map(|&n| share(n, planned)).collect();
-        let last = levels.last().copied().unwrap_or(examples);
-        let mut edges = vec![0];
-        edges.extend(&levels);
-        for piece in 1..=OUTER_PIECES {
-            let beyond = u64::from(examples - last) * u64::from(piece) / u64::from(OUTER_PIECES);
-            edges.push(last + beyond as u32);
-        }
-        edges.dedup();
-        let mut plan = Self {
+        let each = levels.iter().zip(&shares);
+        let bounds = each.map(|(&n, &share)| game.bounds(n, share, interrupt));
+        let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
+        let rule = if roles == Roles::Either {
+            Rule::Ends(EndsRule::new(examples, &levels, &bounds))
+        } else {
+            Rule::Path(PathRule::new(&game, &levels, &bounds))
+        };
+        Ok(Self {
             levels,
             shares,
-            bounds: Vec::new(),
-            edges,
-            beliefs: Vec::new(),
-            chances: Vec::new(),
-            worth: Vec::new(),
-        };
-        let each = plan.levels.iter().zip(&plan.shares);
-        let bounds = each.map(|(&n, &share)| game.bounds(n, share, interrupt));
-        plan.bounds = bounds.collect::<Result<Vec<_>, _>>()?;
-        if roles == Roles::Either {
-            return Ok(plan);
-        }
-        for (model, belief) in Model::all(arms, game.one_sided) {
-            plan.beliefs.push(belief);
-            plan.chances.push(plan.chances_of(&model, &game));
-            let each = plan.levels.iter().zip(&plan.bounds);
-            let worth = each.map(|(&n, bounds)| game.expected(&model, n, bounds));
-            plan.worth.push(worth.collect());
-        }
-        Ok(plan)
+            rule,
+        })
     }
 
     /// The levels, increasing.
@@ -164,7 +159,65 @@ impl OutsideIn {
         &self.shares
     }
 
-    fn chances_of(&self, model: &Model, game: &Planning) -> Vec<(f64, f64)> {
+    /// The index of the level to test. Whether it is that of a level or a smaller one depends on
+    /// the guesses beyond that level only; a path that is shorter than the edges is looked at as far
+    /// as it goes.
+    ///
+    /// # Errors
+    /// The plan is for guesses from either end.
+    pub fn choose(&self, path: &Path) -> Result<usize, AuditError> {
+        match &self.rule {
+            Rule::Path(rule) => Ok(rule.choose(&self.levels, path)),
+            Rule::Ends(_) => Err(AuditError::OtherGuesses {
+                planned: "either end",
+            }),
+        }
+    }
+
+    /// The index of the level to test, and how many of its guesses are of "member", from the top.
+    ///
+    /// `top` guesses members of the upper half, from above, `bottom` others of the lower half.
+    ///
+    /// # Errors
+    /// The plan is for guesses in one order.
+    pub fn choose_ends(&self, top: &Path, bottom: &Path) -> Result<(usize, u32), AuditError> {
+        match &self.rule {
+            Rule::Path(_) => Err(AuditError::OtherGuesses {
+                planned: "one order",
+            }),
+            Rule::Ends(rule) => Ok(rule.choose(&self.levels, top, bottom)),
+        }
+    }
+}
+
+impl PathRule {
+    fn new(game: &Planning, levels: &[u32], bounds: &[Vec<(f64, f64)>]) -> Self {
+        let last = levels.last().copied().unwrap_or(game.examples);
+        let mut edges = vec![0];
+        edges.extend(levels);
+        for piece in 1..=OUTER_PIECES {
+            let beyond =
+                u64::from(game.examples - last) * u64::from(piece) / u64::from(OUTER_PIECES);
+            edges.push(last + beyond as u32);
+        }
+        edges.dedup();
+        let mut rule = Self {
+            edges,
+            beliefs: Vec::new(),
+            chances: Vec::new(),
+            worth: Vec::new(),
+        };
+        for (model, belief) in Model::all(game.arms, game.one_sided) {
+            rule.beliefs.push(belief);
+            rule.chances.push(rule.chances_of(&model, game, last));
+            let each = levels.iter().zip(bounds);
+            let worth = each.map(|(&n, bounds)| game.expected(&model, n, bounds));
+            rule.worth.push(worth.collect());
+        }
+        rule
+    }
+
+    fn chances_of(&self, model: &Model, game: &Planning, last: u32) -> Vec<(f64, f64)> {
         let m = f64::from(game.examples);
         let least = if game.one_sided {
             LEAST_ACCURACY_ONE_SIDED
@@ -177,21 +230,18 @@ impl OutsideIn {
                 let (from, to) = (f64::from(shell[0]) / m, f64::from(shell[1]) / m);
                 let right = (model.right(to) - model.right(from)) / (to - from);
                 let right = right.clamp(least, MOST_ACCURACY);
-                let outer = game.one_sided && self.levels.last().is_some_and(|&n| shell[0] >= n);
+                let outer = game.one_sided && shell[0] >= last;
                 let belief = if outer { OUTER_BELIEF } else { 1.0 };
                 (belief * right.ln(), belief * (-right).ln_1p())
             })
             .collect()
     }
 
-    /// The index of the level to test. Whether it is that of a level or a smaller one depends on
-    /// the guesses beyond that level only; a path that is shorter than the edges is looked at as far
-    /// as it goes.
-    pub fn choose(&self, path: &Path) -> usize {
+    fn choose(&self, levels: &[u32], path: &Path) -> usize {
         let mut beliefs = self.beliefs.clone();
         let mut shell = self.edges.len() - 1;
-        for index in (0..self.levels.len()).rev() {
-            while shell > 0 && self.edges[shell - 1] >= self.levels[index] {
+        for index in (0..levels.len()).rev() {
+            while shell > 0 && self.edges[shell - 1] >= levels[index] {
                 shell -= 1;
                 let (made, right) = path.between(self.edges[shell], self.edges[shell + 1]);
                 let (made, right) = (f64::from(made), f64::from(right));
@@ -206,7 +256,7 @@ impl OutsideIn {
                 each.map(|(belief, worth)| (belief - most).exp() * worth[level])
                     .sum()
             };
-            if self.levels[index] > path.guesses() {
+            if levels[index] > path.guesses() {
                 continue;
             }
             let here = expected(index);
