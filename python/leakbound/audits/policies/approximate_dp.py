@@ -167,8 +167,8 @@ def failure_share(examples: int, level: float, delta: float, sides: Sides, k: in
         return max(limits)
 
     each = {share: proved(share) for share in _SHARES}
-    enough = (1 - _GIVEN) * max(each.values())
-    return max(share for share, limit in each.items() if limit >= enough)
+    most = max(each.values())
+    return max(share for share in _SHARES if each[share] >= most - _GIVEN * abs(most))
 
 
 # The policies that have a form under δ > 0, and which.
