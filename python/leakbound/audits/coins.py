@@ -83,7 +83,7 @@ class Coins(Design[AuditResult]):
     """
 
     name: ClassVar[str] = "coins"
-    sides: ClassVar[tuple[CoinSides, ...]] = ("both", "member", "auto")
+    sides: ClassVar[tuple[CoinSides, ...]] = ("auto", "both", "member")
     member: ArrayInput | HasMember | None = None
     prior: float | ArrayInput = field(default=0.5, kw_only=True)
 

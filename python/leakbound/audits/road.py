@@ -98,7 +98,7 @@ def audit(
     claim: Claim | None = None,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
-    sides: CoinSides = "both",
+    sides: CoinSides = "auto",
     ids: ArrayInput | None = None,
     seed: int | None = None,
 ) -> R_co:
@@ -124,12 +124,12 @@ def audit(
     confidence : float
         Probability that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
-        Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `KLScan()` for pure
-        DP, and `OutsideIn()` for other claims; `ZeroRun` says what it takes.
-    sides : {"both", "member", "auto"}
-        Guess as many members as non-members, or members only: for `Coins` and `ZeroRun`. With
-        "auto", for `Coins`, `OutsideIn` also lets labels choose how many guesses are of each role,
-        for leaks at one end of the ranking; other policies guess as with "both".
+        Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `OutsideIn()`, and
+        `KLScan()` for pure DP where guesses are not "auto"; `ZeroRun` says what it takes.
+    sides : {"auto", "both", "member"}
+        Guess as many members as non-members, or members only: for `Coins` and `ZeroRun`. If "auto",
+        labels that are not tested choose how many guesses of `OutsideIn` are of each role, for
+        `Coins`: a leak may be at one end of the ranking. For all else it is "both".
     ids : array-like, shape (m,), optional
         One id for each score, in their order; checked for repetition, and joined with what carries
         ids: a plan, the scores of `leakbound.torch.score`, a pandas index.
@@ -147,9 +147,8 @@ def audit(
 
     Notes
     -----
-    For pure DP tied scores are never split; for other claims a random permutation from `seed`
-    orders ties. Except for random splits, the result is the same for any increasing transformation
-    of the scores.
+    A random permutation from `seed` orders tied scores; `KLScan` for pure DP never splits them.
+    Except for random splits, the result is the same for any increasing transformation of the scores.
 
     Examples
     --------
@@ -169,11 +168,11 @@ def audit(
         claim=design.claim if claim is None else claim,
         confidence=confidence,
         cuts=cuts,
-        sides=sides,
+        sides="both" if sides == "auto" and sides not in design.sides else sides,
         ids=ids,
         seed=seed_of(seed),
     )
-    if sides not in design.sides:
+    if sides not in (*design.sides, "auto"):
         message = f'sides="{sides}" has no meaning for {type(design).__name__}: leave it out'
         raise OptionError(message)
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.

@@ -80,7 +80,7 @@ def coins(
     opening: Annotated[
         Path | None, option("DIR", "What `leakbound commit` kept secret, in place of a plan.")
     ] = None,
-    sides: options.CoinSides = "both",
+    sides: options.CoinSides = "auto",
     attacks: options.Attacks = "score",
     question: options.Question,
     layout: Layout,

@@ -120,10 +120,8 @@ Sides = Annotated[
     Literal["both", "member"], option("", "Guess members and non-members, or members only.")
 ]
 CoinSides = Annotated[
-    Literal["both", "member", "auto"],
-    option(
-        "", "Guess members and non-members, members only, or as many of each as labels suggest."
-    ),
+    Literal["auto", "both", "member"],
+    option("", "Guess as many of each role as labels suggest, as many of both, or members only."),
 ]
 Attacks = Annotated[
     str,

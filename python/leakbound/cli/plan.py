@@ -91,14 +91,15 @@ def plan(
     confidence: options.Confidence = 0.95,
     cuts: options.Cuts = "auto",
     sides: Annotated[
-        Literal["both", "member", "pairs"],
+        Literal["auto", "both", "member", "pairs"],
         option(
             "",
-            "Guess members and non-members, members only, or within pairs, as for a random split: "
+            "Guess as coins does: as many of each role as labels suggest, as many of both, or "
+            "members only; or within pairs, as for a random split: "
             "then numbers are of pairs, as many as the smaller part has examples, and truth, claim "
             "and bound are of replacing one.",
         ),
-    ] = "both",
+    ] = "auto",
     simulations: Annotated[int, option("N", "Simulated audits of each number.", min=1)] = 200,
     most: Annotated[int, option("M", "The most canaries to think of.")] = 100_000,
     seed: Annotated[int, option("N", "Seed of the simulations.", min=0)] = 0,
@@ -176,7 +177,7 @@ def _command(claim: PlannedClaim, goal: float, cuts: str, sides: Sides) -> str:
     else:
         said = f"--claim eps={goal:g}" + (f",delta={claim.delta:g}" if claim.delta else "")
     said += f" --cuts {cuts}" if cuts else ""
-    said += " --sides member" if sides == "member" else ""
+    said += f" --sides {sides}" if sides in {"both", "member"} else ""
     if sides == "pairs":
         return f"leakbound split scores.csv {said} --relation replace --untouched"
     return f"leakbound coins scores.csv {said}"

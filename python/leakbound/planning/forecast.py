@@ -112,7 +112,7 @@ def ceiling(
     claim: PlannedClaim = _PURE_DP,
     *,
     cuts: CutPolicy | None = None,
-    sides: Sides = "both",
+    sides: Sides = "auto",
 ) -> float:
     """Return the bound of a perfect attack, more than which no audit of so many guesses proves.
 
@@ -154,7 +154,7 @@ def power(
     claim: PlannedClaim = _PURE_DP,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
-    sides: Sides = "both",
+    sides: Sides = "auto",
     simulations: int = 200,
     seed: int = 0,
 ) -> Power:
@@ -176,7 +176,7 @@ def power(
         Confidence of the bound, in (0, 1).
     cuts : CutPolicy, optional
         Which cuts are tested; if None, those of the claim's default.
-    sides : {"both", "member", "pairs"}
+    sides : {"auto", "both", "member", "pairs"}
         Guess members and non-members, members only, or which of a pair of a random split is the
         member: then examples are pairs, and the truth is that of replacing one example.
     simulations : int
@@ -230,7 +230,7 @@ def canaries_needed(
     claim: PlannedClaim = _PURE_DP,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
-    sides: Sides = "both",
+    sides: Sides = "auto",
     simulations: int = 200,
     most: int = 100_000,
     seed: int = 0,

@@ -27,7 +27,7 @@ DEFAULTS: Mapping[str, Any] = {
     "claim": PureDP(),
     "confidence": 0.95,
     "cuts": None,
-    "sides": "both",
+    "sides": "auto",
     "seed": None,
     "design": Coins.name,
     "prior": 0.5,

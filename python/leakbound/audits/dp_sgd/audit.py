@@ -149,6 +149,7 @@ class _Run:
             claim=claim,
             confidence=confidence,
             cuts=cuts,
+            sides="both",  # noise is alike at both ends
             seed=self.design.seed,
         )
 

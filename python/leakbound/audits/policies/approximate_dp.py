@@ -152,7 +152,7 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[OutsideIn]):
 
 @lru_cache(maxsize=256)
 def failure_share(examples: int, level: float, delta: float, sides: Sides, k: int = 2) -> float:
-    """Return the largest share of the level for failures that proves about most at the reference."""
+    """Return the largest share of the level for failures that proves nearly most of a few."""
     guessed, right = REFERENCE.curve(sides, k)
     made = np.unique(np.rint(np.geomspace(1, examples, _SHARED))).astype(int)
     correct = np.floor(np.interp(made / examples, guessed, right) * examples).astype(int)
