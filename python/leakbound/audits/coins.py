@@ -202,13 +202,10 @@ def _grounds(
     scan = request.cuts or default_scan(request.sides, request.level)
     parted = prior is not None or not isinstance(claim, PureDP) or scan.ties == "broken"
     assumptions = (
-        Assumption(
+        count.assumption(
             f"independent {odds}",
-            count.statement(
-                f"Each example was in the training set if its own {coins} said so; the bound is "
-                "over these coins and whatever training and audit draw, given everything else."
-            ),
-            count.status("declared"),
+            f"Each example was in the training set if its own {coins} said so; the bound is over "
+            "these coins and whatever training and audit draw, given everything else.",
         ),
         Assumption(
             "add or remove one example",

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -9,6 +10,7 @@ import leakbound._core as _core
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Status
 from leakbound.errors import DesignError
+from leakbound.results import Assumption
 from leakbound.stats import poisson_binomial_tail
 
 # The probability of a fair coin.
@@ -80,7 +82,7 @@ class MemberCount:
             examples=examples,
             expected=examples / 2,
             spread=spread,
-            log_p=_doubled(_tail(side, np.full(1, _HALF), examples)),
+            log_p=min(0.0, _tail(side, np.full(1, _HALF), examples) + math.log(2)),
             given_by=_FAIR,
             ways_out=_PAIRS if pairs else _COINS,
         )
@@ -112,7 +114,7 @@ class MemberCount:
             examples=low.size,
             expected=expected,
             spread=math.sqrt(float((chance * (1 - chance)).sum())),
-            log_p=_doubled(log_tail),
+            log_p=min(0.0, log_tail + math.log(2)),
             given_by=given_by,
             ways_out=ways_out,
         )
@@ -122,7 +124,7 @@ class MemberCount:
         """Whether the probabilities cannot have given this number."""
         return self.log_p < math.log(IMPOSSIBLE)
 
-    @property
+    @cached_property
     def doubtful(self) -> bool:
         """Whether they would hardly have."""
         return self.log_p < math.log(DOUBTFUL)
@@ -141,13 +143,11 @@ class MemberCount:
             f"give {self.expected:,.10g} ± {self.spread:,.1f} (p = {_power(self.log_p)})"
         )
 
-    def status(self, otherwise: Status) -> Status:
-        """Return the status of that assumption: `otherwise`, unless the number contradicts it."""
-        return "contradicted" if self.doubtful else otherwise
-
-    def statement(self, text: str) -> str:
-        """Return the statement of that assumption, with the numbers where they contradict it."""
-        return f"{text} But {self.found}." if self.doubtful else text
+    def assumption(self, name: str, text: str, status: Status = "declared") -> Assumption:
+        """Return that assumption, with the numbers where they contradict it."""
+        if self.doubtful:
+            return Assumption(name, f"{text} But {self.found}.", "contradicted")
+        return Assumption(name, text, status)
 
     def warnings(self) -> tuple[str, ...]:
         """Return one warning, or none."""
@@ -182,10 +182,6 @@ def _tail(count: int, chance: FloatArray, coins: int = 0) -> float:
         made = np.array([max(count, 0)], dtype=np.uint64)
         return float(_core.binomial_tail(made, size, chance[:1], log=True)[0])
     return float(poisson_binomial_tail(count, chance, log=True))
-
-
-def _doubled(log_tail: float) -> float:
-    return min(0.0, log_tail + math.log(2))
 
 
 def _power(log_p: float) -> str:

@@ -233,7 +233,7 @@ class Stream:
             confidence=self._confidence,
             theorem=_THEOREM,
             assumptions=(
-                Assumption(_FAIR, count.statement(_COINS), count.status("declared")),
+                count.assumption(_FAIR, _COINS),
                 *_DECLARED,
             ),
             _ceiling=Lazy(lambda: max(bound, self._perfect(member.size))),

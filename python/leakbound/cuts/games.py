@@ -68,8 +68,8 @@ class Game(ABC):
     def untied(self) -> _core.Ranking:
         """Rank them with ties broken from the seed."""
 
-    def ranking(self, ties: Ties = "together") -> tuple[_core.Ranking, str]:
-        """Rank, and say how many ties were broken, if they are to be, "" for few.
+    def ranking(self, ties: Ties = "together") -> tuple[_core.Ranking, tuple[str, ...]]:
+        """Rank, and warn of ties that were broken, if they are to be.
 
         Raise AbstentionError if the scores order nothing.
         """
@@ -81,8 +81,8 @@ class Game(ABC):
             )
             raise AbstentionError(message)
         if ties == "together" or not ranking.tied:
-            return ranking, ""
-        return self.untied(), self.tied(ranking)
+            return ranking, ()
+        return self.untied(), order_warnings(self.tied(ranking))
 
     @abstractmethod
     def shown(self) -> ScoreCounts:

@@ -5,25 +5,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import integer, shown
 from leakbound._base.types import JsonValue, PathOrder, Sides
-from leakbound.cuts.games import Game, Ties
-from leakbound.cuts.policy import ORDERS, Best, BestCut, PathPolicy, Proof
+from leakbound.cuts.games import Ties
+from leakbound.cuts.policy import ORDERS, Best, BestCut, PathPolicy
 from leakbound.errors import InputTypeError, OptionError
 
 Form: TypeAlias = Literal["pure", "approximate", "family"]
 
 
 @dataclass(frozen=True)
-class EndsBest(Best):
-    """A cut of both ends of a ranking, with so many guesses of "member"."""
+class LevelBest(Best):
+    """The level that labels chose; `members` of its guesses are of "member", if they chose that."""
 
-    members: int
+    levels: tuple[int, ...]
+    members: int | None = None
 
 
 class LadderPolicy(PathPolicy):
@@ -36,7 +37,7 @@ class LadderPolicy(PathPolicy):
         """Return levels and the rule that stops at one of them: labels have no part in it."""
 
     @abstractmethod
-    def limit(self, guesses: int, correct: int, level: float, /) -> float:
+    def limit(self, rule: _core.OutsideIn, guesses: int, correct: int, level: float, /) -> float:
         """Return what correct guesses at the level chosen prove."""
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
@@ -47,14 +48,13 @@ class LadderPolicy(PathPolicy):
         """See `PathPolicy.ladder`."""
         return tuple(self.rule(examples, level, sides).levels)
 
-    def audit(self, game: Game, level: float, /) -> Proof:
-        """See `Policy.audit`: options tell the levels, and the one reached."""
-        proof = super().audit(game, level)
-        levels: JsonValue = list(self.ladder(game.examples, level, game.sides))
-        reached: dict[str, JsonValue] = {"levels": levels, "guesses": proof.best.cut}
-        if isinstance(proof.best, EndsBest):
-            reached["members"] = proof.best.members
-        return proof.with_options({"outside_in": reached})
+    def told(self, best: BestCut, _level: float, /) -> dict[str, JsonValue]:
+        """See `PathPolicy.told`: the levels, and the one reached."""
+        reached = cast("LevelBest", best)
+        said: dict[str, JsonValue] = {"levels": list(reached.levels), "guesses": reached.cut}
+        return {
+            "outside_in": said if reached.members is None else said | {"members": reached.members}
+        }
 
     def best(
         self,
@@ -77,22 +77,23 @@ class LadderPolicy(PathPolicy):
         top, bottom = (_core.Path.correct_first(n, n) for n in (half, examples - half))
         return self._best_of_ends(top, bottom, level).logit
 
-    def _best_of_ends(self, top: _core.Path, bottom: _core.Path, level: float) -> "EndsBest":
+    def _best_of_ends(self, top: _core.Path, bottom: _core.Path, level: float) -> LevelBest:
         """Return what is proved by guesses of both roles, as many of each as labels suggest."""
         rule = self.rule(top.guesses + bottom.guesses, level, "auto")
         index, members = rule.choose_ends(top, bottom)
         guesses = rule.levels[index]
-        others = guesses - members
-        counts = [path.count(n) for path, n in ((top, members), (bottom, others)) if n]
+        counts = [path.count(n) for path, n in ((top, members), (bottom, guesses - members)) if n]
         correct = sum(right for _, right in counts)
-        return EndsBest(self.limit(guesses, correct, level), guesses, correct, members)
+        limit = self.limit(rule, guesses, correct, level)
+        return LevelBest(limit, guesses, correct, tuple(rule.levels), members)
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> Best:
         """See `PathPolicy.bound`: what is tested is the level at which the rule stops."""
         rule = self.rule(path.guesses, level, "member" if order == "member" else "both")
         made = rule.levels[rule.choose(path)]
         guesses, correct = path.count(min(made, path.guesses))
-        return Best(self.limit(guesses, correct, level), guesses, correct)
+        limit = self.limit(rule, guesses, correct, level)
+        return LevelBest(limit, guesses, correct, tuple(rule.levels))
 
 
 @dataclass(frozen=True)
@@ -145,42 +146,29 @@ class OutsideIn(LadderPolicy):
 
     def rule(self, examples: int, level: float, sides: Sides, /) -> _core.OutsideIn:
         """See `LadderPolicy.rule`."""
-        return self.plan(examples, level, sides, "pure")
+        return planned_rule(self, examples, level, sides, "pure")
 
-    def limit(self, guesses: int, correct: int, level: float, /) -> float:
+    def limit(self, _rule: _core.OutsideIn, guesses: int, correct: int, level: float, /) -> float:
         """See `LadderPolicy.limit`: the choice is free, and has the whole level."""
         path = _core.Path.correct_first(guesses, correct)
         return _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail="exact").logit
-
-    def plan(
-        self,
-        examples: int,
-        level: float,
-        sides: Sides,
-        form: Form,
-        delta: float = 0.0,
-        share: float = 0.5,
-        k: int = 2,
-    ) -> _core.OutsideIn:
-        """Return levels and the rule that stops at one of them: labels have no part in it."""
-        levels = None if self.levels is None else tuple(self.levels)
-        return _plan(examples, level, sides, form, levels, delta, share, k)
 
 
 _ROLES: dict[Sides, Literal["member", "either"]] = {"member": "member", "auto": "either"}
 
 
 @lru_cache(maxsize=256)
-def _plan(
+def planned_rule(
+    cuts: OutsideIn,
     examples: int,
     level: float,
     sides: Sides,
     form: Form,
-    levels: tuple[int, ...] | None,
-    delta: float,
-    share: float,
-    k: int,
+    delta: float = 0.0,
+    share: float = 0.5,
+    k: int = 2,
 ) -> _core.OutsideIn:
+    """Return levels and the rule that stops at one of them, as a claim of some form needs it."""
     return _core.OutsideIn(
         examples,
         level,
@@ -189,7 +177,7 @@ def _plan(
         form=form,
         delta=delta,
         share=share,
-        levels=levels,
+        levels=cuts.levels,
     )
 
 

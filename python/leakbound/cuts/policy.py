@@ -13,7 +13,7 @@ import leakbound._core as _core
 from leakbound._base.formatting import down
 from leakbound._base.records import encode
 from leakbound._base.types import FloatArray, IntArray, JsonValue, Kind, PathName, PathOrder, Sides
-from leakbound.cuts.games import Game, Ties, inverted_warnings, near_ceiling, order_warnings
+from leakbound.cuts.games import Game, Ties, inverted_warnings, near_ceiling
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 """Guesses, correct guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""
@@ -156,11 +156,12 @@ class PathPolicy(Policy):
         # 1. Examples in the order of their scores; what is tied stays together, or is parted.
         examples = game.examples
         self.check(examples, game.units)
-        ranking, tied = game.ranking(self.ties)
+        ranking, notes = game.ranking(self.ties)
         # 2. Every path at its share of the level.
         orders = self.orders(game.sides)
         share, recall = level / len(orders), game.recall
         order, path, best = self.best(ranking, orders, share, recall)
+        told = self.told(best, share)
         # 3. What that proves: a guess among k values has at most e^ε / (k - 1) for odds.
         shift = math.log(game.k - 1) if self.of_odds else 0.0
         best = Best(best.logit + shift, best.cut, best.successes) if shift else best
@@ -180,8 +181,9 @@ class PathPolicy(Policy):
                 "cuts": self.described(share),
                 "paths": [PATH_NAMES[one] for one in orders],
                 "level": share,
+                **told,
             },
-            notes=order_warnings(tied),
+            notes=notes,
             perfect=lambda: self.perfect(examples, orders[-1], share, recall) + shift,
             points=lambda most: _shifted(self.curve(path, order, share, most), shift),
         )
@@ -225,6 +227,10 @@ class PathPolicy(Policy):
         return self.bound(
             path if recall == 1 else path.prefix(_most(recall, examples)), order, level
         ).logit
+
+    def told(self, _best: BestCut, _level: float, /) -> dict[str, JsonValue]:
+        """Return what else options tell of the best cut."""
+        return {}
 
     def doubt(self, _guesses: int, _correct: int, _level: float, /) -> str:
         """Say why nothing is rejected, where that is not that chance explains it; else ""."""

@@ -261,13 +261,10 @@ def _assumptions(
             "cuts to choose from and order of the guesses depend on the sizes of differences only."
         )
     return (
-        Assumption(
+        count.assumption(
             "independent fair coins",
-            count.statement(
-                "A fair coin of its own decided for each pair whether the member or the non-member "
-                "is shown, after everything that scores the examples was trained."
-            ),
-            count.status("declared"),
+            "A fair coin of its own decided for each pair whether the member or the non-member is "
+            "shown, after everything that scores the examples was trained.",
         ),
         _about_c(limit, relaxed.gamma, proof.baseline.bound, exchangeable=exchangeable),
         REPLACED,

@@ -19,15 +19,13 @@ from leakbound.cuts import (
     CurvePoints,
     CutPolicy,
     Fixed,
-    Game,
     KLScan,
     OutsideIn,
     PathPolicy,
-    Proof,
     UnionBound,
 )
 from leakbound.cuts.games import Ties
-from leakbound.cuts.outside_in import LadderPolicy
+from leakbound.cuts.outside_in import LadderPolicy, planned_rule
 from leakbound.cuts.policy import B, DerivedPolicy
 from leakbound.errors import OptionError
 
@@ -131,16 +129,16 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[OutsideIn]):
         "e^ε x + δ, in closed form."
     )
 
-    def audit(self, game: Game, level: float, /) -> Proof:
-        proof = super().audit(game, level)
-        reached = cast("dict[str, JsonValue]", proof.options["outside_in"])
-        return proof.with_options({"outside_in": reached | {"failures": self._failures(level)}})
+    def told(self, best: BestCut, level: float, /) -> dict[str, JsonValue]:
+        said = cast("dict[str, JsonValue]", super().told(best, level)["outside_in"])
+        return {"outside_in": said | {"failures": self._failures(level)}}
 
     def rule(self, _examples: int, level: float, _sides: Sides, /) -> _core.OutsideIn:
         size, share = self.examples, self._failures(level)
-        return self.base.plan(size, level, self.sides, "approximate", self.delta, share, self.k)
+        form = ("approximate", self.delta, share, self.k)
+        return planned_rule(self.base, size, level, self.sides, *form)
 
-    def limit(self, guesses: int, correct: int, level: float, /) -> float:
+    def limit(self, _rule: _core.OutsideIn, guesses: int, correct: int, level: float, /) -> float:
         one_sided = self.sides == "member"
         counts = counts_of(correct, guesses, self.examples, one_sided=one_sided, k=self.k)
         return _core.approx_joint_epsilon(counts, self.delta, level, self._failures(level))

@@ -18,7 +18,7 @@ from leakbound.claims.base import counts_of, unexplained
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn, UnionBound
 from leakbound.cuts.games import Ties
-from leakbound.cuts.outside_in import LadderPolicy
+from leakbound.cuts.outside_in import LadderPolicy, planned_rule
 from leakbound.cuts.policy import ORDERS, B, Best, DerivedPolicy
 from leakbound.errors import OptionError
 
@@ -199,11 +199,10 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
 
     def rule(self, _examples: int, level: float, _sides: Sides, /) -> _core.OutsideIn:
         """See `LadderPolicy.rule`."""
-        return self.base.plan(self.examples, level, self.sides, "family", k=self.k)
+        return planned_rule(self.base, self.examples, level, self.sides, "family", k=self.k)
 
-    def limit(self, guesses: int, correct: int, level: float, /) -> float:
+    def limit(self, rule: _core.OutsideIn, guesses: int, correct: int, level: float, /) -> float:
         """See `LadderPolicy.limit`: a cut at none of the levels rejects nothing."""
-        rule = self.rule(self.examples, level, self.sides)
         levels = tuple(rule.levels)
         if guesses not in levels:
             return 0.0

@@ -25,6 +25,7 @@ from leakbound.audits.zero_run.study import Study
 from leakbound.claims import AnyFamily, ApproxDP
 from leakbound.claims.base import counts_of
 from leakbound.cuts import OutsideIn
+from leakbound.cuts.outside_in import Form, planned_rule
 
 # Part of the examples expected to be kept that a set is sure to keep,
 _SHARE = 0.95
@@ -115,10 +116,9 @@ def choose_level(study: Study, odds: OddsSet) -> Level | None:
         failures = failure_share(expected, level, claim.delta, sides)
 
     def planned(levels: list[int] | None) -> _core.OutsideIn:
-        how, ladder = (claim.delta, failures), OutsideIn(levels)
-        if isinstance(claim, ApproxDP):
-            return ladder.plan(expected, level, sides, "approximate", *how)
-        return ladder.plan(expected, level, sides, "family", *how)
+        form: Form = "approximate" if isinstance(claim, ApproxDP) else "family"
+        how = (sides, form, claim.delta, failures)
+        return planned_rule(OutsideIn(levels), expected, level, *how)
 
     levels = np.array(planned(None).levels)
     ends = np.searchsorted(np.maximum.accumulate(sure), levels) + 1

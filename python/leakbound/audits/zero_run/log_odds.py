@@ -14,7 +14,15 @@ import numpy as np
 from leakbound._base.checks import check_length, numbers, vector
 from leakbound._base.odds import logit
 from leakbound._base.records import Lazy
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray, JsonValue, Kind
+from leakbound._base.types import (
+    ArrayInput,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    JsonValue,
+    Kind,
+    Status,
+)
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest, no_overlap
 from leakbound.errors import InputError, OptionError
@@ -166,7 +174,7 @@ def _assumptions(
     if box.draws is not None:
         how = f"are as uncertain as {len(box.draws)} replicates show"
     text = f"The probabilities of membership given the features {how}"
-    status = count.status("unverifiable")
+    status: Status = "unverifiable"
     if tried is None:
         text += "; not tested against features."
     else:
@@ -180,7 +188,7 @@ def _assumptions(
             text = f"{text}; not refuted: {bets}. Mild failures pass unseen."
     source = "No audited example, and no score, had a part in the propensities."
     return (
-        Assumption("propensities", count.statement(text), status),
+        count.assumption("propensities", text, status),
         Assumption("propensities from other examples", source, "declared"),
     )
 
