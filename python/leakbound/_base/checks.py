@@ -2,6 +2,7 @@
 
 import math
 import operator
+import secrets
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
@@ -328,3 +329,11 @@ def _check_distinct(
 def _rows(rows: NDArray[np.intp]) -> str:
     listed = ", ".join(map(str, rows[:_LISTED]))
     return ("row " if rows.size == 1 else "rows ") + listed + (", …" if rows.size > _LISTED else "")
+
+
+def seed_of(seed: int | None, *, bits: int = 53) -> int:
+    """Return a seed, one of the system's entropy where none is given.
+
+    JSON readers that know no integers but doubles hold 53 bits.
+    """
+    return secrets.randbits(bits) if seed is None else integer(seed, "seed", least=0)

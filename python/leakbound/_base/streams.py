@@ -7,14 +7,12 @@ that none is among the streams that a program has from the seed by itself, and n
 share one.
 """
 
-import secrets
 from enum import Enum
 from hashlib import sha256
 from typing import Literal
 
 import numpy as np
 
-from leakbound._base.checks import integer
 from leakbound._base.types import BoolArray
 
 SCHEME = "leakbound/1"
@@ -151,11 +149,3 @@ class Purpose(Enum):
         """Hash purpose and numbers: no list of integers is read as another one is."""
         named = ":".join([SCHEME, self.value, *(f"{number:x}" for number in (seed, *further))])
         return np.random.SeedSequence(int.from_bytes(sha256(named.encode()).digest(), "little"))
-
-
-def seed_of(seed: int | None, *, bits: int = 53) -> int:
-    """Return a seed, one of the system's entropy where none is given.
-
-    JSON readers that know no integers but doubles hold 53 bits.
-    """
-    return secrets.randbits(bits) if seed is None else integer(seed, "seed", least=0)

@@ -24,9 +24,9 @@ from leakbound._base.checks import (
     choice,
     complement,
     instance,
+    seed_of,
 )
 from leakbound._base.records import Lazy
-from leakbound._base.streams import seed_of
 from leakbound._base.tally import Tally
 from leakbound._base.types import (
     ArrayInput,
@@ -42,7 +42,7 @@ from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, Policy, Proof, ScoreGame
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, OutsideIn, Policy, Proof, ScoreGame
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import PATH_NAMES
 from leakbound.errors import InputError, OptionError
@@ -148,7 +148,7 @@ def audit(
     Notes
     -----
     A random permutation from `seed` orders tied scores; `KLScan` for pure DP never splits them.
-    Except for random splits, the result is the same for any increasing transformation of the scores.
+    Except for random splits, any increasing transformation of the scores gives the same result.
 
     Examples
     --------
@@ -247,7 +247,8 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
     if prior is not None:
         policy = prior_policy(cuts, cast("ScoreGame", game), prior)
     elif isinstance(claim, PureDP):
-        policy = cuts or default_scan(game.sides, level)
+        auto = game.sides == "auto"
+        policy = cuts or (OutsideIn() if auto else default_scan(game.sides, level))
     elif isinstance(claim, ApproxDP):
         size = game.examples
         policy = approx_policy(cuts, claim.delta, examples=size, sides=game.sides, k=game.k)

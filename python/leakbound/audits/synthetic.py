@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_length, check_scores, choice, flag, shown
-from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.checks import check_length, check_scores, choice, flag, seed_of, shown
+from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound.attacks.synthetic import ATTACKS, Tables, similarity
 from leakbound.attacks.synthetic.columns import (

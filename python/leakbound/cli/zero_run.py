@@ -7,9 +7,8 @@ import numpy as np
 import typer
 
 from leakbound import ZeroRun, audit
-from leakbound._base.checks import check_membership, real
+from leakbound._base.checks import check_membership, real, seed_of
 from leakbound._base.console import bar
-from leakbound._base.streams import seed_of
 from leakbound.cli import options
 from leakbound.cli.audits import scores_of
 from leakbound.cli.delivery import BundledDelivery

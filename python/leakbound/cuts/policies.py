@@ -10,7 +10,6 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.checks import choice, integer, real, shown
 from leakbound._base.types import JsonValue, PathOrder, Sides, Tail, TailOptions
-from leakbound.cuts.outside_in import OutsideIn
 from leakbound.cuts.policy import ORDERS, Best, CurvePoints, PathPolicy
 from leakbound.errors import InputTypeError, OptionError
 
@@ -100,10 +99,8 @@ class KLScan(PathPolicy):
 _SCAN = KLScan()
 
 
-def default_scan(sides: Sides, level: float) -> KLScan | OutsideIn:
+def default_scan(sides: Sides, level: float) -> KLScan:
     """Return the policy for pure DP: on one path with the whole level, smaller deviations count."""
-    if sides == "auto":
-        return OutsideIn()
     return KLScan(kappa=math.log(1 / level)) if sides == "pairs" else _SCAN
 
 

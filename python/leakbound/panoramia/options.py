@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from numpy.typing import NDArray
 
-from leakbound._base.checks import choice, complement, flag, instance, integer, real
-from leakbound._base.streams import seed_of
+from leakbound._base.checks import choice, complement, flag, instance, integer, real, seed_of
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
 from leakbound.errors import OptionError
 from leakbound.panoramia.models.attack import StackedAttack

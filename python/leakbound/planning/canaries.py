@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import check_length, integer, numbers
-from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.checks import check_length, integer, numbers, seed_of
+from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
 from leakbound.errors import InputError
 from leakbound.planning.inclusion import InclusionPlan

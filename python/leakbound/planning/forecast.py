@@ -14,7 +14,7 @@ from leakbound._base.types import FloatArray, Sides
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.f_dp import family_policy
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import CutPolicy, PathPolicy
+from leakbound.cuts import CutPolicy, OutsideIn, PathPolicy
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import DerivedPolicy
 from leakbound.errors import OptionError
@@ -344,7 +344,8 @@ class _Plan:
         elif isinstance(claim, ApproxDP):
             policy = approx_policy(cuts, claim.delta, examples=m, sides=sides)
         else:
-            policy = default_scan(sides, beta) if cuts is None else cuts
+            auto = sides == "auto"
+            policy = cuts or (OutsideIn() if auto else default_scan(sides, beta))
         policy.check(m)
         return cls(m, beta, sides, policy)
 

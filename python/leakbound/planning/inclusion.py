@@ -20,10 +20,11 @@ from leakbound._base.checks import (
     integer,
     numbers,
     readable,
+    seed_of,
     vector,
 )
 from leakbound._base.files import Archive, open_archive, replacing
-from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
 from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError
 from leakbound.planning.commitment import NONCE, Opening, read_opening

@@ -6,8 +6,16 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_features, check_length, flag, numbers, real, vector
-from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.checks import (
+    check_features,
+    check_length,
+    flag,
+    numbers,
+    real,
+    seed_of,
+    vector,
+)
+from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound.errors import InputError, OptionError
 

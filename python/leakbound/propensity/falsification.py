@@ -9,11 +9,11 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_features, check_scores
+from leakbound._base.checks import check_features, check_scores, seed_of
 from leakbound._base.imports import needs
 from leakbound._base.odds import expit
 from leakbound._base.records import Record
-from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound.errors import InputError, InputTypeError
 from leakbound.propensity.confidence import ConfidenceSet

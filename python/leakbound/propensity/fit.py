@@ -8,9 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import MOST_REPLICATES, check_features, check_ids, integer, real, vector
+from leakbound._base.checks import (
+    MOST_REPLICATES,
+    check_features,
+    check_ids,
+    integer,
+    real,
+    seed_of,
+    vector,
+)
 from leakbound._base.odds import expit
-from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.propensity.overlap import Overlap, overlap

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_features, check_ids, choice, integer, real, vector
+from leakbound._base.checks import check_features, check_ids, choice, integer, real, seed_of, vector
 from leakbound._base.imports import needs
-from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound.errors import OptionError
 from leakbound.propensity.falsification import in_a_line, probability_log_odds, seeded

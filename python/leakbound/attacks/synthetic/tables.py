@@ -24,10 +24,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import flag
+from leakbound._base.checks import flag, seed_of
 from leakbound._base.console import track
 from leakbound._base.imports import needs
-from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks.synthetic.columns import (
     RawColumn,

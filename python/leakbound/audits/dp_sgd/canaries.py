@@ -9,8 +9,8 @@ from typing import Self
 
 import numpy as np
 
-from leakbound._base.checks import MOST_EXAMPLES, integer
-from leakbound._base.streams import Purpose, seed_of
+from leakbound._base.checks import MOST_EXAMPLES, integer, seed_of
+from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.claims.dp_sgd import privacy_loss
 from leakbound.claims.families import checked_rate
