@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give every audit that passes no seed the seed 0; coins of plans stay new."""
     entropy, patched = secrets.randbits, pytest.MonkeyPatch()
     patched.setattr(
-        "leakbound._base.streams.secrets.randbits",
+        "leakbound._base.checks.secrets.randbits",
         lambda bits: 0 if bits == AUDIT_BITS else entropy(bits),
     )
     config.add_cleanup(patched.undo)
@@ -42,7 +42,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         drawn.append(secrets.SystemRandom().getrandbits(bits))
         return drawn[-1]
 
-    monkeypatch.setattr("leakbound._base.streams.secrets.randbits", randbits)
+    monkeypatch.setattr("leakbound._base.checks.secrets.randbits", randbits)
     return drawn
 
 

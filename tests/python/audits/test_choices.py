@@ -26,7 +26,7 @@ PROTOCOL: dict[str, Any] = {
     "claim": {"type": "GaussianDP"},
     "confidence": 0.95,
     "cuts": "auto",
-    "sides": "both",
+    "sides": "auto",
     "attacks": ["loss"],
     "unit": "one sentence",
     "canaries": "sentences with one of four numbers",

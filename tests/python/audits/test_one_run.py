@@ -26,7 +26,7 @@ def perfect(m: int) -> Game:
 
 @pytest.mark.parametrize("m", [10, 200, 1000])
 def test_a_perfect_attack_has_the_closed_form_bound(m: int) -> None:
-    result = flat.coins(*perfect(m))
+    result = flat.coins(*perfect(m), sides="both")
     assert (result.guesses, result.correct, result.path) == (m, m, "interleaved")
     assert result.bound == pytest.approx(logit((BETA / 3) ** (1 / m)), rel=1e-11)
 
@@ -77,7 +77,7 @@ def test_infinite_scores_are_scores() -> None:
 
 
 def test_where_no_cut_stands_out() -> None:
-    result = lb.audit(perfect(10)[0], lb.Coins(~perfect(10)[1]))
+    result = lb.audit(perfect(10)[0], lb.Coins(~perfect(10)[1]), sides="both")
     assert result.bound == 0
     assert (result.guesses, result.correct) == (0, 0)
     assert result.reason == "no tested cut has enough correct guesses to count against chance"
@@ -107,7 +107,7 @@ def test_ties_are_never_ordered_by_membership() -> None:
     scores = rng.integers(0, 5, size=300).astype(float)
     member = rng.random(300) < 0.5
     results = [
-        lb.audit(scores[rows], lb.Coins(member[rows]))
+        lb.audit(scores[rows], lb.Coins(member[rows]), cuts=lb.KLScan())
         for rows in (np.argsort(member, kind="stable"), np.argsort(~member, kind="stable"))
     ]
     assert results[0].bound == results[1].bound

@@ -13,6 +13,7 @@ import leakbound._core as _core
 from leakbound import errors, simulate, stats
 from leakbound._base.types import CoinSides, SidesChoice
 from leakbound.claims.base import counts_of
+from leakbound.cuts.outside_in import planned_rule
 
 BETA = 0.1
 
@@ -73,7 +74,7 @@ def test_a_mechanism_that_knows_when_it_leaked_breaks_levels_tested_one_by_one()
 def test_the_choice_reads_no_label_within_the_level(sides: SidesChoice) -> None:
     """Labels within are turned at random: the level stays."""
     rng = np.random.default_rng(0)
-    plan, met = lb.OutsideIn().plan(2000, 0.05, sides, "family"), set()
+    plan, met = planned_rule(lb.OutsideIn(), 2000, 0.05, sides, "family"), set()
     for trial in range(200):
         right = rng.random(2000) < np.linspace(0.5 + 0.5 * rng.random(), 0.5, 2000)
         index = plan.choose(_core.Path.from_successes(right))
@@ -87,7 +88,7 @@ def test_the_choice_reads_no_label_within_the_level(sides: SidesChoice) -> None:
 def test_how_many_guesses_are_of_each_role_reads_no_label_within_them() -> None:
     """Labels within both ends are turned at random: both numbers stay."""
     rng = np.random.default_rng(0)
-    plan, met = lb.OutsideIn().plan(2000, 0.05, "auto", "family"), set()
+    plan, met = planned_rule(lb.OutsideIn(), 2000, 0.05, "auto", "family"), set()
     for trial in range(200):
         ends = [
             rng.random(1000) < np.linspace(0.5 + 0.5 * rng.random(), 0.5, 1000) for _ in range(2)
@@ -111,10 +112,12 @@ def test_a_leak_at_one_end_is_found_at_either(claim: Any, gain: float) -> None:
     rng = np.random.default_rng(1)
     member = rng.random(10_000) < 0.5
     scores = rng.normal(size=10_000) + 4 * (member & (rng.random(10_000) < 0.05))
-    both = audit(SimpleNamespace(scores=scores, member=member), claim, cuts=None).bound
+    both = audit(
+        SimpleNamespace(scores=scores, member=member), claim, cuts=None, sides="both"
+    ).bound
     for sign in (1, -1):
         game = SimpleNamespace(scores=sign * scores, member=member if sign == 1 else ~member)
-        result = audit(game, claim, cuts=None, sides="auto")
+        result = lb.audit(game.scores, lb.Coins(game.member), claim=claim, confidence=0.9, seed=0)
         assert gain * both < result.bound <= result.ceiling
         reached = result.options["outside_in"]
         members, guesses = reached["members"], reached["guesses"]
@@ -124,9 +127,12 @@ def test_a_leak_at_one_end_is_found_at_either(claim: Any, gain: float) -> None:
 
 
 def test_only_coins_have_two_ends() -> None:
-    rng = np.random.default_rng(0)
-    with pytest.raises(errors.OptionError, match="no meaning for ZeroRun"):
-        lb.audit(rng.normal(size=20), lb.ZeroRun(np.arange(20) % 2, 0.5), sides="auto")
+    scores, half = np.random.default_rng(0).normal(size=20), np.full(20, 0.5)
+    design = lb.ZeroRun(np.arange(20) % 2, half)
+    assert lb.audit(scores, design, sides="auto", seed=0) == lb.audit(scores, design, seed=0)
+    assert lb.audit(scores, design, seed=0).options["sides"] == "both"
+    with pytest.raises(errors.OptionError, match="no meaning for RandomSplit"):
+        lb.audit(scores, lb.RandomSplit(np.arange(20) % 2), sides="member")
 
 
 CLAIMS: list[Any] = [

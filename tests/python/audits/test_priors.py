@@ -71,8 +71,8 @@ def test_the_scan_is_the_best_of_three_paths_with_offsets() -> None:
 def test_fair_coins_are_the_ordinary_audit() -> None:
     rng = np.random.default_rng(4)
     scores, member = boundary(np.full(300, 0.5), 2.0, rng)
-    plain = lb.audit(scores, lb.Coins(member))
-    assert lb.audit(scores, lb.Coins(member, prior=np.full(300, 0.5))) == plain
+    plain = lb.audit(scores, lb.Coins(member), sides="both")
+    assert lb.audit(scores, lb.Coins(member, prior=np.full(300, 0.5)), sides="both") == plain
     nearly = np.full(300, 0.5)
     nearly[0] += 1e-9
     assert lb.audit(scores, lb.Coins(member, prior=nearly)).bound == pytest.approx(

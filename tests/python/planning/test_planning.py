@@ -148,7 +148,7 @@ def test_the_truth_of_a_claim(
 
 
 def test_planning_tells_what_the_default_does() -> None:
-    for claim in (APPROX, GDP):
+    for claim in (lb.PureDP(), APPROX, GDP):
         found = planning.power(400, 1.5, claim=claim, simulations=20)
         assert found.cuts == "OutsideIn(levels=None)"
         assert found.guesses in found.levels
@@ -156,7 +156,7 @@ def test_planning_tells_what_the_default_does() -> None:
     game = simulate.gaussian(400, 1.5, seed=1)
     audited = lb.audit(game.scores, lb.Coins(game.member), claim=GDP)
     assert list(found.levels) == audited.options["outside_in"]["levels"]
-    assert planning.power(400, 1.5, simulations=5).levels == ()
+    assert planning.power(400, 1.5, simulations=5, sides="both").levels == ()
     assert planning.power(400, 1.5, simulations=5, cuts=lb.Fixed(50)).levels == (50,)
     with pytest.raises(OptionError, match="not both"):
         planning.ceiling(400, 50, cuts=lb.KLScan())
@@ -190,8 +190,8 @@ def test_the_command() -> None:
     assert "leakbound coins scores.csv --claim eps=2 --cuts outside-in" in needed.stdout
     stored = shell.invoke(app, [*outside_in, "--json"]).stdout
     assert planning.CanariesNeeded.from_json(stored) == expected
-    table = shell.invoke(app, ["plan", "--truth", "1", "--claim", "mu=0.5", "-m", "500", *few])
-    assert "500 canaries prove μ ≥ 0.5" in table.stdout
+    table = shell.invoke(app, ["plan", "--truth", "1", "--claim", "mu=0.5", "-m", "900", *few])
+    assert "900 canaries prove μ ≥ 0.5" in table.stdout
     short = shell.invoke(app, ["plan", "--truth", "2", "--json", *few, "-m", "50"])
     assert short.exit_code == 3
     found = planning.CanariesNeeded.from_json(short.stdout)
