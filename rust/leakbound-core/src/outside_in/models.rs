@@ -33,6 +33,10 @@ const TAIL_WEIGHT_ONE_SIDED: f64 = 1.2;
 const TAIL_COUNT_ONE_SIDED: usize = 60;
 /// What they tell about the others.
 const BEYOND: [f64; 2] = [0.0, 0.75];
+/// Randomised response: ε, for a share of examples, and how often all of these are believed.
+const RESPONSES: [f64; 6] = [0.25, 0.5, 1.0, 1.5, 2.0, 3.0];
+const RESPONDING: [f64; 4] = [1.0, 0.7, 0.4, 0.2];
+const RESPONSE_WEIGHT: f64 = 0.3;
 /// At an end, of all examples; believed at one end, at the other and at both, together.
 const END_TAILS: (f64, f64) = (0.001, 0.2);
 const END_TAIL_COUNT: usize = 25;
@@ -64,6 +68,45 @@ pub(super) enum Model {
     Gaussian(Table),
     /// A share identified exactly, and the others as in a table.
     Tail(f64, Rc<Table>),
+    /// Randomised response, guessed of both roles, or of members only.
+    Response(Response),
+    ResponseOfMembers(Response),
+}
+
+/// A share of examples is guessed with one chance to be right, the others at random.
+#[derive(Clone, Copy)]
+pub(super) struct Response {
+    share: f64,
+    right: f64,
+    chance: f64,
+}
+
+impl Response {
+    fn all(arms: u32) -> impl Iterator<Item = Self> {
+        let others = f64::from(arms) - 1.0;
+        RESPONDING.into_iter().flat_map(move |share| {
+            RESPONSES.into_iter().map(move |epsilon| Self {
+                share,
+                right: epsilon.exp() / (epsilon.exp() + others),
+                chance: 1.0 / (1.0 + others),
+            })
+        })
+    }
+
+    fn at(&self, guessed: f64) -> f64 {
+        let known = guessed.min(self.share);
+        self.right * known + self.chance * (guessed - known)
+    }
+
+    /// The same at one end of the ranking: "member" of so many, up to all.
+    fn at_end(&self, guessed: f64) -> f64 {
+        let (half, beyond) = (
+            0.5 * self.share,
+            (guessed - 1.0 + 0.5 * self.share).max(0.0),
+        );
+        let known = guessed.min(half);
+        self.right * known + 0.5 * (guessed - known - beyond) + (1.0 - self.right) * beyond
+    }
 }
 
 /// Shares guessed, increasing, and shares guessed right.
@@ -159,6 +202,8 @@ impl Model {
                 }
             }
             Self::Gaussian(table) => table.at(share),
+            Self::Response(response) => response.at(share),
+            Self::ResponseOfMembers(response) => response.at_end(share),
         }
     }
 
@@ -187,6 +232,15 @@ impl Model {
                 let share = least * (largest / least).powf(i as f64 / (count - 1) as f64);
                 found.push((Self::Tail(kept * share, Rc::clone(&table)), each));
             }
+        }
+        let each = (RESPONSE_WEIGHT / (RESPONSES.len() * RESPONDING.len()) as f64).ln();
+        for response in Response::all(arms) {
+            let model = if one_sided {
+                Self::ResponseOfMembers(response)
+            } else {
+                Self::Response(response)
+            };
+            found.push((model, each));
         }
         found
     }
@@ -231,6 +285,8 @@ impl Ends {
                     found.extend([(model.mirrored(), each), (model, each)]);
                 }
             }
+            let each = RESPONSE_WEIGHT / (RESPONSES.len() * RESPONDING.len()) as f64;
+            found.extend(Response::all(2).map(|response| (Self::response(response), each)));
             found
         })
     }
@@ -248,13 +304,23 @@ impl Ends {
                 let hit = above(right, threshold, sign);
                 (hit, hit + above(wrong, threshold, sign))
             }));
-            let share =
-                |i: usize| LEAST_PLACE * (0.5 / LEAST_PLACE).powf(i as f64 / (PLACES - 1) as f64);
-            let mut found = vec![0.0];
-            found.extend((0..PLACES).map(|i| table.at(share(i))));
-            found
+            Self::kept(|share| table.at(share))
         };
         Self([curve(members, others, 1.0), curve(others, members, -1.0)])
+    }
+
+    /// A curve at the shares that are kept.
+    fn kept(right: impl Fn(f64) -> f64) -> Vec<f64> {
+        let share =
+            |i: usize| LEAST_PLACE * (0.5 / LEAST_PLACE).powf(i as f64 / (PLACES - 1) as f64);
+        let mut found = vec![0.0];
+        found.extend((0..PLACES).map(|i| right(share(i))));
+        found
+    }
+
+    fn response(response: Response) -> Self {
+        let curve = Self::kept(|share| response.at_end(share));
+        Self([curve.clone(), curve])
     }
 
     /// Shares of all examples known exactly at both ends; the others N(μ/2, 1) and N(−μ/2, 1).
