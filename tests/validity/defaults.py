@@ -86,6 +86,23 @@ class _MembersFirst:
         return Played(game.scores[stored], game.member[stored], self.epsilon)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Telling:
+    """Noise, or rarely the truth about a few examples, at the two ends: (0, δ)-DP."""
+
+    m: int
+    told: int
+
+    def __call__(self, *, seed: int) -> Played:
+        """Play the game of a seed: an example's label is told with probability δ."""
+        rng = stream("telling", seed)
+        member, scores = rng.random(self.m) < 0.5, rng.normal(size=self.m)
+        if rng.random() < self.m * _DELTA / self.told:
+            told = rng.permutation(self.m)[: self.told]
+            scores[told] = np.where(member[told], 9.0, -9.0)
+        return Played(scores, member, 0.0)
+
+
 def _one_run(
     truth: str,
     play: Play,
@@ -133,6 +150,9 @@ def either_end_cases() -> Iterator[Case]:
     for claim, epsilon in ((PureDP(), 0.0), (PureDP(), 1.0), (GaussianDP(), 0.0)):
         play = _MembersFirst(m=60, epsilon=epsilon)
         yield _one_run(f"members-first,ε={epsilon:g}", play, claim, sides="auto")
+    for m, told in ((100, 6), (150, 8)):
+        play = _Telling(m=m, told=told)
+        yield _one_run(f"telling,m={m}", play, ApproxDP(delta=_DELTA), sides="auto")
 
 
 def _coins() -> Iterator[Case]:

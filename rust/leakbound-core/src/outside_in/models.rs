@@ -36,7 +36,7 @@ const BEYOND: [f64; 2] = [0.0, 0.75];
 /// Randomised response: ε, for a share of examples, and how often all of these are believed.
 const RESPONSES: [f64; 6] = [0.25, 0.5, 1.0, 1.5, 2.0, 3.0];
 const RESPONDING: [f64; 4] = [1.0, 0.7, 0.4, 0.2];
-const RESPONSE_WEIGHT: f64 = 0.3;
+const RESPONSE_WEIGHT: f64 = 0.1;
 /// At an end, of all examples; believed at one end, at the other and at both, together.
 const END_TAILS: (f64, f64) = (0.001, 0.2);
 const END_TAIL_COUNT: usize = 25;
