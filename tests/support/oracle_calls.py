@@ -65,7 +65,6 @@ CUTS: dict[str, Any] = {
     "union-hoeffding": lb.UnionBound(tail="hoeffding"),
     "weighted": lb.Weighted(),
 }
-SIDES = ("both", "member")
 
 # --- what is audited ------------------------------------------------------------------------------
 
