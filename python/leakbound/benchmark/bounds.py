@@ -36,15 +36,14 @@ class Audit:
     ----------
     cuts : CutPolicy, optional
         Which cuts of the ranking are tested; the design's own if None.
-    sides : {"both", "member", "auto"}
-        Guess members and non-members, members only, or what each end of the ranking suggests: see
-        `leakbound.audit`.
+    sides : {"auto", "both", "member"}
+        Whom guesses call members: see `leakbound.audit`.
     design : mapping
         Further options of the design, such as ``{"correction": "tamper"}``.
     """
 
     cuts: CutPolicy | None = None
-    sides: CoinSides = "both"
+    sides: CoinSides = "auto"
     design: Mapping[str, Any] = field(default_factory=dict)
 
     def audit(self, game: Game, claim: Claim, level: float, seed: int) -> float:
