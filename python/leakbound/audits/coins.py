@@ -22,7 +22,6 @@ from leakbound.audits.road import (
 )
 from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
 from leakbound.cuts import ScoreGame, TallyGame
-from leakbound.cuts.policies import default_scan
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
 
@@ -199,8 +198,8 @@ def _grounds(
             "coin, of the probability given,",
             "coins of known odds",
         )
-    scan = request.cuts or default_scan(request.sides, request.level)
-    parted = prior is not None or not isinstance(claim, PureDP) or scan.ties == "broken"
+    broken = request.cuts.ties == "broken" if request.cuts else request.sides == "auto"
+    parted = prior is not None or not isinstance(claim, PureDP) or broken
     assumptions = (
         count.assumption(
             f"independent {odds}",
