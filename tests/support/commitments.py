@@ -12,7 +12,7 @@ PROTOCOL: dict[str, Any] = {
     "claim": {"type": "PureDP"},
     "confidence": 0.95,
     "cuts": "auto",
-    "sides": "both",
+    "sides": "auto",
     "attacks": ["loss"],
     "unit": "one digit",
     "canaries": "300 mislabelled digits of seed 0, as listed in canaries.csv",

@@ -43,8 +43,8 @@ const END_TAIL_COUNT: usize = 25;
 const END_TAIL_WEIGHT: f64 = 1.2;
 /// Tails at both ends are so many steps of the shares apart, at most.
 const APART: usize = 3;
-/// Shares of members, or of others, that stand out by so many deviations, and how often all of
-/// these are believed.
+/// Shares of members, of others, or of both, that stand out by so many deviations, and how often the
+/// former two are believed, all together; the last is believed less.
 const STANDING_OUT: [f64; 5] = [0.02, 0.05, 0.1, 0.2, 0.4];
 const BY: [f64; 3] = [2.5, 4.0, 6.0];
 const STANDING_WEIGHT: f64 = 0.6;
@@ -281,8 +281,9 @@ impl Ends {
             let each = STANDING_WEIGHT / (2 * STANDING_OUT.len() * BY.len()) as f64;
             for share in STANDING_OUT {
                 for by in BY {
-                    let model = Self::standing_out(share, by);
-                    found.extend([(model.mirrored(), each), (model, each)]);
+                    let one = Self::standing_out(share, 0.0, by);
+                    let both = Self::standing_out(share, share, by);
+                    found.extend([(one.mirrored(), each), (one, each), (both, each / 4.0)]);
                 }
             }
             let each = RESPONSE_WEIGHT / (RESPONSES.len() * RESPONDING.len()) as f64;
@@ -332,11 +333,11 @@ impl Ends {
         )
     }
 
-    /// A share of members whose scores are so much larger.
-    fn standing_out(share: f64, by: f64) -> Self {
+    /// A share of members whose scores are so much larger, and of others so much smaller.
+    fn standing_out(members: f64, others: f64, by: f64) -> Self {
         Self::of(
-            &[(0.5 - 0.5 * share, 0.0), (0.5 * share, by)],
-            &[(0.5, 0.0)],
+            &[(0.5 - 0.5 * members, 0.0), (0.5 * members, by)],
+            &[(0.5 - 0.5 * others, 0.0), (0.5 * others, -by)],
         )
     }
 
