@@ -138,6 +138,40 @@ class BettingResult(Record):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseResult(Record):
+    """What the squares of the released noise prove about it, if it is fresh Gaussian noise.
+
+    They say nothing of clipping. Noise that is not Gaussian, or processed before it is released,
+    and releases on another scale than the optimizer states are outside what is claimed.
+    """
+
+    bound: float
+    """Some step's noise multiplier is at most this; inf if nothing is proved."""
+    values: int
+    """Released values, of all canaries in all steps."""
+    penalty: float
+    """λ of the test, fixed before training."""
+    deviation: float
+    """Root mean square of the noise that the past did not predict, in clipping norms."""
+    added: float
+    """What step canaries in a batch add to what is released on average, in clipping norms."""
+    confidence: float
+    """Of the bound by itself."""
+    reason: str
+    """Why nothing is proved; empty if something is."""
+
+    def _flaw(self) -> str:
+        sound = (
+            self.bound > 0
+            and self.values >= 1
+            and self.penalty > 0
+            and self.deviation >= 0
+            and (not self.reason or math.isinf(self.bound))
+        )
+        return flaw_of(self, sound=sound, confidence=self.confidence)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class StepsResult(Record):
     """What the noisy gradients, step by step, prove about the noise that was added."""
 
@@ -157,13 +191,25 @@ class StepsResult(Record):
     """Probability that bound and rate both are on the safe side."""
     game: AuditResult
     """The audit of all coins as one game, of Gaussian DP: μ is the inverse of the noise."""
-    betting: BettingResult | None = field(default=None, metadata=IF_ANY)
-    """Bets on the coins, one step after the other, if there were any."""
+    betting: BettingResult
+    """Bets on the coins, one step after the other."""
+    noise: NoiseResult
+    """The squares of the released noise."""
 
     @property
     def varies(self) -> bool:
         """Whether the optimizer stated several noise multipliers."""
         return self.largest_noise_multiplier > self.noise_multiplier
+
+    @property
+    def by_coins(self) -> float:
+        """The bound that coins prove by bets or as one game, whatever noise it is."""
+        return min(self.betting.bound, 1 / self.game.bound if self.game.bound else math.inf)
+
+    @property
+    def test(self) -> Literal["noise", "coins"]:
+        """Which test proves the bound."""
+        return "noise" if self.noise.bound < self.by_coins else "coins"
 
     @property
     def refutes(self) -> bool:
@@ -192,19 +238,15 @@ class StepsResult(Record):
         return float(family.attained(1 / self.bound, "both").epsilon(checked))
 
     def _flaw(self) -> str:
-        # game and bets share the error; the better of the two is the bound
-        proved, spent, steps = self.game.bound, 1 - self.game.confidence, self.steps
-        if self.betting is not None:
-            steps, spent = self.betting.steps, spent + 1 - self.betting.confidence
-            proved = max(proved, 1 / self.betting.bound)
-        bound = 1 / proved if proved else math.inf
+        # the tests share the error; the best of them is the bound
+        spent = sum(1 - one.confidence for one in (self.game, self.betting, self.noise))
         sound = (
             self.bound > 0
             and 0 < self.noise_multiplier <= self.largest_noise_multiplier
-            and 1 <= self.steps == steps
+            and 1 <= self.steps == self.betting.steps
             and 0 <= self.sampling_rate <= 1
-            and (self.betting is None or spent <= (1 - self.confidence) * (1 + _ROUNDING))
-            and math.isclose(self.bound, bound, rel_tol=_ROUNDING)
+            and spent <= (1 - self.confidence) * (1 + _ROUNDING)
+            and math.isclose(self.bound, min(self.by_coins, self.noise.bound), rel_tol=_ROUNDING)
         )
         return flaw_of(self, sound=sound, confidence=self.confidence)
 

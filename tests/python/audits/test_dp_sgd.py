@@ -147,10 +147,15 @@ def test_the_epsilon_of_the_steps_is_that_of_its_noise_and_rate() -> None:
 def test_bounds_of_steps_count_the_probability_of_error_once() -> None:
     """Shares of all rankings and of the rate add up to what is stated."""
     audit = correct()
-    tried, betting = audit.steps.game.options["tried"], audit.steps.betting
+    tried, betting, noise = (
+        audit.steps.game.options["tried"],
+        audit.steps.betting,
+        audit.steps.noise,
+    )
     assert betting is not None
+    assert noise is not None
     spent = sum(one["level"] for one in tried.values()) + audit.options["rate_level"]
-    spent += 1 - betting.confidence
+    spent += 2 - betting.confidence - noise.confidence
     assert spent == pytest.approx(0.05, rel=1e-9)
     assert audit.options["joint_level"] == pytest.approx(0.05 / 3)
 

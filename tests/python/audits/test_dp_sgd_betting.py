@@ -73,6 +73,7 @@ def all_or_nothing(seed: int, mu: float, *, steps: int, coins: int, guesses: int
         design=design,
         log_odds=np.zeros(2),
         released=values.astype(np.float32),
+        squares=np.ones(steps),
         noise_multipliers=np.full(steps, 1 / mu),
         planned_noise=1 / mu,
         batch_sizes=rng.binomial(EXAMPLES, 0.1, size=steps),

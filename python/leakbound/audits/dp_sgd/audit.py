@@ -10,6 +10,7 @@ from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.coins import Coins
 from leakbound.audits.dp_sgd.betting import correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
+from leakbound.audits.dp_sgd.noise import audit_noise
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
 from leakbound.audits.policies.reference import Reference, best_fixed
 from leakbound.audits.road import audit
@@ -24,6 +25,7 @@ from leakbound.results.dp_sgd import (
     BettingResult,
     CoinRanking,
     DPSGDAudit,
+    NoiseResult,
     Part,
     SamplingResult,
     StepsResult,
@@ -34,10 +36,12 @@ from leakbound.stats import fdp_rejects
 # Audits that may refute: each has this share of the probability of error.
 PARTS_TESTED = 3
 # Share of the steps' probability of error that the lower limit of the sampling rate has.
-RATE_SHARE = 0.1
+RATE_SHARE = 0.5
 # Relative difference of stated numbers that is put down to rounding.
 _CLOSE = 1e-3
-# Share of the level of what is planned to prove more of the steps: bets, or one game.
+# Share of the level of the steps that squares of the noise have; coins have the rest.
+_NOISE_SHARE = 0.5
+# Share of the level of the coins of what is planned to prove more: bets, or one game.
 _FAVOURED = 0.9
 # Ranking, weight, and by what factor the noise that is planned for is less than what is stated.
 _BETS: tuple[tuple[CoinRanking, float, float], ...] = (
@@ -79,18 +83,18 @@ def audit_dp_sgd(
         )
         raise OptionError(message)
     # 2. Batches: are they Poisson samples, and at what rate at least?
-    rate = level * RATE_SHARE
     sampling = audit_batch_sizes(observed, examples, confidence)
-    limit = None
+    rate, limit = 0.0, None
     if sampling.lower_rate is not None:
+        rate = level * RATE_SHARE
         limit = rate_limits(observed.batch_sizes, sampling.most_examples, 1 - 2 * rate)[0]
-    # 3. The coins of steps, by bets and as one game; the rate has its part of the error already.
-    betting, game = run.steps_games(level - rate)
+    # 3. Noise and coins of the steps; the rate has its part of the error already.
+    noise, betting, game = run.steps_tests(level - rate)
     # 4. Who was in training, and whether any audit contradicts what was stated.
     return DPSGDAudit(
         membership=run.membership(audited, confidence),
         steps=StepsResult(
-            bound=min(betting.bound, _noise(game.bound)),
+            bound=min(noise.bound, betting.bound, _noise(game.bound)),
             noise_multiplier=run.least_noise,
             largest_noise_multiplier=float(run.noise.max()),
             steps=observed.steps,
@@ -99,6 +103,7 @@ def audit_dp_sgd(
             confidence=confidence,
             game=game,
             betting=betting,
+            noise=noise,
         ),
         sampling=sampling,
         accounted=stated,
@@ -152,13 +157,17 @@ class _Run:
             seed=self.design.seed,
         )
 
-    def steps_games(self, level: float) -> tuple[BettingResult, AuditResult]:
-        """Audit the coins of steps by bets and as one game; the one planned to prove more first."""
+    def steps_tests(self, level: float) -> tuple[NoiseResult, BettingResult, AuditResult]:
+        """Audit the noise of steps by its squares, by bets on coins, and as one game of coins."""
         design, mu = self.design, 1 / self.planned_noise
+        squares, level = (
+            audit_noise(self.observed, _NOISE_SHARE * level),
+            (1 - _NOISE_SHARE) * level,
+        )
         bets_prove = plan_bet(mu, design.step_canaries, design.max_steps, level).proves
         game_proves = _step_plan(design.coins, level, self.planned_noise)[1]
         share = _FAVOURED if bets_prove > game_proves else 1 - _FAVOURED
-        return self.bets(share * level), self.one_game((1 - share) * level)
+        return squares, self.bets(share * level), self.one_game((1 - share) * level)
 
     def bets(self, level: float) -> BettingResult:
         """Bet on the coins of each step, the bets planned from what was declared."""
@@ -217,10 +226,10 @@ class _Run:
 
     def refuted_by(self, sampling: SamplingResult, share: float) -> tuple[Part, ...]:
         """Return what contradicts the mechanism as stated, each audit at its share."""
-        attainable, (betting, game) = self.attainable(), self.steps_games(share)
+        attainable, (noise, betting, game) = self.attainable(), self.steps_tests(share)
         refuting: dict[Part, bool] = {
             "membership": self._membership_refutes(share),
-            "steps": min(betting.bound, _noise(game.bound)) < self.least_noise,
+            "steps": min(noise.bound, betting.bound, _noise(game.bound)) < self.least_noise,
             "sampling": sampling.p_value <= share,
             "accounting": self.accounted is not None
             and attainable is not None

@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.audits.dp_sgd.canaries import Observed
+from leakbound.audits.dp_sgd.canaries import LARGEST, Observed
 from leakbound.results.dp_sgd import CoinRanking, Wager
 from leakbound.stats import normal_quantile
 
@@ -37,8 +37,6 @@ _FRACTIONS = np.linspace(0.0, 1.0, 201)[:-1]
 _SCORES = normal_quantile((np.arange(9) + 0.5) / 9)
 # Halvings of a bracket: after so many its ends hardly differ as doubles.
 _HALVINGS = 55
-# Released values beyond are as good: sums of them stay finite.
-_LARGEST = 1e30
 # Coins that are ranked at a time.
 _CHUNK = 1 << 21
 # Relative allowance for rounding: in the largest mean, and in the logarithm of what was won.
@@ -120,7 +118,7 @@ def _scores(
     rows = max(1, _CHUNK // width)
     for start in range(0, observed.steps, rows):
         here = slice(start, min(start + rows, observed.steps))
-        values = np.clip(observed.released[here].astype(np.float64), -_LARGEST, _LARGEST)
+        values = np.clip(observed.released[here].astype(np.float64), -LARGEST, LARGEST)
         noise = values - coins[here]
         total = past + np.cumsum(noise, axis=0)
         before = np.maximum(np.arange(here.start, here.stop), 1)[:, None]
