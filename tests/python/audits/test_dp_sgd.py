@@ -130,12 +130,13 @@ def test_what_is_planned_is_planned_from_the_noise_before_training() -> None:
     assert first.game.guesses == second.game.guesses
 
 
-def test_half_of_the_noise_is_refuted_at_the_joint_level() -> None:
-    """As when noise is not multiplied by a clipping norm of 2: by guesses planned for just that."""
+def test_half_of_the_noise_is_refuted_by_noise_and_by_coins() -> None:
+    """As when noise is not multiplied by a clipping norm of 2."""
     for seed in range(2):
         audit = quick(play(seed, noise=0.4, stated=0.8, steps=100, step_canaries=400))
         assert "steps" in audit.refuted_by
-        assert audit.steps.game.options["best"] == "each step, more guesses"
+        assert audit.steps.test == "noise"
+        assert audit.steps.by_coins < 0.8
 
 
 def test_the_epsilon_of_the_steps_is_that_of_its_noise_and_rate() -> None:
@@ -145,17 +146,10 @@ def test_the_epsilon_of_the_steps_is_that_of_its_noise_and_rate() -> None:
 
 
 def test_bounds_of_steps_count_the_probability_of_error_once() -> None:
-    """Shares of all rankings and of the rate add up to what is stated."""
+    """Shares of all tests and of the rate add up to what is stated."""
     audit = correct()
-    tried, betting, noise = (
-        audit.steps.game.options["tried"],
-        audit.steps.betting,
-        audit.steps.noise,
-    )
-    assert betting is not None
-    assert noise is not None
-    spent = sum(one["level"] for one in tried.values()) + audit.options["rate_level"]
-    spent += 2 - betting.confidence - noise.confidence
+    tests = (audit.steps.game, audit.steps.betting, audit.steps.noise)
+    spent = audit.options["rate_level"] + sum(1 - test.confidence for test in tests)
     assert spent == pytest.approx(0.05, rel=1e-9)
     assert audit.options["joint_level"] == pytest.approx(0.05 / 3)
 

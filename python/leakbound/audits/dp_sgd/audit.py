@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from leakbound._base.checks import complement, shown
-from leakbound._base.types import BoolArray, FloatArray
+from leakbound._base.types import FloatArray
 from leakbound.audits.coins import Coins
 from leakbound.audits.dp_sgd.betting import correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
@@ -49,13 +49,6 @@ _BETS: tuple[tuple[CoinRanking, float, float], ...] = (
     ("across steps", 0.1, 1.0),
     ("across steps", 0.1, 4.0),
 )
-# As for bets. The first for a run as stated, the others for faults, which need little.
-_TRIED = {
-    "each step": ("each step", 0.8, 1.0),
-    "each step, more guesses": ("each step", 0.1, 2.0),
-    "each step, many guesses": ("each step", 0.05, 4.0),
-    "across steps, many guesses": ("across steps", 0.05, 4.0),
-}
 
 
 def audit_dp_sgd(
@@ -126,7 +119,7 @@ def audit_dp_sgd(
 
 
 class _Run:
-    """A run, and the rankings that its audits read."""
+    """A run, and the audits of it."""
 
     def __init__(self, observed: Observed, accounted: Accounted | None) -> None:
         self.observed, self.design, self.accounted = observed, observed.design, accounted
@@ -134,7 +127,6 @@ class _Run:
         self.least_noise, self.planned_noise = float(self.noise.min()), observed.planned_noise
         self.varies = bool(np.ptp(self.noise) > 0)
         self.member = self.design.member()
-        self.rankings, self.coins = _rankings(observed)
 
     @property
     def family(self) -> SubsampledGaussianDP:
@@ -160,13 +152,10 @@ class _Run:
     def steps_tests(self, level: float) -> tuple[NoiseResult, BettingResult, AuditResult]:
         """Audit the noise of steps by its squares, by bets on coins, and as one game of coins."""
         design, mu = self.design, 1 / self.planned_noise
-        squares, level = (
-            audit_noise(self.observed, _NOISE_SHARE * level),
-            (1 - _NOISE_SHARE) * level,
-        )
+        squares = audit_noise(self.observed, _NOISE_SHARE * level)
+        level *= 1 - _NOISE_SHARE
         bets_prove = plan_bet(mu, design.step_canaries, design.max_steps, level).proves
-        game_proves = _step_plan(design.coins, level, self.planned_noise)[1]
-        share = _FAVOURED if bets_prove > game_proves else 1 - _FAVOURED
+        share = _FAVOURED if bets_prove > self._game_plan(level)[1] else 1 - _FAVOURED
         return squares, self.bets(share * level), self.one_game((1 - share) * level)
 
     def bets(self, level: float) -> BettingResult:
@@ -190,30 +179,24 @@ class _Run:
         )
 
     def one_game(self, level: float) -> AuditResult:
-        """Audit all coins of steps as one game of Gaussian DP with μ = 1/σ, by the best ranking."""
-        games = {}
-        for name, (ranking, weight, quieter) in _TRIED.items():
-            if ranking not in self.rankings:
-                continue
-            noise, share = self.planned_noise / quieter, weight * level
-            games[name] = audit(
-                self.rankings[ranking],
-                Coins(self.coins),
-                claim=GaussianDP(),
-                confidence=1 - share,
-                cuts=_step_plan(self.coins.size, share, noise)[0],
-                seed=self.design.seed,
-            )
-        best = max(games, key=lambda name: games[name].bound)
-        tried = {
-            name: {"bound": game.bound, "level": 1 - game.confidence}
-            for name, game in games.items()
-        }
-        return replace(
-            games[best],
+        """Audit all coins of steps as one game of Gaussian DP with μ = 1/σ."""
+        design, seen = self.design, self.observed
+        # Coins that were not reached are in the middle of the ranking.
+        scores = np.zeros((design.max_steps, design.step_canaries))
+        scores[: seen.steps] = (seen.released - 0.5) / self.noise[:, None] ** 2
+        return audit(
+            scores.ravel(),
+            Coins(design.step_coins().ravel()),
+            claim=GaussianDP(),
             confidence=1 - level,
-            options=games[best].options | {"tried": tried, "best": best},
+            cuts=self._game_plan(level)[0],
+            seed=design.seed,
         )
+
+    def _game_plan(self, level: float) -> tuple[Fixed, float]:
+        """Return the number of guesses for one game of all coins, and the μ that it proves."""
+        curve = Reference(1 / self.planned_noise).curve("both")
+        return best_fixed(self.design.coins, level, GaussianDP(), "both", curve)
 
     def attainable(self) -> float | None:
         """Return the ε that tests attain of the mechanism as stated, at the accountant's δ."""
@@ -323,31 +306,6 @@ def _disagreements(run: _Run, steps: int) -> list[str]:
         for name, told, was, verb in pairs
         if told is not None and abs(told - was) > _CLOSE * was
     ]
-
-
-def _rankings(observed: Observed) -> tuple[dict[str, FloatArray], BoolArray]:
-    """Return rankings of all coins of steps, those not reached in the middle, and the coins.
-
-    The second one takes from each canary its mean over the steps: noise that repeats is gone.
-    """
-    design, seen = observed.design, observed.released.astype(np.float64)
-    weight = observed.noise_multipliers[:, None] ** -2.0
-
-    def whole(values: FloatArray) -> FloatArray:
-        scores = np.zeros((design.max_steps, design.step_canaries))
-        scores[: observed.steps] = values * weight
-        return scores.ravel()
-
-    rankings = {"each step": whole(seen - 0.5)}
-    if observed.steps > 1:
-        rankings["across steps"] = whole(seen - seen.mean(axis=0))
-    return rankings, design.step_coins().ravel()
-
-
-def _step_plan(coins: int, level: float, noise: float) -> tuple[Fixed, float]:
-    """Return the number of guesses for one game of all coins, and the μ it proves on average."""
-    curve = Reference(1 / noise).curve("both")
-    return best_fixed(coins, level, GaussianDP(), "both", curve)
 
 
 def _noise(mu: float) -> float:

@@ -35,7 +35,7 @@ def audit_noise(observed: Observed, level: float) -> NoiseResult:
         logs = (evidence + penalty * squares * (1 + _SLACK)) * 2 / (design.size * steps)
         bounds = np.sqrt(np.expm1(logs) / (2 * penalty))
     deviation = math.sqrt(float(squares[-1]) / (design.size * observed.steps))
-    added, error = _added(observed, deviation)
+    added, error = _added(observed)
     reason = ""
     if not added >= 1 - _SHORT * error:
         reason = (
@@ -53,15 +53,14 @@ def audit_noise(observed: Observed, level: float) -> NoiseResult:
     )
 
 
-def _added(observed: Observed, deviation: float) -> tuple[float, float]:
+def _added(observed: Observed) -> tuple[float, float]:
     """Return what step canaries add on average, in clipping norms, and its standard error."""
     coins = observed.design.step_coins()[: observed.steps]
-    released = np.clip(observed.released, -LARGEST, LARGEST)
     heads = int(np.count_nonzero(coins))
-    tails = coins.size - heads
-    if not heads or not tails:
+    if heads in {0, coins.size}:
         return 1.0, 0.0
-    within = released.sum(where=coins, dtype=np.float64)
-    others = released.sum(where=~coins, dtype=np.float64)
-    error = deviation * math.sqrt(1 / heads + 1 / tails)
-    return float(within / heads - others / tails), error
+    noise = np.clip(observed.released, -LARGEST, LARGEST) - coins
+    within = noise.mean(where=coins, dtype=np.float64)
+    others = noise.mean(where=~coins, dtype=np.float64)
+    square = float(np.einsum("ij,ij->", noise, noise, dtype=np.float64)) / coins.size
+    return float(1 + within - others), math.sqrt(square / heads + square / (coins.size - heads))
