@@ -19,9 +19,6 @@ from leakbound.results.words import DELTA
 RateSource: TypeAlias = Literal["lower limit", "stated"]
 # Relative difference of sums and inverses that is put down to rounding
 _ROUNDING = 1e-9
-CoinRanking: TypeAlias = Literal["each step", "across steps"]
-"""Guesses follow what a step released, or how it differs from the mean noise that each canary had
-in the steps before."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,22 +79,6 @@ class SamplingResult(Record):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Wager(Record):
-    """A bet on the coins of each step, and how its guesses went."""
-
-    ranking: CoinRanking
-    """Where guesses come from."""
-    guesses: int
-    """Guesses about each step."""
-    stake: float
-    """Share of what the bet has that is staked in each step."""
-    weight: float
-    """Share of all that is bet."""
-    correct: int
-    """Correct guesses, of all steps."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class BettingResult(Record):
     """What bets on the coins, one step after the other, prove about the noise that was added."""
 
@@ -107,32 +88,22 @@ class BettingResult(Record):
     """Coins of each step."""
     steps: int
     """Steps that were bet on."""
-    wagers: tuple[Wager, ...]
-    """The bets, which share what is bet."""
+    guesses: int
+    """Guesses about each step."""
+    stake: float
+    """Share of what there is that is staked in each step."""
+    correct: int
+    """Correct guesses, of all steps."""
     confidence: float
     """Of the bound by itself."""
 
-    @property
-    def guesses(self) -> int:
-        """Guesses of the first bet, about all steps."""
-        return self.wagers[0].guesses * self.steps
-
-    @property
-    def correct(self) -> int:
-        """Correct guesses of the first bet."""
-        return self.wagers[0].correct
-
     def _flaw(self) -> str:
-        for one in self.wagers:
-            choice(one.ranking, "ranking", CoinRanking)
         sound = (
             self.bound > 0
             and self.steps >= 1
-            and bool(self.wagers)
-            and all(1 <= one.guesses <= self.coins for one in self.wagers)
-            and all(0 <= one.correct <= one.guesses * self.steps for one in self.wagers)
-            and all(0 < one.stake <= 1 and 0 < one.weight <= 1 for one in self.wagers)
-            and sum(one.weight for one in self.wagers) <= 1 + _ROUNDING
+            and 1 <= self.guesses <= self.coins
+            and 0 <= self.correct <= self.guesses * self.steps
+            and 0 < self.stake <= 1
         )
         return flaw_of(self, sound=sound, confidence=self.confidence)
 

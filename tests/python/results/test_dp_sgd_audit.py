@@ -62,16 +62,14 @@ def test_what_proves_nothing_goes_to_json_and_back() -> None:
         ({"betting": {"steps": 41}}, APART),
         ({"betting": {"confidence": 0.5}}, APART),
         ({"betting": {"coins": 3}}, APART),
-        ({"wager": {"correct": 10**6}}, APART),
-        ({"wager": {"stake": 1.5}}, APART),
-        ({"wager": {"weight": 1.0}}, APART),
+        ({"betting": {"correct": 10**6}}, APART),
+        ({"betting": {"stake": 1.5}}, APART),
         ({"accounted": {"delta": 0.0}}, "delta must be"),
     ],
 )
 def test_contradictory_fields_are_refused(change: dict[str, Any], words: str) -> None:
     data = json.loads(audit().to_json())
-    betting = data["steps"]["betting"]
-    places = {"betting": betting, "wager": betting["wagers"][0], "noise": data["steps"]["noise"]}
+    places = {name: data["steps"][name] for name in ("betting", "noise")}
     for name, value in change.items():
         if name in places:
             places[name].update(value)

@@ -1,7 +1,6 @@
 """The audit of a watched training run with DP-SGD: membership, steps, sampling, accounting."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from leakbound.results.dp_sgd import (
     PARTS,
     Accounted,
     BettingResult,
-    CoinRanking,
     DPSGDAudit,
     NoiseResult,
     Part,
@@ -43,12 +41,6 @@ _CLOSE = 1e-3
 _NOISE_SHARE = 0.5
 # Share of the level of the coins of what is planned to prove more: bets, or one game.
 _FAVOURED = 0.9
-# Ranking, weight, and by what factor the noise that is planned for is less than what is stated.
-_BETS: tuple[tuple[CoinRanking, float, float], ...] = (
-    ("each step", 0.8, 1.0),
-    ("across steps", 0.1, 1.0),
-    ("across steps", 0.1, 4.0),
-)
 
 
 def audit_dp_sgd(
@@ -151,30 +143,25 @@ class _Run:
 
     def steps_tests(self, level: float) -> tuple[NoiseResult, BettingResult, AuditResult]:
         """Audit the noise of steps by its squares, by bets on coins, and as one game of coins."""
-        design, mu = self.design, 1 / self.planned_noise
+        design = self.design
         squares = audit_noise(self.observed, _NOISE_SHARE * level)
         level *= 1 - _NOISE_SHARE
-        bets_prove = plan_bet(mu, design.step_canaries, design.max_steps, level).proves
-        share = _FAVOURED if bets_prove > self._game_plan(level)[1] else 1 - _FAVOURED
+        bets = plan_bet(1 / self.planned_noise, design.step_canaries, design.max_steps, level)
+        share = _FAVOURED if bets.proves > self._game_plan(level)[1] else 1 - _FAVOURED
         return squares, self.bets(share * level), self.one_game((1 - share) * level)
 
     def bets(self, level: float) -> BettingResult:
-        """Bet on the coins of each step, the bets planned from what was declared."""
-        design, mu = self.design, 1 / self.planned_noise
-        bets = []
-        for ranking, weight, quieter in _BETS:
-            plan = plan_bet(mu * quieter, design.step_canaries, design.max_steps, weight * level)
-            bets.append(plan.wager(ranking, weight))
-        correct = correct_guesses(self.observed, bets)
-        proved = largest_refuted(bets, correct, design.step_canaries, level)
+        """Bet on the coins of each step, as planned from what was declared."""
+        design = self.design
+        plan = plan_bet(1 / self.planned_noise, design.step_canaries, design.max_steps, level)
+        correct = correct_guesses(self.observed, plan.guesses)
         return BettingResult(
-            bound=_noise(proved),
+            bound=_noise(largest_refuted(plan, correct, design.step_canaries, level)),
             coins=design.step_canaries,
             steps=self.observed.steps,
-            wagers=tuple(
-                replace(bet, correct=int(counts.sum()))
-                for bet, counts in zip(bets, correct, strict=True)
-            ),
+            guesses=plan.guesses,
+            stake=plan.stake,
+            correct=int(correct.sum()),
             confidence=1 - level,
         )
 

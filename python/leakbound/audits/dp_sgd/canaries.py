@@ -26,7 +26,7 @@ _STEP_CANARIES, _MOST_STEP_CANARIES = 200, 500
 _MOST_COINS = 10**8
 # The law of a longer run takes too much memory, and time.
 _MOST_STEPS = 10**6
-# Released values beyond are as good: sums of them and of their squares stay finite.
+# Released values beyond are as good: sums of their squares stay finite.
 LARGEST = 1e30
 
 

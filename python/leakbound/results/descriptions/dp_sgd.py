@@ -202,8 +202,8 @@ def _grounds(steps: StepsResult) -> tuple[Section, ...]:
     )
     squares = Section("Steps: why squares hold", (spread, _NOISE_THEOREM), (_NOISE_ASSUMPTION,))
     guessed = (
-        f"Of {bets.wagers[0].guesses:,} guesses about the {bets.coins:,} coins of each of "
-        f"{bets.steps:,} steps {percent(bets.correct / bets.guesses)} were correct."
+        f"Of {bets.guesses:,} guesses about the {bets.coins:,} coins of each of "
+        f"{bets.steps:,} steps {percent(bets.correct / bets.guesses / bets.steps)} were correct."
     )
     why = Section("Steps: why bets hold", (guessed, _BETTING_THEOREM), (_BETTING_ASSUMPTION,))
     return (why, game) if noise.reason else (squares, why, game)
