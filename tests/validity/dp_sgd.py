@@ -130,5 +130,6 @@ def dp_sgd_cases() -> Iterator[Case]:
             truth=f"N={trial.examples},q={trial.rate:g},T={trial.batches},{known}",
             error=ERROR,
             trial=trial,
+            quick=0,
             long=COSTLY,
         )

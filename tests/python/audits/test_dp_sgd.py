@@ -128,6 +128,7 @@ def test_what_is_planned_is_planned_from_the_noise_before_training() -> None:
     first, second = (quick(one).steps for one in (seen, replace(seen, noise_multipliers=changed)))
     assert first.betting == second.betting
     assert first.game.guesses == second.game.guesses
+    assert first.noise == second.noise
 
 
 def test_half_of_the_noise_is_refuted_by_noise_and_by_coins() -> None:

@@ -1,7 +1,6 @@
-"""Squares of released noise: the bound they give, how often it is wrong, and what it cannot see."""
+"""Squares of released noise: the bound they give, and what it cannot see."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,18 +8,8 @@ import pytest
 from leakbound.audits.dp_sgd.canaries import Predictor
 from leakbound.audits.dp_sgd.noise import audit_noise
 from noisy_steps import play
-from validity import suite
-from validity.dp_sgd import dp_sgd_cases
 
 LEVEL = 0.05
-ROWS = [case for case in dp_sgd_cases() if case.claim == "noise of steps"]
-
-
-@pytest.mark.parametrize("case", ROWS, ids=lambda case: case.name.replace(" ", "-"))
-def test_false_bounds(case: suite.Case) -> None:
-    """No more than stated where a rule that looks ends the run, too; a fixed number has more."""
-    (rate,) = suite.run([case], repetitions="quick", tests=len(ROWS)).rates
-    assert rate.expected, f"{rate.errors} false bounds in {rate.repetitions} runs"
 
 
 def test_the_bound_is_the_least_noise_that_the_supermartingale_refutes() -> None:
@@ -83,11 +72,3 @@ def test_a_release_on_another_scale_is_not_taken_for_little_noise(
     found = audit_noise(seen, LEVEL)
     assert bool(found.reason) is math.isinf(found.bound) is withheld
     assert found.added == pytest.approx(scale, abs=0.1)
-
-
-def test_the_plan_is_not_that_of_what_was_seen() -> None:
-    seen = play(5)
-    plan = audit_noise(seen, LEVEL).penalty
-    assert plan == audit_noise(play(6, noise=0.5), LEVEL).penalty
-    assert plan == audit_noise(play(5, stop=lambda _values, step: step == 3), LEVEL).penalty
-    assert plan != audit_noise(replace(seen, planned_noise=2.0), LEVEL).penalty

@@ -118,7 +118,6 @@ class _Run:
         self.noise = observed.noise_multipliers
         self.least_noise, self.planned_noise = float(self.noise.min()), observed.planned_noise
         self.varies = bool(np.ptp(self.noise) > 0)
-        self.member = self.design.member()
 
     @property
     def family(self) -> SubsampledGaussianDP:
@@ -134,7 +133,7 @@ class _Run:
             cuts = self._membership_cut(complement(confidence))
         return audit(
             self.observed.log_odds,
-            Coins(self.member),
+            Coins(self.design.member()),
             claim=claim,
             confidence=confidence,
             cuts=cuts,
@@ -209,15 +208,7 @@ class _Run:
 
     def _membership_refutes(self, share: float) -> bool:
         """Test the noise multiplier that was stated, and nothing else, within the family."""
-        cut = self._membership_cut(share)
-        counted = audit(
-            self.observed.log_odds,
-            Coins(self.member),
-            claim=GaussianDP(),
-            confidence=1 - share,
-            cuts=cut,
-            seed=self.design.seed,
-        )
+        counted = self.membership(GaussianDP(), 1 - share)
         if not counted.guesses:
             return False
         curve = self.family.curve(1 / self.least_noise, "both")
