@@ -24,9 +24,6 @@ LEVEL = 0.05
 COINS, STEPS = 20, 30
 
 
-# --- what a step can give away --------------------------------------------------------------------
-
-
 @settings(max_examples=30)
 @given(st.floats(1e-3, 12), st.floats(1e-4, 1))
 def test_most_correct_guesses_solve_their_equation_from_above(mu: float, share: float) -> None:
@@ -46,9 +43,6 @@ def test_no_noise_and_no_leak_are_the_ends(share: float) -> None:
     assert most_correct(0.0, share) == pytest.approx(share / 2)
     assert most_correct(1e3, share) == share
     assert most_correct(1.0, 1.0) == pytest.approx(norm.cdf(0.5))
-
-
-# --- games at the boundary ------------------------------------------------------------------------
 
 
 def all_or_nothing(seed: int, mu: float, *, steps: int, coins: int, guesses: int) -> Observed:
@@ -107,9 +101,6 @@ def test_bets_may_stop_whenever_they_are_ahead() -> None:
     assert 0 < proved[-1] < 1.25
 
 
-# --- guesses --------------------------------------------------------------------------------------
-
-
 def test_equal_scores_are_guessed_in_order_and_no_more_than_planned() -> None:
     seen = play(1, steps=3, step_canaries=10, canaries=2)
     same = replace(seen, released=np.ones_like(seen.released))
@@ -136,9 +127,6 @@ def test_guesses_of_a_step_depend_on_no_other(monkeypatch: pytest.MonkeyPatch) -
     later = seen.released.copy()
     later[30:] = -3.0
     assert np.array_equal(whole[:30], correct_guesses(replace(seen, released=later), 7)[:30])
-
-
-# --- what they prove ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("coins", "steps"), [(2, 1), (2, 10**6), (10**6, 1), (1_000, 400)])

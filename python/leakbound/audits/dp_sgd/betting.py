@@ -1,17 +1,13 @@
-"""Bets on the coins of steps, one step after the other.
+"""Bets on the coins of steps, one step after the other: docs/dp-sgd.md has theorem and proof.
 
-In one game of all coins, all might be given away together with a small probability: a trade-off
-function allows it, and the bound pays for it. But steps follow one another, and each is private
-whatever came before. Let W be the right ones of r guesses about the m coins of a step, named from
-what was released until then. A guess about one coin is right with probability at most 1 - G(v) if
-it is wrong with probability v, G the trade-off function given the past and the other coins, and
-1 - G is concave. So the mean of W, given the past, is at most the w that solves
+Let W be the right ones of r guesses about the m coins of a step, named from what was released until
+then. Under Gaussian DP of each step the mean of W, given the past, is at most
 
-    w = m (1 - G((r - w) / m)),
+    w = m Φ(μ - a), where Φ(-a) + Φ(μ - a) = r/m,
 
 and 1 - s + s W / w at most 1 on average, for any stake s in [0, 1]. Their product over steps is a
 nonnegative supermartingale: it ever exceeds 1/level with probability at most level (Ville 1939),
-whenever the run ends. For Gaussian DP w = m Φ(μ - a), where Φ(-a) + Φ(μ - a) = r/m.
+whenever the run ends. One game of all coins pays for giving them all away together; bets do not.
 """
 
 import math
