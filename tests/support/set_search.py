@@ -117,11 +117,7 @@ class Places:
 
 
 def least_found(
-    found: ConfidenceSet,
-    reported: FloatArray,
-    value: Value,
-    slope: Slope,
-    rng: np.random.Generator,
+    found: ConfidenceSet, reported: FloatArray, value: Value, slope: Slope, rng: np.random.Generator
 ) -> list[FloatArray]:
     """Return log-odds at the lowest of random members, members near one, and ends of descents."""
     places = Places.of(found)

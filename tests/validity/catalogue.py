@@ -16,7 +16,7 @@ from leakbound.stats import kl_scan
 from validity.asymmetric import asymmetric_cases
 from validity.attackers import attacker_cases
 from validity.choices import choice_cases
-from validity.defaults import default_cases
+from validity.defaults import default_cases, either_end_cases
 from validity.designs import design_cases
 from validity.dp_sgd import dp_sgd_cases
 from validity.games import Attacks, Boundary, LaplaceNoise, Looks, Play, Response
@@ -275,6 +275,7 @@ _TABLES = (
     design_cases,
     split_cases,
     choice_cases,
+    either_end_cases,
     asymmetric_cases,
     nuisance_cases,
     synthetic_cases,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -51,6 +52,11 @@ class ChoiceTrial:
     cuts: CutPolicy | None = None
     error: float = ERROR
     honest: bool = True
+
+    @property
+    def game(self) -> str:
+        """What rows call the game."""
+        return f"{self.mechanism}-of-{self.k}"
 
     def play(self, seed: int) -> tuple[FloatArray, IntArray]:
         """Return scores of all candidates, and the chosen ones, of a seed."""
@@ -111,6 +117,7 @@ _CLAIMS: dict[str, tuple[Claim, Mechanism, int, int]] = {
 
 def choice_cases() -> Iterator[Case]:
     """Yield the rows of choices."""
+    row = partial(Case, audit="choices", sides="pairs", error=ERROR)
     for k, (name, (claim, mechanism, quick, long)) in (
         (k, row) for k in (2, 4, 10) for row in _CLAIMS.items()
     ):
@@ -121,51 +128,27 @@ def choice_cases() -> Iterator[Case]:
         if isinstance(claim, PureDP):
             policies |= {"kl": KLScan(), "union": UnionBound(), "outside-in": OutsideIn()}
         for cuts, policy in policies.items():
-            yield _case(
-                ChoiceTrial(m=m, k=k, mechanism=mechanism, claim=claim, cuts=policy),
-                claim=name,
-                cuts=cuts,
-                quick=quick if cuts == "planned" or (cuts == "fixed" and k == 10) else 0,
-                long=long,
-            )
+            trial = ChoiceTrial(m=m, k=k, mechanism=mechanism, claim=claim, cuts=policy)
+            soon = quick if cuts == "planned" or (cuts == "fixed" and k == 10) else 0
+            yield row(claim=name, cuts=cuts, truth=trial.game, trial=trial, quick=soon, long=long)
         others: tuple[Mechanism, ...] = ("noise",)
         if isinstance(claim, PureDP):
             others = ("noise", "tied", "silent")
         for other in others:
             trial = ChoiceTrial(m=m, k=k, mechanism=other, claim=claim)
-            soon = isinstance(claim, PureDP) and other == "silent" and k > 2
-            yield _case(trial, claim=name, cuts="planned", quick=quick if soon else 0, long=long)
+            soon = quick if isinstance(claim, PureDP) and other == "silent" and k > 2 else 0
+            yield row(
+                claim=name, cuts="planned", truth=trial.game, trial=trial, quick=soon, long=long
+            )
     for k in (4, 10):
-        yield _case(
-            ChoiceTrial(m=100, k=k, mechanism="noise", claim=PureDP(), honest=False),
+        trial = ChoiceTrial(m=100, k=k, mechanism="noise", claim=PureDP(), honest=False)
+        yield row(
             audit="choices-trap",
             claim="pure DP",
             cuts="ties-towards-the-truth",
+            truth=trial.game,
+            trial=trial,
             quick=40,
             long=FUTILE,
             valid=False,
         )
-
-
-def _case(
-    trial: ChoiceTrial,
-    *,
-    claim: str,
-    cuts: str,
-    quick: int,
-    long: int,
-    audit: str = "choices",
-    valid: bool = True,
-) -> Case:
-    return Case(
-        audit=audit,
-        claim=claim,
-        cuts=cuts,
-        sides="pairs",
-        truth=f"{trial.mechanism}-of-{trial.k}",
-        error=ERROR,
-        trial=trial,
-        valid=valid,
-        quick=quick,
-        long=long,
-    )

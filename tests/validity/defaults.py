@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 import leakbound as lb
 from leakbound import simulate
 from leakbound._base.types import CoinSides, SidesChoice
@@ -26,13 +28,12 @@ from validity.synthetic import Innocent, Responses
 from validity.ties import Coarse
 from validity.trials import Cautious, OneRun, Panoramia, Stream, ZeroRun
 
-__all__ = ["ERROR", "default_cases"]
+__all__ = ["ERROR", "default_cases", "either_end_cases"]
 
 ERROR = 0.2
 """Share of false claims that the audits of these rows may make."""
 _DELTA, _RARE = 0.01, 1e-5
 _SIDES: tuple[SidesChoice, ...] = ("both", "member")
-_COIN_SIDES: tuple[CoinSides, ...] = ("both", "auto", "member")
 
 _row = partial(Case, error=ERROR, quick=1_000, long=MODERATE)
 
@@ -71,6 +72,20 @@ class _Weights:
         return Played(rng.random(self.m), rng.random(self.m) < 0.5, 0.0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _MembersFirst:
+    """Reports of two values, right with odds e^ε, whose members are stored before the others."""
+
+    m: int
+    epsilon: float
+
+    def __call__(self, *, seed: int) -> Played:
+        """Play the game of a seed."""
+        game = Coarse(m=self.m, values="2", epsilon=self.epsilon)(seed=seed)
+        stored = np.argsort(~game.member, kind="stable")
+        return Played(game.scores[stored], game.member[stored], self.epsilon)
+
+
 def _one_run(
     truth: str,
     play: Play,
@@ -93,27 +108,39 @@ def _one_run(
     )
 
 
+_RESPONSE = partial(simulate.randomized_response, 80, 1.0)
+_RARELY = partial(simulate.randomized_response, 300, 1.0, delta=_RARE)
+_FAILING = partial(simulate.randomized_response, 150, 1.0, delta=_DELTA)
+_TAKEN: tuple[tuple[str, Claim, Play, int], ...] = (
+    ("noise", PureDP(), partial(simulate.null, 150), 1_000),
+    ("response", PureDP(), _RESPONSE, 1_000),
+    ("p=0.95", PureDP(), Boundary(m=300, p=0.95), 1_000),
+    ("noise", ApproxDP(delta=_RARE), partial(simulate.null, 40), 1_000),
+    ("response", ApproxDP(delta=_RARE), _RARELY, 1_000),
+    ("noise", GaussianDP(), partial(simulate.null, 150), 1_000),
+    ("failing", ApproxDP(delta=_DELTA), _FAILING, 1_000),
+    ("tied", PureDP(), Boundary(m=80, p=0.73, tied=True), 1_000),
+    ("gaussian", GaussianDP(), partial(simulate.gaussian, 150, 1.0), 300),
+    ("mixture", GaussianDP(), partial(simulate.mixture, 150, 1.0), 300),
+)
+"""Games of coins that guesses of any sides are played on, their claim, and how many of each."""
+
+
+def either_end_cases() -> Iterator[Case]:
+    """Yield rows of guesses from whichever end of the scores says more."""
+    for truth, claim, play, games in _TAKEN:
+        yield _one_run(truth, play, claim, sides="auto", games=games)
+    for claim, epsilon in ((PureDP(), 0.0), (PureDP(), 1.0), (GaussianDP(), 0.0)):
+        play = _MembersFirst(m=60, epsilon=epsilon)
+        yield _one_run(f"members-first,ε={epsilon:g}", play, claim, sides="auto")
+
+
 def _coins() -> Iterator[Case]:
-    noise, response = partial(simulate.null, 150), partial(simulate.randomized_response, 80, 1.0)
-    pure, rarely = PureDP(), partial(simulate.randomized_response, 300, 1.0, delta=_RARE)
-    failing = partial(simulate.randomized_response, 150, 1.0, delta=_DELTA)
-    games: tuple[tuple[str, Claim, Play], ...] = (
-        ("noise", pure, noise),
-        ("response", pure, response),
-        ("p=0.95", pure, Boundary(m=300, p=0.95)),
-        ("noise", ApproxDP(delta=_RARE), partial(simulate.null, 40)),
-        ("response", ApproxDP(delta=_RARE), rarely),
-        ("noise", GaussianDP(), noise),
-    )
-    for truth, claim, play in games:
-        for sides in _COIN_SIDES:
-            yield _one_run(truth, play, claim, sides=sides)
-    gaussian, mixture = partial(simulate.gaussian, 150, 1.0), partial(simulate.mixture, 150, 1.0)
-    for sides in _COIN_SIDES[:2]:
-        yield _one_run("failing", failing, ApproxDP(delta=_DELTA), sides=sides)
-        yield _one_run("tied", Boundary(m=80, p=0.73, tied=True), pure, sides=sides)
-        yield _one_run("gaussian", gaussian, GaussianDP(), sides=sides, games=300)
-        yield _one_run("mixture", mixture, GaussianDP(), sides=sides, games=300)
+    pure, response, rarely = PureDP(), _RESPONSE, _RARELY
+    for truth, claim, play, games in _TAKEN:
+        yield _one_run(truth, play, claim, games=games)
+    for truth, claim, play, games in _TAKEN[:6]:
+        yield _one_run(truth, play, claim, sides="member", games=games)
     yield _one_run("laplace", LaplaceNoise(m=150), LaplaceDP(), games=300)
     yield _one_run("wavering", Boundary(m=80, p=0.73, wavering=True), pure)
     for prior, epsilon in ((0.2, 0.0), (0.9, 1.0)):
@@ -124,7 +151,7 @@ def _coins() -> Iterator[Case]:
     yield _one_run("values=3,ε=1", Coarse(m=60, values="3", epsilon=1.0), pure)
     yield _one_run("tally-response", _Tallied(response), pure)
     yield _one_run("response", response, pure, cuts=Fixed(40))
-    yield _one_run("noise", noise, GaussianDP(), cuts=Fixed(75))
+    yield _one_run("noise", partial(simulate.null, 150), GaussianDP(), cuts=Fixed(75))
     yield _one_run("response", rarely, ApproxDP(delta=_RARE), cuts=OutsideIn([50, 150, 300]))
     yield _one_run("weights", _Weights(m=30), pure, sides="member", cuts=Weighted())
     trial = OneRun(response, pure, {}, ERROR)

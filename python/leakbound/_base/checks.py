@@ -192,7 +192,10 @@ def check_features(
         )
         raise InputError(message)
     if columns is not None and table.shape[1] != columns:
-        message = f"{name} has {table.shape[1]} columns and D' {columns}: give the same features"
+        message = (
+            f"{name} has {table.shape[1]} columns and D' has {columns}; both must hold the same "
+            "features in the same order"
+        )
         raise InputError(message)
     values: FloatArray = np.ascontiguousarray(table, dtype=np.float64)
     # The sum of finite values may overflow, and then costs a second look; it hides no other.

@@ -298,6 +298,9 @@ def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray
         raise InputError(message)
     covered = np.flatnonzero((known != 0).all(0))
     if covered.size:
-        message = f"every reference was trained on {covered.size} examples, as column {covered[0]}"
+        message = (
+            f"every reference was trained on {covered.size} of the examples, the first in column "
+            f"{covered[0]}; train each reference on a random half"
+        )
         raise OptionError(message)
     return np.asarray(known == 0)

@@ -197,6 +197,6 @@ def _assumptions(claim: Claim, attacks: Attacks, k: int) -> tuple[Assumption, ..
             "trained model",
             "candidates",
             "Each guess is the candidate of the largest score, and ties are broken by the seed; "
-            "cuts and order of the guesses depend on margins only.",
+            "cuts to choose from and order of the guesses depend on margins only.",
         ),
     )

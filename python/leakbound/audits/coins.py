@@ -22,6 +22,7 @@ from leakbound.audits.road import (
 )
 from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
 from leakbound.cuts import ScoreGame, TallyGame
+from leakbound.cuts.policies import default_scan
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
 
@@ -198,7 +199,8 @@ def _grounds(
             "coin, of the probability given,",
             "coins of known odds",
         )
-    parted = prior is not None or not isinstance(claim, PureDP)
+    scan = request.cuts or default_scan(request.sides, request.level)
+    parted = prior is not None or not isinstance(claim, PureDP) or scan.ties == "broken"
     assumptions = (
         Assumption(
             f"independent {odds}",
@@ -220,7 +222,7 @@ def _grounds(
             attacks,
             "trained model",
             "examples",
-            "Cuts, sides and order of the guesses depend on scores only; "
+            "Cuts to choose from, sides and order of the guesses depend on scores only; "
             + ("ties are broken by the seed." if parted else "ties stay together."),
         ),
     )

@@ -193,7 +193,10 @@ class Pairs:
     def game(self, scores: FloatArray, seed: int) -> PairGame:
         """Return the game of some scores of the units; AbstentionError if they order nothing."""
         if scores.min() == scores.max():
-            message = f"all {scores.size} scores are equal, so pairs abstain: use another score"
+            message = (
+                f"all {scores.size} scores are equal, so every pair abstains: use a score that "
+                "differs between examples"
+            )
             raise AbstentionError(message)
         even = stretched(scores)
         apart = even[self.members] - even[self.others]

@@ -200,7 +200,7 @@ class RandomSplit(Design[AuditResult]):
                 words.output,
                 f"{unit}s",
                 "Given the split and the scores, pairs were matched at random, from the seed; cuts "
-                "and order of the guesses depend on the sizes of differences only.",
+                "to choose from and order of the guesses depend on the sizes of differences only.",
             ),
         )
 

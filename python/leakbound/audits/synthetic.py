@@ -294,7 +294,10 @@ def _names(attacks: object) -> tuple[str, ...]:
         message = f"attacks must be names, or a mapping to scores, got {type(attacks).__name__}"
         raise InputTypeError(message)
     if not names or not set(names) <= set(ATTACKS) or len(set(names)) < len(names):
-        message = f"name each attack once: {', '.join(ATTACKS)} or default; got {shown(attacks)}"
+        message = (
+            f"attacks must be different names among {', '.join(ATTACKS)}, or default; got "
+            f"{shown(attacks)}"
+        )
         raise OptionError(message)
     return tuple(names)
 

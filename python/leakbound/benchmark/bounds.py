@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leakbound._base.types import FloatArray, SidesChoice
+from leakbound._base.types import CoinSides, FloatArray, SidesChoice
 from leakbound.audits import Coins, audit
 from leakbound.claims import FAMILIES, Claim
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Fixed
@@ -36,14 +36,15 @@ class Audit:
     ----------
     cuts : CutPolicy, optional
         Which cuts of the ranking are tested; the design's own if None.
-    sides : {"both", "member"}
-        Guess members and non-members, or members only.
+    sides : {"both", "member", "auto"}
+        Guess members and non-members, members only, or what each end of the ranking suggests: see
+        `leakbound.audit`.
     design : mapping
         Further options of the design, such as ``{"correction": "tamper"}``.
     """
 
     cuts: CutPolicy | None = None
-    sides: SidesChoice = "both"
+    sides: CoinSides = "both"
     design: Mapping[str, Any] = field(default_factory=dict)
 
     def audit(self, game: Game, claim: Claim, level: float, seed: int) -> float:

@@ -5,6 +5,7 @@ Each is a frozen dataclass of its parameters: ``game(m, seed=seed)`` plays it.
 
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -37,21 +38,28 @@ Shown: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Mechanism:
+class Mechanism(ABC):
     """A kind of game: ``game(m, seed=seed)`` plays one of m examples, and its truth is known."""
 
     def __post_init__(self) -> None:
         self(1, seed=0)  # parameters out of range are refused here
 
+    @abstractmethod
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
+
+
+class _OfCoins(Mechanism):
+    """A game whose members fair coins draw, whatever scores show of them."""
+
+    def __call__(self, m: int, *, seed: int) -> Game:
         rng = _generator(m, seed)
         member = coins(rng, m)
         return Game(member=member, **self._show(rng, member))
 
+    @abstractmethod
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
         """Return the scores of members and others, and what is true of them."""
-        raise NotImplementedError
 
 
 def _generator(m: int, seed: int) -> np.random.Generator:
@@ -103,7 +111,7 @@ class RandomizedResponse(_Simulated):
 
 
 @dataclass(frozen=True)
-class Ties(Mechanism):
+class Ties(_OfCoins):
     """Reports that are right with odds e^ε, and whose sizes are integers from 1 to `values`."""
 
     epsilon: float = 1.0
@@ -118,7 +126,7 @@ class Ties(Mechanism):
 
 
 @dataclass(frozen=True)
-class Laplace(Mechanism):
+class Laplace(_OfCoins):
     """Membership, 0 or 1, with Laplace noise of scale 1/ε, ε above 0."""
 
     epsilon: float = 1.0
@@ -134,7 +142,7 @@ class Laplace(Mechanism):
 
 
 @dataclass(frozen=True)
-class LossesNearZero(Mechanism):
+class LossesNearZero(_OfCoins):
     """Losses of an overfit network in half precision: the smaller ones are 0, and tied.
 
     Margins are N(6 ± μ, 4), which is μ-Gaussian DP and the truth; the score is minus the logistic
@@ -151,7 +159,7 @@ class LossesNearZero(Mechanism):
 
 
 @dataclass(frozen=True)
-class OneSidedTail(Mechanism):
+class OneSidedTail(_OfCoins):
     """A share of the members is N(shift, 1), and all other scores are N(0, 1).
 
     Parameters
@@ -203,7 +211,7 @@ def _tail_profile(share: float, inside: float, outside: float) -> Profile:
 
 
 @dataclass(frozen=True)
-class DPSGD(Mechanism):
+class DPSGD(_OfCoins):
     """DP-SGD whose canaries have orthogonal gradients of the clipping norm. Needs the extra `dp`.
 
     Each step takes a canary in with probability `sampling_rate` and adds noise of deviation
@@ -260,7 +268,7 @@ class Shifted(Mechanism):
 
 
 @dataclass(frozen=True)
-class Rankings(Mechanism):
+class Rankings(_OfCoins):
     """PANORAMIA's pair: a baseline and an attack that are right with these probabilities.
 
     ε is what the log-odds of `attack` exceed those of `baseline` by, both in [0.5, 1).
@@ -329,18 +337,25 @@ class Scores:
         path = Path(self.source)
         if path.suffix != ".parquet":
             path = CORPUS / f"{self.source}.parquet"
-        table = read_parquet(path)
-        for name in (self.column, "member"):
-            if name not in table.column_names:
-                message = f"{path} has no column {name!r}, but {', '.join(table.column_names)}"
-                raise FormatError(message)
-        if m > table.num_rows:
-            message = f"{path} has {table.num_rows:,} examples: m={m:,} is too many"
+        written = (path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else None
+        scores, member = _stored(path, self.column, written)
+        if m > scores.size:
+            message = f"{path} has {scores.size:,} examples: m={m:,} is too many"
             raise OptionError(message)
-        scores = check_scores(table[self.column].to_numpy(), f"{self.column!r} of {path}")
-        member = check_membership(table["member"].to_numpy(), scores.size)
         rows = Purpose.CORPUS_ROWS.rng(integer(seed, "seed", least=0)).permutation(scores.size)[:m]
         return Game(scores=scores[rows], member=member[rows], truth=math.nan, parameter="epsilon")
+
+
+@lru_cache(maxsize=8)
+def _stored(path: Path, column: str, _written: object) -> tuple[FloatArray, BoolArray]:
+    """Return scores and membership of a file, which is read again if it was written since."""
+    table = read_parquet(path)
+    for name in (column, "member"):
+        if name not in table.column_names:
+            message = f"{path} has no column {name!r}, but {', '.join(table.column_names)}"
+            raise FormatError(message)
+    scores = check_scores(table[column].to_numpy(), f"{column!r} of {path}")
+    return scores, check_membership(table["member"].to_numpy(), scores.size)
 
 
 def read_parquet(path: Path) -> Any:

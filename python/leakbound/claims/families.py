@@ -28,7 +28,10 @@ def checked_rate(value: object) -> float:
     try:
         return real(value, "sampling_rate", above=0, most=1)
     except OptionError as error:
-        message = f"{error}: divide the mean size of a batch by the number of examples"
+        message = (
+            f"{error}: it is the probability of an example to be in a batch; divide the mean size "
+            "of a batch by the number of examples"
+        )
         raise OptionError(message) from error
 
 

@@ -61,13 +61,6 @@ _SETTLED_BY = {
 }
 
 
-_MEMBERSHIP = {
-    **dict.fromkeys(("1", "+1", "1.0", "true"), 1),
-    **dict.fromkeys(("0", "0.0", "false"), 0),
-    **dict.fromkeys(("-1", "-1.0"), -1),
-}
-
-
 @dataclass(frozen=True)
 class Signs:
     """How text is written; nothing is guessed."""
@@ -117,7 +110,10 @@ class Layout(Signs):
         """Return 1 for members, 0 or -1 for others, None for words that say neither."""
         if self.member_values:
             return dict(zip(self._words, (1, 0), strict=True)).get(word)
-        return _MEMBERSHIP.get(word.lower())
+        try:
+            return {1.0: 1, 0.0: 0, -1.0: -1}.get(float(word))
+        except ValueError:
+            return {"true": 1, "false": 0}.get(word.lower())
 
 
 def suffix_of(path: Path) -> str:

@@ -183,11 +183,10 @@ def _made(text: str, kinds: Mapping[str, Callable[..., T]], name: str, known: st
     """Make what a word and its numbers stand for."""
     word, _, value = text.strip().lower().partition(":")
     try:
-        numbers = [float(part) for part in value.split(",") if part]
-        return kinds[word](*(int(one) if one.is_integer() else one for one in numbers))
+        return kinds[word](*(_given(part) for part in value.split(",") if part))
     except (OptionError, InputTypeError) as error:
         message = f"{name} {text}: {error}"
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError):
         message = f"{name} must be one of {known}; got {text!r}"
     raise OptionError(message)
 
@@ -272,6 +271,15 @@ def parse_columns(text: str, name: str) -> list[str]:
     if not all(names) or len(set(names)) < len(names):
         refuse(f"{name} must name different columns, such as one,other; got {text!r}")
     return names
+
+
+def _given(text: str) -> float | str:
+    """Return an integer or another number, or the text, which who takes numbers refuses."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number
 
 
 def _number(text: str) -> float:

@@ -11,16 +11,7 @@ from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
 from leakbound._base.counting import TALLY_BITS, Counts, added, counted
 from leakbound._base.tally import Tally, is_tally
-from leakbound.cli.files import (
-    PIPE,
-    TEXT,
-    Columns,
-    Layout,
-    about,
-    check_names,
-    opened,
-    suffix_of,
-)
+from leakbound.cli.files import PIPE, TEXT, Columns, Layout, about, check_names, opened, suffix_of
 from leakbound.cli.options import ScoreCol, argument, command, option, refuse
 from leakbound.errors import FormatError, InputError
 

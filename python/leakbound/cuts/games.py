@@ -2,12 +2,14 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.formatting import down
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Sides
 from leakbound.errors import AbstentionError
@@ -20,6 +22,8 @@ _TIED = 0.1
 _CROWDED = 0.01
 # Standard deviations below 1/2 from which an AUC looks inverted rather than random
 _INVERTED = 3
+# Share of correct guesses, and of the ceiling, from which more examples may show more
+_NEAR = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,3 +252,15 @@ def inverted_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
         "inverted (higher must mean likelier a member); they are used as given"
     )
     return (note,)
+
+
+def near_ceiling(
+    bound: float, guesses: int, correct: int, ceiling: Callable[[], float], units: str = "examples"
+) -> str:
+    """Say that a bound is all that so many examples allow, or nearly; else ""."""
+    if correct <= _NEAR * guesses or bound < _NEAR * ceiling():
+        return ""
+    return (
+        f"the bound is close to {down(ceiling())}, all that a perfect attack would have "
+        f"reached: more {units} may show more"
+    )

@@ -13,7 +13,7 @@ import leakbound._core as _core
 from leakbound._base.formatting import down
 from leakbound._base.records import encode
 from leakbound._base.types import FloatArray, IntArray, JsonValue, Kind, PathName, PathOrder, Sides
-from leakbound.cuts.games import Game, Ties, inverted_warnings, order_warnings
+from leakbound.cuts.games import Game, Ties, inverted_warnings, near_ceiling, order_warnings
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 """Guesses, correct guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""
@@ -35,8 +35,6 @@ PATH_NAMES: dict[PathOrder, PathName] = {
     "pairs": "pairs",
 }
 
-# Share of correct guesses, and of the ceiling, from which more examples may show more
-_NEAR = 0.9
 # The ε that a perfect attack should at least be able to refute
 _REFERENCE = 1.0
 # With more examples than this a perfect attack refutes the reference
@@ -111,6 +109,8 @@ class Policy(ABC):
 
     kind: ClassVar[Kind] = "lower_bound"
     """What its bounds are."""
+    ties: ClassVar[Ties] = "together"
+    """They are broken where the number of guesses must not depend on scores."""
 
     @property
     @abstractmethod
@@ -129,8 +129,6 @@ class Policy(ABC):
 class PathPolicy(Policy):
     """A policy that tests cuts of paths, each by itself, and keeps the best."""
 
-    ties: ClassVar[Ties] = "together"
-    """They are broken where the number of guesses must not depend on scores."""
     of_odds: ClassVar[bool] = True
     """Whether bounds are on the log-odds of a guess, and not on the claim's own parameter."""
 
@@ -310,18 +308,6 @@ def _shifted(points: CurvePoints, shift: float) -> CurvePoints:
     """Return points of a curve with bounds that are so much larger."""
     guesses, correct, bounds = points
     return guesses, correct, bounds + shift
-
-
-def near_ceiling(
-    bound: float, guesses: int, correct: int, ceiling: Callable[[], float], units: str = "examples"
-) -> str:
-    """Say that a bound is all that so many examples allow, or nearly; else ""."""
-    if correct <= _NEAR * guesses or bound < _NEAR * ceiling():
-        return ""
-    return (
-        f"the bound is close to {down(ceiling())}, all that a perfect attack would have "
-        f"reached: more {units} may show more"
-    )
 
 
 def chance_explains(guesses: int, correct: int) -> str:

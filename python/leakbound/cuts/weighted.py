@@ -41,7 +41,7 @@ class Weighted(Policy):
         """
         # 1. Members are guessed, each with its score as a weight.
         if game.sides != "member":
-            way = "which of several is one: take KLScan"
+            way = f"which of {'a pair' if game.k == 2 else game.k} is one: take KLScan"
             if game.sides in {"both", "auto"}:
                 way = 'non-members: set sides="member"'
             message = f"cuts=Weighted() guesses members only, not {way}"

@@ -69,7 +69,10 @@ def new_challenge(
     plan, own = InclusionPlan.create(count), sha256(content)
     agreed = {"canaries_sha256": own, **(DEFAULT if protocol is None else protocol)}
     if agreed["canaries_sha256"] != own:
-        message = f"canaries_sha256 is not the digest of {source}, {own}: leave it out, or mend it"
+        message = (
+            f"the protocol's canaries_sha256 is not the digest of {source}, {own}: leave it out, "
+            "or name the file that it is of"
+        )
         raise OptionError(message)
     # The audit is rehearsed before a coin is handed out.
     _check_judged(Agreed.of(checked_protocol(agreed)))

@@ -8,14 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import (
-    MOST_EXAMPLES,
-    check_length,
-    integer,
-    numbers,
-    real,
-    vector,
-)
+from leakbound._base.checks import MOST_EXAMPLES, check_length, integer, numbers, real, vector
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
 from leakbound.errors import InputError, InputTypeError, OptionError

@@ -198,7 +198,10 @@ class FittedLanguageModel(SeededSampler):
         rng = Purpose.LANGUAGE_PROMPTS.rng(seed)
         count, each = len(self.prompts), self.options.samples_per_prompt
         if n > count * each:
-            message = f"{n} samples are more than {count} prompts by samples_per_prompt={each} give"
+            message = (
+                f"{n} samples are asked for, and {count} prompts with samples_per_prompt={each} "
+                f"give {count * each}"
+            )
             raise InputError(message)
         # Every prompt once before any twice.
         turns = np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]

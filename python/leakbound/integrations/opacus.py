@@ -69,7 +69,10 @@ def number_of_examples(examples: Any, optimizer: DPOptimizer) -> int:
     total = integer(examples, "examples", least=1)
     size = (optimizer.expected_batch_size or 0) * getattr(optimizer, "world_size", 1)
     if total < size:
-        message = f"examples is {total:,}, and batches of {size:g} are expected: pass len(dataset)"
+        message = (
+            f"examples is {total:,}, and the optimizer expects batches of {size:g}: pass the "
+            "number of all, len(dataset)"
+        )
         raise OptionError(message)
     return total
 
@@ -209,7 +212,10 @@ class WatchedOptimizer:
     def _released(self, *_: object) -> None:
         """Read the noisy gradient as the underlying optimizer gets it."""
         if not self._clipped:
-            message = f"{type(self.optimizer).__name__} took a step without pre_step(): no canaries"
+            message = (
+                f"{type(self.optimizer).__name__} took a step without pre_step(), so that no "
+                "canary was in its batch"
+            )
             raise OptionError(message)
         if self.leads:
             noise = float(self.optimizer.noise_multiplier)

@@ -56,7 +56,10 @@ class PlannedCallback:
         instance(plan, "plan", InclusionPlan)
         complement(confidence)
         if signal_name(signal) == "gradient_dot":
-            message = "gradient_dot compares with a copy of the model: keep one, and score later"
+            message = (
+                "gradient_dot compares with a copy of the model: keep one, and call "
+                "leakbound.torch.score after training, or use signal='loss_drop'"
+            )
             raise OptionError(message)
         if accounted is not None and not callable(accounted):
             instance(accounted, "accounted", Accounted)

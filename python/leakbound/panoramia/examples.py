@@ -51,7 +51,10 @@ class Examples:
     def check_alike(self, others: "Examples", name: str) -> None:
         """Check that others are of the same kind as these, which are members."""
         if self.x.shape[1:] != others.x.shape[1:]:
-            message = f"{name} are of shape {others.x.shape[1:]} and members of {self.x.shape[1:]}"
+            message = (
+                f"{name} have examples of shape {others.x.shape[1:]} and members of shape "
+                f"{self.x.shape[1:]}; both must be of one kind"
+            )
             raise InputError(message)
         if (self.y is None) != (others.y is None):
             message = f"{name} must have labels if and only if members have"

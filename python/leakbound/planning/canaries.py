@@ -135,7 +135,10 @@ def _data(x: ArrayInput, y: ArrayInput) -> tuple[NDArray[Any], IntArray, IntArra
     inputs = np.asarray(numbers(x, "x", least=-_LARGEST, most=_LARGEST))
     labels = np.asarray(numbers(y, "y", whole=True)).astype(np.int64)
     if inputs.ndim < 2 or not inputs.size or labels.ndim != 1:
-        message = f"x and y need a row for each example, got {inputs.shape} and {labels.shape}"
+        message = (
+            "x must have a row for each example and y one class, got shapes "
+            f"{inputs.shape} and {labels.shape}"
+        )
         raise InputError(message)
     check_length(labels, len(inputs), "y")
     classes = np.unique(labels)

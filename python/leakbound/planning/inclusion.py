@@ -3,10 +3,10 @@
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self, cast
+from typing import IO, Any, Self, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
 from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError
 from leakbound.planning.commitment import NONCE, Opening, read_opening
+
+T = TypeVar("T")
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 # Number of the file layout: it rises whenever an array changes its name or meaning.
 SCHEMA = 2
@@ -222,6 +225,12 @@ class InclusionPlan(Plan):
         """Positions of the members, increasing: int64, shape (number of members,)."""
         return np.flatnonzero(self.member).astype(np.int64, copy=False)
 
+    @overload
+    def included(self, items: NDArray[Scalar]) -> NDArray[Scalar]: ...
+    @overload
+    def included(self, items: Sequence[T]) -> list[T]: ...
+    @overload
+    def included(self, items: Any) -> Any: ...
     def included(self, items: Any) -> Any:
         """Return the members of `items`, in their order: what the model is trained on.
 
@@ -233,6 +242,12 @@ class InclusionPlan(Plan):
         """
         return self._pick(items, self.indices)
 
+    @overload
+    def excluded(self, items: NDArray[Scalar]) -> NDArray[Scalar]: ...
+    @overload
+    def excluded(self, items: Sequence[T]) -> list[T]: ...
+    @overload
+    def excluded(self, items: Any) -> Any: ...
     def excluded(self, items: Any) -> Any:
         """Return the non-members of `items`, as `included`: what the model must never see."""
         return self._pick(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))
@@ -301,6 +316,12 @@ class ChoicePlan(Plan):
         """The candidate of each secret: int64, shape (m,)."""
         return cast("IntArray", self.drawn)
 
+    @overload
+    def included(self, items: NDArray[Scalar]) -> NDArray[Scalar]: ...
+    @overload
+    def included(self, items: Sequence[Sequence[T]]) -> list[T]: ...
+    @overload
+    def included(self, items: Any) -> Any: ...
     def included(self, items: Any) -> Any:
         """Return the chosen candidate of each of m sequences of k: what the model is trained on.
 

@@ -116,7 +116,10 @@ class SklearnPropensity(Model):
             from sklearn.calibration import CalibratedClassifierCV
         in_a_line(self.estimator)
         if isinstance(self.estimator, CalibratedClassifierCV):
-            message = "a CalibratedClassifierCV splits the copies of a row: pass what is inside"
+            message = (
+                "a CalibratedClassifierCV splits the copies of a resampled row between its folds; "
+                "pass the classifier inside it"
+            )
             raise OptionError(message)
 
     @property

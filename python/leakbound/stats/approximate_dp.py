@@ -95,11 +95,9 @@ def one_run_epsilon(
     return _core.approx_epsilon(counts["correct"], counts["guesses"], level, options)
 
 
-def read_counts(
-    correct: int, guesses: int, m: float, k: int, *, one_sided: bool, most: int = _MOST
-) -> CountOptions:
+def read_counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
     """Check counts of guesses about examples of k values."""
-    made = integer(guesses, "guesses", least=1, most=most)
+    made = integer(guesses, "guesses", least=1, most=_MOST)
     members_only = flag(one_sided, "one_sided")
     if integer(k, "k", least=2, most=_MOST) > 2 and members_only:
         message = f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"

@@ -1,10 +1,11 @@
 """f-differential privacy at one number of guesses."""
 
 import leakbound._core as _core
-from leakbound._base.checks import choice, instance, real
+from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.types import CountOptions, FdpTest
 from leakbound.claims import FAMILIES, AnyFamily, FamilyClaim
 from leakbound.claims.tradeoff import TradeOff
+from leakbound.errors import OptionError
 from leakbound.stats.approximate_dp import read_counts
 
 # The recursion takes steps as the square root of the guesses
@@ -56,7 +57,7 @@ def fdp_rejects(
     >>> fdp_rejects(80, 100, 100, tradeoff=TradeOff.gaussian(0.5))
     True
     """
-    counts = read_counts(correct, guesses, m, k, one_sided=one_sided, most=_MOST)
+    counts = _counts(correct, guesses, m, k, one_sided=one_sided)
     choice(test, "test", FdpTest)
     return _core.fdp_rejects(
         counts, _tested(tradeoff, counts).core, real(tau, "tau", above=0, below=1), test
@@ -88,7 +89,7 @@ def fdp_p_value(
     >>> round(fdp_p_value(60, 100, 100, tradeoff=TradeOff.gaussian(0.0)), 4)
     0.0284
     """
-    counts = read_counts(correct, guesses, m, k, one_sided=one_sided, most=_MOST)
+    counts = _counts(correct, guesses, m, k, one_sided=one_sided)
     choice(test, "test", FdpTest)
     return _core.fdp_p_value(counts, _tested(tradeoff, counts).core, test)
 
@@ -122,7 +123,7 @@ def fdp_lower_bound(
     >>> round(fdp_lower_bound(80, 100, 100, claim=GaussianDP(), test="recursion"), 4)
     0.5307
     """
-    counts = read_counts(correct, guesses, m, k, one_sided=one_sided, most=_MOST)
+    counts = _counts(correct, guesses, m, k, one_sided=one_sided)
     instance(claim, "claim", FAMILIES)
     choice(test, "test", FdpTest)
     return claim.critical(counts, real(tau, "tau", above=0, below=1), test) or 0.0
@@ -133,3 +134,14 @@ def _tested(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
     instance(tradeoff, "tradeoff", TradeOff)
     both = counts["k"] == 2 and not counts["one_sided"]
     return tradeoff.symmetrized() if both else tradeoff
+
+
+def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
+    made = integer(guesses, "guesses", least=1)
+    if made > _MOST:
+        message = (
+            f"guesses must be at most {_MOST} under f-DP, got {made}: fix fewer guesses in "
+            "advance, such as those about a part of the examples that is drawn by lot"
+        )
+        raise OptionError(message)
+    return read_counts(correct, made, m, k, one_sided=one_sided)

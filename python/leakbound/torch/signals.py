@@ -122,7 +122,10 @@ def _classes(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
         )
         raise InputError(message)
     if targets.shape != (examples,) or targets.is_floating_point() or targets.is_complex():
-        message = f"targets must be one integer class label for each, got {_described(targets)}"
+        message = (
+            f"targets must be one integer class label for each example, got {_described(targets)} "
+            f"for a batch of {examples}"
+        )
         raise InputError(message)
     labels, classes = targets.to(torch.int64), logits.shape[1]
     strange = (labels < 0) | (labels >= classes)

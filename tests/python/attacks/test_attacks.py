@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import leakbound as lb
-from leakbound.attacks import (
-    Scores,
-    margin_threshold,
-    offline_lira,
-    rmia,
-)
+from leakbound.attacks import Scores, margin_threshold, offline_lira, rmia
 from leakbound.errors import InputError, OptionError
 
 Floats = NDArray[np.float64]
@@ -101,9 +96,7 @@ def test_lira_stays_apart_where_the_papers_score_rounds_to_one() -> None:
 
 
 @given(
-    st.integers(0, 2**32 - 1),
-    st.sampled_from([0.5, 1.0, 2.0]),
-    st.sampled_from([0.0, 0.3, 0.9]),
+    st.integers(0, 2**32 - 1), st.sampled_from([0.5, 1.0, 2.0]), st.sampled_from([0.0, 0.3, 0.9])
 )
 def test_the_share_of_pairs_won_grows_with_rmia(seed: int, gamma: float, scale: float) -> None:
     draw = rng(seed)
@@ -167,7 +160,7 @@ BAD: list[tuple[Callable[[], Scores], type[Exception], str]] = [
     (
         lambda: offline_lira([1.0, 1.0], np.eye(2), trained_on=[[0, 1], [0, 1]]),
         OptionError,
-        "every reference was trained on 1 examples, as column 1",
+        "every reference was trained on 1 of the examples, the first in column 1",
     ),
     (
         lambda: offline_lira([1.0, 1.0], np.eye(2), trained_on=[0, 1]),

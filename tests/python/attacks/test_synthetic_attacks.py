@@ -182,7 +182,7 @@ REFUSED: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
     ({"x": [None, None]}, {"x": [1]}, {}, errors.InputError, "missing in all"),
     ({"x": []}, {"x": [1]}, {}, errors.InputError, "at least one row"),
     ({"x": [1, 2], "y": [1]}, {"x": [1], "y": [1]}, {}, errors.InputError, "'x' has 2"),
-    ([1, 2], [[1]], {}, errors.InputError, "rows of an array"),
+    ([1, 2], [[1]], {}, errors.InputError, "a row for each record"),
     ({"x": [1j, 2]}, {"x": [1]}, {}, errors.InputError, "complex"),
     ({"x": np.ones((2, 2))}, {"x": [1]}, {}, errors.InputError, "one-dimensional"),
     ({"x": [1, 2]}, {"x": [1]}, {"categorical": ("y",)}, errors.OptionError, "names 'y'"),

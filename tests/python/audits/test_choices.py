@@ -4,7 +4,7 @@ import json
 import math
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import numpy as np
 import pytest
@@ -153,7 +153,7 @@ def test_attacks_share_the_level_and_ids_join() -> None:
             "a tally only counts",
         ),
         ({"sides": "member"}, errors.OptionError, "no meaning for Choices"),
-        ({"cuts": lb.Weighted()}, errors.OptionError, "which of several"),
+        ({"cuts": lb.Weighted()}, errors.OptionError, "which of 4"),
         ({"cuts": lb.Fixed(201)}, errors.OptionError, "more guesses than there are secrets"),
         ({"ids": np.zeros(200, int)}, errors.InputError, "ids"),
         (
@@ -186,7 +186,8 @@ def test_a_plan_is_drawn_saved_committed_to_and_audited(tmp_path: Path) -> None:
     assert (lb.planning.ChoicePlan.create(300, K, seed=5).chosen[:200] == PLAN.chosen).all()
     items = np.arange(200 * K).reshape(200, K)
     assert (PLAN.included(items) == items[np.arange(200), PLAN.chosen]).all()
-    assert PLAN.included(items.tolist()) == PLAN.included(items).tolist()
+    numbers: list[list[int]] = items.tolist()
+    assert assert_type(PLAN.included(numbers), list[int]) == PLAN.included(items).tolist()
     PLAN.save(tmp_path / "plan.npz")
     assert (
         Plan.load(tmp_path / "plan.npz")

@@ -173,7 +173,7 @@ def test_noise_that_varies_bounds_its_smallest_value_and_no_epsilon() -> None:
     assert audit.steps.noise_multiplier == 1.0
     assert audit.refuted_by == ()
     assert audit.attainable is None
-    with pytest.raises(errors.OptionError, match="no ε of the whole run"):
+    with pytest.raises(errors.OptionError, match="no ε of the whole training"):
         audit.steps.epsilon(1e-5)
 
 
@@ -257,7 +257,7 @@ def test_sizes_are_not_tested_without_the_number_of_examples() -> None:
 def test_accumulated_batches_are_no_poisson_sample() -> None:
     seen = play(0)
     audit = quick(replace(seen, accumulated=2))
-    assert "batches of the loader made a step" in audit.sampling.reason
+    assert "accumulated in a step" in audit.sampling.reason
     assert audit.steps.rate_source == "stated"
 
 

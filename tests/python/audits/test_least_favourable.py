@@ -13,29 +13,18 @@ from leakbound.errors import FitError, InputError
 from leakbound.propensity import LogisticPropensity
 from leakbound.propensity.confidence import ConfidenceSet
 from set_search import least_bound, missed_by_matching, missed_by_offsets, over_set
-from validity.nuisance import KNOWLEDGE, People, Setting, gaussian, knowing, people, response
+from validity.nuisance import (
+    KNOWLEDGE,
+    SEARCHED,
+    People,
+    Setting,
+    gaussian,
+    knowing,
+    people,
+    response,
+)
 
 QUICK = Setting(100, 600, 6, 1.5)
-SEARCHED = (
-    Setting(300, 1500, 30, 2),
-    Setting(1000, 3000, 30, 2),
-    Setting(60, 1500, 6, 1.5),
-    Setting(3000, 3000, 5, 1),
-    Setting(2000, 4000, 100, 2),
-    Setting(0, 600, 1, 1.5),
-    Setting(0, 3000, 1, 1),
-    Setting(30, 400, 10, 1.5),
-    Setting(0, 1500, 10, 2),
-    Setting(200, 1500, 20, 2),
-    Setting(150, 1500, 50, 2),
-    Setting(60, 1500, 6, 1.5, law="binary"),
-    Setting(300, 1500, 30, 2, law="heavy"),
-    Setting(60, 1500, 6, 1.5, law="heavy", intercept=-2.5),
-    Setting(60, 1500, 6, 1.5, intercept=3),
-    Setting(0, 400, 3, 8),
-    Setting(200, 800, 5, 6),
-    Setting(240, 1500, 6, 1.5, thinned=True),
-)
 
 
 def estimated(game: People) -> Any:

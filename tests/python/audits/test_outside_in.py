@@ -120,6 +120,7 @@ def test_a_leak_at_one_end_is_found_at_either(claim: Any, gain: float) -> None:
         members, guesses = reached["members"], reached["guesses"]
         assert (members if sign == 1 else guesses - members) > 0.9 * guesses > 100
         assert result.path == "ends"
+        assert any("ties are broken by the seed" in one.statement for one in result.assumptions)
 
 
 def test_only_coins_have_two_ends() -> None:

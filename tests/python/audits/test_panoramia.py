@@ -109,7 +109,7 @@ def test_what_real_non_members_refuse(scores: Ranked) -> None:
     _, attack, member = scores
     for options, words in (
         ({"delta": 1e-3, "relaxation": "published"}, "is for generated non-members"),
-        ({"cuts": lb.Weighted()}, "which of several"),
+        ({"cuts": lb.Weighted()}, "which of a pair"),
     ):
         with pytest.raises(errors.OptionError, match=words):
             flat.panoramia(np.cos(1e4 * attack), attack, member, real_nonmembers=True, **options)

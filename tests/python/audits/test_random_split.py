@@ -185,7 +185,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ),
     ({"sides": "member"}, errors.OptionError, "has no meaning for RandomSplit"),
     ({"aggregate": "sum"}, errors.OptionError, "aggregate must be one of"),
-    ({"cuts": lb.Weighted()}, errors.OptionError, "which of several"),
+    ({"cuts": lb.Weighted()}, errors.OptionError, "which of a pair"),
     ({"cuts": lb.Fixed(5)}, errors.OptionError, r"more guesses than there are pairs \(4\)"),
     (
         {"cuts": lb.OutsideIn([2, 5]), "claim": lb.GaussianDP()},

@@ -72,10 +72,7 @@ def test_columns_of_a_table_belong_together_whatever_its_index_and_ids() -> None
         (pd.Series(SCORES, index=NAMES), pd.Series(MEMBER, index=ORDER), None, "text"),
         (pd.Series(SCORES, index=ORDER + 1), lb.InclusionPlan(MEMBER), None, "of member are not"),
         (
-            {
-                "a": Scores(SCORES.copy(), NAMES.copy(), "a"),
-                "b": pd.Series(SCORES, index=OTHERS),
-            },
+            {"a": Scores(SCORES.copy(), NAMES.copy(), "a"), "b": pd.Series(SCORES, index=OTHERS)},
             MEMBER,
             None,
             "scores of 'b'",

@@ -53,8 +53,10 @@ BAD_MEMBER: list[tuple[Any, type[Exception], str]] = [
 ]
 
 BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"confidence": 0.0}, errors.OptionError, "confidence must be above 0 and below 1, got 0"),
     ({"confidence": 1.0}, errors.OptionError, "got 1"),
     ({"confidence": 95}, errors.OptionError, "got 95"),
+    ({"confidence": math.nan}, errors.OptionError, "got nan"),
     ({"confidence": "95%"}, errors.InputTypeError, "confidence must be a real number"),
     ({"confidence": True}, errors.InputTypeError, "confidence must be a real number"),
     (
@@ -62,11 +64,15 @@ BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
         errors.OptionError,
         "sides must be one of 'both', 'member', 'auto', got 'top'",
     ),
+    ({"sides": None}, errors.OptionError, "sides must be one of"),
+    ({"claim": "eps"}, errors.InputTypeError, r"claim(\[0\])? must be one of PureDP\(\.\.\.\)"),
     ({"claim": lb.PureDP}, errors.InputTypeError, "call it"),
     ({"cuts": "kl"}, errors.InputTypeError, r"cuts must be one of KLScan"),
+    ({"cuts": lb.KLScan}, errors.InputTypeError, "call it"),
     ({"cuts": lb.Fixed(5)}, errors.OptionError, r"Fixed\(guesses=5\).*more guesses than.*\(4\)"),
     ({"cuts": lb.KLScan(min_guesses=9)}, errors.OptionError, r"KLScan\(min_guesses=9\)"),
     ({"seed": -1}, errors.OptionError, "seed must be at least 0"),
+    ({"seed": 1.5}, errors.InputTypeError, "seed must be an integer"),
     ({"ids": [7, 8, 7, 9]}, errors.InputError, "the first being 7 at rows 0, 2"),
     ({"ids": [7, 7, 8, 9]}, errors.InputError, "both members and non-.*7 at rows 0, 1"),
     ({"ids": ["a", "b", "c"]}, errors.InputError, "ids has 3 values"),
@@ -143,12 +149,7 @@ def test_bad_numbers(call: Callable[[], object], error: type[Exception], words: 
         (GOOD[:3], {}, errors.InputError, "baseline has 3 values"),
         ([1, 1, 1, 1], {}, errors.AbstentionError, "all 4 baseline scores are equal"),
         (GOOD, {"ids": [1, 1, 2, 3]}, errors.InputError, "both members and non-"),
-        (
-            GOOD,
-            {"real_nonmembers": True, "c_upper": 0.5},
-            errors.OptionError,
-            "leave out c_upper",
-        ),
+        (GOOD, {"real_nonmembers": True, "c_upper": 0.5}, errors.OptionError, "leave out c_upper"),
         *(
             (GOOD, {"c_upper": x}, errors.OptionError, "c_upper")
             for x in (-0.1, math.inf, math.nan)

@@ -110,6 +110,9 @@ def test_stored_scores(tmp_path: Path) -> None:
     played, again = (benchmark.Scores(file)(100, seed=3) for _ in range(2))
     assert np.array_equal(played.scores, again.scores)
     assert set(played.scores) <= set(game.scores)
+    with pytest.MonkeyPatch.context() as patched:  # the file is read once
+        patched.setattr(parquet, "read_table", None)
+        assert np.array_equal(benchmark.Scores(file)(100, seed=3).member, played.member)
     assert math.isnan(played.least(lb.PureDP()))
     assert benchmark.Scores("fashion-mnist", "small")(12_000, seed=0).member.size == 12_000
     bad: list[tuple[Any, int, str]] = [

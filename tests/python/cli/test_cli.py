@@ -41,9 +41,10 @@ def test_every_policy_has_a_word() -> None:
     assert {word: parse_cuts(word) for word in words} == words
 
 
-def test_options_reach_the_one_run_audit(scores: Path) -> None:
-    options = ("--confidence", 0.9, "--sides", "member", "--seed", 5)
-    expected = lb.audit(SCORE, lb.Coins(MEMBER), confidence=0.9, sides="member", seed=5)
+@pytest.mark.parametrize("sides", ["member", "auto"])
+def test_options_reach_the_one_run_audit(scores: Path, sides: Any) -> None:
+    options = ("--confidence", 0.9, "--sides", sides, "--seed", 5)
+    expected = lb.audit(SCORE, lb.Coins(MEMBER), confidence=0.9, sides=sides, seed=5)
     answer = leakbound("coins", scores, *options, "--json")
     assert lb.AuditResult.from_json(answer.out) == expected
 

@@ -9,7 +9,7 @@ import pytest
 import leakbound as lb
 from command_line import MEMBER, SCORE, csv_text, leakbound, spawn
 from leakbound.claims import CLAIMS, Claim, TradeOffFamily
-from leakbound.cli.options import FAMILIES
+from leakbound.cli.options import FAMILIES, parse_family
 
 SAMPLED = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=20)
 WORDS: dict[str, Claim] = {
@@ -49,6 +49,13 @@ def test_one_run_audits_the_family_that_is_named(word: str, scores: Path) -> Non
     )
 
 
+@pytest.mark.parametrize("word", ["approx:1e-5", "Gaussian:1e-4", "laplace"])
+def test_zero_run_audits_the_family_that_is_named(word: str, given: Path) -> None:
+    options = ("--family", word, "--correction", "match", "--json")
+    answer = leakbound("zero-run", given, *options)
+    assert lb.ZeroRunResult.from_json(answer.out).claim == parse_family(word) == WORDS[word]
+
+
 CLAIMED = {
     "gaussian mu=0.3": 1,
     "gaussian eps=1,delta=1e-5": 1,
@@ -69,13 +76,18 @@ def test_claims_in_the_numbers_of_a_family(words: str, scores: Path) -> None:
 
 REFUSED = {
     "coins --family normal": "--family must be one of pure, approx:D, gaussian",
+    "coins --family approx": "--family must be one of",
     "coins --family dp-sgd:0.1,2.5": "--family dp-sgd:0.1,2.5: steps must be",
-    "coins --family dp-sgd:x,20": "--family must be one of",
+    "coins --family dp-sgd:x,20": "--family dp-sgd:x,20: sampling_rate must be",
+    "coins --family dp-sgd:1.5,20": "--family dp-sgd:1.5,20: sampling_rate must be above 0",
     "coins --family approx:2": "--family approx:2: delta must be above 0 and below 1",
     "coins --claim noise=1": "laplace, dp-sgd:Q,T",
     "coins --family dp-sgd:0.1,20 --claim noise=0": "must be eps=… or eps=…,delta=… or mu=…",
+    "coins --family dp-sgd:0.1,20 --claim noise=1,eps=1": "in numbers of at least 0",
+    "coins --family dp-sgd:0.1,20 --claim mu=1": "--claim mu=… is not about DP-SGD",
     "coins --family gaussian --claim eps=1": "within Gaussian DP no ε holds without a δ: name",
     "coins --family gaussian:0.1 --claim eps=1,delta=0.1": "without a δ above 0.1",
+    "coins --family dp-sgd:0.1,20 --claim eps=1": "name eps and delta in --claim",
     "coins --family pure --claim eps=1,delta=0.1": "says nothing about delta = 0.1",
     "coins --family laplace --cuts kl": "Laplace DP: take outside-in",
     "zero-run --family pure --claim mu=1": "--claim mu=… is not about pure DP",
@@ -83,16 +95,23 @@ REFUSED = {
     "panoramia --claim mu=1": "must be eps=… or eps=…,delta=… or c=…,eps=…",
     "coins --cuts best": "--cuts must be one of auto, kl, union",
     "coins --attacks score,score": "must name different columns",
+    "coins --prior 1.5": "prior must be",
+    "coins --cuts fixed:0": "guesses",
     "coins --cuts fixed:1000": "--cuts fixed:1000 asks for more guesses than there are examples",
     "coins --cuts outside-in:4,3": "--cuts outside-in:4,3: levels must",
     "coins --claim eps=nan": "in numbers of at least 0",
     "coins --claim rho=1": "'rho=1' must be eps=… or eps=…,delta=… or mu=… or noise=…",
+    "coins --claim c=1,eps=1": "must be eps",
     "coins --claim eps=1,eps=2": "must be eps",
+    "coins --claim delta=0": "must be eps",
+    "coins --claim eps=1,delta=1": "delta",
     "coins --claim eps=1,delta=1e-5 --cuts weighted": "take one of fixed:R, kl, outside-in",
     "coins --claim mu=1 --prior 0.1": "prior other than 1/2 is for pure DP",
+    "coins --confidence 1": "confidence must be",
     "coins --member-values in,in": "--member-values must name two different words",
     "coins --sep , --decimal ,": "--sep , and --decimal , cannot both be",
     "panoramia --real-nonmembers --c-upper 1": "leave out --c-upper",
+    "panoramia --cuts hoeffding --gamma 0.1": "limits are exact",
     "zero-run --features score2 --holdout 400": "--holdout must be at least 0 and below 1, got",
 }
 

@@ -63,8 +63,11 @@ def test_claims_are_converted_and_the_bound_is_not(
 REFUSED = [
     ((), "declare so with --untouched"),
     ((*SPLIT, "--claim", "eps=1"), "say what the claim compares"),
+    ((*SPLIT, "--groups", "site"), "is on both sides of the split"),
     ((*SPLIT, "--strata", "score"), "two roles"),
     ((*SPLIT, "--strata", "town"), "has no column 'town'"),
+    ((*SPLIT, "--prior", "0.7"), "No such option: --prior"),
+    ((*SPLIT, "--sides", "member"), "No such option: --sides"),
 ]
 
 
@@ -76,8 +79,9 @@ def test_what_is_refused(scores: Path, options: tuple[str, ...], words: str) -> 
 
 
 def test_coins_have_no_options_of_a_split_and_name_it(scores: Path) -> None:
-    answer = leakbound("coins", scores, "--strata", "site")
-    assert (answer.code, "No such option: --strata" in answer.err) == (2, True)
+    for option in ("--strata", "--groups", "--aggregate", "--features", "--relation", "--design"):
+        answer = leakbound("coins", scores, option, "max")
+        assert (answer.code, f"No such option: {option}" in answer.err) == (2, True)
     assert "leakbound split" in leakbound("coins", scores).refusal  # 440 of 600 are no coins
 
 

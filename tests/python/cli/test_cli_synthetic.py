@@ -111,7 +111,7 @@ def test_what_is_refused_in_one_line(tables: dict[str, pd.DataFrame], tmp_path: 
     options = written(tmp_path, tables)
     for more, words in (
         (["--reference", tmp_path / "nonmembers.csv"], "chosen by membership"),
-        (["--attacks", "magic"], "name each attack once: attribution"),
+        (["--attacks", "magic"], "among attribution"),
         (["--strata", "planet"], "the stratum is 'planet'"),
         (["--reference", tmp_path / "none.csv"], "none.csv"),
     ):
@@ -144,8 +144,7 @@ def test_dates_with_and_without_a_time_zone_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [("2024-01-{:02}", "{:02}/01/2024"), ("{}.5", "{},5"), ("{}", "{} years")],
+    ("one", "other"), [("2024-01-{:02}", "{:02}/01/2024"), ("{}.5", "{},5"), ("{}", "{} years")]
 )
 def test_two_ways_of_writing_are_refused_where_they_tell_who_is_a_member(
     one: str, other: str

@@ -75,10 +75,7 @@ def test_a_pipe_is_counted() -> None:
     piped = io.BytesIO()
     csv.write_csv(table(), piped)
     done = subprocess.run(
-        [*PROGRAM, "coins", "-", "--json"],
-        input=piped.getvalue(),
-        capture_output=True,
-        check=False,
+        [*PROGRAM, "coins", "-", "--json"], input=piped.getvalue(), capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["bound"] == lb.audit(TALLY, lb.Coins()).bound

@@ -40,10 +40,7 @@ def test_a_reader_that_leaves_ends_it_quietly(scores: Path, option: str) -> None
     gone, pipe = os.pipe()
     os.close(gone)
     process = subprocess.run(
-        [*PROGRAM, "coins", str(scores), option],
-        stdout=pipe,
-        stderr=subprocess.PIPE,
-        check=False,
+        [*PROGRAM, "coins", str(scores), option], stdout=pipe, stderr=subprocess.PIPE, check=False
     )
     os.close(pipe)
     assert (process.returncode, process.stderr) == (141, b"")

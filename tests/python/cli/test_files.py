@@ -47,6 +47,7 @@ def objects() -> str:
 
 FILES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "plain": ("a.csv", "\ufeff" + rows(",").replace("\n", "\r\n"), ()),
+    "signs": ("a.csv", rows(" , ", words=("+1.0e+00", "-1")).replace('"x\ny"', "x"), ()),
     "true": ("a.csv", rows(",", words=("True", "FALSE")), ()),
     "words": ("a.csv", rows(",", words=("in", "out")), ("--member-values", "in,out")),
     "tsv": ("a.tsv", rows("\t"), ()),
@@ -119,6 +120,7 @@ REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     "nothing": ("a.csv", "", (), "no column 'score'"),
     "no rows": ("a.csv", HEAD, (), "header and no rows"),
     "no score": ("a.csv", "loss,member\n1,0\n", (), "name another by --score-col; its columns are"),
+    "no member": ("a.csv", "score,x\n1,1\n", (), "name another by --member-col"),
     "twice": ("a.csv", "score,score,member\n1,1,0\n", (), "2 columns 'score'"),
     "one column twice": ("a.csv", HEAD + "1,1\n", ("--member-col", "score"), "two roles"),
     "many": ("a.csv", "score" + ",c" * 200_000 + "\n1\n", (), "and 199,981 more"),
@@ -126,6 +128,7 @@ REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     "semicolons": ("a.csv", "score;member\n1;1\n", (), "say --sep if columns are not"),
     "thousands": ("a.csv", "score;member\n1,234;1\n", SEMICOLONS[:2], "needs --decimal"),
     "no number": ("a.csv", HEAD + "1,0\nx,1\n", (), "'score' must be a number, such as -0.5 or"),
+    "where": ("a.csv", HEAD + "1,0\nx,1\n", (), "it is 'x' at row 1 (rows count from 0"),
     "grouped": ("a.csv", HEAD + "1_0,0\n2,1\n", (), "it is '1_0' at row 0"),
     "comma": ("a.tsv", "score\tmember\n1,5\t1\n", (), "(--decimal , if that is the sign)"),
     "both": ("a.csv", "score;member\n1.2,5;1\n", (*SEMICOLONS, ","), "(--decimal . if that is"),
@@ -133,6 +136,9 @@ REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     "words": ("a.csv", HEAD + "1,in\n2,out\n", (), "words that --member-values IN,OUT names"),
     "few values": ("a.csv", HEAD + "1,0\n\n2\n", (), "row 1: Expected 2 columns, got 1"),
     "endless": ("a.csv", HEAD + '1,"' + "0\n" * 200_000, (), "it is '0\\n0\\n0"),
+    "NaN": ("a.csv", HEAD + "1,0\nnan,1\n", (), "must not be NaN, but 1 of 2 are, at row 1"),
+    "equal": ("a.csv", HEAD + "1,0\n1,1\n", (), "all 2 scores are equal"),
+    "signs": ("a.csv", HEAD + "1,-1\n2,0\n3,1\n", (), "member must be"),
     "no id": (
         "a.csv",
         "id,score,member\na,1,0\n,2,1\n",

@@ -63,3 +63,12 @@ def test_exact_error_of_small_audits(name: str, sides: Any, scores: str) -> None
 def test_the_scan_spends_what_it_is_given() -> None:
     curve = error_curve(lb.KLScan(), "member", SMALL_SCORES["distinct"], np.linspace(0.5, 0.8, 301))
     assert curve.max() > 0.95 * 0.2
+
+
+def test_why_members_must_be_drawn_by_coins() -> None:
+    """With exactly half of six members, all six guesses are right in one of twenty draws."""
+    scores, everyone, cuts = np.arange(6.0), memberships(6), lb.Fixed(6)
+    audits = [lb.audit(scores, lb.Coins(m), cuts=cuts, confidence=0.98) for m in everyone]
+    claims = np.array([audit.bound > 0 for audit in audits])
+    assert claims.mean() == 1 / 64 <= 0.02
+    assert claims[everyone.sum(axis=1) == 3].mean() == 1 / 20 > 0.02

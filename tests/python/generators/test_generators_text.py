@@ -139,5 +139,5 @@ def test_prompts_are_used_evenly_and_not_too_often() -> None:
     sampler = LanguageModel(config(), epochs=1, samples_per_prompt=2).fit(counting(100))
     assert len(sampler.prompts) == 30
     assert len(sampler.sample(60, seed=0)) == 60
-    with pytest.raises(InputError, match=r"61 samples are more than 30 prompts"):
+    with pytest.raises(InputError, match=r"61 samples .* 30 prompts .* give 60"):
         sampler.sample(61, seed=0)

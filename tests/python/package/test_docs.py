@@ -19,10 +19,7 @@ RUNNING = [f"docs/{name}.md" for name in GUIDES]
 
 @pytest.mark.parametrize("page", [*PRINTING, *RUNNING])
 def test_examples_run_and_print_what_pages_say(
-    page: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -264,10 +264,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
     }
     steps: list[str] = []
     found = audited(
-        target,
-        options=options,
-        checkpoints=tmp_path,
-        progress=lambda what, _: steps.append(what),
+        target, options=options, checkpoints=tmp_path, progress=lambda what, _: steps.append(what)
     )
     assert found == expected
     assert steps == ["seed 1: the baseline", "seed 1: the attack on target"]
@@ -311,11 +308,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
         ({"helper": (HELPER, "members")}, InputTypeError, "helper must be .*'members'"),
         ({"shares": (0.3, 0.0, 0.1)}, OptionError, "shares must be above 0"),
         ({"shares": (0.3, 0.7, 0.1)}, OptionError, "leave members to audit"),
-        (
-            {"conditional": True, "attack": StackedAttack("text")},
-            OptionError,
-            "tokens are none",
-        ),
+        ({"conditional": True, "attack": StackedAttack("text")}, OptionError, "tokens are none"),
         ({"saturation": (0.5, 0.25)}, OptionError, "saturation must increase"),
         ({"seeds": ()}, OptionError, "seeds must be different"),
         ({"seeds": (1, 1)}, OptionError, "seeds must be different"),

@@ -83,7 +83,7 @@ def test_same_seed_same_scores_and_a_process_left_as_it_was() -> None:
 
 def test_bad_texts() -> None:
     train, validation, test = texts(60), texts(50), texts(40)
-    with pytest.raises(InputError, match="tokens of shape"):
+    with pytest.raises(InputError, match="whole numbers of shape"):
         fit(replace(train, examples=Examples(train.examples.x / 2, None)), validation)
     with pytest.raises(InputError, match=r"of shape \(120, 12, 1\)"):
         fit(replace(train, examples=Examples(train.examples.x[..., None], None)), validation)

@@ -1,5 +1,6 @@
 """Reproductions: what they compute, and the program that prints and writes them."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ def test_more_values_to_choose_from_prove_more() -> None:
     for canaries in (10_000, 100):
         for column in (3, 4):
             proved = [float(row[column] or 0) for row in outcome.rows if row[0] == canaries]
+            assert all(more > less - 0.05 for less, more in pairwise(proved))
             assert proved[-1] > proved[0] + 0.1
             assert max(proved) < 0.1 + proved[-1] < float(outcome.rows[0][2] or 0)
 

@@ -69,7 +69,7 @@ def test_nothing_else_opens_it(other: Opening) -> None:
         Opening(PLAN, PROTOCOL, NONCE).commitment.check(other)
 
 
-@pytest.mark.parametrize("nonce", ["", "00" * 31, "00" * 33, "zz" * 32, "AA" * 32, 5])
+@pytest.mark.parametrize("nonce", ["", "00" * 31, "00" * 33, "0" * 63, "zz" * 32, "AA" * 32, 5])
 def test_nonces_of_the_wrong_length_are_refused(nonce: Any) -> None:
     with pytest.raises(FormatError, match="256 random bits"):
         Opening(PLAN, PROTOCOL, nonce)
@@ -79,10 +79,13 @@ def test_nonces_of_the_wrong_length_are_refused(nonce: Any) -> None:
     ("content", "words"),
     [
         ("{", "not a commitment"),
+        ("[]", "not a commitment"),
         ('{"scheme": "leakbound commitment 1"}', "and nothing else"),
         (text(scheme="leakbound commitment 2"), "scheme"),
         (text(sha256="ab"), "64 hexadecimal"),
         (text(examples=True), "64 hexadecimal"),
+        (text(sha256=[NONCE]), "64 hexadecimal"),
+        ('{"scheme": NaN, "sha256": "ab", "examples": 5}', "NaN is not JSON"),
     ],
 )
 def test_what_is_no_commitment_is_refused(content: str, words: str, tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from numpy.typing import NDArray
 from scipy import stats
 from torch.utils.data import Subset, TensorDataset
 
@@ -141,6 +142,7 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     ("n", "seed", "error", "message"),
     [
         (0, 0, OptionError, "n must be at least 1 and at most 100000000, got 0"),
+        (2.5, 0, InputTypeError, "n must be an integer"),
         (True, 0, InputTypeError, "n must be an integer"),
         (3, -1, OptionError, "seed must be at least 0, got -1"),
     ],
@@ -153,9 +155,11 @@ def test_bad_numbers(n: Any, seed: int, error: type[Exception], message: str) ->
 @pytest.mark.parametrize(
     ("ids", "error", "message"),
     [
+        (["a", "b"], InputError, "ids has 2 values"),
         (["a", "b", "a"], InputError, "more than once|both members and non-members"),
         ([1.0, 2.0, 3.0], InputTypeError, "ids"),
         (np.array(["a", 1, 2], dtype=object), InputTypeError, "all 64-bit integers or all strings"),
+        (np.array([1, 2, 2**70], dtype=object), InputTypeError, "all 64-bit integers"),
     ],
 )
 def test_bad_ids(ids: Any, error: type[Exception], message: str) -> None:
@@ -190,4 +194,6 @@ def test_coins_tossed_elsewhere_are_copied() -> None:
     tossed[:] = 0
     assert plan.member.tolist() == [True, False, True]
     assert plan.included(plan.ids).tolist() == ["x", "z"]
+    assert not assert_type(plan.excluded(plan.member), NDArray[np.bool_]).any()
+    assert assert_type(plan.excluded(["x", "y", "z"]), list[str]) == ["y"]
     assert repr(plan) == "InclusionPlan(n=3, members=2)"

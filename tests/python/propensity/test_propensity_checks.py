@@ -172,7 +172,7 @@ def test_separable_classes_need_the_penalty() -> None:
 
 def test_bad_input_to_a_fitted_model() -> None:
     fit = LogisticPropensity().fit(FEATURES, MEMBER, ids=np.arange(50))
-    with pytest.raises(InputError, match="3 columns and D' 4"):
+    with pytest.raises(InputError, match="3 columns and D' has 4"):
         fit.log_odds(FEATURES[:, :3])
     with pytest.raises(InputError, match="row 3"):
         fit.bootstrap(BROKEN, K=2)

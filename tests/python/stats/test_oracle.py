@@ -135,12 +135,7 @@ def leaky(draw: st.DrawFn, least: int, most: int) -> tuple[list[float], list[boo
 games = st.composite(leaky)
 ORDERS: list[Literal["member_half", "nonmember_half", "interleaved", "member"]]
 ORDERS = ["member_half", "nonmember_half", "interleaved", "member"]
-POLICIES = [
-    lb.KLScan(),
-    lb.KLScan(kappa=2.5),
-    lb.UnionBound(),
-    lb.Fixed(4),
-]
+POLICIES = [lb.KLScan(), lb.KLScan(kappa=2.5), lb.UnionBound(), lb.Fixed(4)]
 
 
 @pytest.mark.parametrize("cuts", POLICIES, ids=repr)

@@ -1,4 +1,4 @@
-"""Poisson-binomial tails from Python: ends, symmetry, bad input; Rust reads reference values."""
+"""Poisson-binomial tails from Python: scipy, properties, bad input; Rust reads reference values."""
 
 import math
 
@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import poisson_binom
 
 from leakbound import errors, stats
 
 SIZES = st.integers(min_value=1, max_value=60)
+
+
+def test_agrees_with_scipy() -> None:
+    p = np.random.default_rng(0).uniform(size=300)
+    v = np.arange(120, 190)
+    assert_allclose(stats.poisson_binomial_tail(v, p), poisson_binom.sf(v - 1, p), rtol=1e-10)
 
 
 def test_ends() -> None:
@@ -47,6 +54,24 @@ def test_monotone_and_complementary(n: int, seed: int, epsilon: float) -> None:
     assert_allclose(tails + mirrored, 1, rtol=1e-13)
     shuffled = stats.poisson_binomial_tail_offsets(v, random.permutation(offsets), epsilon)
     assert_allclose(shuffled, tails, rtol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 400),
+    share=st.floats(0.01, 1),
+    beta=st.sampled_from([1e-200, 1e-9, 0.01, 0.3, 0.5, 0.9]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_inverse_is_proved_and_tight(n: int, share: float, beta: float, seed: int) -> None:
+    offsets = np.random.default_rng(seed).normal(size=n)
+    v = max(1, int(share * n))
+    epsilon = stats.poisson_binomial_epsilon(v, offsets, beta=beta)
+    log = math.log(beta)
+    slack = 1e-13 * (1 + abs(log))
+    assert stats.poisson_binomial_tail_offsets(v, offsets, epsilon, log=True) <= log + slack
+    above = epsilon + 1e-11 * (1 + abs(epsilon))
+    assert stats.poisson_binomial_tail_offsets(v, offsets, above, log=True) > log - slack
 
 
 def test_replicates_are_the_single_inverses() -> None:

@@ -10,26 +10,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.data import (
-    DataLoader,
-    TensorDataset,
-)
+from torch.utils.data import DataLoader, TensorDataset
 
 import leakbound as lb
 from command_line import Terminal
 from leakbound._base import console as _progress
 from leakbound.errors import InputError, OptionError
 from leakbound.torch import score
-from scored import (
-    DEVICES,
-    EXAMPLES,
-    Pairs,
-    Stream,
-    examples,
-    logits_of,
-    network,
-    rows,
-)
+from scored import DEVICES, EXAMPLES, Pairs, Stream, examples, logits_of, network, rows
 
 torch.set_num_threads(1)
 

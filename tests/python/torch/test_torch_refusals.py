@@ -9,25 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils.data import (
-    BatchSampler,
-    DataLoader,
-    RandomSampler,
-    WeightedRandomSampler,
-)
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, WeightedRandomSampler
 
 from leakbound.errors import DeviceMemoryError, InputError, InputTypeError, OptionError
 from leakbound.torch import score
-from scored import (
-    EXAMPLES,
-    Pairs,
-    SimpleModel,
-    Stream,
-    examples,
-    logits_of,
-    network,
-    rows,
-)
+from scored import EXAMPLES, Pairs, SimpleModel, Stream, examples, logits_of, network, rows
 
 torch.set_num_threads(1)
 SCALAR: Any = [(torch.tensor(1.0), 0)]

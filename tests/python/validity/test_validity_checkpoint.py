@@ -67,6 +67,18 @@ def test_counts_of_another_seed_or_source_are_refused(
         suite.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
 
 
+def test_damaged_counts_are_refused(tmp_path: Path) -> None:
+    cases = [case(Coin()), case(Coin(), "other")]
+    suite.run(cases, repetitions=250, checkpoint=tmp_path)
+    first, second = sorted(tmp_path.glob("*.npz"))
+    whole = first.read_bytes()
+    renamed = whole.replace(b"counts", b"caunts")
+    for damaged in (b"", b"[]", whole[:-1], renamed, second.read_bytes()):
+        first.write_bytes(damaged)
+        with pytest.raises(FormatError, match="remove it to redo its work"):
+            suite.run(cases, repetitions=250, checkpoint=tmp_path)
+
+
 def test_tables_show_what_is_not_as_expected() -> None:
     wrong = replace(case(Coin()), truth="a|b", trial=lambda seed: seed % 2 == 0)
     report = suite.run([wrong], repetitions=200)

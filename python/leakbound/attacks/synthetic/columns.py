@@ -181,7 +181,10 @@ def _named(table: Any, name: str) -> dict[str, Any]:
     if array.dtype.names:
         return {label: array[label] for label in array.dtype.names}
     if array.ndim != 2:
-        message = f"{name} must be a data frame, a mapping or rows of an array, got {array.shape}"
+        message = (
+            f"{name} must be a data frame, a mapping from names to columns, or an array with a row "
+            f"for each record, got shape {array.shape}"
+        )
         raise InputError(message)
     return {str(place): column for place, column in enumerate(array.T)}
 

@@ -253,13 +253,12 @@ def _assumptions(
     exchangeable: bool,
 ) -> tuple[Assumption, ...]:
     """Return what must be true for the bounds."""
-    how = "Cuts and order of the guesses depend on scores only; ties stay together."
-    if relaxed.together:
-        how = "Cuts and order of the guesses depend on scores only; ties are broken by the seed."
+    ties = "are broken by the seed" if proof.parted else "stay together"
+    how = f"Cuts to choose from and order of the guesses depend on scores only; ties {ties}."
     if exchangeable:
         how = (
             "Given membership and scores, examples shown were matched at random, from the seed; "
-            "cuts and order of the guesses depend on the sizes of differences only."
+            "cuts to choose from and order of the guesses depend on the sizes of differences only."
         )
     return (
         Assumption(

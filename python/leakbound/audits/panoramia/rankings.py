@@ -98,6 +98,8 @@ class Rankings:
     baseline: ScoreAudit
     attack: ScoreAudit
     theorem: str
+    parted: bool
+    """Whether ties are broken."""
     level: float
     recall: float
     guesses: int
@@ -149,6 +151,7 @@ class Rankings:
             baseline=_score_audit(first),
             attack=_score_audit(second),
             theorem=theorem + second.policy.method,
+            parted=second.policy.ties == "broken",
             level=level,
             recall=recall,
             guesses=guesses,

@@ -196,7 +196,8 @@ class ZeroRunAudit:
             asked = replace(study.request, adversary=None, cuts=fixed)
             return _proved(replace(study, request=asked, correction="tamper")).bound
 
-        scarce = f"matching keeps {proof.kept} of {scores.size} examples: the kinds hardly overlap"
+        kept = f"matching keeps {proof.kept} of {scores.size} examples"
+        scarce = f"{kept}: members and non-members hardly overlap"
         first, source = what.assumptions
         least: dict[str, Any] = {
             "coefficients": proof.coefficients,

@@ -267,7 +267,10 @@ def _columns(learning: Learning) -> IntArray:
     largest = np.abs(together).max(axis=0)
     if largest.max() > _HUGE:
         column = int(largest.argmax())
-        message = f"features has {largest[column]:.3g} in column {column}: give it in other units"
+        message = (
+            f"features has {largest[column]:.3g} in column {column}, beyond {_HUGE:g}, whose "
+            "square is no number: give it in other units"
+        )
         raise InputError(message)
     # Without the others a model is the same. Columns that nearly depend on one another stay:
     # membership may depend on what is left out of those.

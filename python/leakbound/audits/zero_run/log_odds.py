@@ -250,7 +250,10 @@ def _of_limits(limits: list[Any], examples: int) -> OddsBox:
         check_length(ends[i], examples, name)
     crossed = np.flatnonzero(np.less(ends[1], ends[0]))
     if crossed.size:
-        message = f"the lower limit is above the upper one at index {crossed[0]}: swap them"
+        message = (
+            f"the lower limit of the propensity is above the upper one at index {crossed[0]} "
+            f"({crossed.size} such rows): pass (lower, upper)"
+        )
         raise OptionError(message)
     low, high = map(logit, ends)
     # the middle, where that is a number

@@ -29,8 +29,7 @@ from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.request import ZeroRunRequest, as_coins
 from leakbound.claims import Claim
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn
-from leakbound.cuts.games import inverted_warnings
-from leakbound.cuts.policy import near_ceiling
+from leakbound.cuts.games import inverted_warnings, near_ceiling
 from leakbound.errors import OptionError
 from leakbound.results import AuditResult, Curve, ScoreAudit
 from leakbound.results.zero_run import Bootstrap

@@ -6,13 +6,7 @@ from dataclasses import replace
 
 from leakbound._base.formatting import number, percent
 from leakbound.claims import FAMILIES, SubsampledGaussianDP, replacing
-from leakbound.report.description import (
-    KINDS,
-    Description,
-    Drawing,
-    Metric,
-    Series,
-)
+from leakbound.report.description import KINDS, Description, Drawing, Metric, Series
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, standard
 from leakbound.results.one_run import AuditResult, as_epsilon

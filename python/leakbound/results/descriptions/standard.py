@@ -7,15 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from leakbound._base.formatting import number, percent
-from leakbound.report.description import (
-    KINDS,
-    SMALL,
-    Description,
-    Figure,
-    Levels,
-    Metric,
-    Section,
-)
+from leakbound.report.description import KINDS, SMALL, Description, Figure, Levels, Metric, Section
 from leakbound.report.figures import PLOTS
 from leakbound.results.words import COMPARED, Scale, meaning_of, scale_of
 
@@ -222,10 +214,7 @@ def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
         rates += " Shift is not corrected for here: features alone may lift the curve."
     captions = (
         first,
-        (
-            "Precision and recall",
-            "The mark is the chosen cut. A dashed line joins all points that have the final bound.",
-        ),
+        ("Precision and recall", "The mark is the chosen cut."),
         ("ROC on logarithmic axes", rates),
         (
             "Scores",
