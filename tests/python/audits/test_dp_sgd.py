@@ -12,9 +12,8 @@ import leakbound as lb
 from leakbound import errors
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed, Recorder
-from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, possible_examples, rate_limits
+from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, possible_examples
 from leakbound.results import Accounted, DPSGDAudit
-from leakbound.stats import clopper_pearson
 from noisy_steps import EXAMPLES, play
 
 KNOWN = (EXAMPLES, EXAMPLES)
@@ -26,9 +25,6 @@ quick = partial(audit_dp_sgd, claim=lb.GaussianDP(), examples=KNOWN)
 @cache
 def correct() -> DPSGDAudit:
     return audit_dp_sgd(play(1), accounted=ACCOUNTED, examples=KNOWN)
-
-
-# --- scores ---------------------------------------------------------------------------------------
 
 
 def test_the_score_of_membership_is_the_log_likelihood_ratio() -> None:
@@ -77,9 +73,6 @@ def test_no_draw_of_a_batch_depends_on_a_coin() -> None:
         assert rows[rows < 40].tolist() == others[others < 40].tolist()
         first.record(np.zeros(few.size), 1.0, 1)
         second.record(np.zeros(many.size), 1.0, 1)
-
-
-# --- bounds ---------------------------------------------------------------------------------------
 
 
 def test_a_correct_run_is_not_refuted_and_proves_part_of_what_is_accounted() -> None:
@@ -177,9 +170,6 @@ def test_noise_that_varies_bounds_its_smallest_value_and_no_epsilon() -> None:
         audit.steps.epsilon(1e-5)
 
 
-# --- runs that end early --------------------------------------------------------------------------
-
-
 def test_coins_that_were_not_reached_are_in_the_game_and_not_guessed() -> None:
     short = play(8, stop=lambda _values, step: step == 19)
     assert short.steps == 20
@@ -193,17 +183,6 @@ def test_coins_that_were_not_reached_are_in_the_game_and_not_guessed() -> None:
     # The family is that of the steps declared.
     declared = audit_dp_sgd(short, examples=KNOWN).membership.claim
     assert declared == lb.SubsampledGaussianDP(sampling_rate=0.1, steps=40)
-
-
-# --- sampling -------------------------------------------------------------------------------------
-
-
-def test_limits_of_the_rate_are_those_of_clopper_and_pearson() -> None:
-    sizes = play(0).batch_sizes
-    lower, upper = rate_limits(sizes, EXAMPLES, 0.9)
-    total, rows = int(sizes.sum()), EXAMPLES * 40
-    assert lower == clopper_pearson(total, rows, beta=0.05)
-    assert upper == 1 - clopper_pearson(rows - total, rows, beta=0.05)
 
 
 def test_data_of_unknown_size_gives_the_size_that_suits_best() -> None:
@@ -263,9 +242,6 @@ def test_accumulated_batches_are_no_poisson_sample() -> None:
 
 def _resized(seen: Observed, sizes: list[int]) -> Observed:
     return replace(seen, batch_sizes=np.array(sizes, dtype=np.int64))
-
-
-# --- accountants ----------------------------------------------------------------------------------
 
 
 def test_an_accountant_below_what_tests_attain_is_wrong() -> None:

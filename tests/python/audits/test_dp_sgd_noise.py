@@ -58,17 +58,13 @@ def test_noise_that_follows_other_noise_is_seen(share: float) -> None:
 
 def test_far_values_prove_nothing_and_do_not_overflow() -> None:
     seen = play(1, signal=1e300, noise=1e-3)
-    found = audit_noise(seen, LEVEL)
-    assert found.bound > 1e3
+    assert audit_noise(seen, LEVEL).bound > 1e3
     assert np.isfinite(seen.squares).all()
 
 
-@pytest.mark.parametrize(("scale", "withheld"), [(1.0, False), (0.5, True), (-1.0, True)])
-def test_a_release_on_another_scale_is_not_taken_for_little_noise(
-    *, scale: float, withheld: bool
-) -> None:
+@pytest.mark.parametrize("scale", [1.0, 0.5, -1.0])
+def test_a_release_on_another_scale_is_not_taken_for_little_noise(scale: float) -> None:
     """Canaries that are in show a scale that is too small, by which noise would be, too."""
-    seen = play(4, step_canaries=200, noise=scale, signal=scale)
-    found = audit_noise(seen, LEVEL)
-    assert bool(found.reason) is math.isinf(found.bound) is withheld
+    found = audit_noise(play(4, step_canaries=200, noise=scale, signal=scale), LEVEL)
+    assert bool(found.reason) is math.isinf(found.bound) is (scale < 1)
     assert found.added == pytest.approx(scale, abs=0.1)

@@ -1,6 +1,7 @@
 """The audit of a watched training run with DP-SGD: membership, steps, sampling, accounting."""
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 
@@ -96,12 +97,8 @@ def audit_dp_sgd(
         refuted_by=run.refuted_by(sampling, level / PARTS_TESTED),
         max_steps=observed.design.max_steps,
         confidence=float(confidence),
-        options={
-            "canaries": observed.design.canaries,
-            "step_canaries": observed.design.step_canaries,
-            "sampling_rate": observed.design.sampling_rate,
-            "max_steps": observed.design.max_steps,
-            "seed": observed.design.seed,
+        options=asdict(observed.design)
+        | {
             "examples": None if examples is None else list(examples),
             "rate_level": rate,
             "joint_level": level / PARTS_TESTED,

@@ -1,8 +1,7 @@
 """The released noise itself: its squares are too small if there is less of it than claimed.
 
-What a step releases along one canary, less the canary's own part and whatever the past predicts, is
-Gaussian under the claim, with a standard deviation of at least the noise multiplier s and any mean.
-The square R² of such a value has E exp(-λ R²) ≤ (1 + 2 λ s²)^(-1/2), given all values before it. So
+What is released along a canary, less a prediction from all before, is Gaussian under the claim:
+its standard deviation is at least the noise multiplier s, whatever its mean. So
 
     exp(-λ (R_1² + … + R_k²)) (1 + 2 λ s²)^(k/2)
 
