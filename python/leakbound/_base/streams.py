@@ -47,6 +47,7 @@ class Purpose(Enum):
     TALLY_TIES = "audits/tally-ties"
 
     SET_TIES = "audits/set-ties"
+    DRAWS_NEEDED = "audits/draws-needed"
     BEYOND_FEATURES = "audits/beyond-features"
     BEYOND_FEATURES_TREES = "audits/beyond-features-trees"
 

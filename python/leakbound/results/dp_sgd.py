@@ -110,10 +110,9 @@ class BettingResult(Record):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseResult(Record):
-    """What the squares of the released noise prove about it, if it is fresh Gaussian noise.
+    """What the squares of the released noise prove of it, if it is fresh Gaussian noise.
 
-    They say nothing of clipping. Noise that is not Gaussian, or processed before it is released,
-    and releases on another scale than the optimizer states are outside what is claimed.
+    They say nothing of clipping. Noise that is processed, or on another scale, is not covered.
     """
 
     bound: float
@@ -181,11 +180,6 @@ class StepsResult(Record):
     def test(self) -> Literal["noise", "coins"]:
         """Which test proves the bound."""
         return "noise" if self.noise.bound < self.by_coins else "coins"
-
-    @property
-    def refutes(self) -> bool:
-        """Whether some step added less noise than the optimizer stated, at this confidence."""
-        return self.bound < self.noise_multiplier
 
     def epsilon(self, delta: float) -> float:
         """Return the ε of the whole training that the bound converts to; 0 if nothing is proved.

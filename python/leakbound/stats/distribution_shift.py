@@ -109,19 +109,18 @@ def survival(excess: FloatArray, epsilon: FloatArray) -> FloatArray:
     return kept
 
 
-def surviving_guesses(probabilities: FloatArray) -> int:
-    """Return how many guesses survive tampering in at least half of all draws.
+def surviving_guesses(probabilities: FloatArray, share: float) -> int:
+    """Return how many guesses survive tampering in at least a share of all draws.
 
-    The largest v with P(V ≥ v) ≥ 1/2, V the number of guesses that survive, each independently with
-    its probability. Tested at half of a level in place of a random count it keeps the level: the
-    share of draws that refute is at least a half, and its mean at most half of the level.
+    The largest v with P(V ≥ v) ≥ share, V the number of guesses that survive, each independently
+    with its probability.
     """
     # the tail falls with v: halve
     low, high = 0, probabilities.size
     while low < high:
         middle = (low + high + 1) // 2
         # a tail may come out 1e-15 too small
-        enough = poisson_binomial_tail(middle, probabilities) >= 0.5 - 1e-14
+        enough = poisson_binomial_tail(middle, probabilities) >= share - 1e-14
         low, high = (middle, high) if enough else (low, middle - 1)
     return low
 

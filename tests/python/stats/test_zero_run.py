@@ -176,11 +176,12 @@ def test_bad_input_is_named(call: Any, error: type[Exception], words: str) -> No
 
 def test_surviving_guesses(data: Data) -> None:
     right = stats.tamper_probability(data.T, data.odds)[data.T == data.S]
-    found = surviving_guesses(right)
+    found = surviving_guesses(right, 0.5)
     assert found == data.expected["derandomised_count_alpha_.5_.9_dir"][0]
     tail = stats.poisson_binomial_tail(np.arange(right.size + 1), right)
     assert found == np.flatnonzero(tail >= 0.5).max()
-    assert surviving_guesses(np.empty(0)) == 0
+    assert surviving_guesses(right, 0.01) == np.flatnonzero(tail >= 0.01).max()
+    assert surviving_guesses(np.empty(0), 0.5) == 0
 
 
 def test_gaussian_bounds(data: Data) -> None:

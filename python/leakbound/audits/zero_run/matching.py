@@ -1,9 +1,9 @@
 """Zero-Run by matching: examples are kept so that the membership of each is a fair coin.
 
 At known log-odds one draw of what is kept is audited as in one run. Over a confidence set draws are
-tested at half of the level, and half of all draws must reach the bound: so at every member, of
-which ascents look for those where that is least. What half of all draws reach is worked out, not
-drawn, so that it is smooth in the log-odds and no member owes anything to luck.
+tested at half of the level, and a share of all draws must reach the bound: so at every member, of
+which ascents look for those where that is least. The share is random, up to a half, and the same
+everywhere. What it reaches is worked out, not drawn, so that it is smooth in the log-odds.
 """
 
 import math
@@ -19,7 +19,7 @@ from leakbound._base.types import FloatArray, IntArray, JsonValue
 from leakbound.audits.zero_run.levels import Level, choose_level
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.request import no_overlap
-from leakbound.audits.zero_run.study import ShiftProof, Study, distinct_ranks
+from leakbound.audits.zero_run.study import AT_A_MEMBER, ShiftProof, Study, distinct_ranks
 from leakbound.claims import PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn
 from leakbound.errors import OptionError
@@ -46,7 +46,6 @@ _THEOREM = (
     "given features and what is kept, membership of the kept examples is independent and fair, so "
     "an audit of one run applies to them. "
 )
-_AT_A_MEMBER = "Half of all draws must reach the bound at half of the level."
 
 
 def by_matching(study: Study) -> ShiftProof:
@@ -154,7 +153,7 @@ class _OneDraw:
 
 
 def _least(matching: "Matching") -> ShiftProof:
-    """Match at the least favourable members: what half of all draws reach, at half the level."""
+    """Match at the least favourable members: what draws reach, at half the level."""
     study, found = matching.study, matching.odds.found
     counts = matching.counts(matching.reached(found.log_odds()[None])[0])
     estimate = bound = matching.proved(*counts)
@@ -170,7 +169,7 @@ def _least(matching: "Matching") -> ShiftProof:
         made,
         rows=matching.rows,
         signs=matching.signs,
-        theorem=_THEOREM + _AT_A_MEMBER,
+        theorem=_THEOREM + AT_A_MEMBER,
         ceiling=lambda: by_matching(study.perfect()).bound,
         kept=kept,
         m_eff=kept / 2 if study.one_sided else float(kept),
@@ -182,7 +181,7 @@ def _least(matching: "Matching") -> ShiftProof:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Matching:
-    """Guesses in order, and what half of all draws of what is kept make of them at a member."""
+    """Guesses in order, and what a share of all draws of what is kept makes of them at a member."""
 
     study: Study
     odds: OddsSet
@@ -224,10 +223,10 @@ class Matching:
     def _made(self) -> dict[str, Any]:
         """Which guesses may be made, and how many are: one of what is not kept counts as wrong."""
         inside = self.study.examples if self.level is None else int(self.level.inside.sum())
-        return {"inside": inside, "made": self.guesses, "share": 0.5}
+        return {"inside": inside, "made": self.guesses, "share": self.study.draws_needed}
 
     def reached(self, log_odds: FloatArray) -> FloatArray:
-        """Return examples kept, guesses and correct ones that half of all draws reach, by row.
+        """Return examples kept, guesses and correct ones that enough draws reach, by row.
 
         Correct ones beyond a whole number tell members apart.
         """

@@ -35,6 +35,12 @@ from leakbound.results import AuditResult, Curve, ScoreAudit
 from leakbound.results.zero_run import Bootstrap
 from leakbound.stats.distribution_shift import residual_scores, survival
 
+AT_A_MEMBER = (
+    "Draws are tested at half of the level, and a share of all draws must reach the bound that is "
+    "uniform up to a half by the seed (Ramdas and Manole 2023, on Markov's inequality)."
+)
+"""What a theorem adds where log-odds are a member of a confidence set."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Study:
@@ -80,8 +86,17 @@ class Study:
 
     @property
     def draw_level(self) -> float:
-        """The level of one draw: over a set, where half of the draws must agree, half of it."""
+        """The level of one draw: over a set, where a share of all draws must agree, half of it."""
         return self.level if isinstance(self.odds, OddsBox) else self.level / 2
+
+    @cached_property
+    def draws_needed(self) -> float:
+        """The share of all draws that must reach a bound over a set: uniform up to a half.
+
+        It is one number for all members. A share of S draws rejects the true one at half of the
+        level, so that the mean of S is at most that, and S is this large with probability 2S.
+        """
+        return float(Purpose.DRAWS_NEEDED.rng(self.request.seed).random()) / 2
 
     @cached_property
     def uniforms(self) -> FloatArray:

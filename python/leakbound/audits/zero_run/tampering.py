@@ -7,7 +7,7 @@ import numpy as np
 
 from leakbound._base.types import FloatArray, IntArray, TailBound
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
-from leakbound.audits.zero_run.study import ShiftProof, Study, least_fixed
+from leakbound.audits.zero_run.study import AT_A_MEMBER, ShiftProof, Study, least_fixed
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.stats.distribution_shift import survival, surviving_guesses
 
@@ -35,7 +35,6 @@ _FAMILY = (
     "features (Cebere, Even, Bleistein and Bellet, Theorem 5.1 (2); the directional "
     "probabilities by the same proof with a sharper first lemma). "
 )
-_AT_A_MEMBER = "Half of all draws must reach the bound at half of the level."
 
 
 def by_tampering(study: Study) -> ShiftProof:
@@ -158,7 +157,7 @@ class _Tampering:
 
 
 def _over_set(study: Study, odds: OddsSet) -> ShiftProof:
-    """Count the correct guesses that stand in half of all draws, at half the level."""
+    """Count the correct guesses that stand in enough of all draws, at half the level."""
     found, claim, guesses = odds.found, study.claim, study.planned(study.examples, study.draw_level)
     rows, signs = study.guessed(study.matched(odds, guesses), guesses)
     right = study.right(rows, signs)
@@ -167,7 +166,7 @@ def _over_set(study: Study, odds: OddsSet) -> ShiftProof:
 
     def standing(log_odds: FloatArray, epsilon: float) -> int:
         excess = np.maximum(log_odds[right_rows] * right_signs, 0.0)
-        return surviving_guesses(survival(excess, np.array([epsilon])))
+        return surviving_guesses(survival(excess, np.array([epsilon])), study.draws_needed)
 
     def anywhere(epsilon: float) -> int:
         _, *least[epsilon] = found.core.least_surviving(right_rows, right_signs, epsilon=epsilon)
@@ -193,7 +192,7 @@ def _over_set(study: Study, odds: OddsSet) -> ShiftProof:
         guesses,
         rows=rows,
         signs=signs,
-        theorem=_theorem(study) + _AT_A_MEMBER,
+        theorem=_theorem(study) + AT_A_MEMBER,
         ceiling=lambda: by_tampering(study.perfect()).bound,
         at_estimate=bound(lambda epsilon: standing(estimate, epsilon))[0],
         coefficients=coefficients,

@@ -9,7 +9,7 @@ use super::set::ConfidenceSet;
 use crate::error::PropensityError;
 
 /// Standard deviations by which the number kept is put above its mean.
-const ABOVE: f64 = 2.5;
+const ABOVE: f64 = 3.0;
 
 /// What is guessed of what matching keeps.
 #[derive(Debug, Clone, Copy, PartialEq)]
