@@ -4,6 +4,7 @@ A fault is in the code or in what is told; the optimizer states the same noise m
 clipping norm in all of them.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -84,6 +85,19 @@ class RepeatedNoise(DPOptimizer):  # type: ignore[misc]
         super().add_noise()
 
 
+class CorrelatedNoise(DPOptimizer):  # type: ignore[misc]
+    """Half of the noise of a step, by variance, is that of the step before."""
+
+    def add_noise(self) -> None:
+        """Add the scaled sum of new noise and of what was new in the step before."""
+        std = self.noise_multiplier * self.max_grad_norm
+        new = [_noise(self, p.summed_grad, std) for p in self.params]
+        old = getattr(self, "old", new)
+        self.old = new
+        for p, one, other in zip(self.params, new, old, strict=True):
+            p.grad = p.summed_grad + (one + other) / math.sqrt(2)
+
+
 class NoiseMissingInLayer(DPOptimizer):  # type: ignore[misc]
     """The first layer of the model gets no noise."""
 
@@ -156,6 +170,27 @@ class ClippedMean(DPOptimizer):  # type: ignore[misc]
         """Do nothing: it is a mean already."""
 
 
+class ClippedSum(DPOptimizer):  # type: ignore[misc]
+    """The sum of gradients clipped at C in place of every example's, with noise σ C."""
+
+    def clip_and_accumulate(self) -> None:
+        """Sum gradients as they are, and clip the sum."""
+        sums = [rows.sum(dim=0) for rows in self.grad_samples]
+        norm = torch.stack([one.norm() for one in sums]).norm()
+        for p, total in zip(self.params, sums, strict=True):
+            p.summed_grad = total * (self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)
+
+
+class DivisorOfBatch(DPOptimizer):  # type: ignore[misc]
+    """Noisy sums divided by the size of the batch, not by its expectation."""
+
+    def scale_grad(self) -> None:
+        """Divide by the number of examples, which canaries, of no gradient here, are not among."""
+        size = int(self.params[0].grad_sample.flatten(1).any(dim=1).sum())
+        for p in self.params:
+            p.grad /= max(1, size)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PoissonBatches(Sampler[list[int]]):
     """Every example in every batch with probability q, by itself."""
@@ -223,6 +258,7 @@ FAULTS = (
     Fault(name="noise divided by the batch size twice", optimizer=NoiseDividedTwice, by="steps"),
     Fault(name="noise of one virtual batch only", optimizer=NoiseOfPart, virtual=True, by="steps"),
     Fault(name="same noise in every step", optimizer=RepeatedNoise, by="steps"),
+    Fault(name="half of the noise of the step before", optimizer=CorrelatedNoise, by="steps"),
     Fault(name="clipping after averaging", optimizer=ClippedMean, by="steps"),
     Fault(name="each layer clipped at C", optimizer=EachLayerAtC, by="steps"),
     Fault(name="no clipping", optimizer=NoClipping, by="steps"),
@@ -238,6 +274,16 @@ FAULTS = (
         name="examples in a fixed order, sizes as of Poisson sampling",
         batches="rotating",
         unseen="sizes of batches do not tell which examples are in them",
+    ),
+    Fault(
+        name="clipping of the sum",
+        optimizer=ClippedSum,
+        unseen="all canaries of a batch share the length that one by itself would have",
+    ),
+    Fault(
+        name="a divisor that follows the batch",
+        optimizer=DivisorOfBatch,
+        unseen="canaries and noise shrink together as a batch grows",
     ),
     Fault(
         name="a layer of the model not clipped",

@@ -134,6 +134,7 @@ def values(found: Any) -> Values:
     if isinstance(found, lb.DPSGDAudit):
         return values(found.membership) | {
             "noise of a step": found.steps.bound,
+            "noise of a step, by coins": found.steps.by_coins,
             "guesses of the steps": int(found.steps.game.guesses),
             "sampling rate": found.steps.sampling_rate,
             "p of the mean": found.sampling.p_mean,

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from leakbound.results.dp_sgd import Accounted as Accounted
     from leakbound.results.dp_sgd import BettingResult as BettingResult
     from leakbound.results.dp_sgd import DPSGDAudit as DPSGDAudit
+    from leakbound.results.dp_sgd import NoiseResult as NoiseResult
     from leakbound.results.dp_sgd import SamplingResult as SamplingResult
     from leakbound.results.dp_sgd import StepsResult as StepsResult
-    from leakbound.results.dp_sgd import Wager as Wager
     from leakbound.results.one_run import AuditResult as AuditResult
     from leakbound.results.panoramia import PanoramiaResult as PanoramiaResult
     from leakbound.results.synthetic import SyntheticResult as SyntheticResult
@@ -36,7 +36,7 @@ else:  # an audit loads the types of its own results alone
             ),
             "leakbound.results.base": "Implied",
             "leakbound.results.dp_sgd": (
-                "Accounted BettingResult DPSGDAudit SamplingResult StepsResult Wager"
+                "Accounted BettingResult DPSGDAudit NoiseResult SamplingResult StepsResult"
             ),
             "leakbound.results.one_run": "AuditResult",
             "leakbound.results.panoramia": "PanoramiaResult",

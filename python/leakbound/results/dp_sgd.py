@@ -19,9 +19,6 @@ from leakbound.results.words import DELTA
 RateSource: TypeAlias = Literal["lower limit", "stated"]
 # Relative difference of sums and inverses that is put down to rounding
 _ROUNDING = 1e-9
-CoinRanking: TypeAlias = Literal["each step", "across steps"]
-"""Guesses follow what a step released, or how it differs from the mean noise that each canary had
-in the steps before."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,22 +79,6 @@ class SamplingResult(Record):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Wager(Record):
-    """A bet on the coins of each step, and how its guesses went."""
-
-    ranking: CoinRanking
-    """Where guesses come from."""
-    guesses: int
-    """Guesses about each step."""
-    stake: float
-    """Share of what the bet has that is staked in each step."""
-    weight: float
-    """Share of all that is bet."""
-    correct: int
-    """Correct guesses, of all steps."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class BettingResult(Record):
     """What bets on the coins, one step after the other, prove about the noise that was added."""
 
@@ -107,32 +88,55 @@ class BettingResult(Record):
     """Coins of each step."""
     steps: int
     """Steps that were bet on."""
-    wagers: tuple[Wager, ...]
-    """The bets, which share what is bet."""
+    guesses: int
+    """Guesses about each step."""
+    stake: float
+    """Share of what there is that is staked in each step."""
+    correct: int
+    """Correct guesses, of all steps."""
     confidence: float
     """Of the bound by itself."""
 
-    @property
-    def guesses(self) -> int:
-        """Guesses of the first bet, about all steps."""
-        return self.wagers[0].guesses * self.steps
-
-    @property
-    def correct(self) -> int:
-        """Correct guesses of the first bet."""
-        return self.wagers[0].correct
-
     def _flaw(self) -> str:
-        for one in self.wagers:
-            choice(one.ranking, "ranking", CoinRanking)
         sound = (
             self.bound > 0
             and self.steps >= 1
-            and bool(self.wagers)
-            and all(1 <= one.guesses <= self.coins for one in self.wagers)
-            and all(0 <= one.correct <= one.guesses * self.steps for one in self.wagers)
-            and all(0 < one.stake <= 1 and 0 < one.weight <= 1 for one in self.wagers)
-            and sum(one.weight for one in self.wagers) <= 1 + _ROUNDING
+            and 1 <= self.guesses <= self.coins
+            and 0 <= self.correct <= self.guesses * self.steps
+            and 0 < self.stake <= 1
+        )
+        return flaw_of(self, sound=sound, confidence=self.confidence)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseResult(Record):
+    """What the squares of the released noise prove of it, if it is fresh Gaussian noise.
+
+    They say nothing of clipping. Noise that is processed, or on another scale, is not covered.
+    """
+
+    bound: float
+    """Some step's noise multiplier is at most this; inf if nothing is proved."""
+    values: int
+    """Released values, of all canaries in all steps."""
+    penalty: float
+    """λ of the test, fixed before training."""
+    deviation: float
+    """Root mean square of the noise that the past did not predict, in clipping norms."""
+    added: float
+    """What step canaries in a batch add to what is released on average, in clipping norms."""
+    confidence: float
+    """Of the bound by itself."""
+    reason: str
+    """Why nothing is proved; empty if something is."""
+
+    def _flaw(self) -> str:
+        sound = (
+            self.bound > 0
+            and self.values >= 1
+            and self.penalty > 0
+            and self.deviation >= 0
+            and (not self.reason or math.isinf(self.bound))
         )
         return flaw_of(self, sound=sound, confidence=self.confidence)
 
@@ -157,8 +161,10 @@ class StepsResult(Record):
     """Probability that bound and rate both are on the safe side."""
     game: AuditResult
     """The audit of all coins as one game, of Gaussian DP: μ is the inverse of the noise."""
-    betting: BettingResult | None = field(default=None, metadata=IF_ANY)
-    """Bets on the coins, one step after the other, if there were any."""
+    betting: BettingResult
+    """Bets on the coins, one step after the other."""
+    noise: NoiseResult
+    """The squares of the released noise."""
 
     @property
     def varies(self) -> bool:
@@ -166,9 +172,14 @@ class StepsResult(Record):
         return self.largest_noise_multiplier > self.noise_multiplier
 
     @property
-    def refutes(self) -> bool:
-        """Whether some step added less noise than the optimizer stated, at this confidence."""
-        return self.bound < self.noise_multiplier
+    def by_coins(self) -> float:
+        """The bound that coins prove by bets or as one game, whatever noise it is."""
+        return min(self.betting.bound, 1 / self.game.bound if self.game.bound else math.inf)
+
+    @property
+    def test(self) -> Literal["noise", "coins"]:
+        """Which test proves the bound."""
+        return "noise" if self.noise.bound < self.by_coins else "coins"
 
     def epsilon(self, delta: float) -> float:
         """Return the ε of the whole training that the bound converts to; 0 if nothing is proved.
@@ -195,19 +206,15 @@ class StepsResult(Record):
         return float(family.attained(1 / self.bound, "both").epsilon(checked))
 
     def _flaw(self) -> str:
-        # game and bets share the error; the better of the two is the bound
-        proved, spent, steps = self.game.bound, 1 - self.game.confidence, self.steps
-        if self.betting is not None:
-            steps, spent = self.betting.steps, spent + 1 - self.betting.confidence
-            proved = max(proved, 1 / self.betting.bound)
-        bound = 1 / proved if proved else math.inf
+        # the tests share the error; the best of them is the bound
+        spent = sum(1 - one.confidence for one in (self.game, self.betting, self.noise))
         sound = (
             self.bound > 0
             and 0 < self.noise_multiplier <= self.largest_noise_multiplier
-            and 1 <= self.steps == steps
+            and 1 <= self.steps == self.betting.steps
             and 0 <= self.sampling_rate <= 1
-            and (self.betting is None or spent <= (1 - self.confidence) * (1 + _ROUNDING))
-            and math.isclose(self.bound, bound, rel_tol=_ROUNDING)
+            and spent <= (1 - self.confidence) * (1 + _ROUNDING)
+            and math.isclose(self.bound, min(self.by_coins, self.noise.bound), rel_tol=_ROUNDING)
         )
         return flaw_of(self, sound=sound, confidence=self.confidence)
 

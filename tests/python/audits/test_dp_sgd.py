@@ -12,9 +12,8 @@ import leakbound as lb
 from leakbound import errors
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed, Recorder
-from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, possible_examples, rate_limits
+from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, possible_examples
 from leakbound.results import Accounted, DPSGDAudit
-from leakbound.stats import clopper_pearson
 from noisy_steps import EXAMPLES, play
 
 KNOWN = (EXAMPLES, EXAMPLES)
@@ -26,9 +25,6 @@ quick = partial(audit_dp_sgd, claim=lb.GaussianDP(), examples=KNOWN)
 @cache
 def correct() -> DPSGDAudit:
     return audit_dp_sgd(play(1), accounted=ACCOUNTED, examples=KNOWN)
-
-
-# --- scores ---------------------------------------------------------------------------------------
 
 
 def test_the_score_of_membership_is_the_log_likelihood_ratio() -> None:
@@ -79,9 +75,6 @@ def test_no_draw_of_a_batch_depends_on_a_coin() -> None:
         second.record(np.zeros(many.size), 1.0, 1)
 
 
-# --- bounds ---------------------------------------------------------------------------------------
-
-
 def test_a_correct_run_is_not_refuted_and_proves_part_of_what_is_accounted() -> None:
     audit = correct()
     assert audit.refuted_by == ()
@@ -128,14 +121,16 @@ def test_what_is_planned_is_planned_from_the_noise_before_training() -> None:
     first, second = (quick(one).steps for one in (seen, replace(seen, noise_multipliers=changed)))
     assert first.betting == second.betting
     assert first.game.guesses == second.game.guesses
+    assert first.noise == second.noise
 
 
-def test_half_of_the_noise_is_refuted_at_the_joint_level() -> None:
-    """As when noise is not multiplied by a clipping norm of 2: by guesses planned for just that."""
+def test_half_of_the_noise_is_refuted_by_noise_and_by_coins() -> None:
+    """As when noise is not multiplied by a clipping norm of 2."""
     for seed in range(2):
         audit = quick(play(seed, noise=0.4, stated=0.8, steps=100, step_canaries=400))
         assert "steps" in audit.refuted_by
-        assert audit.steps.game.options["best"] == "each step, more guesses"
+        assert audit.steps.test == "noise"
+        assert audit.steps.by_coins < 0.8
 
 
 def test_the_epsilon_of_the_steps_is_that_of_its_noise_and_rate() -> None:
@@ -145,12 +140,10 @@ def test_the_epsilon_of_the_steps_is_that_of_its_noise_and_rate() -> None:
 
 
 def test_bounds_of_steps_count_the_probability_of_error_once() -> None:
-    """Shares of all rankings and of the rate add up to what is stated."""
+    """Shares of all tests and of the rate add up to what is stated."""
     audit = correct()
-    tried, betting = audit.steps.game.options["tried"], audit.steps.betting
-    assert betting is not None
-    spent = sum(one["level"] for one in tried.values()) + audit.options["rate_level"]
-    spent += 1 - betting.confidence
+    tests = (audit.steps.game, audit.steps.betting, audit.steps.noise)
+    spent = audit.options["rate_level"] + sum(1 - test.confidence for test in tests)
     assert spent == pytest.approx(0.05, rel=1e-9)
     assert audit.options["joint_level"] == pytest.approx(0.05 / 3)
 
@@ -177,9 +170,6 @@ def test_noise_that_varies_bounds_its_smallest_value_and_no_epsilon() -> None:
         audit.steps.epsilon(1e-5)
 
 
-# --- runs that end early --------------------------------------------------------------------------
-
-
 def test_coins_that_were_not_reached_are_in_the_game_and_not_guessed() -> None:
     short = play(8, stop=lambda _values, step: step == 19)
     assert short.steps == 20
@@ -193,17 +183,6 @@ def test_coins_that_were_not_reached_are_in_the_game_and_not_guessed() -> None:
     # The family is that of the steps declared.
     declared = audit_dp_sgd(short, examples=KNOWN).membership.claim
     assert declared == lb.SubsampledGaussianDP(sampling_rate=0.1, steps=40)
-
-
-# --- sampling -------------------------------------------------------------------------------------
-
-
-def test_limits_of_the_rate_are_those_of_clopper_and_pearson() -> None:
-    sizes = play(0).batch_sizes
-    lower, upper = rate_limits(sizes, EXAMPLES, 0.9)
-    total, rows = int(sizes.sum()), EXAMPLES * 40
-    assert lower == clopper_pearson(total, rows, beta=0.05)
-    assert upper == 1 - clopper_pearson(rows - total, rows, beta=0.05)
 
 
 def test_data_of_unknown_size_gives_the_size_that_suits_best() -> None:
@@ -263,9 +242,6 @@ def test_accumulated_batches_are_no_poisson_sample() -> None:
 
 def _resized(seen: Observed, sizes: list[int]) -> Observed:
     return replace(seen, batch_sizes=np.array(sizes, dtype=np.int64))
-
-
-# --- accountants ----------------------------------------------------------------------------------
 
 
 def test_an_accountant_below_what_tests_attain_is_wrong() -> None:

@@ -2,8 +2,6 @@
 
 import math
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,21 +11,17 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from leakbound.audits.dp_sgd.betting import (
-    Plan,
     correct_guesses,
     largest_refuted,
     most_correct,
     plan_bet,
 )
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
-from leakbound.results.dp_sgd import Wager
 from noisy_steps import EXAMPLES, play
 from validity.suite import most_errors
 
 LEVEL = 0.05
-
-
-# --- what a step can give away --------------------------------------------------------------------
+COINS, STEPS = 20, 30
 
 
 @settings(max_examples=30)
@@ -51,9 +45,6 @@ def test_no_noise_and_no_leak_are_the_ends(share: float) -> None:
     assert most_correct(1.0, 1.0) == pytest.approx(norm.cdf(0.5))
 
 
-# --- games at the boundary ------------------------------------------------------------------------
-
-
 def all_or_nothing(seed: int, mu: float, *, steps: int, coins: int, guesses: int) -> Observed:
     """A mechanism that is μ-GDP for each coin, and gives all guesses of a step away together.
 
@@ -73,82 +64,48 @@ def all_or_nothing(seed: int, mu: float, *, steps: int, coins: int, guesses: int
         design=design,
         log_odds=np.zeros(2),
         released=values.astype(np.float32),
+        squares=np.ones(steps),
         noise_multipliers=np.full(steps, 1 / mu),
         planned_noise=1 / mu,
         batch_sizes=rng.binomial(EXAMPLES, 0.1, size=steps),
     )
 
 
-def accused(game: Observed, bets: list[Wager], mu: float) -> bool:
-    coins = game.design.step_canaries
-    return largest_refuted(bets, correct_guesses(game, bets), coins, LEVEL) > mu
+def accused(games: int, mu: float, *, true: float) -> int:
+    """Count the games of a mechanism of μ = `true` that are accused of more than another μ."""
+    plan = plan_bet(mu, COINS, STEPS, LEVEL)
+    found = 0
+    for seed in range(games):
+        seen = all_or_nothing(seed, true, steps=STEPS, coins=COINS, guesses=plan.guesses)
+        found += largest_refuted(plan, correct_guesses(seen, plan.guesses), COINS, LEVEL) > mu
+    return found
 
 
-def bets_of(mu: float, coins: int, steps: int) -> list[Wager]:
-    planned = [(1.0, 0.8), (1.0, 0.1), (4.0, 0.1)]
-    plans = [plan_bet(mu * more, coins, steps, LEVEL * weight) for more, weight in planned]
-    names: list[Any] = ["each step", "across steps", "across steps"]
-    return [
-        plan.wager(name, weight)
-        for name, plan, (_, weight) in zip(names, plans, planned, strict=True)
-    ]
-
-
-def count(games: int, mu: float, *, alone: bool, steps: int = 30, coins: int = 20) -> int:
-    bets = bets_of(mu, coins, steps)
-    bets = [replace(bets[0], weight=1.0)] if alone else bets
-    guesses = bets[0].guesses
-    made = (
-        all_or_nothing(seed, mu, steps=steps, coins=coins, guesses=guesses) for seed in range(games)
-    )
-    return sum(accused(game, bets, mu) for game in made)
-
-
-@pytest.mark.parametrize("alone", [True, False])
-def test_steps_that_give_all_or_nothing_away_are_seldom_accused(*, alone: bool) -> None:
-    """At most 5 %, and not far below for one bet: nothing is left to gain from these steps."""
-    found = count(200, 1.0, alone=alone)
-    assert found <= most_errors(200, LEVEL, 10)
-    assert not alone or found >= 2
+def test_steps_that_give_all_or_nothing_away_are_seldom_accused() -> None:
+    """At most 5 %, and not far below: nothing is left to gain from these steps."""
+    assert 2 <= accused(200, 1.0, true=1.0) <= most_errors(200, LEVEL, 10)
 
 
 def test_that_test_would_see_a_mean_that_is_too_small() -> None:
-    """Steps with a tenth more of μ than is tested are accused too often."""
-    bets = [replace(bets_of(1.0, 20, 30)[0], weight=1.0)]
-    make = partial(all_or_nothing, mu=1.6, steps=30, coins=20, guesses=bets[0].guesses)
-    assert sum(accused(make(seed), bets, 1.0) for seed in range(200)) > most_errors(200, LEVEL, 10)
+    """Steps with more than half of μ more than is tested are accused too often."""
+    assert accused(200, 1.0, true=1.6) > most_errors(200, LEVEL, 10)
 
 
 def test_bets_may_stop_whenever_they_are_ahead() -> None:
     """What was won by a step stays won: a longer run proves at least as much, of the same bets."""
-    bets = bets_of(1.25, 50, 60)
+    plan = plan_bet(1.25, 50, 60, LEVEL)
     seen = play(3, noise=0.8, stated=0.8, steps=60, step_canaries=50, canaries=2)
-    counts = correct_guesses(seen, bets)
-    proved = [
-        largest_refuted(bets, [one[:end] for one in counts], 50, LEVEL) for end in range(1, 61)
-    ]
+    counts = correct_guesses(seen, plan.guesses)
+    proved = [largest_refuted(plan, counts[:end], 50, LEVEL) for end in range(1, 61)]
     assert np.all(np.diff(proved) >= 0)
     assert 0 < proved[-1] < 1.25
-
-
-# --- guesses --------------------------------------------------------------------------------------
-
-
-def test_guesses_of_a_step_do_not_look_ahead() -> None:
-    seen = play(1, steps=12, step_canaries=30, canaries=2)
-    bets = bets_of(1.0, 30, 12)
-    later = seen.released.copy()
-    later[7:] = -3.0
-    changed = replace(seen, released=later)
-    for one, other in zip(correct_guesses(seen, bets), correct_guesses(changed, bets), strict=True):
-        assert np.array_equal(one[:7], other[:7])
 
 
 def test_equal_scores_are_guessed_in_order_and_no_more_than_planned() -> None:
     seen = play(1, steps=3, step_canaries=10, canaries=2)
     same = replace(seen, released=np.ones_like(seen.released))
-    (counts,) = correct_guesses(same, [Plan(4, 1.0, 0.0).wager("each step", 1.0)])
-    assert np.array_equal(counts, seen.design.step_coins()[:, :4].sum(axis=1))
+    right = seen.design.step_coins()[:, :4].sum(axis=1)
+    assert np.array_equal(correct_guesses(same, 4), right)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 3e38])
@@ -156,22 +113,20 @@ def test_values_beyond_single_precision_are_guesses_like_others(value: float) ->
     seen = play(1, steps=20, step_canaries=20, canaries=2)
     wild = seen.released.copy()
     wild[::3, 5] = value
-    bets = bets_of(1.0, 20, 20)
-    counts = correct_guesses(replace(seen, released=wild), bets)
-    assert all(np.all(one <= bet.guesses) for one, bet in zip(counts, bets, strict=True))
-    assert math.isfinite(largest_refuted(bets, counts, 20, LEVEL))
+    plan = plan_bet(1.0, 20, 20, LEVEL)
+    counts = correct_guesses(replace(seen, released=wild), plan.guesses)
+    assert np.all(counts <= plan.guesses)
+    assert math.isfinite(largest_refuted(plan, counts, 20, LEVEL))
 
 
-def test_long_runs_are_ranked_in_parts_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guesses_of_a_step_depend_on_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long runs are ranked in parts: other parts, and other values later, change nothing."""
     seen = play(2, steps=40, step_canaries=30, canaries=2)
-    bets = bets_of(1.0, 30, 40)
-    whole = correct_guesses(seen, bets)
+    whole = correct_guesses(seen, 7)
     monkeypatch.setattr("leakbound.audits.dp_sgd.betting._CHUNK", 70)
-    parts = correct_guesses(seen, bets)
-    assert all(np.array_equal(*pair) for pair in zip(whole, parts, strict=True))
-
-
-# --- what they prove ------------------------------------------------------------------------------
+    later = seen.released.copy()
+    later[30:] = -3.0
+    assert np.array_equal(whole[:30], correct_guesses(replace(seen, released=later), 7)[:30])
 
 
 @pytest.mark.parametrize(("coins", "steps"), [(2, 1), (2, 10**6), (10**6, 1), (1_000, 400)])

@@ -75,6 +75,8 @@ def test_the_noise_is_that_of_the_optimizer(way: str) -> None:
     # 1,440 normal numbers: five standard errors either way
     assert abs(noise.mean()) < 5 * 0.9 / np.sqrt(noise.size)
     assert abs(noise.std() / 0.9 - 1) < 5 / np.sqrt(2 * noise.size)
+    squares = seen.squares.sum() / (STEPS * seen.design.size)
+    assert abs(squares / 0.81 - 1) < 5 * np.sqrt(2 / (STEPS * seen.design.size))
     assert (seen.noise_multipliers == 0.9).all()
 
 

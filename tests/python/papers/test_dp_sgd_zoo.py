@@ -58,4 +58,4 @@ def test_a_correct_run_at_the_size_of_the_page_proves_as_much_as_is_stated() -> 
     assert sum(bool(audit.refuted_by) for audit in audits) <= most_errors(20, 0.05, 10)
     assert all(audit.epsilon() < Recipe().epsilon for audit in audits)
     assert sum(audit.epsilon() for audit in audits) / 20 > 4.5
-    assert sum(audit.steps.epsilon(1e-5) for audit in audits) / 20 > 6
+    assert sum(audit.steps.epsilon(1e-5) for audit in audits) / 20 > 10.5

@@ -25,7 +25,7 @@ def audit(fault: str = "none") -> DPSGDAudit:
         "noise": {"noise": 0.2},
         "batches": {"batch": lambda _: 20},
         "varying": {"stated": lambda step: 1.0 + step % 2},
-        "silent": {"noise": 50.0, "stated": 50.0},
+        "turned": {"signal": -3.0},
     }
     accounted = Accounted(epsilon=6.5, delta=1e-6, source="PLD")
     claim = lb.ApproxDP(delta=1e-6) if fault == "varying" else lb.GaussianDP()
@@ -40,8 +40,9 @@ def page(found: DPSGDAudit) -> str:
 
 
 def test_what_proves_nothing_goes_to_json_and_back() -> None:
-    found = audit("silent")
+    found = audit("turned")
     assert found.steps.bound == math.inf
+    assert found.steps.noise.reason.startswith("canaries add -")
     assert DPSGDAudit.from_json(found.to_json()) == found
 
 
@@ -56,20 +57,19 @@ def test_what_proves_nothing_goes_to_json_and_back() -> None:
         ({"steps": {"sampling_rate": 1.5}}, APART),
         ({"sampling": {"most_examples": 201}}, APART),
         ({"sampling": {"lower_rate": None}}, APART),
-        ({"betting": {"bound": 0.9}}, APART),
+        ({"noise": {"bound": 0.9}}, APART),
+        ({"noise": {"reason": "another scale"}}, APART),
         ({"betting": {"steps": 41}}, APART),
         ({"betting": {"confidence": 0.5}}, APART),
         ({"betting": {"coins": 3}}, APART),
-        ({"wager": {"correct": 10**6}}, APART),
-        ({"wager": {"stake": 1.5}}, APART),
-        ({"wager": {"weight": 1.0}}, APART),
+        ({"betting": {"correct": 10**6}}, APART),
+        ({"betting": {"stake": 1.5}}, APART),
         ({"accounted": {"delta": 0.0}}, "delta must be"),
     ],
 )
 def test_contradictory_fields_are_refused(change: dict[str, Any], words: str) -> None:
     data = json.loads(audit().to_json())
-    betting = data["steps"]["betting"]
-    places = {"betting": betting, "wager": betting["wagers"][0]}
+    places = {name: data["steps"][name] for name in ("betting", "noise")}
     for name, value in change.items():
         if name in places:
             places[name].update(value)
@@ -77,16 +77,6 @@ def test_contradictory_fields_are_refused(change: dict[str, Any], words: str) ->
             data[name] = data[name] | value if isinstance(value, dict) else value
     with pytest.raises(errors.FormatError, match=words):
         DPSGDAudit.from_dict(data)
-
-
-def test_without_bets_the_game_is_counted() -> None:
-    data = json.loads(audit().to_json())
-    steps = data["steps"]
-    del steps["betting"]
-    steps["bound"] = 1 / steps["game"]["bound"]
-    found = DPSGDAudit.from_dict(data)
-    assert found.steps.betting is None
-    assert "Steps: why bets hold" not in page(found)
 
 
 @pytest.mark.parametrize(("fault", "part"), [("noise", "steps"), ("batches", "sampling")])
@@ -112,6 +102,8 @@ def test_the_page_says_it_all() -> None:
     text = page(found).replace("\N{NO-BREAK SPACE}", " ")
     for said in (found.summary().headline, *found.summary().paragraphs, *found.warnings):
         assert said in text
+    assert "Steps: why squares hold" in text
+    assert "so that the product over all values reaches 1/p with probability p at most" in text
     assert "Steps: why bets hold" in text
     assert "gains nothing on average if the step has noise multiplier s or more" in text
     assert "Steps: why one game of all coins holds" in text

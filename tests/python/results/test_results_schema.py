@@ -43,7 +43,7 @@ RESULTS = {
 LATE = {
     *("Accounted.relation", "SubsampledGaussianDP.relation", "Checked.c", "Checked.compares"),
     *("Checked.proved", "Checked.source", "DPSGDAudit.accounted", "DPSGDAudit.attainable"),
-    *("SamplingResult.lower_rate", "SamplingResult.upper_rate", "StepsResult.betting"),
+    *("SamplingResult.lower_rate", "SamplingResult.upper_rate"),
     "ZeroRunResult.learnt",
 }
 """Fields that JSON leaves out where there is nothing to say, beside `checked`."""

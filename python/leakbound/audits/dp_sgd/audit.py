@@ -1,15 +1,16 @@
 """The audit of a watched training run with DP-SGD: membership, steps, sampling, accounting."""
 
 import math
-from dataclasses import replace
+from dataclasses import asdict
 
 import numpy as np
 
 from leakbound._base.checks import complement, shown
-from leakbound._base.types import BoolArray, FloatArray
+from leakbound._base.types import FloatArray
 from leakbound.audits.coins import Coins
 from leakbound.audits.dp_sgd.betting import correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
+from leakbound.audits.dp_sgd.noise import audit_noise
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
 from leakbound.audits.policies.reference import Reference, best_fixed
 from leakbound.audits.road import audit
@@ -22,8 +23,8 @@ from leakbound.results.dp_sgd import (
     PARTS,
     Accounted,
     BettingResult,
-    CoinRanking,
     DPSGDAudit,
+    NoiseResult,
     Part,
     SamplingResult,
     StepsResult,
@@ -34,24 +35,13 @@ from leakbound.stats import fdp_rejects
 # Audits that may refute: each has this share of the probability of error.
 PARTS_TESTED = 3
 # Share of the steps' probability of error that the lower limit of the sampling rate has.
-RATE_SHARE = 0.1
+RATE_SHARE = 0.5
 # Relative difference of stated numbers that is put down to rounding.
 _CLOSE = 1e-3
-# Share of the level of what is planned to prove more of the steps: bets, or one game.
+# Share of the level of the steps that squares of the noise have; coins have the rest.
+_NOISE_SHARE = 0.5
+# Share of the level of the coins of what is planned to prove more: bets, or one game.
 _FAVOURED = 0.9
-# Ranking, weight, and by what factor the noise that is planned for is less than what is stated.
-_BETS: tuple[tuple[CoinRanking, float, float], ...] = (
-    ("each step", 0.8, 1.0),
-    ("across steps", 0.1, 1.0),
-    ("across steps", 0.1, 4.0),
-)
-# As for bets. The first for a run as stated, the others for faults, which need little.
-_TRIED = {
-    "each step": ("each step", 0.8, 1.0),
-    "each step, more guesses": ("each step", 0.1, 2.0),
-    "each step, many guesses": ("each step", 0.05, 4.0),
-    "across steps, many guesses": ("across steps", 0.05, 4.0),
-}
 
 
 def audit_dp_sgd(
@@ -79,18 +69,18 @@ def audit_dp_sgd(
         )
         raise OptionError(message)
     # 2. Batches: are they Poisson samples, and at what rate at least?
-    rate = level * RATE_SHARE
     sampling = audit_batch_sizes(observed, examples, confidence)
-    limit = None
+    rate, limit = 0.0, None
     if sampling.lower_rate is not None:
+        rate = level * RATE_SHARE
         limit = rate_limits(observed.batch_sizes, sampling.most_examples, 1 - 2 * rate)[0]
-    # 3. The coins of steps, by bets and as one game; the rate has its part of the error already.
-    betting, game = run.steps_games(level - rate)
+    # 3. Noise and coins of the steps; the rate has its part of the error already.
+    noise, betting, game = run.steps_tests(level - rate)
     # 4. Who was in training, and whether any audit contradicts what was stated.
     return DPSGDAudit(
         membership=run.membership(audited, confidence),
         steps=StepsResult(
-            bound=min(betting.bound, _noise(game.bound)),
+            bound=min(noise.bound, betting.bound, _noise(game.bound)),
             noise_multiplier=run.least_noise,
             largest_noise_multiplier=float(run.noise.max()),
             steps=observed.steps,
@@ -99,6 +89,7 @@ def audit_dp_sgd(
             confidence=confidence,
             game=game,
             betting=betting,
+            noise=noise,
         ),
         sampling=sampling,
         accounted=stated,
@@ -106,12 +97,8 @@ def audit_dp_sgd(
         refuted_by=run.refuted_by(sampling, level / PARTS_TESTED),
         max_steps=observed.design.max_steps,
         confidence=float(confidence),
-        options={
-            "canaries": observed.design.canaries,
-            "step_canaries": observed.design.step_canaries,
-            "sampling_rate": observed.design.sampling_rate,
-            "max_steps": observed.design.max_steps,
-            "seed": observed.design.seed,
+        options=asdict(observed.design)
+        | {
             "examples": None if examples is None else list(examples),
             "rate_level": rate,
             "joint_level": level / PARTS_TESTED,
@@ -121,15 +108,13 @@ def audit_dp_sgd(
 
 
 class _Run:
-    """A run, and the rankings that its audits read."""
+    """A run, and the audits of it."""
 
     def __init__(self, observed: Observed, accounted: Accounted | None) -> None:
         self.observed, self.design, self.accounted = observed, observed.design, accounted
         self.noise = observed.noise_multipliers
         self.least_noise, self.planned_noise = float(self.noise.min()), observed.planned_noise
         self.varies = bool(np.ptp(self.noise) > 0)
-        self.member = self.design.member()
-        self.rankings, self.coins = _rankings(observed)
 
     @property
     def family(self) -> SubsampledGaussianDP:
@@ -145,7 +130,7 @@ class _Run:
             cuts = self._membership_cut(complement(confidence))
         return audit(
             self.observed.log_odds,
-            Coins(self.member),
+            Coins(self.design.member()),
             claim=claim,
             confidence=confidence,
             cuts=cuts,
@@ -153,59 +138,49 @@ class _Run:
             seed=self.design.seed,
         )
 
-    def steps_games(self, level: float) -> tuple[BettingResult, AuditResult]:
-        """Audit the coins of steps by bets and as one game; the one planned to prove more first."""
-        design, mu = self.design, 1 / self.planned_noise
-        bets_prove = plan_bet(mu, design.step_canaries, design.max_steps, level).proves
-        game_proves = _step_plan(design.coins, level, self.planned_noise)[1]
-        share = _FAVOURED if bets_prove > game_proves else 1 - _FAVOURED
-        return self.bets(share * level), self.one_game((1 - share) * level)
+    def steps_tests(self, level: float) -> tuple[NoiseResult, BettingResult, AuditResult]:
+        """Audit the noise of steps by its squares, by bets on coins, and as one game of coins."""
+        design = self.design
+        squares = audit_noise(self.observed, _NOISE_SHARE * level)
+        level *= 1 - _NOISE_SHARE
+        bets = plan_bet(1 / self.planned_noise, design.step_canaries, design.max_steps, level)
+        share = _FAVOURED if bets.proves > self._game_plan(level)[1] else 1 - _FAVOURED
+        return squares, self.bets(share * level), self.one_game((1 - share) * level)
 
     def bets(self, level: float) -> BettingResult:
-        """Bet on the coins of each step, the bets planned from what was declared."""
-        design, mu = self.design, 1 / self.planned_noise
-        bets = []
-        for ranking, weight, quieter in _BETS:
-            plan = plan_bet(mu * quieter, design.step_canaries, design.max_steps, weight * level)
-            bets.append(plan.wager(ranking, weight))
-        correct = correct_guesses(self.observed, bets)
-        proved = largest_refuted(bets, correct, design.step_canaries, level)
+        """Bet on the coins of each step, as planned from what was declared."""
+        design = self.design
+        plan = plan_bet(1 / self.planned_noise, design.step_canaries, design.max_steps, level)
+        correct = correct_guesses(self.observed, plan.guesses)
         return BettingResult(
-            bound=_noise(proved),
+            bound=_noise(largest_refuted(plan, correct, design.step_canaries, level)),
             coins=design.step_canaries,
             steps=self.observed.steps,
-            wagers=tuple(
-                replace(bet, correct=int(counts.sum()))
-                for bet, counts in zip(bets, correct, strict=True)
-            ),
+            guesses=plan.guesses,
+            stake=plan.stake,
+            correct=int(correct.sum()),
             confidence=1 - level,
         )
 
     def one_game(self, level: float) -> AuditResult:
-        """Audit all coins of steps as one game of Gaussian DP with μ = 1/σ, by the best ranking."""
-        games = {}
-        for name, (ranking, weight, quieter) in _TRIED.items():
-            if ranking not in self.rankings:
-                continue
-            noise, share = self.planned_noise / quieter, weight * level
-            games[name] = audit(
-                self.rankings[ranking],
-                Coins(self.coins),
-                claim=GaussianDP(),
-                confidence=1 - share,
-                cuts=_step_plan(self.coins.size, share, noise)[0],
-                seed=self.design.seed,
-            )
-        best = max(games, key=lambda name: games[name].bound)
-        tried = {
-            name: {"bound": game.bound, "level": 1 - game.confidence}
-            for name, game in games.items()
-        }
-        return replace(
-            games[best],
+        """Audit all coins of steps as one game of Gaussian DP with μ = 1/σ."""
+        design, seen = self.design, self.observed
+        # Coins that were not reached are in the middle of the ranking.
+        scores = np.zeros((design.max_steps, design.step_canaries))
+        scores[: seen.steps] = (seen.released - 0.5) / self.noise[:, None] ** 2
+        return audit(
+            scores.ravel(),
+            Coins(design.step_coins().ravel()),
+            claim=GaussianDP(),
             confidence=1 - level,
-            options=games[best].options | {"tried": tried, "best": best},
+            cuts=self._game_plan(level)[0],
+            seed=design.seed,
         )
+
+    def _game_plan(self, level: float) -> tuple[Fixed, float]:
+        """Return the number of guesses for one game of all coins, and the μ that it proves."""
+        curve = Reference(1 / self.planned_noise).curve("both")
+        return best_fixed(self.design.coins, level, GaussianDP(), "both", curve)
 
     def attainable(self) -> float | None:
         """Return the ε that tests attain of the mechanism as stated, at the accountant's δ."""
@@ -218,10 +193,10 @@ class _Run:
 
     def refuted_by(self, sampling: SamplingResult, share: float) -> tuple[Part, ...]:
         """Return what contradicts the mechanism as stated, each audit at its share."""
-        attainable, (betting, game) = self.attainable(), self.steps_games(share)
+        attainable, (noise, betting, game) = self.attainable(), self.steps_tests(share)
         refuting: dict[Part, bool] = {
             "membership": self._membership_refutes(share),
-            "steps": min(betting.bound, _noise(game.bound)) < self.least_noise,
+            "steps": min(noise.bound, betting.bound, _noise(game.bound)) < self.least_noise,
             "sampling": sampling.p_value <= share,
             "accounting": self.accounted is not None
             and attainable is not None
@@ -231,15 +206,7 @@ class _Run:
 
     def _membership_refutes(self, share: float) -> bool:
         """Test the noise multiplier that was stated, and nothing else, within the family."""
-        cut = self._membership_cut(share)
-        counted = audit(
-            self.observed.log_odds,
-            Coins(self.member),
-            claim=GaussianDP(),
-            confidence=1 - share,
-            cuts=cut,
-            seed=self.design.seed,
-        )
+        counted = self.membership(GaussianDP(), 1 - share)
         if not counted.guesses:
             return False
         curve = self.family.curve(1 / self.least_noise, "both")
@@ -315,31 +282,6 @@ def _disagreements(run: _Run, steps: int) -> list[str]:
         for name, told, was, verb in pairs
         if told is not None and abs(told - was) > _CLOSE * was
     ]
-
-
-def _rankings(observed: Observed) -> tuple[dict[str, FloatArray], BoolArray]:
-    """Return rankings of all coins of steps, those not reached in the middle, and the coins.
-
-    The second one takes from each canary its mean over the steps: noise that repeats is gone.
-    """
-    design, seen = observed.design, observed.released.astype(np.float64)
-    weight = observed.noise_multipliers[:, None] ** -2.0
-
-    def whole(values: FloatArray) -> FloatArray:
-        scores = np.zeros((design.max_steps, design.step_canaries))
-        scores[: observed.steps] = values * weight
-        return scores.ravel()
-
-    rankings = {"each step": whole(seen - 0.5)}
-    if observed.steps > 1:
-        rankings["across steps"] = whole(seen - seen.mean(axis=0))
-    return rankings, design.step_coins().ravel()
-
-
-def _step_plan(coins: int, level: float, noise: float) -> tuple[Fixed, float]:
-    """Return the number of guesses for one game of all coins, and the μ it proves on average."""
-    curve = Reference(1 / noise).curve("both")
-    return best_fixed(coins, level, GaussianDP(), "both", curve)
 
 
 def _noise(mu: float) -> float:

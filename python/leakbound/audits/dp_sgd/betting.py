@@ -1,22 +1,16 @@
-"""Bets on the coins of steps, one step after the other.
+"""Bets on the coins of steps, one step after the other: docs/dp-sgd.md has theorem and proof.
 
-In one game of all coins, all might be given away together with a small probability: a trade-off
-function allows it, and the bound pays for it. But steps follow one another, and each is private
-whatever came before. Let W be the right ones of r guesses about the m coins of a step, named from
-what was released until then. A guess about one coin is right with probability at most 1 - G(v) if
-it is wrong with probability v, G the trade-off function given the past and the other coins, and
-1 - G is concave. So the mean of W, given the past, is at most the w that solves
+Let W be the right ones of r guesses about the m coins of a step, named from what was released until
+then. Under Gaussian DP of each step the mean of W, given the past, is at most
 
-    w = m (1 - G((r - w) / m)),
+    w = m Φ(μ - a), where Φ(-a) + Φ(μ - a) = r/m,
 
 and 1 - s + s W / w at most 1 on average, for any stake s in [0, 1]. Their product over steps is a
-nonnegative supermartingale, and so is a mean of such products with several rankings, r and s: it
-ever exceeds 1/level with probability at most level (Ville 1939), whenever the run ends. For
-Gaussian DP w = m Φ(μ - a), where Φ(-a) + Φ(μ - a) = r/m.
+nonnegative supermartingale: it ever exceeds 1/level with probability at most level (Ville 1939),
+whenever the run ends. One game of all coins pays for giving them all away together; bets do not.
 """
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,7 +18,6 @@ import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.dp_sgd.canaries import Observed
-from leakbound.results.dp_sgd import CoinRanking, Wager
 from leakbound.stats import normal_quantile
 
 # Shares of a step's coins that planning considers guessing.
@@ -37,8 +30,6 @@ _FRACTIONS = np.linspace(0.0, 1.0, 201)[:-1]
 _SCORES = normal_quantile((np.arange(9) + 0.5) / 9)
 # Halvings of a bracket: after so many its ends hardly differ as doubles.
 _HALVINGS = 55
-# Released values beyond are as good: sums of them stay finite.
-_LARGEST = 1e30
 # Coins that are ranked at a time.
 _CHUNK = 1 << 21
 # Relative allowance for rounding: in the largest mean, and in the logarithm of what was won.
@@ -70,11 +61,6 @@ class Plan:
     stake: float
     proves: float
 
-    def wager(self, ranking: CoinRanking, weight: float) -> Wager:
-        """Return the bet of a ranking that has a share of all that is bet; no guess is made yet."""
-        made, stake = self.guesses, self.stake
-        return Wager(ranking=ranking, guesses=made, stake=stake, weight=weight, correct=0)
-
 
 @lru_cache(maxsize=64)
 def plan_bet(mu: float, coins: int, steps: int, level: float) -> Plan:
@@ -99,34 +85,15 @@ def plan_bet(mu: float, coins: int, steps: int, level: float) -> Plan:
     return best
 
 
-def correct_guesses(observed: Observed, bets: Sequence[Wager]) -> list[IntArray]:
-    """Return how many guesses of each bet were right, in each step."""
-    coins = observed.design.step_coins()[: observed.steps]
-    correct: list[list[IntArray]] = [[] for _ in bets]
-    for rows, rankings in _scores(observed, coins):
-        for bet, counts in zip(bets, correct, strict=True):
-            scores = rankings[bet.ranking]
-            named = _furthest(np.abs(scores), bet.guesses)
-            counts.append(np.count_nonzero(named & ((scores > 0) == coins[rows]), axis=1))
-    return [np.concatenate(counts) for counts in correct]
-
-
-def _scores(
-    observed: Observed, coins: BoolArray
-) -> Iterator[tuple[slice, dict[CoinRanking, FloatArray]]]:
-    """Rank the coins of some steps at a time by what those steps and earlier ones released."""
-    width = observed.design.step_canaries
-    past = np.zeros(width)
-    rows = max(1, _CHUNK // width)
+def correct_guesses(observed: Observed, guesses: int) -> IntArray:
+    """Return how many of so many guesses about the coins of a step were right, in each step."""
+    coins, counts = observed.design.step_coins(), list[IntArray]()
+    rows = max(1, _CHUNK // observed.design.step_canaries)
     for start in range(0, observed.steps, rows):
-        here = slice(start, min(start + rows, observed.steps))
-        values = np.clip(observed.released[here].astype(np.float64), -_LARGEST, _LARGEST)
-        noise = values - coins[here]
-        total = past + np.cumsum(noise, axis=0)
-        before = np.maximum(np.arange(here.start, here.stop), 1)[:, None]
-        repeated = np.vstack([past, total[:-1]]) / before
-        past = total[-1]
-        yield here, {"each step": values - 0.5, "across steps": values - 0.5 - repeated}
+        scores = observed.released[start : start + rows].astype(np.float64) - 0.5
+        right = (scores > 0) == coins[start : start + len(scores)]
+        counts.append(np.count_nonzero(_furthest(np.abs(scores), guesses) & right, axis=1))
+    return np.concatenate(counts)
 
 
 def _furthest(far: FloatArray, number: int) -> BoolArray:
@@ -139,19 +106,14 @@ def _furthest(far: FloatArray, number: int) -> BoolArray:
     return furthest
 
 
-def largest_refuted(
-    bets: Sequence[Wager], correct: Sequence[IntArray], coins: int, level: float
-) -> float:
+def largest_refuted(plan: Plan, correct: IntArray, coins: int, level: float) -> float:
     """Return the largest μ that what was won refutes, for steps of so many coins; 0 if none."""
 
     def refuted(mu: float) -> bool:
-        """Whether all that was won ever came to 1/level."""
-        won = np.array(-math.inf)
-        for bet, counts in zip(bets, correct, strict=True):
-            limit = most_correct(mu, bet.guesses / coins) * coins
-            with np.errstate(divide="ignore"):
-                steps = np.log1p(bet.stake * (counts / limit - 1))
-            won = np.logaddexp(won, math.log(bet.weight) + np.cumsum(steps))
+        """Whether what there was ever came to 1/level."""
+        limit = most_correct(mu, plan.guesses / coins) * coins
+        with np.errstate(divide="ignore"):
+            won = np.cumsum(np.log1p(plan.stake * (correct / limit - 1)))
         return bool(np.max(won) * (1 - _SLACK) >= -math.log(level))
 
     if not refuted(0.0):

@@ -26,6 +26,8 @@ _STEP_CANARIES, _MOST_STEP_CANARIES = 200, 500
 _MOST_COINS = 10**8
 # The law of a longer run takes too much memory, and time.
 _MOST_STEPS = 10**6
+# Released values beyond are as good: sums of their squares stay finite.
+LARGEST = 1e30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +117,8 @@ class Observed:
     """ln dP/dQ of all that was released about each membership canary, P with and Q without it."""
     released: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
     """What each step (rows) released about each step canary, in units of the clipping norm."""
+    squares: FloatArray
+    """Sum over all canaries, in each step, of the squared noise that the past did not predict."""
     noise_multipliers: FloatArray
     """The noise multiplier that the optimizer stated at each step."""
     planned_noise: float
@@ -132,6 +136,29 @@ class Observed:
         return self.batch_sizes.size
 
 
+class Predictor:
+    """Predicts the noise of a step from that of earlier ones, which fresh noise does not allow.
+
+    Least squares, over all steps before, on the noise of the same canary in the step before, its
+    mean over all steps before, and the mean of the step's noise over canaries of smaller number.
+    """
+
+    def __init__(self, size: int, noise: float) -> None:
+        self._last, self._total, self._steps = np.zeros(size), np.zeros(size), 0
+        self._before = np.maximum(1, np.arange(size))
+        # As much as one step says pulls coefficients to 0.
+        self._gram, self._cross = size * noise**2 * np.eye(3), np.zeros(3)
+
+    def squares(self, noise: FloatArray) -> float:
+        """Return the sum of squares of what is left of a step's noise, and learn from it."""
+        mean, earlier = self._total / max(1, self._steps), (np.cumsum(noise) - noise) / self._before
+        known = np.stack([self._last, mean, earlier])
+        left = noise - np.linalg.lstsq(self._gram, self._cross, rcond=None)[0] @ known
+        self._gram, self._cross = self._gram + known @ known.T, self._cross + known @ noise
+        self._last, self._total, self._steps = noise, self._total + noise, self._steps + 1
+        return float(left @ left)
+
+
 class Recorder:
     """Says which canaries are in a batch, and keeps what the batch's noisy gradient shows."""
 
@@ -142,6 +169,9 @@ class Recorder:
         self._log_odds = np.zeros(design.canaries)
         self._released: list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]] = []
         self._noise: list[float] = []
+        self._present = np.zeros(0, dtype=np.int64)
+        self._predictor = Predictor(design.size, planned_noise)
+        self._squares: list[float] = []
         self._sizes: list[int] = []
         self.beyond = 0
         self.accumulated = 1
@@ -165,7 +195,8 @@ class Recorder:
         if self.is_full:
             return np.zeros(0, dtype=np.int64)
         sampled = self._sampling.random(self.design.canaries) < self.design.sampling_rate
-        return np.flatnonzero(np.append(self._member & sampled, self._coins[self.steps]))
+        self._present = np.flatnonzero(np.append(self._member & sampled, self._coins[self.steps]))
+        return self._present
 
     def record(self, values: FloatArray, noise_multiplier: float, batch_size: int) -> None:
         """Keep what a step released about each canary, in units of the clipping norm."""
@@ -183,6 +214,9 @@ class Recorder:
         self._log_odds += privacy_loss(values[:first], noise_multiplier, self.design.sampling_rate)
         with np.errstate(over="ignore"):
             self._released.append(values[first:].astype(np.float32))
+        noise = np.clip(values, -LARGEST, LARGEST)
+        noise[self._present] -= 1
+        self._squares.append(self._predictor.squares(noise))
         self._noise.append(noise_multiplier)
         self._sizes.append(batch_size)
 
@@ -194,6 +228,7 @@ class Recorder:
             released=np.array(self._released, dtype=np.float32).reshape(
                 self.steps, self.design.step_canaries
             ),
+            squares=np.array(self._squares),
             noise_multipliers=np.array(self._noise),
             planned_noise=self.planned_noise,
             batch_sizes=np.array(self._sizes, dtype=np.int64),

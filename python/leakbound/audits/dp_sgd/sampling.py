@@ -24,13 +24,10 @@ def audit_batch_sizes(
 ) -> SamplingResult:
     """Test the mean of the sizes against N q, and their variance given their mean.
 
-    Under Poisson sampling at rate q the T sizes are independent and binomial, so that their sum is
-    binomial with N T trials: an exact test. Given the sum, sizes are multivariate hypergeometric
-    whatever the rate: their variance is compared with that of draws from this law, an exact Monte
-    Carlo test. Where N is known between limits only, each p-value is the largest that any N gives:
-    sum and variance both grow with N (docs/dp-sgd.md), so that low tails are taken at the least N,
-    and high ones at the most. Limits of the rate are given where N is known, and nowhere else: one
-    that is inferred from the rate says nothing of it.
+    Both tests are exact under Poisson sampling, the second at any rate (docs/dp-sgd.md). Where N is
+    known between limits only, each p-value is the largest that any N gives: low tails are taken at
+    the least N, and high ones at the most. Limits of the rate are given where N is known, and
+    nowhere else: one that is inferred from the rate says nothing of it.
     """
     sizes, rate = observed.batch_sizes, observed.design.sampling_rate
     reason = _untestable(observed, examples)

@@ -24,6 +24,23 @@ _BETTING_THEOREM = (
     "fixed before training, gains nothing on average if the step has noise multiplier s or more, "
     "and reaches 1/p times what it began with only with probability p (Ville 1939)."
 )
+_NOISE_THEOREM = (
+    "Given everything before it, a released value is a mean plus Gaussian noise of standard "
+    "deviation s or more. Let R be such a value less what the past predicts of it, and λ be fixed "
+    "before training: exp(-λ R²) (1 + 2 λ s²)^(1/2) is at most 1 on average, so that the product "
+    "over all values reaches 1/p with probability p at most (Ville 1939), whenever the run ends."
+)
+_NOISE_ASSUMPTION = Assumption(
+    "Gaussian noise",
+    "Each step adds fresh Gaussian noise, and its noisy sum is released on the scale that the "
+    "optimizer states, without further processing.",
+    "declared",
+)
+_BY_TEST = {
+    "noise": "Squares of the released noise say so, if it is fresh Gaussian noise on the scale "
+    "that the optimizer states; they say nothing of clipping.",
+    "coins": "Guesses about coins of canaries say so, which see noise and clipping together.",
+}
 _MEANS = (
     "No guarantee whose ε is below what is proved holds for the run that was watched, all noisy "
     "gradients released, at the stated confidence."
@@ -159,28 +176,37 @@ def _of_steps(steps: StepsResult, delta: float) -> str:
         f"With {percent(steps.confidence)} confidence some step's noise multiplier is at most "
         f"{up(steps.bound)}; the optimizer stated {steps.noise_multiplier:.4g}"
     )
+    by = _BY_TEST[steps.test]
+    if steps.test == "noise" and math.isfinite(steps.by_coins):
+        by += f" Guesses about coins, which need none of that, prove at most {up(steps.by_coins)}."
+    if steps.noise.reason:
+        by += f" Squares of the released noise were left out: {steps.noise.reason}."
     if steps.varies:
-        return f"{noise} at least, and several values, so that no ε follows."
+        return f"{noise} at least, and several values, so that no ε follows. {by}"
     return (
-        f"{noise}. If the run is {steps.steps:,} steps of one noise multiplier on Poisson samples "
-        f"at {_rate(steps)}, all noisy gradients released, then ε ≥ "
+        f"{noise}. {by} If the run is {steps.steps:,} steps of one noise multiplier on Poisson "
+        f"samples at {_rate(steps)}, all noisy gradients released, then ε ≥ "
         f"{number(steps.epsilon(delta))} at δ = {delta:g}, adding or removing one example."
     )
 
 
 def _grounds(steps: StepsResult) -> tuple[Section, ...]:
-    """Return why the bound on noise holds, for bets and for one game of all coins."""
+    """Return why the bound on noise holds: for its squares, for bets, and for one game."""
     title = "Steps: why one game of all coins holds"
     game = grounds(steps.game, title, _STEPS_THEOREM, figures=of_audit(steps.game).figures)
-    bets = steps.betting
-    if bets is None:
-        return (game,)
+    bets, noise = steps.betting, steps.noise
+    spread = (
+        f"The noise in {noise.values:,} released values has a root mean square of "
+        f"{noise.deviation:.4g} clipping norms, which proves that some step's is at most "
+        f"{up(noise.bound)}."
+    )
+    squares = Section("Steps: why squares hold", (spread, _NOISE_THEOREM), (_NOISE_ASSUMPTION,))
     guessed = (
-        f"Of {bets.wagers[0].guesses:,} guesses about the {bets.coins:,} coins of each of "
-        f"{bets.steps:,} steps {percent(bets.correct / bets.guesses)} were correct."
+        f"Of {bets.guesses:,} guesses about the {bets.coins:,} coins of each of "
+        f"{bets.steps:,} steps {percent(bets.correct / bets.guesses / bets.steps)} were correct."
     )
     why = Section("Steps: why bets hold", (guessed, _BETTING_THEOREM), (_BETTING_ASSUMPTION,))
-    return why, game
+    return (why, game) if noise.reason else (squares, why, game)
 
 
 def _of_sampling(sampling: SamplingResult) -> str:
