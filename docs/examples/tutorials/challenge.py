@@ -60,7 +60,7 @@ protocol = """
 claim = { type = "PureDP" }
 confidence = 0.95
 cuts = "auto"
-sides = "both"
+sides = "auto"
 attacks = ["loss"]
 unit = "one training image"
 canaries = "300 digits with wrong labels, drawn by the auditor"
