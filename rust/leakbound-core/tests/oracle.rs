@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use leakbound_core::{
-    Boundary, CutStatistic, EqualLevel, Grid, Interrupt, Path, Ranking, best_cut,
+    Boundary, CutStatistic, EqualLevel, Grid, Interrupt, KlDivergence, Path, Ranking, Scan,
+    best_cut,
 };
 use leakbound_math::Probability;
 use proptest::prelude::*;
@@ -28,8 +29,76 @@ fn crossing_by_enumeration(boundary: &[u32], p: &[f64]) -> f64 {
         .sum()
 }
 
+/// The largest limit over all cuts of an outcome, compared on the logit scale.
+fn largest_limit(outcome: u32, m: usize, statistic: &impl CutStatistic) -> f64 {
+    let successes: Vec<bool> = (0..m).map(|i| outcome >> i & 1 == 1).collect();
+    let cuts = Path::from_successes(&successes)
+        .cuts(&Grid::All, 1)
+        .unwrap();
+    cuts.iter()
+        .filter_map(|&cut| statistic.limit(cut, &Interrupt::default()).unwrap())
+        .map(Probability::logit)
+        .fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// The largest p at which outcomes as extreme as the observed one have probability at most beta.
+fn scan_by_enumeration(successes: &[bool], statistic: &impl CutStatistic, beta: f64) -> f64 {
+    let m = successes.len();
+    let observed = (0..m).map(|i| u32::from(successes[i]) << i).sum();
+    let level = largest_limit(observed, m, statistic);
+    let extreme: Vec<u32> = (0_u32..1 << m)
+        .filter(|&outcome| largest_limit(outcome, m, statistic) >= level - 1e-11)
+        .map(u32::count_ones)
+        .collect();
+    let probability = |p: f64| -> f64 {
+        let weight = |&ones: &u32| {
+            let (right, wrong) = (f64::from(ones), m as f64 - f64::from(ones));
+            p.powf(right) * (1.0 - p).powf(wrong)
+        };
+        extreme.iter().map(weight).sum()
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if probability(middle) <= beta {
+            low = middle
+        } else {
+            high = middle
+        }
+    }
+    low
+}
+
+fn agrees_with_enumeration(successes: &[bool], statistic: KlDivergence, beta: f64) {
+    let path = Path::from_successes(successes);
+    let scan = Scan {
+        statistic,
+        ..Scan::at_level(beta).unwrap()
+    };
+    let ours = scan.bound(&path, &Interrupt::default()).unwrap();
+    if ours.cut.is_none() {
+        assert!(successes.iter().all(|&right| !right));
+        return;
+    }
+    let expected = scan_by_enumeration(successes, &statistic, beta);
+    let error = (ours.probability.p() - expected).abs();
+    assert!(
+        error <= 1e-9 * expected.max(1e-3),
+        "{successes:?} {ours:?} {expected}"
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn scans_agree_with_the_enumeration_of_all_outcomes(
+        successes in prop::collection::vec(prop::bool::weighted(0.7), 1..10),
+        beta in prop::sample::select(vec![0.2, 0.05, 1e-3]),
+    ) {
+        agrees_with_enumeration(&successes, KlDivergence::for_level(beta).unwrap(), beta);
+        agrees_with_enumeration(&successes, KlDivergence::new(1.0).unwrap(), beta);
+    }
 
     #[test]
     fn crossing_probabilities_agree_with_the_enumeration_of_all_outcomes(
