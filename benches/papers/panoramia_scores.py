@@ -198,15 +198,11 @@ def _leaking(made: Audited) -> list[str]:
 
 def _relaxed(found: PanoramiaReport, target: str, gamma: float, delta: float) -> tuple[float, ...]:
     """Return c, c + ε and ε̃ of a scan, in the mean over seeds."""
-    row = found.audit_again(
-        target,
-        gamma=gamma,
-        claim=_claim(delta),
-        max_recall=_RECALL,
-        cuts=KLScan(min_guesses=min(_FEWEST, round(_RECALL * len(found.games()[0])))),
-    )
+    games = found.games()
+    cuts = KLScan(min_guesses=min(_FEWEST, round(_RECALL * len(games[0]))))
+    options: dict[str, Any] = {"gamma": gamma, "claim": _claim(delta), "cuts": cuts}
     return means_of(
-        row.results,
+        [game.audit(target, max_recall=_RECALL, **options) for game in games],
         lambda result: result.c_lb,
         lambda result: result.c_plus_epsilon_lb,
         lambda result: result.epsilon_tilde,

@@ -7,9 +7,7 @@ use criterion::{
     BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
 };
 use leakbound_benches::scored_examples;
-use leakbound_core::{
-    CutBound, EqualLevel, Grid, Interrupt, KlDivergence, Order, Ranking, best_cut, scan,
-};
+use leakbound_core::{CutBound, EqualLevel, Grid, Interrupt, Order, Ranking, Scan, best_cut};
 
 const BETA: f64 = 0.05;
 
@@ -24,17 +22,11 @@ fn audit_by_scan(scores: &[f64], member: &[bool]) -> CutBound {
         .unwrap()
         .path(Order::Member)
         .unwrap();
-    let statistic = KlDivergence::for_level(BETA).unwrap();
-    scan(
-        &path,
-        &statistic,
-        BETA,
-        &Grid::Auto,
-        1,
-        0.0,
-        &Interrupt::default(),
-    )
-    .unwrap()
+    let scan = Scan {
+        grid: Grid::Auto,
+        ..Scan::at_level(BETA).unwrap()
+    };
+    scan.bound(&path, &Interrupt::default()).unwrap()
 }
 
 fn audit_by_union(scores: &[f64], member: &[bool]) -> CutBound {

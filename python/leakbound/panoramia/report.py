@@ -74,7 +74,7 @@ class PanoramiaReport(Composed):
         return rows[target, audit]
 
     def games(self, nonmembers: NonMembers = "generated") -> tuple[GameScores, ...]:
-        """Return coins and scores, one game for each seed.
+        """Return coins and scores, one game for each seed, to audit anew without training anything.
 
         Parameters
         ----------
@@ -89,27 +89,6 @@ class PanoramiaReport(Composed):
             )
             raise OptionError(message)
         return games
-
-    def audit_again(
-        self, target: str, *, nonmembers: NonMembers = "generated", **options: Any
-    ) -> PanoramiaRow:
-        """Audit the scores of a target anew, with other options and without training anything.
-
-        The row has one result for each seed, at its own confidence; the best of several audits is
-        not.
-
-        Parameters
-        ----------
-        target, nonmembers : str, and "generated" or "real"
-            Name of the target, and whom the members were compared with.
-        **options : object
-            As for `leakbound.audit`, such as `cuts`, `gamma` or `max_recall`; confidence
-            is that of the run if it is not given.
-        """
-        options = {"confidence": self.confidence} | options
-        results = tuple(game.audit(target, **options) for game in self.games(nonmembers))
-        audit: Audit = "PANORAMIA" if nonmembers == "generated" else "RM;RN"
-        return PanoramiaRow(target=target, audit=audit, results=results)
 
     def table(self) -> list[tuple[str, ...]]:
         """Return the table of the paper (its Table 3) in words.

@@ -4,7 +4,7 @@
 
 use leakbound_core::{
     Cut, CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt, KlDivergence, MeanMixture, Path,
-    best_cut, scan, scan_offsets,
+    Scan, best_cut, scan_offsets,
 };
 use leakbound_math::{Binomial, Probability};
 use rand::{RngExt, SeedableRng};
@@ -54,9 +54,8 @@ fn holds_its_level(audits: u64, bound: impl Fn(&Path) -> Probability + Sync) {
 }
 
 fn kl_scan(path: &Path) -> Probability {
-    let (statistic, none) = (KlDivergence::for_level(BETA).unwrap(), Interrupt::default());
-    let bound = scan(path, &statistic, BETA, &Grid::All, 1, 0.0, &none);
-    bound.unwrap().probability
+    let scan = Scan::at_level(BETA).unwrap();
+    scan.bound(path, &Interrupt::default()).unwrap().probability
 }
 
 fn ville_mixture(path: &Path) -> Probability {
@@ -146,15 +145,17 @@ fn released_path(p: f64, delta: f64, one_sided: bool, seed: u64) -> Path {
 /// Twenty examples of four hundred are given away.
 fn failures_hold_their_level(audits: u64) {
     const DELTA: f64 = 0.05;
-    let statistic = KlDivergence::for_level(BETA).unwrap();
     for (one_sided, p) in [(true, 0.6), (true, 0.8), (false, 0.6), (false, 0.8)] {
         let roles = if one_sided { 1.0 } else { 2.0 };
         let claims = |failures: f64| {
+            let scan = Scan {
+                min_guesses: 10,
+                failures,
+                ..Scan::at_level(BETA).unwrap()
+            };
             let errs = |&audit: &u64| {
                 let path = released_path(p, DELTA, one_sided, audit);
-                let interrupt = Interrupt::default();
-                let grid = Grid::All;
-                let bound = scan(&path, &statistic, BETA, &grid, 10, failures, &interrupt);
+                let bound = scan.bound(&path, &Interrupt::default());
                 bound.unwrap().probability.p() > p
             };
             (0..audits).into_par_iter().filter(errs).count() as u64

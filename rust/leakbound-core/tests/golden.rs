@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use leakbound_core::{
-    Boundary, CutBound, EqualLevel, Grid, Interrupt, KlDivergence, MeanMixture, Path, best_cut,
-    scan, scan_offsets,
+    Boundary, CutBound, EqualLevel, Grid, Interrupt, KlDivergence, MeanMixture, Path, Scan,
+    best_cut, scan_offsets,
 };
 use leakbound_math::{Probability, deviance::binomial_divergence};
 
@@ -97,21 +97,12 @@ fn union(row: &Row, grid: &Grid) -> CutBound {
 }
 
 fn scan_of(row: &Row, min_guesses: u32, failures: f64) -> CutBound {
-    let (statistic, none) = (
-        KlDivergence::for_level(row.beta).unwrap(),
-        Interrupt::default(),
-    );
-    let (path, grid) = (&row.path, Grid::All);
-    scan(
-        path,
-        &statistic,
-        row.beta,
-        &grid,
+    let scan = Scan {
         min_guesses,
         failures,
-        &none,
-    )
-    .unwrap()
+        ..Scan::at_level(row.beta).unwrap()
+    };
+    scan.bound(&row.path, &Interrupt::default()).unwrap()
 }
 
 #[test]

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use leakbound_core::{
-    Boundary, CutStatistic, EqualLevel, Grid, Interrupt, KlDivergence, Path, Ranking, best_cut,
-    scan,
+    Boundary, CutStatistic, EqualLevel, Grid, Interrupt, KlDivergence, Path, Ranking, Scan,
+    best_cut,
 };
 use leakbound_math::Probability;
 use proptest::prelude::*;
@@ -71,16 +71,11 @@ fn scan_by_enumeration(successes: &[bool], statistic: &impl CutStatistic, beta: 
 
 fn agrees_with_enumeration(successes: &[bool], statistic: KlDivergence, beta: f64) {
     let path = Path::from_successes(successes);
-    let ours = scan(
-        &path,
-        &statistic,
-        beta,
-        &Grid::All,
-        1,
-        0.0,
-        &Interrupt::default(),
-    )
-    .unwrap();
+    let scan = Scan {
+        statistic,
+        ..Scan::at_level(beta).unwrap()
+    };
+    let ours = scan.bound(&path, &Interrupt::default()).unwrap();
     if ours.cut.is_none() {
         assert!(successes.iter().all(|&right| !right));
         return;

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use leakbound_core::{
-    AuditError, Boundary, CutBound, EqualLevel, Grid, Interrupt, KlDivergence, Order, Path,
-    Ranking, best_cut, scan, scan_curve,
+    AuditError, Boundary, CutBound, EqualLevel, Grid, Interrupt, KlDivergence, Path, Scan,
+    best_cut, scan_curve,
 };
 use leakbound_math::Probability;
 use proptest::prelude::*;
@@ -13,10 +13,14 @@ fn crossing(boundary: &[u32], p: Probability, interrupt: &Interrupt) -> Result<f
     Boundary::new(&guesses, boundary)?.crossing_probability(&[p], interrupt)
 }
 
-fn kl_scan(successes: &[bool], beta: f64, grid: &Grid) -> CutBound {
+fn bound(scan: &Scan, successes: &[bool]) -> CutBound {
     let path = Path::from_successes(successes);
-    let statistic = KlDivergence::for_level(beta).unwrap();
-    scan(&path, &statistic, beta, grid, 1, 0.0, &Interrupt::default()).unwrap()
+    scan.bound(&path, &Interrupt::default()).unwrap()
+}
+
+fn kl_scan(successes: &[bool], beta: f64, grid: Grid) -> CutBound {
+    let scan = Scan::at_level(beta).unwrap();
+    bound(&Scan { grid, ..scan }, successes)
 }
 
 /// A long path whose guesses are correct about 55 % of the time, by a fixed recurrence.
@@ -35,7 +39,7 @@ fn long_path(length: usize) -> Vec<bool> {
 fn all_right_gives_the_root_of_beta() {
     for m in [1_usize, 2, 10, 1_000, 100_000] {
         for beta in [0.3, 0.05, 1e-9, 1e-100] {
-            let bound = kl_scan(&vec![true; m], beta, &Grid::Auto);
+            let bound = kl_scan(&vec![true; m], beta, Grid::Auto);
             let expected = (beta.ln() / m as f64).exp();
             let error = (bound.probability.p() - expected).abs() / expected;
             assert!(error < 1e-10, "m {m} beta {beta}: {error:e}");
@@ -46,27 +50,19 @@ fn all_right_gives_the_root_of_beta() {
 
 #[test]
 fn all_wrong_refutes_nothing() {
-    assert_eq!(kl_scan(&[false; 50], 0.05, &Grid::All), CutBound::NONE);
-    let path = Path::from_successes(&[true; 5]);
-    let statistic = KlDivergence::for_level(0.05).unwrap();
-    let bound = scan(
-        &path,
-        &statistic,
-        0.05,
-        &Grid::All,
-        6,
-        0.0,
-        &Interrupt::default(),
-    )
-    .unwrap();
-    assert_eq!(bound, CutBound::NONE);
+    assert_eq!(kl_scan(&[false; 50], 0.05, Grid::All), CutBound::NONE);
+    let scan = Scan {
+        min_guesses: 6,
+        ..Scan::at_level(0.05).unwrap()
+    };
+    assert_eq!(bound(&scan, &[true; 5]), CutBound::NONE);
 }
 
 #[test]
 fn a_sparse_grid_costs_little() {
     let successes = long_path(100_000);
-    let every = kl_scan(&successes, 0.05, &Grid::All).probability.logit();
-    let auto = kl_scan(&successes, 0.05, &Grid::Auto).probability.logit();
+    let every = kl_scan(&successes, 0.05, Grid::All).probability.logit();
+    let auto = kl_scan(&successes, 0.05, Grid::Auto).probability.logit();
     assert!((every - auto).abs() < 0.01, "{every} {auto}");
 }
 
@@ -75,17 +71,14 @@ fn an_interrupt_ends_every_long_loop() {
     let interrupt = Interrupt::default();
     interrupt.request();
     let path = Path::from_successes(&long_path(1_000));
-    let statistic = KlDivergence::for_level(0.05).unwrap();
+    let scan = Scan::at_level(0.05).unwrap();
     let cuts = path.cuts(&Grid::All, 1).unwrap();
     let stopped = AuditError::Interrupted;
     assert_eq!(
-        best_cut(&cuts, &statistic, &interrupt),
+        best_cut(&cuts, &scan.statistic, &interrupt),
         Err(stopped.clone())
     );
-    assert_eq!(
-        scan(&path, &statistic, 0.05, &Grid::All, 1, 0.0, &interrupt),
-        Err(stopped.clone())
-    );
+    assert_eq!(scan.bound(&path, &interrupt), Err(stopped.clone()));
     let p = Probability::new(0.5).unwrap();
     assert_eq!(crossing(&[5; 10], p, &interrupt), Err(stopped));
 }
@@ -118,15 +111,15 @@ fn crossing_is_exact_deep_in_the_tail() {
 #[test]
 fn a_curve_peaks_at_the_bound() {
     let path = Path::from_successes(&long_path(5_000));
-    let statistic = KlDivergence::for_level(0.05).unwrap();
     let interrupt = Interrupt::default();
     for failures in [0.0, 0.01, 0.5] {
-        let grid = Grid::All;
-        let bound = scan(&path, &statistic, 0.05, &grid, 50, failures, &interrupt).unwrap();
-        let curve = scan_curve(
-            &path, &statistic, 0.05, &grid, 50, failures, 200, &interrupt,
-        )
-        .unwrap();
+        let scan = Scan {
+            min_guesses: 50,
+            failures,
+            ..Scan::at_level(0.05).unwrap()
+        };
+        let bound = scan.bound(&path, &interrupt).unwrap();
+        let curve = scan_curve(&scan, &path, 200, &interrupt).unwrap();
         assert!(curve.len() <= 200 && curve.iter().all(|point| !point.logit.is_nan()));
         if bound.probability == Probability::ZERO {
             assert!(curve.iter().all(|point| point.logit == f64::NEG_INFINITY));
@@ -149,44 +142,11 @@ proptest! {
         successes in prop::collection::vec(prop::bool::weighted(0.6), 1..120),
         at in any::<prop::sample::Index>(),
     ) {
-        let before = kl_scan(&successes, 0.05, &Grid::All).probability.p();
+        let before = kl_scan(&successes, 0.05, Grid::All).probability.p();
         let mut better = successes.clone();
         better[at.index(successes.len())] = true;
-        let after = kl_scan(&better, 0.05, &Grid::All).probability.p();
+        let after = kl_scan(&better, 0.05, Grid::All).probability.p();
         prop_assert!(after >= before * (1.0 - 1e-11));
-    }
-
-    #[test]
-    fn less_confidence_never_lowers_a_bound(
-        successes in prop::collection::vec(prop::bool::weighted(0.6), 1..120),
-        beta in 1e-6..0.2_f64,
-    ) {
-        // The statistic is held fixed: κ depends on β by default.
-        let path = Path::from_successes(&successes);
-        let statistic = KlDivergence::new(4.0).unwrap();
-        let at = |beta| {
-            let bound = scan(&path, &statistic, beta, &Grid::All, 1, 0.0, &Interrupt::default());
-            bound.unwrap().probability.p()
-        };
-        prop_assert!(at(2.0 * beta) >= at(beta) * (1.0 - 1e-11));
-    }
-
-    #[test]
-    fn only_the_order_of_scores_matters(
-        examples in prop::collection::vec((-40_i32..40, prop::bool::ANY), 2..80),
-        rotation in any::<prop::sample::Index>(),
-    ) {
-        let path_of = |examples: &[(i32, bool)], map: fn(f64) -> f64| {
-            let scores: Vec<f64> = examples.iter().map(|&(s, _)| map(f64::from(s))).collect();
-            let member: Vec<bool> = examples.iter().map(|&(_, member)| member).collect();
-            let path = Ranking::new(&scores, &member, &Interrupt::default()).unwrap().path(Order::Interleaved).ok()?;
-            Some(path.cuts(&Grid::All, 1).unwrap())
-        };
-        let plain = path_of(&examples, |score| score);
-        let mut rotated = examples.clone();
-        rotated.rotate_left(rotation.index(examples.len()));
-        prop_assert_eq!(&plain, &path_of(&rotated, |score| score));
-        prop_assert_eq!(&plain, &path_of(&examples, |score| (score / 10.0).exp() - 3.0));
     }
 
     #[test]
@@ -228,11 +188,10 @@ proptest! {
         ln_beta in -500.0..-0.05_f64,
         kappa in 0.01..800.0_f64,
     ) {
-        let path = Path::from_successes(&successes.repeat(repeats));
         let statistic = KlDivergence::new(kappa).unwrap();
-        let beta = ln_beta.exp();
-        let bound = scan(&path, &statistic, beta, &Grid::All, 1, 0.0, &Interrupt::default()).unwrap();
+        let scan = Scan { statistic, ..Scan::at_level(ln_beta.exp()).unwrap() };
+        let bound = bound(&scan, &successes.repeat(repeats));
         prop_assert!(bound.probability.p() < 1.0);
-        prop_assert!(bound.cut.is_some() == (path.correct() > 0));
+        prop_assert!(bound.cut.is_some() == successes.contains(&true));
     }
 }

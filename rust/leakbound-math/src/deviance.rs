@@ -5,23 +5,6 @@
 
 use crate::probability::Probability;
 
-/// Poisson deviance D(x; m) = x ln(x/m) + m − x ≥ 0, which is 0 at x = m only.
-///
-/// Domain: x ≥ 0, mean m ≥ 0; D(0; m) = m, D(x; 0) = ∞. Accuracy: 6e-16 relative for every pair,
-/// x close to m included; nearest, no direction. (The usual form of Loader's `bd0` loses digits
-/// where x/m is far from 1 but D is not large: there this function carries the rounding of the
-/// quotient along.)
-pub fn deviance(x: f64, mean: f64) -> f64 {
-    deviance_of(
-        x,
-        Mean {
-            value: mean,
-            low: 0.0,
-        },
-        x - mean,
-    )
-}
-
 /// r · KL(w/r ‖ p) = w ln(w/(r p)) + (r − w) ln((r − w)/(r q)) ≥ 0, for w successes in r trials.
 ///
 /// Domain: 0 ≤ w ≤ r ≤ 2⁵³, not necessarily whole; p = 0 with w > 0 and p = 1 with w < r give ∞.

@@ -107,7 +107,7 @@ fn the_normal_distribution() {
 
 #[test]
 fn elementary_functions() {
-    for_each_row("elementary.csv", 700, |row| {
+    for_each_row("elementary.csv", 640, |row| {
         let (x, y, z) = (row.float("x"), row.float("y"), row.float("z"));
         let p = Probability::new(z).unwrap();
         let got = match row.text("function") {
@@ -115,7 +115,6 @@ fn elementary_functions() {
             "logit" => logistic::logit(x),
             "log_expit" => logistic::log_expit(x),
             "softplus" => logistic::softplus(x),
-            "deviance" => deviance::deviance(x, y),
             "binomial_divergence" => deviance::binomial_divergence(x, y, p),
             "binomial_divergence_q" => deviance::binomial_divergence(x, y, p.complement()),
             "stirling_error" => deviance::stirling_error(x as u64),

@@ -1,7 +1,7 @@
 //! Rankings, paths and the bounds over their cuts.
 
 use leakbound_core::{
-    AuditError, CurvePoint, Cut, CutBound, Grid, KlDivergence, MeanMixture, Order, Ties, scan,
+    AuditError, CurvePoint, Cut, CutBound, Grid, KlDivergence, MeanMixture, Order, Scan, Ties,
     scan_curve, scan_offsets,
 };
 use numpy::PyArray1;
@@ -210,15 +210,14 @@ pub(crate) fn kl_scan(
 ) -> PyResult<LowerBound> {
     let grid = grid.resolve(NO_RATIO)?;
     enter(py, |interrupt| {
-        scan(
-            &path.0,
-            &kl_statistic(beta, kappa)?,
+        let scan = Scan {
+            statistic: kl_statistic(beta, kappa)?,
             beta,
-            &grid,
+            grid,
             min_guesses,
             failures,
-            interrupt,
-        )
+        };
+        scan.bound(&path.0, interrupt)
     })
     .map(LowerBound::from)
 }
@@ -238,17 +237,14 @@ pub(crate) fn kl_curve<'py>(
 ) -> PyResult<CurveArrays<'py>> {
     let grid = grid.resolve(NO_RATIO)?;
     let curve = enter(py, |interrupt| {
-        let statistic = kl_statistic(beta, kappa)?;
-        scan_curve(
-            &path.0,
-            &statistic,
+        let scan = Scan {
+            statistic: kl_statistic(beta, kappa)?,
             beta,
-            &grid,
+            grid,
             min_guesses,
             failures,
-            points,
-            interrupt,
-        )
+        };
+        scan_curve(&scan, &path.0, points, interrupt)
     })?;
     Ok(curve_arrays(py, &curve))
 }

@@ -133,7 +133,6 @@ def elementary(row: Row) -> Values:
         "log_expit": lambda x, *_: -mpmath.log1p(mpmath.exp(-x)),
         "expit": lambda x, *_: 1 / (1 + mpmath.exp(-x)),
         "logit": lambda x, *_: mpmath.log(x / (1 - x)),
-        "deviance": lambda x, mean, _: deviance(x, mean),
         "binomial_divergence": divergence,
         "binomial_divergence_q": lambda x, n, p: divergence(n - x, n, p),
         "stirling_error": lambda n, *_: stirling_error(n),

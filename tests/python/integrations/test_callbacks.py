@@ -221,13 +221,6 @@ def test_lightning_leaves_a_result_and_a_report(tmp_path: Path) -> None:
     assert "a wish" in (tmp_path / "audit" / "report.html").read_text(encoding="utf-8")
 
 
-def test_lightning_without_canaries_is_refused(tmp_path: Path) -> None:
-    callback = LightningCallback(lb.InclusionPlan.create(4), points(4, 2), "logit_margin")
-    callback.insert(points(64, 1))
-    with pytest.raises(errors.OptionError, match="has no canaries"):
-        fit(callback, tmp_path, points(64, 1))
-
-
 PLAN = lb.InclusionPlan.create(4)
 
 

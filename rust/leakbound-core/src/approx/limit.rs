@@ -72,47 +72,17 @@ mod tests {
     use super::super::tail::ApproxForm;
     use super::*;
 
-    fn tail(form: ApproxForm, delta: f64) -> ApproxTail {
-        ApproxTail::new(form, 1000.0, delta, 2, false).unwrap()
-    }
-
-    const FORMS: [ApproxForm; 4] = [
-        ApproxForm::Exact,
-        ApproxForm::Steinke,
-        ApproxForm::Coupling,
-        ApproxForm::ZeroRun,
-    ];
-
     #[test]
     fn an_interrupt_stops_a_limit() {
         let stop = Interrupt::default();
         stop.request();
-        let limits = ApproxLimit::new(tail(ApproxForm::ZeroRun, 1e-6), 0.05).unwrap();
+        let tail = ApproxTail::new(ApproxForm::ZeroRun, 1000.0, 1e-6, 2, false).unwrap();
+        let limits = ApproxLimit::new(tail, 0.05).unwrap();
         let cut = Cut {
             guesses: 100,
             correct: 90,
         };
         let stopped = limits.limit(cut, &stop);
         assert!(matches!(stopped, Err(AuditError::Interrupted)));
-    }
-
-    #[test]
-    fn limits_lie_on_the_verified_side() {
-        for form in FORMS {
-            for delta in [1e-9, 1e-6, 1e-4] {
-                for (guesses, correct) in [(300, 280), (20, 20), (1000, 620), (4, 3)] {
-                    let cut = Cut { guesses, correct };
-                    let statistic = ApproxLimit::new(tail(form, delta), 0.05).unwrap();
-                    let Some(limit) = statistic.limit(cut, &Interrupt::default()).unwrap() else {
-                        assert!(!statistic.refutes(cut, Probability::HALF));
-                        continue;
-                    };
-                    assert!(statistic.refutes(cut, limit));
-                    let above = Probability::from_logit(limit.logit() + 1e-10).unwrap();
-                    assert!(!statistic.refutes(cut, above), "{form:?} {delta} {cut:?}");
-                    assert!(!statistic.may_exceed(cut, above));
-                }
-            }
-        }
     }
 }

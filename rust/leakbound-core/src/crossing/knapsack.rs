@@ -54,18 +54,7 @@ pub(crate) fn envelope(reached: impl Iterator<Item = (f64, f64)>, mean: f64) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::{by_failures, envelope, knapsack};
-
-    #[test]
-    fn a_knapsack_buys_the_cheapest_first() {
-        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-15, "{a} {b}");
-        let reached = [0.1, 0.3, 0.35, 1.0];
-        close(knapsack(by_failures(reached), 0.0), 0.1);
-        close(knapsack(by_failures(reached), 0.1), 0.2);
-        close(knapsack(by_failures(reached), 0.2 + 0.04), 0.3 + 0.02);
-        close(knapsack(by_failures(reached), 0.3 + 0.3), 0.35 + 0.1);
-        close(knapsack(by_failures(reached), 9.0), 1.0);
-    }
+    use super::{by_failures, envelope};
 
     #[test]
     fn an_envelope_is_the_best_mixture_of_two_values() {

@@ -116,24 +116,3 @@ impl SuccessProbabilities {
         }
     }
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_offsets_tilt_as_none() {
-        let equal = LogitFamily::Equal.at(0.7).unwrap();
-        let each = LogitFamily::Offset(&[0.2; 50]).at(0.5).unwrap();
-        let cuts = [3, 10, 50];
-        for shift in [-2.0, -1e-3, 0.0, 0.4, 3.0] {
-            let tilts = equal.tilts(shift, cuts.into_iter());
-            for (a, b) in tilts.iter().zip(each.tilts(shift, cuts.into_iter())) {
-                assert!((a.cumulant - b.cumulant).abs() <= 1e-13 * a.cumulant.abs());
-                assert!((a.mean - b.mean).abs() <= 1e-13 * a.mean);
-            }
-        }
-        assert!((equal.deviation(50) - each.deviation(50)).abs() < 1e-14);
-    }
-}

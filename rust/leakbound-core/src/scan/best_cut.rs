@@ -5,13 +5,32 @@ use leakbound_math::Probability;
 use crate::error::AuditError;
 use crate::guesses::path::Cut;
 use crate::interrupt::Interrupt;
-use crate::scan::bound::CutBound;
 use crate::scan::statistic::CutStatistic;
 
 /// Every how many cuts the first, sparse pass looks.
 const SPARSE: usize = 512;
 /// Cuts between two looks at the interrupt.
 const CUTS_PER_CHECK: usize = 1 << 8;
+
+/// A lower confidence bound on the probability of a correct guess, and the cut that gave it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CutBound {
+    /// Largest probability that was rejected; 0 if none was.
+    pub probability: Probability,
+    /// The cut at which the statistic is largest; none if no cut stands out.
+    pub cut: Option<Cut>,
+    /// The statistic at that cut, before calibration; 0 if no cut stands out.
+    pub statistic: Probability,
+}
+
+impl CutBound {
+    /// Nothing can be rejected.
+    pub const NONE: Self = Self {
+        probability: Probability::ZERO,
+        cut: None,
+        statistic: Probability::ZERO,
+    };
+}
 
 /// The maximum over `cuts` of a statistic's limits.
 ///

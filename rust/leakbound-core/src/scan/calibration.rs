@@ -5,12 +5,11 @@ use crate::error::{AuditError, out_of_range};
 use crate::guesses::grid::Grid;
 use crate::guesses::path::{Cut, Path};
 use crate::interrupt::Interrupt;
-use crate::scan::best_cut::best_cut;
-use crate::scan::bound::CutBound;
+use crate::scan::best_cut::{CutBound, best_cut};
 use crate::scan::statistic::KlDivergence;
 use leakbound_math::Probability;
 
-/// Lower confidence bound at error probability `beta` from the best cut of a path.
+/// Lower confidence bounds at error probability `beta` from the best cut of a path.
 ///
 /// Let ℓ be the largest limit of `statistic` over the cuts. Were every guess correct with
 /// probability p independently, the chance that some cut reaches the limit ℓ is the chance that a
@@ -39,86 +38,94 @@ use leakbound_math::Probability;
 /// [`ApproxLimit`](crate::ApproxLimit), with the statistic's maximum in place of the count.
 ///
 /// ```
-/// use leakbound_core::{Grid, Interrupt, KlDivergence, Path, scan};
+/// use leakbound_core::{Interrupt, Path, Scan};
 /// let path = Path::from_successes(&[true; 200]);
-/// let kl = KlDivergence::for_level(0.05)?;
-/// let bound = |failures| scan(&path, &kl, 0.05, &Grid::All, 50, failures, &Interrupt::default());
+/// let scan = Scan { min_guesses: 50, ..Scan::at_level(0.05)? };
+/// let bound = |failures| Scan { failures, ..scan.clone() }.bound(&path, &Interrupt::default());
 /// let (pure, failing) = (bound(0.0)?.probability.p(), bound(0.5 * 200.0 * 1e-5)?.probability.p());
 /// assert!((pure - 0.05_f64.powf(1.0 / 200.0)).abs() < 1e-12);
 /// assert!(failing < pure && failing > pure - 1e-3);
 /// # Ok::<(), leakbound_core::AuditError>(())
 /// ```
-///
-/// # Errors
-/// A parameter outside its range, a grid that does not fit the path, `failures` negative or not a
-/// number, or an interrupt.
-pub fn scan(
-    path: &Path,
-    statistic: &KlDivergence,
-    beta: f64,
-    grid: &Grid,
-    min_guesses: u32,
-    failures: f64,
-    interrupt: &Interrupt,
-) -> Result<CutBound, AuditError> {
-    check_failures(failures)?;
-    let cuts = path.cuts(grid, min_guesses)?;
-    let best = best_cut(&cuts, statistic, interrupt)?;
-    let Some(cut) = best.cut else {
-        return Ok(CutBound::NONE);
-    };
-    let level = ErrorRate { beta, failures };
-    let probability = calibrate(&cuts, *statistic, best.statistic, cut, level, interrupt)?;
-    if failures > 0.0 {
-        let probability = probability.unwrap_or(Probability::ZERO);
-        return Ok(CutBound {
-            probability,
-            ..best
-        });
-    }
-    Ok(probability.map_or(CutBound::NONE, |probability| CutBound {
-        probability,
-        ..best
-    }))
-}
-
-/// The probability of error of a bound, and the failures it has to allow for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ErrorRate {
-    pub(crate) beta: f64,
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scan {
+    /// What is largest at the cut that is reported.
+    pub statistic: KlDivergence,
+    /// The probability of error.
+    pub beta: f64,
+    /// The cuts that are looked at.
+    pub grid: Grid,
+    /// The fewest guesses of a cut.
+    pub min_guesses: u32,
     /// E F/(1 − p).
-    pub(crate) failures: f64,
+    pub failures: f64,
 }
 
-/// Check an expected number of failures.
-pub(crate) fn check_failures(failures: f64) -> Result<(), AuditError> {
-    if failures >= 0.0 && failures.is_finite() {
-        return Ok(());
+impl Scan {
+    /// Every cut and no failures, with the default statistic.
+    pub fn at_level(beta: f64) -> Result<Self, AuditError> {
+        Ok(Self {
+            statistic: KlDivergence::for_level(beta)?,
+            beta,
+            grid: Grid::All,
+            min_guesses: 1,
+            failures: 0.0,
+        })
     }
-    out_of_range("failures", failures, "a number of at least 0")
-}
 
-/// The bound of a scan whose statistic is largest at `cut`, with the value `level`.
-pub(crate) fn calibrate(
-    cuts: &[Cut],
-    statistic: KlDivergence,
-    level: Probability,
-    cut: Cut,
-    rate: ErrorRate,
-    interrupt: &Interrupt,
-) -> Result<Option<Probability>, AuditError> {
-    let guesses: Vec<u32> = cuts.iter().map(|cut| cut.guesses).collect();
-    let mut thresholds = statistic.thresholds(level, &guesses)?;
-    // Rounding must not leave the observed cut outside of its own rejection region.
-    if let Ok(index) = guesses.binary_search(&cut.guesses) {
-        thresholds[index] = thresholds[index].min(cut.correct);
-    }
-    let boundary = Boundary::new(&guesses, &thresholds)?;
-    let ErrorRate { beta, failures } = rate;
-    match boundary.calibrate(beta, level, interrupt)? {
-        Some(highest) if failures > 0.0 => {
-            boundary.calibrate_with_failures(beta, highest, failures, interrupt)
+    /// The bound of a path.
+    ///
+    /// # Errors
+    /// A parameter outside its range, a grid that does not fit the path, `failures` negative or not
+    /// a number, or an interrupt.
+    pub fn bound(&self, path: &Path, interrupt: &Interrupt) -> Result<CutBound, AuditError> {
+        let (cuts, best) = self.observed(path, interrupt)?;
+        let Some(cut) = best.cut else {
+            return Ok(CutBound::NONE);
+        };
+        match self.calibrate(&cuts, best.statistic, cut, interrupt)? {
+            None if self.failures == 0.0 => Ok(CutBound::NONE),
+            probability => Ok(CutBound {
+                probability: probability.unwrap_or(Probability::ZERO),
+                ..best
+            }),
         }
-        solution => Ok(solution),
+    }
+
+    /// The cuts of a path, and the one at which the statistic is largest.
+    pub(super) fn observed(
+        &self,
+        path: &Path,
+        interrupt: &Interrupt,
+    ) -> Result<(Vec<Cut>, CutBound), AuditError> {
+        if !(self.failures >= 0.0 && self.failures.is_finite()) {
+            return out_of_range("failures", self.failures, "a number of at least 0");
+        }
+        let cuts = path.cuts(&self.grid, self.min_guesses)?;
+        let best = best_cut(&cuts, &self.statistic, interrupt)?;
+        Ok((cuts, best))
+    }
+
+    /// The bound if the statistic is largest at `cut`, with the value `level`.
+    pub(super) fn calibrate(
+        &self,
+        cuts: &[Cut],
+        level: Probability,
+        cut: Cut,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Probability>, AuditError> {
+        let guesses: Vec<u32> = cuts.iter().map(|cut| cut.guesses).collect();
+        let mut thresholds = self.statistic.thresholds(level, &guesses)?;
+        // Rounding must not leave the observed cut outside of its own rejection region.
+        if let Ok(index) = guesses.binary_search(&cut.guesses) {
+            thresholds[index] = thresholds[index].min(cut.correct);
+        }
+        let boundary = Boundary::new(&guesses, &thresholds)?;
+        match boundary.calibrate(self.beta, level, interrupt)? {
+            Some(highest) if self.failures > 0.0 => {
+                boundary.calibrate_with_failures(self.beta, highest, self.failures, interrupt)
+            }
+            solution => Ok(solution),
+        }
     }
 }

@@ -7,8 +7,8 @@ use crate::guesses::grid::Grid;
 use crate::guesses::path::{Cut, Path, geometric_positions};
 use crate::interrupt::Interrupt;
 use crate::scan::best_cut::best_cut;
-use crate::scan::calibration::{ErrorRate, calibrate, check_failures};
-use crate::scan::statistic::{CutStatistic, KlDivergence};
+use crate::scan::calibration::Scan;
+use crate::scan::statistic::CutStatistic;
 
 /// Levels at which a scan is calibrated for a curve; between them the calibration is interpolated.
 const NODES: usize = 9;
@@ -43,28 +43,20 @@ pub fn pointwise_curve(
 /// The bound is an increasing function of the statistic alone. It is computed at a few levels, the
 /// observed maximum among them, and its distance from the statistic is interpolated between: the
 /// largest value of the curve is the bound itself, the others are exact to the width of a line.
-#[allow(clippy::too_many_arguments)]
 pub fn scan_curve(
+    scan: &Scan,
     path: &Path,
-    statistic: &KlDivergence,
-    beta: f64,
-    grid: &Grid,
-    min_guesses: u32,
-    failures: f64,
     points: usize,
     interrupt: &Interrupt,
 ) -> Result<Vec<CurvePoint>, AuditError> {
-    check_failures(failures)?;
-    let cuts = path.cuts(grid, min_guesses)?;
-    let best = best_cut(&cuts, statistic, interrupt)?;
+    let (cuts, best) = scan.observed(path, interrupt)?;
     let mut curve = sample(&cuts, best.cut, points)
         .into_iter()
-        .map(|cut| point(cut, statistic, interrupt))
+        .map(|cut| point(cut, &scan.statistic, interrupt))
         .collect::<Result<Vec<_>, _>>()?;
     let Some(best_cut) = best.cut else {
         return Ok(curve);
     };
-    let rate = ErrorRate { beta, failures };
     let top = best.statistic.logit();
     let bottom = top.min(0.0) - 0.5;
     let mut corrections = Vec::with_capacity(NODES);
@@ -85,7 +77,7 @@ pub fn scan_curve(
                 correct: 0,
             }
         };
-        let bound = calibrate(&cuts, *statistic, level, observed, rate, interrupt)?;
+        let bound = scan.calibrate(&cuts, level, observed, interrupt)?;
         corrections.push(bound.map_or(f64::NEG_INFINITY, |bound| bound.logit() - logit));
     }
     for point in &mut curve {

@@ -1,7 +1,6 @@
 //! Bounds from the best of many cuts.
 
 pub(crate) mod best_cut;
-pub(crate) mod bound;
 pub(crate) mod calibration;
 pub(crate) mod curve;
 pub(crate) mod deviation;

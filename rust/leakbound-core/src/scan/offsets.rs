@@ -38,7 +38,7 @@ impl OffsetBound {
 /// at most σ(ε + aᵢ) given the scores and the guesses before it.
 ///
 /// The statistic is the largest ε such that at some cut w/r is above the mean p̄ of the first r
-/// probabilities and r·KL(w/r ‖ p̄) ≥ κ. It is calibrated as in [`scan`](crate::scan()), by a walk
+/// probabilities and r·KL(w/r ‖ p̄) ≥ κ. It is calibrated as in [`Scan`](crate::Scan), by a walk
 /// whose steps have these probabilities; a path with w correct guesses is reweighted from ε₀ to ε
 /// by exp((ε − ε₀)w − Σᵢ[ln(1 + e^{ε + aᵢ}) − ln(1 + e^{ε₀ + aᵢ})]).
 ///

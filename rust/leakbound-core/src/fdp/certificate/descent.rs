@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::common::CommonProof;
-use super::matrix::{Matrix, dot};
+use super::matrix::{Matrix, difference, dot};
 use super::point::{Point, SEGMENTS, carried, knots, lower, point};
 use super::shooting::Rung;
 use super::single::Single;
@@ -130,18 +130,8 @@ impl Search<'_> {
                 fresh = true;
                 continue;
             };
-            let moved: Vec<f64> = next
-                .logs
-                .iter()
-                .zip(&point.logs)
-                .map(|(a, b)| a - b)
-                .collect();
-            let turned: Vec<f64> = next
-                .gradient
-                .iter()
-                .zip(&point.gradient)
-                .map(|(a, b)| a - b)
-                .collect();
+            let moved = difference(&next.logs, &point.logs);
+            let turned = difference(&next.gradient, &point.gradient);
             inverse.update(&moved, &turned, fresh);
             fresh = false;
             let gained = point.height - next.height;
@@ -176,13 +166,16 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Search on from a point with other knots, and prove what is found for all levels.
+    /// Search from a point, then on with other knots, and prove what is found for all levels.
     fn settle(
         mut self,
-        mut best: Point,
+        start: &Point,
         levels: &[Counts],
         interrupt: &Interrupt,
     ) -> Result<Option<Found>, AuditError> {
+        let Some(mut best) = self.descend_all(start, interrupt)? else {
+            return Ok(None);
+        };
         for _ in 0..AGAIN {
             let next = self.again(best.clone(), interrupt)?;
             let gained = best.height - next.height;
@@ -303,13 +296,7 @@ pub(super) fn common_proof(
         let found = search.descend(start, FIRST_STEPS, interrupt)?;
         best = lower(best, Some(found));
     }
-    let Some(best) = best else {
-        return Ok(None);
-    };
-    let Some(best) = search.descend_all(&best, interrupt)? else {
-        return Ok(None);
-    };
-    search.settle(best, levels, interrupt)
+    best.map_or(Ok(None), |best| search.settle(&best, levels, interrupt))
 }
 
 /// A proof for another curve, its slopes looked for from those of a proof that was found.
@@ -320,13 +307,8 @@ pub(super) fn common_proof_from(
     interrupt: &Interrupt,
 ) -> Result<Option<Found>, AuditError> {
     let mut search = Search::new(levels, found.few.clone(), found.from.clone(), curve);
-    let Some(start) = search.at(found.logs.clone()) else {
-        return Ok(None);
-    };
-    let Some(best) = search.descend_all(&start, interrupt)? else {
-        return Ok(None);
-    };
-    search.settle(best, levels, interrupt)
+    let start = search.at(found.logs.clone());
+    start.map_or(Ok(None), |start| search.settle(&start, levels, interrupt))
 }
 
 #[cfg(test)]

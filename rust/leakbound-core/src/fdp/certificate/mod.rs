@@ -45,7 +45,6 @@ mod adjoint;
 mod bound;
 mod bracket;
 mod common;
-mod critical;
 mod decision;
 mod descent;
 mod envelope;
@@ -64,6 +63,5 @@ mod window;
 mod worst;
 
 pub use bound::Certificate;
-pub use critical::critical;
-pub use decision::{p_value, rejects};
+pub use decision::{critical, p_value, rejects};
 pub use joint::JointCertificate;
