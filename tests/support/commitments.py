@@ -24,7 +24,7 @@ def protocol_toml(**changes: str) -> str:
     lines = {
         "confidence": "0.95",
         "cuts": '"auto"',
-        "sides": '"both"',
+        "sides": '"auto"',
         "attacks": '["loss"]',
         "unit": '"one digit"',
         "canaries": '"300 mislabelled digits of seed 0, as listed in canaries.csv"',

@@ -41,7 +41,7 @@ def test_every_policy_has_a_word() -> None:
     assert {word: parse_cuts(word) for word in words} == words
 
 
-@pytest.mark.parametrize("sides", ["member", "auto"])
+@pytest.mark.parametrize("sides", ["member", "both"])
 def test_options_reach_the_one_run_audit(scores: Path, sides: Any) -> None:
     options = ("--confidence", 0.9, "--sides", sides, "--seed", 5)
     expected = lb.audit(SCORE, lb.Coins(MEMBER), confidence=0.9, sides=sides, seed=5)

@@ -34,7 +34,7 @@ NAMED = {"loss": SCORES}
 AUDITS: dict[str, Audit] = {
     "policy": (lambda: one_run(SCORES, PLAN, cuts=lb.UnionBound(grid="geometric")), GIVEN),
     "member": (lambda: one_run(SCORES, PLAN, sides="member", confidence=0.9), GIVEN),
-    "either end": (lambda: one_run(SCORES, PLAN, sides="auto"), GIVEN),
+    "both": (lambda: one_run(SCORES, PLAN, sides="both"), GIVEN),
     "approximate": (lambda: one_run(SCORES, PLAN, claim=lb.ApproxDP(delta=1e-5)), GIVEN),
     "adaptive": (
         lambda: one_run(SCORES, PLAN, claim=lb.GaussianDP(), cuts=lb.OutsideIn([30, 60])),

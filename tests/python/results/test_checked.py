@@ -24,7 +24,7 @@ ZERO_RUN = lb.audit(SCORE, lb.ZeroRun(MEMBER, np.full(M, 0.5)), claim=lb.PureDP(
 
 CASES: list[tuple[Any, dict[str, float], Checked, str]] = [
     (PURE, {"epsilon": 1}, Checked("epsilon", 1.0, 0.0, "refuted"), "The claimed ε = 1 is"),
-    (PURE, {"epsilon": 3.6}, Checked("epsilon", 3.6, 0.0, "not refuted"), "ε = 3.6 is not"),
+    (PURE, {"epsilon": 3.9}, Checked("epsilon", 3.9, 0.0, "not refuted"), "ε = 3.9 is not"),
     (PURE, {"epsilon": 99}, Checked("epsilon", 99.0, 0.0, "inconclusive"), "Inconclusive: "),
     (GAUSSIAN, {"parameter": 0.5}, Checked("mu", 0.5, None, "refuted"), "claimed μ = 0.5 is"),
     (

@@ -238,24 +238,16 @@ def test_a_fixed_number_of_guesses_at_log_odds_of_ten(seed: int) -> None:
 KINDS = [poisson_binomial, replicates, tails, paths, approx, fdp, shift]
 
 
-def run(kind: Callable[[Hostile], Call], cases: int, first: int = 0) -> Tally:
+MANY = pytest.param(range(1000, 101_000), 20_000, marks=pytest.mark.validity)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(("cases", "least"), [(range(150), 30), MANY])
+def test_hostile_numbers_end_in_a_number_or_an_error(kind: Any, cases: range, least: int) -> None:
     tally = Tally()
-    for case in range(first, first + cases):
+    for case in cases:
         with np.errstate(all="ignore"):
             call, sound = kind(Hostile(case))
             tally.check(call, sound, (case, call))
-    return tally
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_hostile_numbers_end_in_a_number_or_an_error(kind: Callable[[Hostile], Call]) -> None:
-    tally = run(kind, 150)
-    assert tally.results > 30
+    assert tally.results > least
     assert tally.refusals > 7
-
-
-@pytest.mark.validity
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_many_hostile_numbers_end_in_a_number_or_an_error(kind: Callable[[Hostile], Call]) -> None:
-    tally = run(kind, 100_000, first=1000)
-    assert tally.results > 20_000

@@ -178,6 +178,7 @@ class _Both(nn.Module):
 def _tokens(examples: Examples) -> NDArray[Any]:
     x = examples.x
     if x.ndim != 2 or x.dtype.kind not in "iu":
-        message = f"texts must be whole numbers of shape (n, length), got {x.dtype} of {x.shape}"
+        shown = f"{x.dtype} of shape {x.shape}"
+        message = f"texts must be whole numbers of shape (n, length), got {shown}"
         raise InputError(message)
     return x
