@@ -233,7 +233,7 @@ def bounds(task: Task, kind: Kind, seed: int) -> Iterator[float]:
     for signal in task.signals:
         compared: dict[str, Any] = {"reference": before} if signal == "loss_drop" else {}
         scores = score(model.network, data, signal=signal, device="cpu", progress=False, **compared)
-        yield lb.audit(scores, lb.Coins(made.plan), seed=0).bound
+        yield lb.audit(scores, lb.Coins(made.plan), sides="both", seed=0).bound
 
 
 def write(line: str) -> None:

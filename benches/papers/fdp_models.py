@@ -129,7 +129,9 @@ def people(seed: int) -> Examples:
 def _count(scores: FloatArray, member: BoolArray, guesses: int, seed: int) -> int:
     """Return how many guesses about the extremes of the ranking are right."""
     cuts = lb.cuts.Fixed(guesses)
-    return lb.audit(scores, lb.Coins(member), claim=lb.GaussianDP(), cuts=cuts, seed=seed).correct
+    return lb.audit(
+        scores, lb.Coins(member), claim=lb.GaussianDP(), cuts=cuts, sides="both", seed=seed
+    ).correct
 
 
 def _bounds(scores: FloatArray, member: BoolArray, guesses: int, seed: int) -> tuple[float, ...]:
@@ -163,7 +165,10 @@ def _rmia(
         accuracies.append(right)
         found.append([_bounds(scores, member, guesses, one) for guesses in tried])
         claims = lb.ApproxDP(delta=DELTA), lb.GaussianDP()
-        audits = (lb.audit(scores, lb.Coins(member), claim=claim, seed=one) for claim in claims)
+        audits = (
+            lb.audit(scores, lb.Coins(member), claim=claim, sides="both", seed=one)
+            for claim in claims
+        )
         whole.append(tuple(audit.epsilon(DELTA) for audit in audits))
     means = np.mean(found, axis=0)
     rows: list[tuple[Cell, ...]] = [
@@ -311,7 +316,7 @@ def _black_box(*, full: bool, m: int = 1000, seed: int = 0, seeds: int = 2) -> O
         scores = score(
             network, every, signal="loss_drop", reference=start, device="cpu", progress=False
         ).values
-        gaussian = lb.audit(scores, lb.Coins(member), claim=lb.GaussianDP(), seed=one)
+        gaussian = lb.audit(scores, lb.Coins(member), claim=lb.GaussianDP(), sides="both", seed=one)
         return *_best(scores, member, one), gaussian.epsilon(DELTA), accuracy(network, every)
 
     how = f"m = {m:,}, {_BLACK_BOX_STEPS} steps at sampling rate {_BLACK_BOX_RATE}."

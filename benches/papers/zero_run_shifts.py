@@ -83,6 +83,7 @@ class _Split:
             Coins(data.member),
             claim=GaussianDP(),
             confidence=1 - ERROR,
+            sides="both",
             seed=self.seed,
         ).bound
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits import Coins, Panoramia, Stream, ZeroRun, audit
 from leakbound.claims import PureDP
+from leakbound.cuts import KLScan
 from leakbound.errors import LeakboundError
 from leakbound.results import AuditResult, PanoramiaResult
 from validity.games import two_rankings
@@ -96,7 +97,8 @@ def _duplicated(seed: int, *, ids: bool) -> AuditResult:
     member, scores = np.repeat(rng.random(50) < 0.5, 10), np.repeat(rng.normal(size=50), 10)
     named = np.repeat(np.arange(50), 10) if ids else None
     scores = scores + 1e-9 * rng.random(500)
-    return audit(scores, Coins(member), ids=named, confidence=_CONFIDENCE, seed=seed)
+    options: Any = {"cuts": KLScan(), "confidence": _CONFIDENCE, "seed": seed}
+    return audit(scores, Coins(member), ids=named, **options)
 
 
 def _peeking(seed: int) -> AuditResult:

@@ -218,7 +218,7 @@ def _grounds(
             attacks,
             "trained model",
             "examples",
-            "Cuts to choose from, sides and order of the guesses depend on scores only; "
+            "Cuts to choose from and order of the guesses depend on scores only; "
             + ("ties are broken by the seed." if parted else "ties stay together."),
         ),
     )

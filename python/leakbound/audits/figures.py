@@ -16,9 +16,13 @@ _DRAWN = (0.001, 0.999)
 
 
 def curve(proof: Proof) -> Curve:
-    """Return the winning path with its bound at each cut; the chosen cut is always among them."""
+    """Return the winning path with its bound at each cut, the chosen one among them.
+
+    Of guesses from either end the path is both in turn, and the chosen cut is none of it.
+    """
+    points = proof.points(POINTS - 1)
     # Bounds in the units of the claim; none is above what is reported for the chosen cut.
-    guesses, correct, logit = _with_cut(proof.points(POINTS - 1), proof.best)
+    guesses, correct, logit = points if proof.order == "ends" else _with_cut(points, proof.best)
     ranking, game = proof.ranking, proof.game
     all_right = {
         "interleaved": ranking.examples,

@@ -147,7 +147,8 @@ def audit(
 
     Notes
     -----
-    A random permutation from `seed` orders tied scores; `KLScan` for pure DP never splits them.
+    A random permutation from `seed` orders tied scores, but for pure DP by other policies than
+    `OutsideIn`, which never split them.
     Except for random splits, any increasing transformation of the scores gives the same result.
 
     Examples

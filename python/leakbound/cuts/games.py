@@ -68,8 +68,10 @@ class Game(ABC):
     def untied(self) -> _core.Ranking:
         """Rank them with ties broken from the seed."""
 
-    def ranking(self, ties: Ties = "together") -> tuple[_core.Ranking, tuple[str, ...]]:
-        """Rank, and warn of ties that were broken, if they are to be.
+    def ranking(
+        self, ties: Ties = "together"
+    ) -> tuple[_core.Ranking, _core.Ranking, tuple[str, ...]]:
+        """Rank as scored, and with ties broken if they are to be; warn of those that were.
 
         Raise AbstentionError if the scores order nothing.
         """
@@ -81,8 +83,8 @@ class Game(ABC):
             )
             raise AbstentionError(message)
         if ties == "together" or not ranking.tied:
-            return ranking, ()
-        return self.untied(), order_warnings(self.tied(ranking))
+            return ranking, ranking, ()
+        return ranking, self.untied(), order_warnings(self.tied(ranking))
 
     @abstractmethod
     def shown(self) -> ScoreCounts:

@@ -109,8 +109,8 @@ class OutsideIn(LadderPolicy):
     levels : sequence of int, optional
         Numbers of guesses, increasing, at most the number of examples each. If None they are
         planned from the number of examples, confidence, claim and sides alone: in steps of 1.25,
-        from a quarter of the number best in the Gaussian game at μ = 1 up to 95 % of all guesses
-        that could be right.
+        from a quarter of the number best in the Gaussian game at μ = 1 (an eighth for members only,
+        a twelfth where labels choose the roles) up to 95 % of all guesses that could be right.
 
     Notes
     -----
@@ -122,7 +122,8 @@ class OutsideIn(LadderPolicy):
 
     design: ClassVar[str] = (
         "One cut, at the one of a ladder of numbers of guesses, fixed in advance, that labels "
-        "beyond it suggest, looked at from the outside in."
+        'beyond it suggest, looked at from the outside in; with sides="auto" they say from which '
+        "end of the ranking, too."
     )
     """Which cuts are tested, in a sentence of the result."""
     method: ClassVar[str] = (

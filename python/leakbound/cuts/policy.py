@@ -62,7 +62,8 @@ BestCut: TypeAlias = _core.Bound | Best
 class Proof:
     """What a policy proves about a game: the best bound, the cut that gave it, and what led there.
 
-    `reason` says why nothing is proved, if nothing is, and `notes` that ties were broken; `perfect`
+    `reason` says why nothing is proved, if nothing is, and `notes` that ties were broken, which
+    `scored` still has; `perfect`
     returns what a perfect attack proves, and `points` so many cuts of the path, both in log-odds or
     in what else the policy's bounds are on. Each path had the probability of error `level`.
     """
@@ -76,6 +77,7 @@ class Proof:
     reason: str
     options: dict[str, JsonValue]
     notes: tuple[str, ...] = ()
+    scored: _core.Ranking | None = None
     perfect: Callable[[], float]
     points: Callable[[int], CurvePoints]
 
@@ -91,8 +93,8 @@ class Proof:
 
     @cached_property
     def examples(self) -> _core.Ranking:
-        """The ranking of the examples by score: that of the guesses, unless these are of pairs."""
-        return self.ranking if self.game.units == "examples" else self.game.rated()
+        """The ranking of the examples by score, ties as they are."""
+        return (self.scored or self.ranking) if self.game.units == "examples" else self.game.rated()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -156,7 +158,7 @@ class PathPolicy(Policy):
         # 1. Examples in the order of their scores; what is tied stays together, or is parted.
         examples = game.examples
         self.check(examples, game.units)
-        ranking, notes = game.ranking(self.ties)
+        scored, ranking, notes = game.ranking(self.ties)
         # 2. Every path at its share of the level.
         orders = self.orders(game.sides)
         share, recall = level / len(orders), game.recall
@@ -173,6 +175,7 @@ class PathPolicy(Policy):
             policy=self,
             game=game,
             ranking=ranking,
+            scored=scored,
             order=order,
             best=best,
             level=share,

@@ -22,7 +22,7 @@ DEFAULT: dict[str, JsonValue] = {
     "claim": {"type": "PureDP"},
     "confidence": 0.95,
     "cuts": "auto",
-    "sides": "both",
+    "sides": "auto",
     "attacks": ["score"],
     "unit": "one canary",
     "canaries": "those of the file whose SHA-256 is canaries_sha256",

@@ -83,7 +83,10 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The winning path at no more than 2,000 cuts, picked without looking at membership."""
+    """The winning path at no more than 2,000 cuts, picked without looking at membership.
+
+    Where guesses are from either end, both ends in turn, at which nothing was tested.
+    """
 
     guesses: IntArray
     """Guesses made at each cut, increasing."""
@@ -140,8 +143,8 @@ class ScoreAudit(Record):
     """Those that were correct."""
     path: PathName
     """Which guesses: "member" takes all examples from the highest score down as members, "members"
-    the upper half so, "non-members" the lower half upwards as non-members, and "interleaved"
-    both halves in turn."""
+    the upper half so, "non-members" the lower half upwards as non-members, "interleaved" both
+    halves in turn, "ends" as many of each as other labels suggest, and "pairs" which of two."""
     auc: float
     """Probability that a member scores above a non-member, ties counting half."""
     options: dict[str, Any]

@@ -78,7 +78,7 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
             f"No attack on these {terms.units} could have refuted a guarantee with ε{terms.at} at "
             "or above the ceiling.",
         )
-    search = "The confidence covers the search over all cuts: nothing was tuned on membership."
+    search = "The confidence covers how the cut was chosen: nothing was tuned on tested labels."
     not_said = [
         NO_UPPER_LIMIT,
         "A bound of 0 is not evidence of privacy. Compare it with the ceiling.",

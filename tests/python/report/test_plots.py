@@ -34,7 +34,7 @@ def generated(*, real_nonmembers: bool = False) -> lb.PanoramiaResult:
 Result = lb.AuditResult | lb.PanoramiaResult
 
 RESULTS: dict[str, Any] = {
-    "leaks": audit(2.0),
+    "leaks": audit(2.0, cuts=lb.KLScan()),
     "nothing": audit(0.0, examples=30),
     "fixed": audit(2.0, cuts=lb.Fixed(guesses=100)),
     "few_cuts": audit(2.0, cuts=lb.UnionBound(grid=(20, 60, 150))),
