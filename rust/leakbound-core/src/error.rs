@@ -60,6 +60,20 @@ pub(crate) fn out_of_range<T>(
     Err(AuditError::ParameterOutOfRange { name, value, range })
 }
 
+/// Check that there are examples, no more than an audit can hold, and the membership of each.
+pub(crate) fn check_examples(scores: usize, members: usize) -> Result<(), AuditError> {
+    if scores != members {
+        return Err(AuditError::LengthMismatch { scores, members });
+    }
+    if scores == 0 {
+        return Err(AuditError::Empty);
+    }
+    if u32::try_from(scores).is_err() {
+        return Err(AuditError::TooManyExamples { examples: scores });
+    }
+    Ok(())
+}
+
 /// Check an error probability.
 pub(crate) fn check_level(name: &'static str, value: f64) -> Result<f64, AuditError> {
     if value > 0.0 && value < 1.0 {

@@ -9,7 +9,7 @@ pub(crate) struct Counts {
     members: Vec<u32>,
 }
 
-/// The ranks `start..end` of equal score.
+/// Ranks `start..end` of equal score: a tied block, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) start: u32,

@@ -8,7 +8,7 @@
 
 use rayon::prelude::*;
 
-use crate::error::AuditError;
+use crate::error::{AuditError, check_examples};
 use crate::interrupt::Interrupt;
 
 /// Examples whose membership is given, in an order that says nothing about it.
@@ -61,7 +61,15 @@ pub fn matched_counts(
     interrupt: &Interrupt,
 ) -> Result<Vec<MatchedCounts>, AuditError> {
     let examples = observed.scores.len();
-    check(observed, log_odds, uniforms)?;
+    check_examples(examples, observed.member.len())?;
+    for given in [log_odds.len(), uniforms.len()] {
+        if !given.is_multiple_of(examples) {
+            return Err(AuditError::StepMismatch {
+                given,
+                steps: examples,
+            });
+        }
+    }
     // U < e^−Sλ, without an exponential for each replicate. Unless the residual ranks, what is kept
     // changes no order, so that examples are ranked once.
     let order = if guessing.residual {
@@ -105,32 +113,6 @@ fn ranking(scores: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
     order
-}
-
-fn check(observed: Observed<'_>, log_odds: &[f64], uniforms: &[f64]) -> Result<(), AuditError> {
-    let examples = observed.scores.len();
-    if examples == 0 {
-        return Err(AuditError::Empty);
-    }
-    if u32::try_from(examples).is_err() {
-        return Err(AuditError::TooManyExamples { examples });
-    }
-    if observed.member.len() != examples {
-        let members = observed.member.len();
-        return Err(AuditError::LengthMismatch {
-            scores: examples,
-            members,
-        });
-    }
-    for given in [log_odds.len(), uniforms.len()] {
-        if !given.is_multiple_of(examples) {
-            return Err(AuditError::StepMismatch {
-                given,
-                steps: examples,
-            });
-        }
-    }
-    Ok(())
 }
 
 /// Ranks places by what scores say beyond λ, as a line through them has it.

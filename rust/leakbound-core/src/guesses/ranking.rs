@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::AuditError;
+use crate::error::{AuditError, check_examples};
 use crate::guesses::counts::{Block, Counts};
 use crate::guesses::path::{Cut, Order, Path, Turns, cuts_at, geometric_positions};
 use crate::guesses::shuffled::Shuffled;
@@ -59,18 +59,7 @@ impl Ranking {
     /// # Errors
     /// No examples, more than `u32::MAX`, lengths that differ, a NaN score, or an interrupt.
     pub fn new(scores: &[f64], member: &[bool], interrupt: &Interrupt) -> Result<Self, AuditError> {
-        if scores.len() != member.len() {
-            let (scores, members) = (scores.len(), member.len());
-            return Err(AuditError::LengthMismatch { scores, members });
-        }
-        if scores.is_empty() {
-            return Err(AuditError::Empty);
-        }
-        if u32::try_from(scores.len()).is_err() {
-            return Err(AuditError::TooManyExamples {
-                examples: scores.len(),
-            });
-        }
+        check_examples(scores.len(), member.len())?;
         if let Some(index) = scores.iter().position(|score| score.is_nan()) {
             return Err(AuditError::ScoreIsNan { index });
         }

@@ -3,7 +3,7 @@
 use leakbound_math::hypergeometric;
 use leakbound_math::stream::{Purpose, Stream};
 
-use crate::guesses::counts::Counts;
+use crate::guesses::counts::{Block, Counts};
 
 /// Parts of a block with no more ranks than this are drawn one rank after another.
 const SMALL: u32 = 64;
@@ -19,14 +19,6 @@ const SMALL: u32 = 64;
 pub(crate) struct Shuffled {
     counts: Counts,
     seed: u64,
-}
-
-/// The ranks `start..end` of one block, and the members among them.
-#[derive(Clone, Copy)]
-struct Part {
-    start: u32,
-    end: u32,
-    members: u32,
 }
 
 impl Shuffled {
@@ -48,25 +40,21 @@ impl Shuffled {
                 break;
             };
             let (inside, beyond) = ranks.split_at(ranks.partition_point(|&r| r <= block.end));
-            let part = Part {
-                start: block.start,
-                end: block.end,
-                members: block.members,
-            };
-            self.count(part, block.before, inside, &mut found);
+            self.count(block, inside, &mut found);
             ranks = beyond;
         }
         found
     }
 
-    /// Count the members among ranks of a part, `before` of them above it.
-    fn count(&self, part: Part, before: u32, ranks: &[u32], found: &mut Vec<u32>) {
-        let Part {
+    /// Count the members above some ranks of a part of a block.
+    fn count(&self, part: Block, ranks: &[u32], found: &mut Vec<u32>) {
+        let Block {
             start,
             end,
+            before,
             members,
         } = part;
-        let (Some(&first), size) = (ranks.first(), end - start) else {
+        let (Some(&first), size) = (ranks.first(), part.size()) else {
             return;
         };
         if members == 0 || members == size || first == end {
@@ -100,18 +88,19 @@ impl Shuffled {
         let (items, marked, drawn) = (size.into(), members.into(), (size / 2).into());
         let above = hypergeometric::draw(&mut stream, items, marked, drawn) as u32;
         let (upper, lower) = ranks.split_at(ranks.partition_point(|&rank| rank <= middle));
-        let halves = [
-            (start, middle, above, before, upper),
-            (middle, end, members - above, before + above, lower),
-        ];
-        for (start, end, members, before, ranks) in halves {
-            let half = Part {
-                start,
-                end,
-                members,
-            };
-            self.count(half, before, ranks, found);
-        }
+        let upper_half = Block {
+            end: middle,
+            members: above,
+            ..part
+        };
+        let lower_half = Block {
+            start: middle,
+            before: before + above,
+            members: members - above,
+            ..part
+        };
+        self.count(upper_half, upper, found);
+        self.count(lower_half, lower, found);
     }
 }
 

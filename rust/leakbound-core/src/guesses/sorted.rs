@@ -85,16 +85,11 @@ impl Sorted {
     fn blocks_from_the_bottom(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut end = self.examples();
         std::iter::from_fn(move || {
-            if end == 0 {
-                return None;
-            }
-            let start = if end == 1 {
-                0
-            } else {
-                self.block_end
-                    .previous_set(end - 2)
-                    .map_or(0, |previous_end| previous_end + 1)
-            };
+            let last = end.checked_sub(1)?;
+            let above = last.checked_sub(1);
+            let start = above
+                .and_then(|rank| self.block_end.previous_set(rank))
+                .map_or(0, |end| end + 1);
             Some((start, std::mem::replace(&mut end, start)))
         })
     }

@@ -55,17 +55,6 @@ struct Group {
     highest: f64,
 }
 
-impl Group {
-    fn new(weight: u64, terms: Terms) -> Self {
-        let highest = terms.highest(f64::MAX);
-        Self {
-            weight,
-            terms,
-            highest,
-        }
-    }
-}
-
 impl Weighted {
     /// Terms with probabilities `p` and weights `weights`.
     ///
@@ -122,7 +111,12 @@ impl Weighted {
             weighted.total += weight * terms.trials;
             weighted.trials += terms.trials;
             if terms.trials > 0 {
-                weighted.groups.push(Group::new(weight, terms));
+                let highest = terms.highest(f64::MAX);
+                weighted.groups.push(Group {
+                    weight,
+                    terms,
+                    highest,
+                });
             }
         }
         Ok(weighted)
@@ -289,31 +283,34 @@ impl Weighted {
 
     /// The groups at tilt θ.
     fn tilted(&self, epsilon: f64, theta: f64) -> Vec<TiltedGroup<'_>> {
-        let tilt = |group: &'_ Group| {
-            let (t, terms) = (group.weight as f64, &group.terms);
-            let (product, product_error) = two_product(theta, t);
-            let (shifted, shift_error) = two_sum(epsilon, terms.shift);
-            let (high, error) = two_sum(shifted, product);
-            let low = error + shift_error + product_error;
-            let x = high.clamp(-REACH, group.highest).exp();
-            let log_x = exact::log(x);
-            let excess = (log_x.0 - high) + (log_x.1 - low);
-            let counts = terms.counts.as_deref();
-            let sums = power_sums(terms.level, &terms.odds, &terms.residuals, counts, x, TERMS);
-            (t, x, excess, sums)
-        };
         self.groups
             .iter()
-            .map(|group| {
-                let (weight, x, excess, sums) = tilt(group);
-                TiltedGroup {
-                    weight,
-                    terms: &group.terms,
-                    x,
-                    excess,
-                    sums,
-                }
-            })
+            .map(
+                |Group {
+                     weight,
+                     terms,
+                     highest,
+                 }| {
+                    let weight = *weight as f64;
+                    let (product, product_error) = two_product(theta, weight);
+                    let (shifted, shift_error) = two_sum(epsilon, terms.shift);
+                    let (high, error) = two_sum(shifted, product);
+                    let low = error + shift_error + product_error;
+                    let x = high.clamp(-REACH, *highest).exp();
+                    let log_x = exact::log(x);
+                    let excess = (log_x.0 - high) + (log_x.1 - low);
+                    let counts = terms.counts.as_deref();
+                    let sums =
+                        power_sums(terms.level, &terms.odds, &terms.residuals, counts, x, TERMS);
+                    TiltedGroup {
+                        weight,
+                        terms,
+                        x,
+                        excess,
+                        sums,
+                    }
+                },
+            )
             .collect()
     }
 
