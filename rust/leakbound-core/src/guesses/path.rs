@@ -25,7 +25,7 @@ pub enum Order {
 }
 
 /// A prefix of a path: so many guesses, of which so many correct.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cut {
     /// Guesses made, `r`.
     pub guesses: u32,

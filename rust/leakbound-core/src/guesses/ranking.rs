@@ -260,10 +260,7 @@ impl Ranking {
 fn visit_counts(counts: &Counts, top: usize, bottom: usize) -> Path {
     let examples = counts.examples() as usize;
     let mut ends = Vec::new();
-    let mut last = Cut {
-        guesses: 0,
-        correct: 0,
-    };
+    let mut last = Cut::default();
     in_turn(
         counts
             .blocks()

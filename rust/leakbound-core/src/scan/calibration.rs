@@ -114,13 +114,7 @@ impl Scan {
         cut: Cut,
         interrupt: &Interrupt,
     ) -> Result<Option<Probability>, AuditError> {
-        let guesses: Vec<u32> = cuts.iter().map(|cut| cut.guesses).collect();
-        let mut thresholds = self.statistic.thresholds(level, &guesses)?;
-        // Rounding must not leave the observed cut outside of its own rejection region.
-        if let Ok(index) = guesses.binary_search(&cut.guesses) {
-            thresholds[index] = thresholds[index].min(cut.correct);
-        }
-        let boundary = Boundary::new(&guesses, &thresholds)?;
+        let boundary = boundary(self.statistic, cuts, |_| level, cut)?;
         match boundary.calibrate(self.beta, level, interrupt)? {
             Some(highest) if self.failures > 0.0 => {
                 boundary.calibrate_with_failures(self.beta, highest, self.failures, interrupt)
@@ -128,4 +122,46 @@ impl Scan {
             solution => Ok(solution),
         }
     }
+}
+
+/// The counts that refute a level, which `level` names for each of the cuts. The observed cut is on
+/// the boundary: rounding must not leave it outside of its own rejection region.
+///
+/// At each cut the fewest correct guesses that do, or one more than all guesses where none does.
+/// Found by walking: each search starts where the last one ended, moved along with the number of
+/// correct guesses expected at the level.
+pub(super) fn boundary(
+    statistic: KlDivergence,
+    cuts: &[Cut],
+    level: impl Fn(usize) -> Probability,
+    observed: Cut,
+) -> Result<Boundary, AuditError> {
+    let (mut last_expected, mut last) = (0.0, 0);
+    let mut thresholds = Vec::with_capacity(cuts.len());
+    for (index, &Cut { guesses, .. }) in cuts.iter().enumerate() {
+        let level = level(index);
+        let expected = f64::from(guesses) * level.p();
+        let refutes = |correct| statistic.reaches(Cut { guesses, correct }, level);
+        let mut threshold = last + (expected - last_expected) as u32;
+        last_expected = expected;
+        while threshold <= guesses && !refutes(threshold) {
+            threshold += 1;
+        }
+        if threshold > guesses {
+            // Not even correct guesses alone would do; the next search starts from the mean.
+            thresholds.push(guesses + 1);
+            last = expected as u32;
+            continue;
+        }
+        while threshold > 0 && refutes(threshold - 1) {
+            threshold -= 1;
+        }
+        thresholds.push(threshold);
+        last = threshold;
+    }
+    if let Ok(index) = cuts.binary_search_by_key(&observed.guesses, |cut| cut.guesses) {
+        thresholds[index] = thresholds[index].min(observed.correct);
+    }
+    let guesses: Vec<u32> = cuts.iter().map(|cut| cut.guesses).collect();
+    Boundary::new(&guesses, &thresholds)
 }

@@ -62,20 +62,11 @@ pub fn scan_curve(
     let mut corrections = Vec::with_capacity(NODES);
     for node in 0..NODES {
         let logit = bottom + (top - bottom) * node as f64 / (NODES - 1) as f64;
-        let is_top = node == NODES - 1;
-        // Below the maximum any cut may be the observed one; the first is never crossed by it.
-        let level = if is_top {
-            best.statistic
+        let (level, observed) = if node == NODES - 1 {
+            (best.statistic, best_cut)
         } else {
-            Probability::from_logit(logit)?
-        };
-        let observed = if is_top {
-            best_cut
-        } else {
-            Cut {
-                guesses: 0,
-                correct: 0,
-            }
+            // Below the maximum any cut may be the observed one; the first is never crossed by it.
+            (Probability::from_logit(logit)?, Cut::default())
         };
         let bound = scan.calibrate(&cuts, level, observed, interrupt)?;
         corrections.push(bound.map_or(f64::NEG_INFINITY, |bound| bound.logit() - logit));

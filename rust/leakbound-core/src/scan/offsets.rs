@@ -3,17 +3,18 @@
 use leakbound_math::Probability;
 use rayon::prelude::*;
 
-use crate::crossing::boundary::Boundary;
 use crate::crossing::success_probabilities::LogitFamily;
 use crate::error::{AuditError, out_of_range};
 use crate::guesses::grid::Grid;
 use crate::guesses::path::{Cut, Path};
 use crate::interrupt::Interrupt;
+use crate::scan::calibration::boundary;
 use crate::scan::deviation::{PrefixSums, Search};
-use crate::scan::statistic::{KlDivergence, walk_thresholds};
+use crate::scan::statistic::KlDivergence;
 
 /// Largest offset either way.
 const MAX_OFFSET: f64 = 300.0;
+
 /// A lower confidence bound on ε, and the cut that gave it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OffsetBound {
@@ -68,19 +69,9 @@ pub fn scan_offsets(
         return Ok(OffsetBound::NONE);
     };
     let means = means(offsets, &cuts, level)?;
-    let guesses: Vec<u32> = cuts.iter().map(|cut| cut.guesses).collect();
-    let mut thresholds = walk_thresholds(
-        &guesses,
-        |index| f64::from(guesses[index]) * means[index].p(),
-        |index, cut| Ok(statistic.reaches(cut, means[index])),
-    )?;
-    // Rounding must not leave the observed cut outside of its own rejection region.
-    if let Ok(index) = guesses.binary_search(&cut.guesses) {
-        thresholds[index] = thresholds[index].min(cut.correct);
-    }
+    let boundary = boundary(*statistic, &cuts, |index| means[index], cut)?;
     let family = LogitFamily::Offset(offsets);
-    let epsilon =
-        Boundary::new(&guesses, &thresholds)?.calibrate_family(family, beta, level, interrupt)?;
+    let epsilon = boundary.calibrate_family(family, beta, level, interrupt)?;
     Ok(epsilon.map_or(OffsetBound::NONE, |epsilon| OffsetBound {
         epsilon,
         cut: Some(cut),

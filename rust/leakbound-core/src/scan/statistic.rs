@@ -66,20 +66,6 @@ impl KlDivergence {
         self.kappa
     }
 
-    /// At each of the increasing numbers of guesses, the fewest correct ones whose limit reaches
-    /// `level`; beyond the number of guesses where none does.
-    pub(crate) fn thresholds(
-        self,
-        level: Probability,
-        guesses: &[u32],
-    ) -> Result<Vec<u32>, AuditError> {
-        walk_thresholds(
-            guesses,
-            |index| f64::from(guesses[index]) * level.p(),
-            |_, cut| Ok(self.reaches(cut, level)),
-        )
-    }
-
     /// Does the cut refute this probability?
     pub(crate) fn reaches(self, cut: Cut, level: Probability) -> bool {
         if !is_above(cut, level) {
@@ -234,37 +220,4 @@ impl CutStatistic for Hoeffding {
     fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
         self.value(cut) > level.p()
     }
-}
-
-/// At each number of guesses the fewest correct ones that reach a level, beyond the number of
-/// guesses where none does. Found by walking: each search starts where the last one ended, moved
-/// along with the number of correct guesses expected at the level.
-pub(crate) fn walk_thresholds(
-    guesses: &[u32],
-    expected: impl Fn(usize) -> f64,
-    reaches: impl Fn(usize, Cut) -> Result<bool, AuditError>,
-) -> Result<Vec<u32>, AuditError> {
-    let (mut last_expected, mut last) = (0.0, 0);
-    let mut thresholds = Vec::with_capacity(guesses.len());
-    for (index, &guesses) in guesses.iter().enumerate() {
-        let expected = expected(index);
-        let mut threshold = last + (expected - last_expected) as u32;
-        last_expected = expected;
-        let at = |correct| reaches(index, Cut { guesses, correct });
-        while threshold <= guesses && !at(threshold)? {
-            threshold += 1;
-        }
-        if threshold > guesses {
-            // Not even correct guesses alone would do; the next search starts from the mean.
-            thresholds.push(guesses + 1);
-            last = expected as u32;
-            continue;
-        }
-        while threshold > 0 && at(threshold - 1)? {
-            threshold -= 1;
-        }
-        thresholds.push(threshold);
-        last = threshold;
-    }
-    Ok(thresholds)
 }
