@@ -2,10 +2,10 @@
 
 use leakbound_core::Interrupt;
 use leakbound_propensity::{Balance, ConfidenceSet, Guess, Labelled, Least, Matching, Prices};
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
-use crate::convert::{Flags, Table, Vector};
+use crate::convert::{Flags, Table, Vector, reshaped};
 use crate::propensity::run;
 
 type Answer<'py> = Bound<'py, PyArray1<f64>>;
@@ -160,7 +160,7 @@ impl LogOddsSet {
         let numbers = found
             .iter()
             .flat_map(|one| [one.kept, one.made, one.correct]);
-        PyArray1::from_iter(py, numbers).reshape([found.len(), 3])
+        reshaped(py, numbers.collect(), found.len(), 3)
     }
 
     /// Members of the set near one, as steps of `reach` radii in random directions lead to them, or
@@ -214,12 +214,9 @@ impl LogOddsSet {
     ) -> PyResult<(Answers<'py>, Answers<'py>)> {
         let count = found.len();
         let (coefficients, log_odds): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-        let coefficients = PyArray1::from_vec(py, coefficients.concat());
-        let log_odds = PyArray1::from_vec(py, log_odds.concat());
-        Ok((
-            coefficients.reshape([count, self.set.width()])?,
-            log_odds.reshape([count, self.set.audited()])?,
-        ))
+        let coefficients = reshaped(py, coefficients.concat(), count, self.set.width())?;
+        let log_odds = reshaped(py, log_odds.concat(), count, self.set.audited())?;
+        Ok((coefficients, log_odds))
     }
 }
 

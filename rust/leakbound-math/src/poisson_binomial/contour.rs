@@ -209,8 +209,22 @@ impl Contour {
         self.sum::<false>(t).0
     }
 
+    /// The sum on one side of v at tilt θ, with a bound on its error: above for θ ≥ 0.
+    pub(super) fn beyond(&self, theta: f64) -> Bounded {
+        let t = theta.abs();
+        let value = if theta >= 0.0 {
+            self.above(t)
+        } else {
+            self.below(t)
+        };
+        Bounded {
+            value,
+            error: self.error(t),
+        }
+    }
+
     /// Bounds the error of [`Self::above`] and [`Self::below`] at `t`.
-    pub(super) fn error(&self, t: f64) -> f64 {
+    fn error(&self, t: f64) -> f64 {
         // Mass at distance s from v is below e^{−τs/J} beyond J, and folds to a weight e^{−t(M−s)}
         // or smaller; what lies beyond J on the summed side was dropped with weight e^{−tJ}.
         let reach = t * self.half;

@@ -84,25 +84,18 @@ impl<'a> Tilted<'a> {
     ) -> Self {
         let base = Base::near(terms, v, start, theta);
         let (x, log_x, deviation) = (base.x, base.log_x, base.variance.sqrt());
-        if terms.trials <= DIRECT {
-            let shape = Shape::Direct(probabilities(terms, x));
-            return Self {
-                terms,
-                v,
-                x,
-                log_x,
-                d: 0.0,
-                deviation,
-                shape,
+        let (d, shape) = if terms.trials <= DIRECT {
+            (0.0, Shape::Direct(probabilities(terms, x)))
+        } else {
+            let (d, contour) = (base.d, Contour::new(terms.level, &base, v));
+            let log_mgf = base.log_mgf(d);
+            let base = Box::new(base);
+            let shape = Shape::Nodes {
+                base,
+                contour,
+                log_mgf,
             };
-        }
-        let contour = Contour::new(terms.level, &base, v);
-        let d = base.d;
-        let log_mgf = base.log_mgf(d);
-        let shape = Shape::Nodes {
-            base: Box::new(base),
-            contour,
-            log_mgf,
+            (d, shape)
         };
         Self {
             terms,
@@ -191,20 +184,10 @@ impl<'a> Tilted<'a> {
     }
 
     fn sum(&self, theta: f64) -> Bounded {
-        let t = theta.abs();
         match &self.shape {
-            Shape::Nodes { contour, .. } => {
-                let value = if theta >= 0.0 {
-                    contour.above(t)
-                } else {
-                    contour.below(t)
-                };
-                Bounded {
-                    value,
-                    error: contour.error(t),
-                }
-            }
+            Shape::Nodes { contour, .. } => contour.beyond(theta),
             Shape::Direct(pmf) => {
+                let t = theta.abs();
                 let v = self.v as usize;
                 let value = if theta >= 0.0 {
                     discounted(pmf[v..].iter(), t)

@@ -13,7 +13,7 @@ use tilted_group::{TERMS, TiltedGroup};
 use leakbound_simd::{Level, Nodes, power_sums, rough_power_sums};
 
 use super::base::{SMALLEST_VARIANCE, log_ratio_to};
-use super::contour::{Bounded, Contour, TAU, Values, bennett};
+use super::contour::{Contour, TAU, Values, bennett};
 use super::exact::{self, UNIT, two_product, two_sum};
 use super::points;
 use super::tail_value::Tail;
@@ -329,17 +329,7 @@ impl Weighted {
             low += error - log.1 - group.excess * group.sums.mean.0;
             size += log.0.abs();
         }
-        let t = theta.abs();
-        let sum = if theta >= 0.0 {
-            contour.above(t)
-        } else {
-            contour.below(t)
-        };
-        let sum = Bounded {
-            value: sum,
-            error: contour.error(t),
-        }
-        .known();
+        let sum = contour.beyond(theta).known();
         // Every group has its own rounded tilt; the first-order correction leaves this.
         let relative_error = sum.error / sum.value + UNIT * (16.0 + 4.0 * size);
         let log = (high + low + sum.value.ln()).min(0.0);
