@@ -285,32 +285,25 @@ impl Weighted {
     fn tilted(&self, epsilon: f64, theta: f64) -> Vec<TiltedGroup<'_>> {
         self.groups
             .iter()
-            .map(
-                |Group {
-                     weight,
-                     terms,
-                     highest,
-                 }| {
-                    let weight = *weight as f64;
-                    let (product, product_error) = two_product(theta, weight);
-                    let (shifted, shift_error) = two_sum(epsilon, terms.shift);
-                    let (high, error) = two_sum(shifted, product);
-                    let low = error + shift_error + product_error;
-                    let x = high.clamp(-REACH, *highest).exp();
-                    let log_x = exact::log(x);
-                    let excess = (log_x.0 - high) + (log_x.1 - low);
-                    let counts = terms.counts.as_deref();
-                    let sums =
-                        power_sums(terms.level, &terms.odds, &terms.residuals, counts, x, TERMS);
-                    TiltedGroup {
-                        weight,
-                        terms,
-                        x,
-                        excess,
-                        sums,
-                    }
-                },
-            )
+            .map(|group| {
+                let (weight, terms) = (group.weight as f64, &group.terms);
+                let (product, product_error) = two_product(theta, weight);
+                let (shifted, shift_error) = two_sum(epsilon, terms.shift);
+                let (high, error) = two_sum(shifted, product);
+                let low = error + shift_error + product_error;
+                let x = high.clamp(-REACH, group.highest).exp();
+                let log_x = exact::log(x);
+                let excess = (log_x.0 - high) + (log_x.1 - low);
+                let counts = terms.counts.as_deref();
+                let sums = power_sums(terms.level, &terms.odds, &terms.residuals, counts, x, TERMS);
+                TiltedGroup {
+                    weight,
+                    terms,
+                    x,
+                    excess,
+                    sums,
+                }
+            })
             .collect()
     }
 
