@@ -6,8 +6,8 @@
 //! tested had no part in any decision, which is all that the joint bounds ask for; they know how
 //! many guesses there are, and not of which role.
 
+use super::form::{SPREAD, interpolated};
 use super::models::Ends;
-use super::plan::{SPREAD, interpolated};
 use crate::guesses::path::Path;
 
 /// From one level to the next so many times a few examples are given up.
@@ -48,7 +48,7 @@ impl EndsRule {
             bounds: levels.iter().zip(bounds).map(looked_up).collect(),
             hopes: Vec::new(),
         };
-        for (model, _) in Ends::all() {
+        for model in 0..Ends::all().len() {
             let (mut most, mut hopes) = (0.0_f64, Vec::with_capacity(levels.len()));
             for (index, &n) in levels.iter().enumerate() {
                 hopes.push(most);
@@ -62,11 +62,12 @@ impl EndsRule {
     }
 
     /// The bound expected of a level, in which a guesses are from the top and b from the bottom.
-    fn worth(&self, index: usize, a: u32, b: u32, models: &[(&Ends, f64)]) -> f64 {
+    fn worth(&self, index: usize, a: u32, b: u32, models: &[(usize, f64)]) -> f64 {
         let (n, bounds) = (f64::from(a + b), &self.bounds[index]);
         let places = [a, b].map(|n| Ends::place(f64::from(n) / self.m));
         let mut sum = 0.0;
         for &(model, weight) in models {
+            let (model, _) = &Ends::all()[model];
             let right = model.right(0, places[0]) + model.right(1, places[1]);
             let accuracy = (right * self.m / n).min(1.0);
             let deviation = (accuracy * (1.0 - accuracy) / n).sqrt();
@@ -124,11 +125,9 @@ struct Search<'a> {
     paths: [&'a Path; 2],
     a: u32,
     b: u32,
-    /// Models by how much they are believed, in logarithms; weights of those that have a say.
+    /// How much models are believed, in logarithms; those that have a say, and their weights.
     beliefs: Vec<f64>,
-    weights: Vec<(&'static Ends, f64)>,
-    /// Where these are among all.
-    weighed: Vec<usize>,
+    weights: Vec<(usize, f64)>,
 }
 
 impl<'a> Search<'a> {
@@ -140,7 +139,6 @@ impl<'a> Search<'a> {
             b: bottom.guesses(),
             beliefs: Ends::all().iter().map(|(_, belief)| belief.ln()).collect(),
             weights: Vec::new(),
-            weighed: Vec::new(),
         };
         search.weigh();
         search
@@ -154,9 +152,8 @@ impl<'a> Search<'a> {
         let beliefs = &self.beliefs;
         let most = beliefs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let having_a_say = |&i: &usize| most - beliefs[i] < NEGLIGIBLE;
-        self.weighed = (0..beliefs.len()).filter(having_a_say).collect();
-        let weight = |&i: &usize| (&Ends::all()[i].0, (beliefs[i] - most).exp());
-        self.weights = self.weighed.iter().map(weight).collect();
+        let kept = (0..beliefs.len()).filter(having_a_say);
+        self.weights = kept.map(|i| (i, (beliefs[i] - most).exp())).collect();
         let sum: f64 = self.weights.iter().map(|(_, weight)| weight).sum();
         for (_, weight) in &mut self.weights {
             *weight /= sum;
@@ -185,8 +182,8 @@ impl<'a> Search<'a> {
 
     /// The bound expected of smaller levels, if the labels on the way told which model is true.
     fn hope(&self, index: usize) -> f64 {
-        let each = self.weighed.iter().zip(&self.weights);
-        each.map(|(&model, (_, weight))| weight * self.rule.hopes[model][index])
+        let each = self.weights.iter();
+        each.map(|&(model, weight)| weight * self.rule.hopes[model][index])
             .sum()
     }
 

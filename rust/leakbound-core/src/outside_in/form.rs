@@ -11,6 +11,8 @@ use crate::interrupt::Interrupt;
 
 /// Bounds are found to this share of themselves.
 const ROUGH: f64 = 1e-3;
+/// Standard scores of counts over which planning averages.
+pub(super) const SPREAD: [f64; 3] = [-1.0, 0.0, 1.0];
 
 /// What a count is worth in planning. It has no part in any proof.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,4 +76,14 @@ fn rough_mu(counts: &Counts, tau: f64, interrupt: &Interrupt) -> Result<f64, Aud
         }
     }
     Ok(low)
+}
+
+/// A line through two points that are next to each other, level beyond the ends.
+pub(super) fn interpolated(points: &[(f64, f64)], x: f64) -> f64 {
+    let after = points.partition_point(|point| point.0 < x);
+    match (points.get(after.wrapping_sub(1)), points.get(after)) {
+        (Some(a), Some(b)) => a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0),
+        (Some(end), None) | (None, Some(end)) => end.1,
+        (None, None) => 0.0,
+    }
 }

@@ -1,7 +1,7 @@
 //! Levels fixed in advance, and the rule that stops at one of them.
 
 use super::ends::EndsRule;
-use super::form::Form;
+use super::form::{Form, SPREAD, interpolated};
 use super::models::Model;
 use crate::error::{AuditError, out_of_range};
 use crate::fdp::counts::Counts;
@@ -31,8 +31,6 @@ const MEMBERS_MISSING: f64 = 2.5;
 const OUTER_BELIEF: f64 = 0.1;
 /// Numbers of guesses that planning compares.
 const CANDIDATES: usize = 48;
-/// Standard scores of counts over which planning averages.
-pub(super) const SPREAD: [f64; 3] = [-1.0, 0.0, 1.0];
 /// Wrong guesses of a level, as shares of those of chance, at which its bound is computed; others
 /// are interpolated. Among more than two values many may be wrong, and something be proved.
 const WRONG: [f64; 7] = [0.0, 0.008, 0.021, 0.0552, 0.145, 0.38, 1.0];
@@ -397,14 +395,5 @@ impl Planning {
             interpolated(bounds, (wrong + 0.5).ln())
         });
         each.sum::<f64>() / SPREAD.len() as f64
-    }
-}
-
-pub(super) fn interpolated(points: &[(f64, f64)], x: f64) -> f64 {
-    let after = points.partition_point(|point| point.0 < x);
-    match (points.get(after.wrapping_sub(1)), points.get(after)) {
-        (Some(a), Some(b)) => a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0),
-        (Some(end), None) | (None, Some(end)) => end.1,
-        (None, None) => 0.0,
     }
 }
