@@ -33,11 +33,11 @@ from leakbound.errors import OptionError
 _FEWEST = 100
 # Shares of the level that planning tries for failures.
 _SHARES = (0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5)
+# Numbers of guesses at which it does.
+_SHARED = 32
 # Smaller levels than the best at the reference need more for failures, as each failure is a larger
 # part of them: so much of the bound at the reference is given for that.
 _GIVEN = 0.005
-# Numbers of guesses at which it does.
-_SHARED = 32
 _FORMS: dict[TailBound, str] = {
     "exact": (
         "The largest probability of so many correct guesses that Theorem 3.1 of Mahloujifar et al. "
