@@ -65,8 +65,7 @@ html_theme_options = {
     "show_toc_level": 2,
 }
 html_sidebars = {
-    page: []
-    for page in ("index", "glossary", "pitfalls", "comparison", "for-lawyers", "reproductions")
+    page: [] for page in ("index", "glossary", "pitfalls", "comparison", "for-lawyers")
 }
 
 copybutton_exclude = ".linenos, .gp, .go"

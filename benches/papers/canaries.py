@@ -1,4 +1,4 @@
-"""How much canaries of each kind prove, at equal number: the table of docs/canaries.md.
+"""How much canaries of each kind prove, at equal number: the table of docs/theory/canaries.md.
 
 Usage: python benches/papers/canaries.py [digits] [fashion] [text] [--seeds 5] [--kinds NAME ...]
 

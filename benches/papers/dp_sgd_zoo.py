@@ -197,7 +197,7 @@ def _zoo(*, full: bool) -> Outcome:
 
 ZOO: dict[str, Reproduction] = {
     "dp-sgd-zoo": Reproduction(
-        "Correct runs of DP-SGD beside a zoo of faults", "docs/dp-sgd.md", _zoo
+        "Correct runs of DP-SGD beside a zoo of faults", "docs/theory/dp-sgd.md", _zoo
     ),
 }
 """Reproductions by name."""

@@ -16,7 +16,7 @@ from reproduce import REPRODUCTIONS, paper, words
 __all__ = ["PAGE", "ROWS", "page"]
 
 ROWS = Path(__file__).parent / "rows"
-PAGE = Path(__file__).parents[2] / "docs" / "reproductions.md"
+PAGE = Path(__file__).parents[2] / "docs" / "theory" / "reproductions.md"
 _LONG = 24
 """Rows of a table from which on it is folded."""
 _HEAD = """# Reproductions

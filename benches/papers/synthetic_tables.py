@@ -125,7 +125,7 @@ def _table(*, full: bool, m: int | None = None, seed: int = 0) -> Outcome:
 SYNTHETIC: dict[str, Reproduction] = {
     "synthetic-tables": Reproduction(
         "Generators by the tables that they make, beside similarity metrics",
-        "docs/synthetic.md",
+        "docs/theory/synthetic.md",
         _table,
     ),
 }

@@ -1,4 +1,4 @@
-"""What each attack on a synthetic table proves: the table of docs/synthetic.md, printed.
+"""What each attack on a synthetic table proves: the table of docs/theory/synthetic.md, printed.
 
 Run it as `python benches/python/synthetic_attacks.py`.
 """

@@ -1,4 +1,4 @@
-"""How generators of tables stand on real people: the table of docs/generators.md, printed.
+"""How generators of tables stand on real people: the table of docs/theory/generators.md, printed.
 
 Run it as `python benches/python/table_generators.py`; UCI Adult comes with `make data`. Each
 generator faces two networks: one that learnt other people, so that all that is put down to it is

@@ -1,7 +1,7 @@
 """What Zero-Run proves where log-odds are learnt, beside what it proves where they are known.
 
 Games at ε = 1 and μ = 0.66 whose scores contain the log-odds: `GAMES=20 pytest -s` prints the mean
-bounds, and the processor time of an audit, as in docs/zero-run.md.
+bounds, and the processor time of an audit, as in docs/theory/zero-run.md.
 """
 
 import os

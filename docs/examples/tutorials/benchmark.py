@@ -3,8 +3,8 @@ Bounds compared: pictures of a benchmark
 ========================================
 
 Two audits of the same scores may both be valid, and one may prove twice as much as the other.
-:doc:`/benchmark` says how that is measured, and how to add a game, a bound or a score file of your
-own. These pictures are made of rows that are stored in the repository (`make tightness` makes new
+:doc:`/theory/benchmark` explains how that is measured, and how to add your own game, bound or score
+file. These pictures are made of rows that are stored in the repository (`make tightness` makes new
 ones), at 95 % confidence and, unless a caption says otherwise, at δ = 10⁻⁵.
 """
 

@@ -177,5 +177,5 @@ print("exit code", code)
 # ask that both have a part in the seed. The *trainer* can leave canaries out of training, or blunt
 # the scores, or score another model than the deployed one. All of that hides leakage and none makes
 # it up, so that a claim which is not refuted is no evidence of privacy where the trainer scores:
-# ask for the model of the published digest instead. :doc:`/evidence` has the whole list, and what
-# closes each.
+# ask for the model of the published digest instead. :doc:`/theory/evidence` has the whole list, and
+# what closes each.

@@ -109,4 +109,4 @@ print(audit.summary().headline)
 
 # %%
 # What the audit cannot see, such as a layer that is left out of clipping, is listed in
-# :doc:`/dp-sgd`, with a zoo of faults and how often each is refuted.
+# :doc:`/theory/dp-sgd`, with a zoo of faults and how often each is refuted.

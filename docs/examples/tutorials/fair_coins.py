@@ -36,7 +36,7 @@ wrong = (y[chosen] + torch.tensor(rng.integers(1, 10, 400))) % 10
 # %%
 # The coins are tossed by `InclusionPlan`. Without a seed they come from the system's entropy, which
 # is what a real audit wants; the seed here is for this page to come out the same each time. How
-# many canaries an audit needs is a question to ask before: see :doc:`/how-to/planning`.
+# many canaries an audit needs is a question to ask before: see :doc:`/guides/planning`.
 
 plan = lb.InclusionPlan.create(400, seed=0)
 plan
@@ -110,4 +110,4 @@ _ = result.plot("bound")
 # hand over, ``result.to_json`` and ``lb.AuditResult.from_json`` keep the numbers.
 #
 # **What can go wrong.** Scores of the included canaries alone, or a plan that was made after
-# training, are no audit. If the bound is 0, read :doc:`/how-to/bound-is-zero`.
+# training, are no audit. If the bound is 0, read :doc:`/guides/bound-is-zero`.

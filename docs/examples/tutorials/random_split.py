@@ -79,8 +79,8 @@ print("ε = 0.5, replacing:", result.check(epsilon=0.5, relation="replace"))
 # ---------------
 # That the split was random, and that the test set chose nothing about the model: no early stopping,
 # no choice of a checkpoint by its accuracy. Stratified splits take `strata=`, splits that keep all
-# rows of a user together take `groups=`; a split by date is none. :doc:`/random-splits` has the
-# theorem.
+# rows of a user together take `groups=`; a split by date does not count.
+# :doc:`/theory/random-splits` has the theorem.
 
 for assumption in result.assumptions:
     print(f"- {assumption.name}: {assumption.status}")

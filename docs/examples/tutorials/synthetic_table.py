@@ -50,7 +50,7 @@ print("by the attack", result.attack)
 # -------------------------
 # No record is copied exactly, and marginals and correlations look as they should. Here distances to
 # the closest record betray the generator too; where only a few records are copied they do not, as
-# the measurements in :doc:`/synthetic` show.
+# the measurements in :doc:`/theory/synthetic` show.
 
 similarity = result.similarity
 print(
@@ -87,4 +87,4 @@ print(f"bound {better.bound:.2f}, ceiling {better.ceiling:.2f}")
 #    $ leakbound synthetic --members train.csv --nonmembers holdout.csv \
 #        --synthetic synthetic.csv --claim eps=1 --out audit
 #
-# What is assumed, and which references an attack may use, stands in :doc:`/synthetic`.
+# What is assumed, and which references an attack may use, stands in :doc:`/theory/synthetic`.

@@ -61,7 +61,7 @@ class Tally:
     -----
     Cuts of a ranking fall only where tied blocks end, and a key says nothing about membership that
     its scores do not: an audit of keys is an audit of a coarser score, and its bounds hold whatever
-    the number of bits. `docs/scale.md` has the proof, and what coarseness costs. Scores whose
+    the number of bits. `docs/theory/scale.md` has the proof, and what coarseness costs. Scores with
     differences are small beside their size should be centred before they are counted.
 
     Examples

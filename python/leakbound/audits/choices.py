@@ -59,7 +59,7 @@ class Choices(Design[AuditResult]):
     -----
     Scores have shape (m, k), higher for likelier candidates; several attacks go by name. The guess
     about a secret is its candidate of the largest score, ties broken by the seed; guesses are
-    ranked by the margin over the second. ``docs/choices.md`` has theorem and proof.
+    ranked by the margin over the second. ``docs/theory/choices.md`` has theorem and proof.
 
     References
     ----------

@@ -91,7 +91,7 @@ class RandomSplit(Design[AuditResult]):
     is the sign of the difference of the two scores, its size the confidence, on a scale that
     membership has no part in (z (1 + |z| / 4) of robust standard scores z). A difference of 0 is no
     guess for pure DP, and the toss of a coin for other claims. One path, from the largest
-    difference on, has the whole probability of error. `docs/random-splits.md` has the proof.
+    difference on, has the whole probability of error. `docs/theory/random-splits.md` has the proof.
 
     Examples
     --------

@@ -80,7 +80,7 @@ class Stream:
     Scores may be made with the labels of *earlier* batches, an attack be trained on them or be
     exchanged. A batch should be large enough to rank, fifty examples or so; where all its scores
     are equal, its examples abstain. To go on another day, pickle the stream, or feed its batches to
-    a new one. ``docs/streaming.md`` has the proof.
+    a new one. ``docs/theory/streaming.md`` has the proof.
 
     Examples
     --------

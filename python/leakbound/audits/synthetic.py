@@ -116,7 +116,7 @@ def audit_synthetic(
 
     Notes
     -----
-    `docs/synthetic.md` says what is random and what is given, and proves that scores know no label.
+    `docs/theory/synthetic.md` says what is random and what is fixed, and proves validity.
     The attacks name their sources.
 
     Examples

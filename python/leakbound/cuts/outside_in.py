@@ -116,8 +116,8 @@ class OutsideIn(LadderPolicy):
     -----
     Under pure DP the choice is free: the Clopper-Pearson limit has the whole probability of error.
     Under (ε, δ)-DP and for families of trade-off functions number and count have one joint
-    certificate, which costs a few per cent of the bound; `docs/outside-in.md` has theorem, proof
-    and prices. Ties are broken by a permutation from the seed.
+    certificate, which costs a few per cent of the bound; `docs/theory/outside-in.md` has the proof
+    and the prices. Ties are broken by a permutation from the seed.
     """
 
     design: ClassVar[str] = (

@@ -56,7 +56,7 @@ class Helper:
     helper trained on generated examples does not, so that ε̃ may be too large of a target that leaks
     nothing; with a second one, trained on members, the baseline knows it too. Given the members D_G
     that the generator learnt from, both helpers are fixed functions of an example, and all bounds
-    hold as before: `docs/panoramia.md` has the argument.
+    hold as before: `docs/theory/panoramia.md` has the argument.
     """
 
     trained_on: Trained = "generated"

@@ -40,7 +40,7 @@ CONDITION = (
 )
 # Gain of c_lb from the last doubling of the training data that is still growth.
 GROWTH = 0.05
-# c_lb from which on a run warns, a convention: docs/generators.md has what was measured.
+# c_lb from which on a run warns, a convention: docs/theory/generators.md has what was measured.
 FAR = 1.0
 
 
@@ -82,7 +82,7 @@ class Spread:
 class PanoramiaRow(Record):
     """One target under one audit, with every seed's result, each at its own confidence.
 
-    `NOTE` and `docs/panoramia.md` say what each audit is.
+    `NOTE` and `docs/theory/panoramia.md` say what each audit is.
     """
 
     target: str

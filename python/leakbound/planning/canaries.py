@@ -2,7 +2,7 @@
 
 A canary is an example of its own. Train on `Canaries.included`, score all of them, and audit the
 scores against `Canaries.plan`: the bound is on adding or removing one example, whatever the kind of
-canary. Kinds differ in how much a score tells, which docs/canaries.md measures.
+canary. Kinds differ in how much a score tells, which docs/theory/canaries.md measures.
 """
 
 from dataclasses import dataclass

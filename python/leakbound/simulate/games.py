@@ -198,7 +198,7 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     -----
     Canary by canary it looks just as the game of `gaussian`, but the number of correct guesses is
     far from binomial: a bound that takes guesses for independent draws from the Gaussian channel is
-    often above μ. ``docs/validity.md`` has the law in full, and why it is μ-GDP.
+    often above μ. ``docs/theory/validity.md`` has the law in full, and why it is μ-GDP.
 
     Examples
     --------

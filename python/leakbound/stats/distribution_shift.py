@@ -79,7 +79,7 @@ def tamper_probability(
     Notes
     -----
     "directional" without `epsilon` is min(1, 1 / (2 P(Sᵢ = Tᵢ | Xᵢ))), the largest that is valid
-    for every f: see docs/zero-run.md for the proof. Under pure DP P(Sᵢ = Tᵢ) ≤ σ(ε + Tᵢλᵢ), so that
+    for every f: see docs/theory/zero-run.md. Under pure DP P(Sᵢ = Tᵢ) ≤ σ(ε + Tᵢλᵢ), so that
     a guess stands and is right with probability σ(ε) at most. "paper" is Theorem 5.1 of "Privacy
     auditing with zero (0) training run" (Cebere, Even, Bleistein and Bellet).
 

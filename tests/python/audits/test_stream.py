@@ -29,7 +29,7 @@ def fed(stream: lb.Stream, data: list[Batch]) -> lb.Stream:
 
 
 def mixture(r: int, w: int, p: float) -> float:
-    """M(p) of docs/streaming.md, by a rule that is exact for this polynomial."""
+    """M(p) of docs/theory/streaming.md, by a rule that is exact for this polynomial."""
     nodes, weights = np.polynomial.legendre.leggauss(r + 1)
     x = p + (1 - p) * (nodes + 1) / 2
     return float(weights / 2 @ ((x / p) ** w * ((1 - x) / (1 - p)) ** (r - w)))

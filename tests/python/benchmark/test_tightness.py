@@ -40,7 +40,7 @@ def test_a_loss_is_named() -> None:
 
 
 def test_the_page_has_what_the_stored_rows_say() -> None:
-    page = Path(__file__).parents[3] / "docs" / "benchmark.md"
+    page = Path(__file__).parents[3] / "docs" / "theory" / "benchmark.md"
     text, rows = page.read_text(encoding="utf-8"), benchmark.Table.read(tightness.PAGE)
     assert tightness.matrix(rows, 1000, APPROXIMATE.name) in text
     assert tightness.false_claims(rows) in text

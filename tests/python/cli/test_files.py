@@ -195,7 +195,7 @@ def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
 
 # --- what other tools keep ------------------------------------------------------------------------
 
-PAGE = Path(__file__).parents[3] / "docs/how-to/from-a-file.md"
+PAGE = Path(__file__).parents[3] / "docs/guides/from-a-file.md"
 KEPT = re.findall(r"^\|[^|\n]*\| `(.*)` \|$", PAGE.read_text(encoding="utf-8"), re.M)
 """What the guide says to run on what other tools keep."""
 

@@ -1,4 +1,4 @@
-"""Recipes of docs/scale.md, each against the real engine: all give the same tally to the bit."""
+"""Recipes of docs/theory/scale.md, each on its engine: all give the same tally to the bit."""
 
 from collections.abc import Callable
 from functools import partial

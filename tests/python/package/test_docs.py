@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PRINTING = ["README.md", "docs/index.md", "docs/poisson-binomial.md"]
+PRINTING = ["README.md", "docs/index.md", "docs/theory/poisson-binomial.md"]
 GUIDES = (
-    "benchmark",
-    *(f"how-to/{name}" for name in ("a-billion-scores", "from-a-file", "planning")),
+    "theory/benchmark",
+    *(f"guides/{name}" for name in ("a-billion-scores", "from-a-file", "planning")),
 )
 RUNNING = [f"docs/{name}.md" for name in GUIDES]
 

@@ -26,7 +26,7 @@ def text(**changes: Any) -> str:
 
 
 def test_the_digest_is_what_the_format_says_for_ever() -> None:
-    """By the words of docs/evidence.md alone: whoever changes this must raise the scheme."""
+    """By the words of docs/theory/evidence.md alone: whoever changes this must raise the scheme."""
     opening = Opening(PLAN, PROTOCOL | {"sides": "both"}, NONCE)
     spelling = (
         '{"coins":"10011","ids":["a","b","c","d","\\u00e9"],"nonce":"' + NONCE + '","protocol":'

@@ -13,7 +13,7 @@ from validity.defaults import either_end_cases
 from validity.doubled import check
 
 ROWS = [case for case in cases() if case.quick]
-PAGE = Path(__file__).parents[3] / "docs/validity-table.md"
+PAGE = Path(__file__).parents[3] / "docs/theory/validity-table.md"
 AUDITS = {"one-run", "random-split", "stream", "synthetic", "panoramia", "zero-run"}
 HERE = [case for case in ROWS if case.audit == "one-run"]
 

@@ -1,4 +1,4 @@
-"""Bets on the coins of steps, one step after the other: docs/dp-sgd.md has theorem and proof.
+"""Bets on the coins of steps, one after the other: docs/theory/dp-sgd.md has theorem and proof.
 
 Let W be the right ones of r guesses about the m coins of a step, named from what was released until
 then. Under Gaussian DP of each step the mean of W, given the past, is at most

@@ -6,7 +6,7 @@ its standard deviation is at least the noise multiplier s, whatever its mean. So
     exp(-λ (R_1² + … + R_k²)) (1 + 2 λ s²)^(k/2)
 
 is a nonnegative supermartingale for any λ > 0 fixed beforehand: it ever reaches 1/level with
-probability at most level (Ville 1939), whenever the run ends. docs/dp-sgd.md has the proof.
+probability at most level (Ville 1939), whenever the run ends. docs/theory/dp-sgd.md has the proof.
 """
 
 import math

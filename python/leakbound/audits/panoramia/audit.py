@@ -66,7 +66,7 @@ class Panoramia(Design[PanoramiaResult]):
     each example's own odds (`conditional`; after matching for δ > 0) and after matching
     (`conditional_by_match`). A fifth of the error pays for a confidence set of propensities, learnt
     from the audited coins. Each bound holds by itself, the largest of them does not.
-    `docs/panoramia.md` has the argument.
+    `docs/theory/panoramia.md` has the argument.
 
     References
     ----------

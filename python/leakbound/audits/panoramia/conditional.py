@@ -80,7 +80,7 @@ class PairAudit:
     the example shown; it is a draw that knows nothing of what is shown. To flip a coin is thus to
     replace one example, and under ε-DP the odds of a coin, given the model, all other coins and
     what is shown, are within a factor of exp(±ε) of π/(1 - π): what Zero-Run supposes, for ε of
-    replacement. The proof is in `docs/panoramia.md`.
+    replacement. The proof is in `docs/theory/panoramia.md`.
     """
 
     prepared: ZeroRunAudit

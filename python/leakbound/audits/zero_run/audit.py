@@ -116,8 +116,8 @@ class ZeroRun(ZeroRunOptions, Design[ZeroRunResult]):
     If `cuts` is None: `KLScan()` for `PureDP` by matching or with odds of its own for each guess,
     `OutsideIn()` for other claims by matching, else `Fixed` at a planned number. Over a confidence
     set `Fixed`, or if None a number that labels choose from the outside in (matching, where there
-    is D'), and else planned ones. `docs/zero-run.md` says of each correction what is tested, what
-    is random and what is assumed.
+    is D'), and else planned ones. `docs/theory/zero-run.md` states what is tested, random and
+    assumed.
 
     References
     ----------
