@@ -24,7 +24,7 @@ def audit_batch_sizes(
 ) -> SamplingResult:
     """Test the mean of the sizes against N q, and their variance given their mean.
 
-    Both tests are exact under Poisson sampling, the second at any rate: docs/theory/dp-sgd.md. If N is
+    Both tests are exact under Poisson sampling, the second at any rate (see docs/theory). If N is
     known between limits only, each p-value is the largest that any N gives: low tails are taken at
     the least N, and high ones at the most. Limits of the rate are given where N is known, and
     nowhere else: one that is inferred from the rate says nothing of it.
