@@ -2,9 +2,9 @@
 
 PYTHONPATH=benches/papers python benches/corpus/make.py
 
-Fair coins draw the members of 12,000 images (`--seed`). Two networks of different size learn them
-by heart, and a third is stopped early. Columns are minus the loss of each (`score` is that of the
-larger one), `member`, the label, and features: mean, spread and two principal components.
+Fair coins draw the members of 12,000 images (`--seed`). Two networks of different size memorise
+them, and a third is stopped early. Columns are minus the loss of each (`score` is the larger
+one's), `member`, the label, and features: mean, spread and two principal components.
 """
 
 import argparse

@@ -26,7 +26,7 @@ PAY = (0.0, 0.1, 0.5, 0.0, -0.6, 0.0)
 SOME_GAINS = 0.08
 """Share of people with capital gains."""
 FLIPPED = 0.15
-"""Share of labels that are turned round: what a target can only learn by heart."""
+"""Share of labels that are turned round: what a target can only memorise."""
 
 
 @dataclass(frozen=True)

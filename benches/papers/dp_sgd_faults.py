@@ -76,7 +76,7 @@ class NoiseOfPart(_Noise):
 
 
 class RepeatedNoise(DPOptimizer):  # type: ignore[misc]
-    """The generator seeded anew before every step."""
+    """The generator reseeded before every step."""
 
     def add_noise(self) -> None:
         """Add the same noise as in the step before."""

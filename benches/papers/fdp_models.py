@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["FDP_MODELS"]
 
 _EPSILONS = (1.0, 2.0, 4.0, 8.0)
-"""What accountants say of the networks trained with DP-SGD."""
+"""The accountant's ε of the networks trained with DP-SGD."""
 _GUESSES = (100, 300, 1000, 3000, 12_000)
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Guesses that are tried, as shares of the canaries."""

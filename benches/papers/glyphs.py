@@ -34,7 +34,7 @@ SHIFT = 2.4
 NOISE = 0.08
 """Standard deviation of what is added to every pixel; ink is 1 and paper 0."""
 RELABELLED = 0.15
-"""Share of labels that are drawn anew: what a target can only learn by heart."""
+"""Share of labels that are replaced at random: a target can only memorise them."""
 BATCH = 4096
 """Images drawn at a time, to bound memory."""
 
@@ -44,7 +44,7 @@ class Glyphs:
     """Where the images come from: a generator that knows the truth, and needs no members.
 
     A digit in one of five fonts is tilted and shifted a little, reduced to 8 × 8 pixels and covered
-    with noise. Labels are the digits, 15 % of them drawn anew from all ten.
+    with noise. Labels are the digits, 15 % of them replaced by a random digit.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def photographs(digits: IntArray, fonts: IntArray, rng: np.random.Generator) -> 
 
 
 def noisy_labels(digits: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return the digits, some of them drawn anew."""
-    anew = rng.random(digits.size) < RELABELLED
-    return np.where(anew, rng.integers(0, 10, digits.size), digits)
+    """Return the digits, some of them replaced at random."""
+    replaced = rng.random(digits.size) < RELABELLED
+    return np.where(replaced, rng.integers(0, 10, digits.size), digits)
 
 
 @cache

@@ -40,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Ours beside the printed, and the reasons for differences.
+    """Our values, the printed ones, and the reasons for differences.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ Compute: TypeAlias = Callable[..., Outcome]
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A table or figure of a paper that can be computed anew.
+    """A table or figure of a paper that can be reproduced.
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ _LONG = 24
 """Rows of a table from which on it is folded."""
 _HEAD = """# Reproductions
 
-Tables and figures of the papers, and of these pages, computed by leakbound: ours beside the printed
-numbers, with the reasons for differences. Each is one command:
+Tables and figures of the papers, and of these pages, computed by leakbound: our values next to the
+printed ones, with the reasons for differences. Each is one command:
 
 ```console
 $ make data     # real data sets, from Debian and PyPI: once

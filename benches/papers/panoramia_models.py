@@ -1,4 +1,4 @@
-"""What has to be trained anew: helpers, baselines from more data, DP-SGD, larger models."""
+"""What has to be trained for this: helpers, baselines from more data, DP-SGD, larger models."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ _SHARES = (
     "are left to prove it with. Figure 11 of the paper is of the attack, with test data fixed."
 )
 _PRIVATE = (
-    "DP-SGD clips at 1 and takes Poisson batches of 256; δ is 1e-5. Networks this small learn "
-    "little by heart under it."
+    "DP-SGD clips at 1 and takes Poisson batches of 256; δ is 1e-5. Networks this small memorise "
+    "little under it."
 )
 _SAME = (
     "Ours are one network trained for 10 epochs and for 60, with the noise that makes ε the same; "

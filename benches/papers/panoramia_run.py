@@ -80,7 +80,7 @@ TEXT = (
 
 @dataclass(frozen=True)
 class Blends:
-    """Images between one and a near one of its class (SMOTE: Chawla et al. 2002), labelled anew.
+    """Images between one and a near one of its class (SMOTE: Chawla et al. 2002), relabelled.
 
     Labels are drawn from what a forest learns of them: those of the two images would be surer than
     real labels are, and surest to a network that was trained on both.

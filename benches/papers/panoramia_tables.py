@@ -65,7 +65,7 @@ _LOSSES = (
 )
 _TABLE = (
     "The paper's MLP on Adult has an ε by O(1) that epochs do not change, ours one that grows with "
-    "them: it learns its members by heart, and PANORAMIA sees a part of that."
+    "them: it memorises its members, and PANORAMIA sees a part of that."
 )
 _AXES = {
     "precision": ("recall", "share of correct guesses"),

@@ -7,8 +7,8 @@ audits compare the others with what it writes.
 Members are a random part of all different chunks, and non-members are others: given the text, each
 chunk was as likely to be trained on as any other, so that the two are exchangeable, and audits
 against real non-members (RM;RN, O(1)) certify. Topics drawn as a whole would not be: a model that
-has read half of a topic knows the words of the other half, and the 79 topics differ so much that a
-baseline could tell those it has seen from those it has not. For the same reason the members that
+has read half of a topic knows the words of the other half, and the 79 topics differ enough for a
+baseline to tell those it has seen from those it has not. For the same reason the members that
 train the generator are a random part of them.
 """
 

@@ -1,7 +1,7 @@
 """How often lower bounds on ε accuse targets that saw nobody who is audited, on UCI Adult.
 
 Run it as `python benches/papers/people_null.py [GAMES]`. Each game has members, a generator, splits
-and coins of its own; the targets learnt other people by heart. (PANORAMIA's ε̃ is an estimate and
+and coins of its own; the targets memorised other people. (PANORAMIA's ε̃ is an estimate and
 claims nothing.)
 """
 

@@ -1,10 +1,10 @@
-"""Tables and figures of the papers, and of this documentation, computed anew.
+"""Tables and figures of the papers, and of this documentation, reproduced.
 
 Usage: python benches/papers/reproduce.py [NAME ...] [--full] [--out leakbound-out/papers]
 
-Without NAME, all of them, one after the other; `--list` says what there is. Ours stand beside the
-printed, with the reasons for differences. With `--out`, the rows are written as NAME.parquet, and
-NAME.svg if there is a figure. Real data is where `make data` puts it.
+Without NAME, all of them, one after the other; `--list` names them. Our values are next to the
+printed ones, with the reasons for differences. With `--out`, the rows are written as NAME.parquet,
+and NAME.svg if there is a figure. Real data is where `make data` puts it.
 """
 
 import argparse

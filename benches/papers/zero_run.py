@@ -32,7 +32,7 @@ _MECHANISM = (
 _ORACLE = "But for two columns propensities are exact, and the probability of error 0.025."
 _BEST_OF_SIX = (
     "As in the paper, the columns “best of six” test counts by Algorithm 3 of Mahloujifar et al., "
-    "and report the largest bound over six numbers of guesses, which is not paid for; those below "
+    "and report the largest bound over six numbers of guesses, without a correction; those below "
     "are what audits report."
 )
 _LEARNT = (

@@ -32,7 +32,7 @@ _DATA = (
     "which no registry carries. Images are Fashion-MNIST with classes as sites: log-odds of "
     "membership run from -2 to 2 over the ten. The census is KDD Census-Income: members are people "
     "asked in 1994, others in 1995, without the eight columns that only one year answers; the "
-    "target tells their education. Networks that learn members by heart are audited by logit "
+    "target tells their education. Networks that memorise members are audited by logit "
     "margins; propensities are a logistic regression with Platt calibration on 50 features "
     "(principal components, and the class of an image), from as many examples as are audited."
 )

@@ -125,7 +125,7 @@ rng = np.random.default_rng(0)
 member = rng.random({size}) < 0.5
 scores = rng.normal(size={size})
 scores += 0.2 * member
-Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew here
+Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark
 before = kilobytes("VmRSS")
 lb.audit(scores, lb.Coins(member), cuts=lb.{cuts}())
 print((kilobytes("VmHWM") - before) * 1024 / scores.nbytes)

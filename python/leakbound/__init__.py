@@ -2,7 +2,7 @@
 
 Three ideas compose: a *claim* is a family of guarantees, such as pure ε-differential privacy; an
 *audit* is a game that says how membership was assigned, and so what a correct guess proves; a *cut
-policy* says which cuts of a ranking are tested, and how their number is paid for.
+policy* chooses which thresholds of a ranking are tested, and corrects for their number.
 
 Examples
 --------

@@ -53,7 +53,7 @@ def write(folder: Path) -> None:
         columns = {"score": SCORE, "member": PLAN.member}
         parquet.write_table(pa.table(columns), folder / "scores.parquet")
     else:
-        (folder / "scores.parquet").write_bytes(b"PAR1")  # as such a file begins
+        (folder / "scores.parquet").write_bytes(b"PAR1")  # as a parquet file begins
 
 
 def audit(arguments: tuple[str, ...], folder: Path) -> str:

@@ -22,7 +22,7 @@ def mlp() -> nn.Module:
 
 
 class Memory(nn.Module):
-    """Knows the labels of its members by heart, and guesses those of anybody else."""
+    """Memorises the labels of its members, and guesses all others."""
 
     def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
         super().__init__()

@@ -27,7 +27,7 @@ def play(
     repeated: bool = False,
     signal: float = 1.0,
 ) -> Observed:
-    """Release what a run of so much noise releases, until the end or a rule that sees it all."""
+    """Release what a run with this noise releases, until the end or a rule that sees it all."""
     design = CanaryDesign.create(
         canaries=canaries,
         step_canaries=step_canaries,

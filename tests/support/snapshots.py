@@ -38,7 +38,7 @@ _LONG = re.compile(r"\d+\.\d{7,}(?:e-?\d+)?")
 
 
 def said(found: Any, **claimed: Any) -> str:
-    """Return what a result says of itself, what it answers to a claim, and the keys of its JSON."""
+    """Return a result's description, what it answers to a claim, and the keys of its JSON."""
     sentences = re.sub(r"(?<=\.) (?=\S)", "\n", str(found))
     answered = []
     if claimed:

@@ -52,7 +52,7 @@ def share_family(told: Told, least: float) -> TradeOffFamily:
 
 
 def _scores(told: Told, member: BoolArray, rng: np.random.Generator) -> FloatArray:
-    """Return scores that give a share of one kind away, and know nothing of the rest."""
+    """Return scores that give a share of one kind away, and are independent of the rest."""
     known = (member == (told == "members")) & (rng.random(member.size) < SHARE)
     return rng.random(member.size) + np.where(known, np.where(member, 5, -5), 0)
 

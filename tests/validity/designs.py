@@ -116,14 +116,14 @@ def _twenty(seed: int) -> tuple[FloatArray, BoolArray]:
 
 
 def _best_of_twenty(seed: int) -> AuditResult:
-    """Audit twenty attacks that know nothing one by one, and report the best."""
+    """Audit twenty attacks without information one by one, and report the best."""
     scores, member = _twenty(seed)
     alone = partial(audit, design=Coins(member), confidence=_CONFIDENCE, seed=seed)
     return max((alone(row) for row in scores), key=lambda result: result.bound)
 
 
 def _twenty_together(seed: int) -> AuditResult:
-    """Audit twenty attacks that know nothing together."""
+    """Audit twenty attacks without information together."""
     scores, member = _twenty(seed)
     return audit(scores, Coins(member), confidence=_CONFIDENCE, seed=seed)
 

@@ -177,13 +177,13 @@ def knowing(
 
 
 def response(game: People, epsilon: float, rng: np.random.Generator) -> FloatArray:
-    """Return randomised response of ε, with all that features say of membership added."""
+    """Return randomised response of ε, plus what features tell about membership."""
     told = rng.random(game.member.size) < 1 / (1 + np.exp(-epsilon))
     return np.where(game.member == told, epsilon, -epsilon) + game.log_odds
 
 
 def gaussian(game: People, mu: float, rng: np.random.Generator) -> FloatArray:
-    """Return the Gaussian mechanism of μ, with all that features say of membership added."""
+    """Return the Gaussian mechanism of μ, plus what features tell about membership."""
     seen = mu * game.member + rng.normal(size=game.member.size)
     scores: FloatArray = mu * (seen - mu / 2) + game.log_odds
     return scores
@@ -226,7 +226,7 @@ class NuisanceTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class FormTrial:
-    """Whether a test of the form refutes a logistic model, or misses that it is none."""
+    """Whether a test of the form refutes a logistic model, or misses a wrong one."""
 
     setting: Setting
     test: Callable[[ConfidenceSet], FormTest]

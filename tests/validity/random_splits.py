@@ -1,4 +1,4 @@
-"""Rows of random splits: at the boundary of each claim, and what looks like one and is none."""
+"""Rows of random splits: at the boundary of each claim, and designs that only look like a split."""
 
 import itertools
 import math
@@ -157,7 +157,7 @@ def _across_strata(seed: int, *, declared: bool) -> AuditResult:
 
 
 def _in_order(seed: int) -> AuditResult:
-    """Audit rows in the order of their scores, which know nothing."""
+    """Audit rows in the order of their scores, which are independent of membership."""
     return _audited(np.exp(0.0066 * np.arange(1000)), _rng(seed).permutation(1000) < 800, seed)
 
 
@@ -183,7 +183,7 @@ def _sorted(seed: int, *, features: bool) -> AuditResult:
 
 
 def _selected(seed: int, *, untouched: bool) -> AuditResult:
-    """Audit the best of 20 checkpoints that know nothing, by their loss on what is held out."""
+    """Audit the best of 20 checkpoints without information, by their loss on what is held out."""
     rng = _rng(seed)
     member = rng.permutation(300) < 200
     kept = ~member & (rng.random(300) < 0.5) if untouched else np.zeros(300, dtype=np.bool_)

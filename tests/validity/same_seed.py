@@ -1,7 +1,7 @@
 """Rows about what audits draw: scores that replay NumPy's draws from its seed, and few ways to err.
 
-The scores know nothing: what an audit draws must not be what anybody draws from the same integer,
-nor be the same for all who audit alike.
+The scores carry no information: what an audit draws must not be what others draw from the same
+integer, nor be the same for all who audit alike.
 """
 
 import itertools
@@ -52,7 +52,7 @@ class Replayed:
 
 @dataclass(frozen=True)
 class FewTables:
-    """Whether an audit claims leakage of scores in two values that know nothing.
+    """Whether an audit claims leakage of scores in two values without information.
 
     All that a table can tell is how many members have the larger score. Audits with one seed for
     all would err on the same tables, and the likeliest may be among them.

@@ -104,8 +104,8 @@ def counts_of(correct: int, guesses: int, m: float, *, one_sided: bool, k: int =
 def unexplained(counts: CountOptions, level: float) -> bool:
     """Return whether even a mechanism that tells all rarely allows so many correct guesses.
 
-    Their mean is at most m, and of guesses of "member" at most m/2, whatever the mechanism. Such a
-    count says that coins were not fair, or that luck was great, and nothing about privacy.
+    Their mean is at most m, and of guesses of "member" at most m/2, whatever the mechanism. A
+    larger count means that coins were not fair or luck was great, and nothing about privacy.
     """
     most = counts["m"] / 2 if counts["one_sided"] else counts["m"]
     return level * counts["correct"] >= most

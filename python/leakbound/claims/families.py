@@ -39,7 +39,7 @@ class FamilyClaim(Guarantee):
     """A family of trade-off functions, ordered by one parameter: the mechanism obeys one of them.
 
     Curves with a larger parameter allow more. An audit rejects members of the family that are too
-    private. What it says of (ε, δ) is the conversion of the rejected curve, and holds within the
+    private. Its (ε, δ) is the conversion of the rejected curve, and holds within the
     family.
     """
 

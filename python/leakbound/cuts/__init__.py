@@ -1,4 +1,4 @@
-"""Cut policies: which cuts of a path are tested, and how their number is paid for.
+"""Cut policies: which thresholds of a path are tested, and the correction for their number.
 
 A path is the sequence of guesses in visiting order; a cut keeps its first guesses and abstains on
 the rest. A policy turns scores, membership and a level into the best bound on log-odds.

@@ -1,4 +1,4 @@
-"""The number of guesses chosen by the data, from labels looked at from the outside in."""
+"""The number of guesses, chosen from the labels outside it, which are revealed step by step."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -98,7 +98,7 @@ class LadderPolicy(PathPolicy):
 
 @dataclass(frozen=True)
 class OutsideIn(LadderPolicy):
-    """One of a ladder of numbers of guesses, chosen from labels looked at from the outside in.
+    """One of a ladder of numbers of guesses, chosen from labels revealed from both ends inwards.
 
     Levels are fixed in advance. From the largest down, the labels *beyond* a level decide whether
     to stop there: the level is taken if the bound expected of it is at least that of every smaller
@@ -122,7 +122,7 @@ class OutsideIn(LadderPolicy):
 
     design: ClassVar[str] = (
         "One cut, at the one of a ladder of numbers of guesses, fixed in advance, that labels "
-        'beyond it suggest, looked at from the outside in; with sides="auto" they say from which '
+        'beyond it suggest, revealed step by step; with sides="auto" they say from which '
         "end of the ranking, too."
     )
     """Which cuts are tested, in a sentence of the result."""

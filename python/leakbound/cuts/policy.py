@@ -107,7 +107,7 @@ class Proof:
 
 
 class Policy(ABC):
-    """Which cuts of a ranking are tested, and how their number is paid for."""
+    """Which thresholds of a ranking are tested, and the correction for their number."""
 
     kind: ClassVar[Kind] = "lower_bound"
     """What its bounds are."""
@@ -314,7 +314,7 @@ def _most(recall: float, examples: int) -> int:
 
 
 def _shifted(points: CurvePoints, shift: float) -> CurvePoints:
-    """Return points of a curve with bounds that are so much larger."""
+    """Return points of a curve, with their bounds shifted by this."""
     guesses, correct, bounds = points
     return guesses, correct, bounds + shift
 

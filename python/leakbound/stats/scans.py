@@ -1,4 +1,4 @@
-"""Bounds over all cuts of a path of correct guesses, each of which pays for the choice."""
+"""Bounds over all cuts of a path of correct guesses, each corrected for the choice."""
 
 from collections.abc import Sequence
 

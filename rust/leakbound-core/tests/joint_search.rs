@@ -11,7 +11,7 @@ use leakbound_core::fdp::{
 
 const ROWS: &str = include_str!("joint_search.csv");
 const BETA: f64 = 0.05;
-/// A search may end so much lower, as rounding decides which of many near solutions it ends in.
+/// A search may end this much lower, as rounding decides which of many near solutions it ends in.
 const SHARE: f64 = 0.999;
 
 struct Case {

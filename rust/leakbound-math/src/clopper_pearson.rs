@@ -5,7 +5,7 @@
 //!
 //! As a function of λ = logit p the tail T is the distribution function of a log-concave density,
 //! e^{vλ}/(1 + e^λ)^{n+1}, so ln T is concave (Prékopa 1973). A tangent to it therefore lies above it:
-//! where a tangent meets ln β, ln T ≤ ln β. The last step of the search is such a tangent, taken
+//! where a tangent meets ln β, ln T ≤ ln β. The last step of the search is a tangent of this kind, taken
 //! from so near that it gives away less than a fiftieth of the allowance for rounding; its result
 //! is certified without another evaluation of the tail.
 

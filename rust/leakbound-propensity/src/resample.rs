@@ -8,7 +8,7 @@ use crate::error::PropensityError;
 /// probability ½ (the chance is below e⁻¹ for each class that has a row), all do with 2⁻¹⁰⁰⁰.
 const PATIENCE: u64 = 1000;
 
-/// Fills `counts` with how often each of its rows occurs in a resample of as many rows, drawn anew
+/// Fills `counts` with how often each of its rows occurs in a resample of as many rows, redrawn
 /// until `complete` accepts the counts.
 pub(crate) fn draw(
     stream: &mut Stream,

@@ -92,7 +92,7 @@ impl Training {
     /// How often each row, in the order given, occurs in bootstrap resample number `replicate`.
     ///
     /// The resample has as many rows as the data, drawn independently with replacement; one that
-    /// lacks a class outside of some fold is drawn anew. It depends on the classes, the folds, the
+    /// lacks a class outside of some fold is redrawn. It depends on the classes, the folds, the
     /// seed and the number alone.
     pub fn resample(&self, seed: u64, replicate: u64) -> Result<Vec<u32>, PropensityError> {
         let mut counts = vec![0; self.count];

@@ -18,7 +18,7 @@ pub(crate) struct Table<'py, T: Element>(PyReadonlyArray2<'py, T>);
 /// A vector of booleans, read as bytes.
 ///
 /// NumPy takes every byte but 0 for true, such as the 255 of a mask of an image. A `bool` of Rust
-/// with such a byte is undefined behaviour, so that no array of booleans is ever borrowed as one.
+/// with that byte is undefined behaviour, so that no array of booleans is ever borrowed as one.
 pub(crate) struct Flags<'py>(Vector<'py, u8>);
 
 impl<'a, 'py, T: Element + 'static> FromPyObject<'a, 'py> for Vector<'py, T> {

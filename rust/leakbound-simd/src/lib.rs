@@ -13,7 +13,7 @@
 //!
 //! This is the only crate of the workspace with `unsafe`, and it is used for two things alone: to
 //! call a function compiled for a CPU feature once that feature was detected, and to name an
-//! intrinsic inside such a function. Sums are taken in a fixed order, so a kernel returns the same
+//! intrinsic inside that function. Sums are taken in a fixed order, so a kernel returns the same
 //! bits on every call at the same level.
 
 mod convolve;

@@ -1,4 +1,4 @@
-"""Several attacks on the same examples: the best one wins, and the choice is paid for."""
+"""Several attacks on the same examples: the best one wins, and the choice is corrected for."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The number of guesses chosen from labels, looked at from the outside in."""
+"""The number of guesses chosen from labels that are revealed from the outside in."""
 
 import math
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Scores less what features say of them: nothing is taken off that a line says already."""
+"""Scores less what features explain of them: nothing is taken off that a line says already."""
 
 import numpy as np
 import pytest

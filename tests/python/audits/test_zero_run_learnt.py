@@ -237,7 +237,7 @@ def stamps(rng: np.random.Generator) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("scale", ["stamps", "dependent", 1e-170, "far"])
 def test_columns_that_nearly_depend_on_others_accuse_nobody(scale: Any) -> None:
-    """What is left of such a column may be what membership depends on: it is kept, or refused."""
+    """What is left of that column may be what membership depends on: it is kept, or refused."""
     rng = np.random.default_rng(17)
     log_odds, features = stamps(rng)
     if scale != "stamps":

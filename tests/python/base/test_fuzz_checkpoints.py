@@ -21,7 +21,7 @@ COUNTS = pytest.mark.parametrize(
 
 
 def redo() -> Any:
-    message = "the phase was to be read, not done anew"
+    message = "the phase was to be read, not repeated"
     raise AssertionError(message)
 
 

@@ -19,7 +19,7 @@ CHOICE: dict[str, Any] = {"seed": 0, "level": 0.025, "cuts": lb.KLScan()}
 
 
 def game(n: int, seed: int, *, by_signal: float = 0.0, by_table: float = 0.0) -> Sample:
-    """Members differ from others in what two models say of them, or in how two columns agree."""
+    """Members differ from others in the outputs of two models, or in how two columns agree."""
     rng = np.random.default_rng(seed)
     member = np.arange(2 * n) < n
     table = rng.normal(size=(2 * n, 3))

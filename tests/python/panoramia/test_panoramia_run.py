@@ -66,21 +66,21 @@ def audited(
 
 @pytest.fixture(scope="module")
 def report() -> PanoramiaReport:
-    targets = {"by heart": Memory(X, Y), "never saw": untrained()}
+    targets = {"memorising": Memory(X, Y), "never saw": untrained()}
     return audited(targets, nonmembers=OTHERS, initial=untrained(1))
 
 
 def test_the_table_has_every_target_under_every_audit(report: PanoramiaReport) -> None:
     assert [(row.target, row.audit) for row in report.rows] == [
         (target, audit)
-        for target in ("by heart", "never saw")
+        for target in ("memorising", "never saw")
         for audit in ("PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)")
     ]
     assert all(len(row.results) == 2 for row in report.rows)
-    assert report.row("by heart").m == report.sizes["test"] == 420
-    assert report.row("by heart", "O(1)").m == len(report.games("real")[0])
+    assert report.row("memorising").m == report.sizes["test"] == 420
+    assert report.row("memorising", "O(1)").m == len(report.games("real")[0])
     for result, game in zip(
-        report.row("by heart", "RM;RN").results, report.games("real"), strict=True
+        report.row("memorising", "RM;RN").results, report.games("real"), strict=True
     ):
         pairs = min(game.member.sum(), (~game.member).sum())
         assert (result.m, result.options["pairs"]) == (2 * pairs, pairs)
@@ -91,12 +91,12 @@ def test_the_table_has_every_target_under_every_audit(report: PanoramiaReport) -
 def test_a_target_that_remembers_leaks_and_one_that_never_saw_does_not(
     report: PanoramiaReport,
 ) -> None:
-    remembered, unseen = report.row("by heart"), report.row("never saw")
+    remembered, unseen = report.row("memorising"), report.row("never saw")
     assert all(result.epsilon_tilde > 2 for result in remembered.results)  # type: ignore[union-attr]
     assert all(result.kind == "estimate" for result in remembered.results)
     audits: tuple[Audit, ...] = ("RM;RN", "O(1)")
     for audit in audits:
-        row = report.row("by heart", audit)
+        row = report.row("memorising", audit)
         assert all(result.kind == "lower_bound" for result in row.results)
         assert all(result.bound > 2 for result in row.results)
     for result in unseen.results:
@@ -105,11 +105,11 @@ def test_a_target_that_remembers_leaks_and_one_that_never_saw_does_not(
 
 
 def test_the_two_results_that_share_a_baseline_share_c(report: PanoramiaReport) -> None:
-    one, two = report.row("by heart"), report.row("never saw")
+    one, two = report.row("memorising"), report.row("never saw")
     assert one.c_lb == two.c_lb
     assert one.epsilon is None
-    assert report.row("by heart", "O(1)").c_plus_epsilon_lb is None
-    assert report.row("by heart", "RM;RN").c_lb is None
+    assert report.row("memorising", "O(1)").c_plus_epsilon_lb is None
+    assert report.row("memorising", "RM;RN").c_lb is None
     assert [s.mean for s in report.saturation.spreads][-1] == one.c_lb.mean  # type: ignore[union-attr]
     assert report.saturation.examples.tolist() == [200, 400]
 
@@ -124,7 +124,7 @@ def test_the_report_goes_to_json_and_back_and_is_written(
     report.report(tmp_path / "report.html", title="Two targets", summary="Made up.")
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert html.count("<svg") == 2 + 3
-    assert html.count(">Losses under “by heart”<") == 1
+    assert html.count(">Losses under “memorising”<") == 1
     assert html.count(">Losses under the helper<") == 1
     assert "Estimated leakage for “by\u00a0heart”" in html
     assert "Why the estimate is 0" in html
@@ -137,7 +137,7 @@ def test_scores_are_audited_again_without_training(report: PanoramiaReport) -> N
         for others in ("generated", "real")
     ]
     generated, real = report.games(), report.games("real")
-    for target in ("by heart", "never saw"):
+    for target in ("memorising", "never saw"):
         union = lb.UnionBound()
         for audit, results in (
             ("PANORAMIA", [game.audit(target) for game in generated]),
@@ -146,7 +146,7 @@ def test_scores_are_audited_again_without_training(report: PanoramiaReport) -> N
             ("O(1)", [game.audit_losses(target) for game in real]),
         ):
             assert tuple(results) == report.row(target, audit).results  # type: ignore[arg-type]
-    looser = generated[0].audit("by heart", gamma=1e-3, max_recall=0.5, confidence=0.9)
+    looser = generated[0].audit("memorising", gamma=1e-3, max_recall=0.5, confidence=0.9)
     assert (looser.options["gamma"], looser.confidence) == (1e-3, 0.9)
     assert looser.attack.guesses <= 210
 
@@ -160,33 +160,33 @@ def test_scores_stay_with_the_report_but_not_in_json(
         stored.games()
     copy = pickle.loads(pickle.dumps(report))
     assert copy == report
-    assert copy.games()[0].audit("by heart") == report.row("by heart").results[0]
-    with pytest.raises(OptionError, match="no target 'nobody'; targets: 'by heart', 'never saw'"):
+    assert copy.games()[0].audit("memorising") == report.row("memorising").results[0]
+    with pytest.raises(OptionError, match="no target 'nobody'; targets: 'memorising', 'never saw'"):
         report.games()[0].audit("nobody")
     with pytest.raises(OptionError, match="prove nothing against generated"):
-        report.games()[0].audit_losses("by heart")
+        report.games()[0].audit_losses("memorising")
     file = tmp_path / "scores.csv"
     game = report.games()[1]
     columns = {"member": game.member.astype(int), "baseline_score": game.baseline}
     pd.DataFrame(columns | game.attacks).to_csv(file, index=False)
-    command = ["panoramia", str(file), "--score-col", "by heart", "--json", "--seed", "1"]
+    command = ["panoramia", str(file), "--score-col", "memorising", "--json", "--seed", "1"]
     answer = CliRunner().invoke(app, command)
     read = lb.PanoramiaResult.from_json(answer.stdout)
-    expected = report.row("by heart").results[1]
+    expected = report.row("memorising").results[1]
     assert isinstance(expected, lb.PanoramiaResult)
     assert (read.c_lb, read.c_plus_epsilon_lb) == (expected.c_lb, expected.c_plus_epsilon_lb)
 
 
 def test_losses_show_what_was_learnt_by_heart(report: PanoramiaReport) -> None:
     losses = {one.model: one for one in report.losses}
-    assert [*losses] == ["by heart", "never saw", "helper"]
+    assert [*losses] == ["memorising", "never saw", "helper"]
     audited = MEMBERS - report.sizes["generator"]
     for one in losses.values():
         counts = {side: int(count.sum()) for side, count in one.sides.items()}
         assert counts == {"members": audited, "generated": audited, "real non-members": 600}
         assert one.logarithmic
         assert np.all(np.diff(one.edges) > 0)
-    learnt, unseen = losses["by heart"], losses["never saw"]
+    learnt, unseen = losses["memorising"], losses["never saw"]
     assert learnt.medians["members"] < 0.01
     assert learnt.medians["generated"] > 0.3
     assert learnt.medians["real non-members"] > 0.3
@@ -202,7 +202,7 @@ def test_the_run_has_figures(report: PanoramiaReport) -> None:
         assert model in ax.get_title("left")
         assert [text.get_text() for text in ax.get_legend().get_texts()] == names  # type: ignore[union-attr]
         assert ax.get_xscale() == "log"
-    kinds = "kind must be one of audits, saturation, losses of by heart, .*, got 'roc'"
+    kinds = "kind must be one of audits, saturation, losses of memorising, .*, got 'roc'"
     with pytest.raises(OptionError, match=kinds):
         report.plot("roc")
 
@@ -361,7 +361,7 @@ class Short(Census):
         ({}, {"generator": Short()}, InputError, "returned 1699 samples and not 1700"),
         ({}, {"generator": Copier()}, InputError, "copies what it was trained on"),
         ({"helper": Helper(trained_on="real")}, {}, OptionError, "pass nonmembers"),
-        ({"helper": Helper()}, {"model": Memory(X, Y)}, OptionError, "anew"),
+        ({"helper": Helper()}, {"model": Memory(X, Y)}, OptionError, "initialised"),
         (
             {"helper": Helper("members")},
             {"generator_ids": range(19)},

@@ -1,4 +1,4 @@
-"""PANORAMIA on people, images and text: a tiny run, and at length what docs say of them."""
+"""PANORAMIA on people, images and text: a tiny run, and the docs' figures at length."""
 
 from pydoc_data import topics
 from typing import Any

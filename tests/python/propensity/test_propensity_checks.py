@@ -1,4 +1,4 @@
-"""What propensities say of themselves, and what they refuse."""
+"""How propensities describe themselves, and what they refuse."""
 
 from collections.abc import Callable
 

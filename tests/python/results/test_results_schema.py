@@ -58,7 +58,7 @@ def test_the_schema_is_current() -> None:
 
 
 def test_no_object_takes_other_fields_and_only_late_ones_may_be_missing() -> None:
-    """The schema is made of what reads: what it says of a type holds wherever one is read."""
+    """The schema is made of what reads: what it states about a type holds wherever one is read."""
     late = set()
     for name, form in SCHEMA["$defs"].items():
         if form.get("type") == "object":

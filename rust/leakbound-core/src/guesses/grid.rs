@@ -52,7 +52,7 @@ impl Grid {
         }
     }
 
-    /// How many cuts a union bound over this grid pays for.
+    /// How many cuts a union bound over this grid corrects for.
     pub fn size(&self, length: u32) -> Result<usize, AuditError> {
         Ok(self
             .positions(length)?

@@ -20,7 +20,7 @@ const BETTER: f64 = 1e-4;
 const HOPE: f64 = 0.3;
 /// Accuracies of what is given up stay within.
 const ACCURACY: (f64, f64) = (0.02, 0.998);
-/// Models that are so much less likely than the likeliest have no say.
+/// Models that are less likely by this factor than the likeliest have no say.
 const NEGLIGIBLE: f64 = 16.0;
 /// Points at which what wrong guesses leave of a bound is looked up.
 const LOOKED_UP: usize = 256;

@@ -333,7 +333,7 @@ impl Ends {
         )
     }
 
-    /// A share of members whose scores are so much larger, and of others so much smaller.
+    /// A share of members whose scores are larger by a shift, and of others smaller by it.
     fn standing_out(members: f64, others: f64, by: f64) -> Self {
         Self::of(
             &[(0.5 - 0.5 * members, 0.0), (0.5 * members, by)],

@@ -17,7 +17,7 @@ const SMALLEST_SHARE_ONE_SIDED: f64 = 0.125;
 const SMALLEST_SHARE_EITHER: f64 = 1.0 / 12.0;
 const FEWEST: f64 = 8.0;
 /// A level of another size than planned has less of β: its ratio to the number planned to the minus
-/// this, if it is larger, or the plus that, if it is smaller. About so much of β goes to a level
+/// this, if it is larger, or the plus that, if it is smaller. About this share of β goes to a level
 /// before a joint proof.
 const LARGER: f64 = 0.4;
 const SMALLER: f64 = 0.2;
@@ -52,7 +52,7 @@ pub enum Roles {
     Either,
 }
 
-/// Levels, and the rule that chooses one of them from labels looked at from the outside in.
+/// Levels, and the rule that chooses one of them from labels revealed from the outside in.
 ///
 /// The rule is a posterior over models of how often guesses are right by rank, updated by the labels
 /// revealed. It stops at a level whose expected bound is at least that of every smaller one. Ranks

@@ -45,7 +45,7 @@ pub struct KlDivergence {
 
 impl KlDivergence {
     /// Relative slack of the thresholds: a cut within rounding of κ counts as reaching it, which
-    /// can only enlarge the rejection region that the calibration pays for.
+    /// can only enlarge the rejection region that the calibration covers.
     const SLACK: f64 = 1e-12;
 
     /// A statistic with threshold `kappa`.

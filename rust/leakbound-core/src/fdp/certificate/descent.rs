@@ -14,7 +14,7 @@ use crate::interrupt::Interrupt;
 
 /// The first knot, in units of the smallest highest price of a level.
 const FIRST_KNOT: f64 = 0.03;
-/// How far starts are tilted: by so much lower at the lowest prices, and higher at the highest.
+/// How far starts are tilted: by this much lower at the lowest prices, and higher at the highest.
 const LOWERED: [f64; 5] = [0.0, 0.1, 0.25, 0.5, 1.0];
 const RAISED: [f64; 3] = [0.0, 0.15, 0.4];
 /// How much steeper, in logarithm, the last slope is: prices stay below.
@@ -26,7 +26,7 @@ const ENOUGH: f64 = 2e-3;
 const FEW: usize = 10;
 const FOLLOWED: usize = 3;
 const FIRST_STEPS: usize = 6;
-/// So many more are searched with where all levels cost more by such a share after all, and so often.
+/// So many more are searched with where all levels cost more by this share after all, and so often.
 const MISSED: f64 = 6e-3;
 const ADDED: usize = 4;
 const ROUNDS: usize = 5;
@@ -265,7 +265,7 @@ pub(super) fn common_proof(
     let highest = of(|one| one.highest).fold(0.0, f64::max);
     let steepest = of(|one| one.log).fold(f64::NEG_INFINITY, f64::max);
     let from = knots(FIRST_KNOT * lowest, 1.05 * highest);
-    // The least slope that any level with such a price wants.
+    // The least slope that any level with this price wants.
     let wanted: Vec<f64> = from
         .iter()
         .map(|&knot| {

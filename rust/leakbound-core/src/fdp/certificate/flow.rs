@@ -31,7 +31,7 @@ const SHARE_OF_DISTANCE: f64 = 1.0 / 6.0;
 const SHARE_OF_DEVIATION: f64 = 1.0 / 8.0;
 /// Nor does a difference of prices grow or shrink by more in one step, in logarithm.
 const TURN: f64 = 0.4;
-/// In the middle of a step it may be so much.
+/// In the middle of a step it may be this much.
 const WILD: f64 = 1.0;
 /// So many steps are too many.
 const MOST_STEPS: usize = 6000;

@@ -1,5 +1,5 @@
 //! One proof for several numbers of guesses: which of them is tested may depend on scores, and on
-//! labels looked at from the outside in.
+//! labels revealed from the outside in.
 //!
 //! Before labels are seen, levels c'_1 < c'_2 < … are fixed; they name nested sets
 //! G_1 ⊂ G_2 ⊂ … of guesses, |G_l| ≤ c'_l, by scores alone. The level L that is tested may depend on

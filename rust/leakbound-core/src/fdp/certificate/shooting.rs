@@ -218,7 +218,7 @@ fn shots(
 }
 
 /// (κ + ∫ D(λ(A)) dA)/F, F the largest number that all rungs allow in the place of 1{j ≥ c}: prices
-/// and κ divided by F prove so much. Given are ln λ and, last, ln κ. Where nothing is proved, the forces.
+/// and κ divided by F prove this much. Given are ln λ and, last, ln κ. Where nothing is proved, the forces.
 pub(super) fn cost(
     rungs: &mut [Rung],
     from: &[f64],
