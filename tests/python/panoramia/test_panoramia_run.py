@@ -66,21 +66,21 @@ def audited(
 
 @pytest.fixture(scope="module")
 def report() -> PanoramiaReport:
-    targets = {"memorising": Memory(X, Y), "never saw": untrained()}
+    targets = {"fits all": Memory(X, Y), "never saw": untrained()}
     return audited(targets, nonmembers=OTHERS, initial=untrained(1))
 
 
 def test_the_table_has_every_target_under_every_audit(report: PanoramiaReport) -> None:
     assert [(row.target, row.audit) for row in report.rows] == [
         (target, audit)
-        for target in ("memorising", "never saw")
+        for target in ("fits all", "never saw")
         for audit in ("PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)")
     ]
     assert all(len(row.results) == 2 for row in report.rows)
-    assert report.row("memorising").m == report.sizes["test"] == 420
-    assert report.row("memorising", "O(1)").m == len(report.games("real")[0])
+    assert report.row("fits all").m == report.sizes["test"] == 420
+    assert report.row("fits all", "O(1)").m == len(report.games("real")[0])
     for result, game in zip(
-        report.row("memorising", "RM;RN").results, report.games("real"), strict=True
+        report.row("fits all", "RM;RN").results, report.games("real"), strict=True
     ):
         pairs = min(game.member.sum(), (~game.member).sum())
         assert (result.m, result.options["pairs"]) == (2 * pairs, pairs)
@@ -91,12 +91,12 @@ def test_the_table_has_every_target_under_every_audit(report: PanoramiaReport) -
 def test_a_target_that_remembers_leaks_and_one_that_never_saw_does_not(
     report: PanoramiaReport,
 ) -> None:
-    remembered, unseen = report.row("memorising"), report.row("never saw")
+    remembered, unseen = report.row("fits all"), report.row("never saw")
     assert all(result.epsilon_tilde > 2 for result in remembered.results)  # type: ignore[union-attr]
     assert all(result.kind == "estimate" for result in remembered.results)
     audits: tuple[Audit, ...] = ("RM;RN", "O(1)")
     for audit in audits:
-        row = report.row("memorising", audit)
+        row = report.row("fits all", audit)
         assert all(result.kind == "lower_bound" for result in row.results)
         assert all(result.bound > 2 for result in row.results)
     for result in unseen.results:
@@ -105,11 +105,11 @@ def test_a_target_that_remembers_leaks_and_one_that_never_saw_does_not(
 
 
 def test_the_two_results_that_share_a_baseline_share_c(report: PanoramiaReport) -> None:
-    one, two = report.row("memorising"), report.row("never saw")
+    one, two = report.row("fits all"), report.row("never saw")
     assert one.c_lb == two.c_lb
     assert one.epsilon is None
-    assert report.row("memorising", "O(1)").c_plus_epsilon_lb is None
-    assert report.row("memorising", "RM;RN").c_lb is None
+    assert report.row("fits all", "O(1)").c_plus_epsilon_lb is None
+    assert report.row("fits all", "RM;RN").c_lb is None
     assert [s.mean for s in report.saturation.spreads][-1] == one.c_lb.mean  # type: ignore[union-attr]
     assert report.saturation.examples.tolist() == [200, 400]
 
@@ -124,9 +124,9 @@ def test_the_report_goes_to_json_and_back_and_is_written(
     report.report(tmp_path / "report.html", title="Two targets", summary="Made up.")
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert html.count("<svg") == 2 + 3
-    assert html.count(">Losses under “memorising”<") == 1
+    assert html.count(">Losses under “fits all”<") == 1
     assert html.count(">Losses under the helper<") == 1
-    assert "Estimated leakage for “by\u00a0heart”" in html
+    assert "Estimated leakage for “fits\u00a0all”" in html
     assert "Why the estimate is 0" in html
 
 
@@ -137,7 +137,7 @@ def test_scores_are_audited_again_without_training(report: PanoramiaReport) -> N
         for others in ("generated", "real")
     ]
     generated, real = report.games(), report.games("real")
-    for target in ("memorising", "never saw"):
+    for target in ("fits all", "never saw"):
         union = lb.UnionBound()
         for audit, results in (
             ("PANORAMIA", [game.audit(target) for game in generated]),
@@ -146,7 +146,7 @@ def test_scores_are_audited_again_without_training(report: PanoramiaReport) -> N
             ("O(1)", [game.audit_losses(target) for game in real]),
         ):
             assert tuple(results) == report.row(target, audit).results  # type: ignore[arg-type]
-    looser = generated[0].audit("memorising", gamma=1e-3, max_recall=0.5, confidence=0.9)
+    looser = generated[0].audit("fits all", gamma=1e-3, max_recall=0.5, confidence=0.9)
     assert (looser.options["gamma"], looser.confidence) == (1e-3, 0.9)
     assert looser.attack.guesses <= 210
 
@@ -160,33 +160,33 @@ def test_scores_stay_with_the_report_but_not_in_json(
         stored.games()
     copy = pickle.loads(pickle.dumps(report))
     assert copy == report
-    assert copy.games()[0].audit("memorising") == report.row("memorising").results[0]
-    with pytest.raises(OptionError, match="no target 'nobody'; targets: 'memorising', 'never saw'"):
+    assert copy.games()[0].audit("fits all") == report.row("fits all").results[0]
+    with pytest.raises(OptionError, match="no target 'nobody'; targets: 'fits all', 'never saw'"):
         report.games()[0].audit("nobody")
     with pytest.raises(OptionError, match="prove nothing against generated"):
-        report.games()[0].audit_losses("memorising")
+        report.games()[0].audit_losses("fits all")
     file = tmp_path / "scores.csv"
     game = report.games()[1]
     columns = {"member": game.member.astype(int), "baseline_score": game.baseline}
     pd.DataFrame(columns | game.attacks).to_csv(file, index=False)
-    command = ["panoramia", str(file), "--score-col", "memorising", "--json", "--seed", "1"]
+    command = ["panoramia", str(file), "--score-col", "fits all", "--json", "--seed", "1"]
     answer = CliRunner().invoke(app, command)
     read = lb.PanoramiaResult.from_json(answer.stdout)
-    expected = report.row("memorising").results[1]
+    expected = report.row("fits all").results[1]
     assert isinstance(expected, lb.PanoramiaResult)
     assert (read.c_lb, read.c_plus_epsilon_lb) == (expected.c_lb, expected.c_plus_epsilon_lb)
 
 
-def test_losses_show_what_was_learnt_by_heart(report: PanoramiaReport) -> None:
+def test_losses_show_what_was_memorised(report: PanoramiaReport) -> None:
     losses = {one.model: one for one in report.losses}
-    assert [*losses] == ["memorising", "never saw", "helper"]
+    assert [*losses] == ["fits all", "never saw", "helper"]
     audited = MEMBERS - report.sizes["generator"]
     for one in losses.values():
         counts = {side: int(count.sum()) for side, count in one.sides.items()}
         assert counts == {"members": audited, "generated": audited, "real non-members": 600}
         assert one.logarithmic
         assert np.all(np.diff(one.edges) > 0)
-    learnt, unseen = losses["memorising"], losses["never saw"]
+    learnt, unseen = losses["fits all"], losses["never saw"]
     assert learnt.medians["members"] < 0.01
     assert learnt.medians["generated"] > 0.3
     assert learnt.medians["real non-members"] > 0.3
@@ -202,7 +202,7 @@ def test_the_run_has_figures(report: PanoramiaReport) -> None:
         assert model in ax.get_title("left")
         assert [text.get_text() for text in ax.get_legend().get_texts()] == names  # type: ignore[union-attr]
         assert ax.get_xscale() == "log"
-    kinds = "kind must be one of audits, saturation, losses of memorising, .*, got 'roc'"
+    kinds = "kind must be one of audits, saturation, losses of fits all, .*, got 'roc'"
     with pytest.raises(OptionError, match=kinds):
         report.plot("roc")
 
