@@ -65,7 +65,7 @@ html_theme_options = {
     "show_toc_level": 2,
 }
 html_sidebars = {
-    page: [] for page in ("index", "glossary", "pitfalls", "comparison", "for-lawyers")
+    page: [] for page in ("index", "glossary", "pitfalls", "comparison", "regulators")
 }
 
 copybutton_exclude = ".linenos, .gp, .go"
