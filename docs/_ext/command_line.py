@@ -46,9 +46,13 @@ def described(name: str, command: Any, depth: int = 0) -> Iterator[str]:
     yield f".. _command-{title.replace(' ', '-')}:\n\n{title}\n{UNDERLINES[depth] * len(title)}"
     yield from paragraphs(command.help or "")
     yield f".. code-block:: text\n\n   {pieces}"
+    group = ""
     for parameter in command.params:
         if getattr(parameter, "hidden", False):
             continue
+        if (panel := getattr(parameter, "rich_help_panel", None) or "") != group:
+            yield f"**{panel}**"
+            group = panel
         words, meaning = parameter.get_help_record(context)
         yield f"``{words}``\n    {plain(meaning.replace('  [', ' ['))}"
     for inner, found in getattr(command, "commands", {}).items():

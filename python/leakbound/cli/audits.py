@@ -26,59 +26,59 @@ P = TypeVar("P", InclusionPlan, ChoicePlan)
 app = typer.Typer()
 
 COINS = (
-    "A coin decided for each example whether it was trained on. FILE has a column "
-    "[bold]score[/] (higher: more likely a member; --score-col names others), a column "
-    "[bold]member[/] (0/1, -1/1 or false/true) and optionally [bold]id[/]. A tally will do, and "
-    "several files, a folder or a pipe are counted into one.\n\n" + options.EXIT_CODES
+    "A coin flip decided for each example whether the model was trained on it. FILE has one row "
+    "per example, with columns [bold]score[/] (higher means more likely a member), [bold]member[/] "
+    "(0/1, -1/1 or false/true) and optionally [bold]id[/]. FILE can also be a tally. Several "
+    "files, a folder or a pipe are counted together."
 )
 SPLIT = (
-    "The training set is a random part of the examples, such as that of train_test_split: FILE has "
-    "the scores of both parts, as for coins. The bound is on replacing one example.\n\n"
-    + options.EXIT_CODES
+    "The training set is a random part of the examples, as train_test_split makes it. FILE has the "
+    "scores of training set and test set, with the same columns as for coins. The bound is on ε "
+    "for replacing one example."
 )
 CHOICES = (
-    "For each secret one of k candidates was drawn and trained on. FILE has a row for each secret: "
-    "columns [bold]score_0[/], [bold]score_1[/], … of the candidates (higher: likelier trained on; "
-    "--score-col names others), [bold]chosen[/], the number of the one drawn, from 0, and "
-    "optionally [bold]id[/]. The bound is on replacing one candidate by another.\n\n"
-    + options.EXIT_CODES
+    "For each secret, one of k candidates was drawn at random and trained on. FILE has one row per "
+    "secret, with columns [bold]score_0[/], [bold]score_1[/], … for the candidates (higher means "
+    "more likely trained on), [bold]chosen[/] (the number of the candidate drawn, from 0) and "
+    "optionally [bold]id[/]. The bound is on ε for replacing one candidate by another."
 )
 PANORAMIA = (
-    "FILE has the columns [bold]baseline_score[/] (from the example alone; --baseline-col names "
-    "another), [bold]score[/] (from the example and the model), [bold]member[/] (0: generated) and "
-    "optionally [bold]id[/].\n\n"
-    "The estimate ε̃ is not a lower bound on ε: it is the bound on c + ε minus the bound on c, "
-    "where c tells how far the generator is from the data. With --features a Zero-Run audit of the "
-    "same examples stands beside it: a lower bound if the probability that an example is real is "
-    "what a model learnt from features and baseline says.\n\n"
-    + options.EXIT_CODES
-    + " [dim]Only a joint claim can be refuted, or one with real non-members or an upper limit on "
-    "c.[/]"
+    "Non-members are generated. FILE has the columns [bold]baseline_score[/] (computed from the "
+    "example only), [bold]score[/] (computed from the example and the model), [bold]member[/] "
+    "(0 means generated) and optionally [bold]id[/].\n\n"
+    "The estimate ε̃ is not a lower bound on ε. It is the bound on c + ε minus the bound on c, "
+    "where c measures how far generated data differ from real data. With --features, a Zero-Run "
+    "audit of the same examples is added. Its lower bound holds if the fitted model of membership "
+    "is correct."
+)
+# What a claim must say to be refutable by PANORAMIA.
+_REFUTABLE = options.EXIT_CODES + (
+    " [dim]A claim can be refuted only if it includes c, or with --real-nonmembers or --c-upper.[/]"
 )
 
 
-@command(app, "coins", COINS)
+@command(app, "coins", "leakbound coins scores.csv --claim eps=2 --out report", COINS)
 def coins(
     files: Annotated[
         list[Path],
         argument(
             "FILE…",
             f"Table with one row per example: {options.KINDS}. Several files, a folder, a glob, "
-            "tallies or - (csv on standard input) are counted batch by batch.",
+            "tallies, or - for csv on standard input are counted in batches.",
         ),
     ],
     *,
     prior: Annotated[
-        str, option("P", "Probability of each coin to include, or a column of them.")
+        str, option("P", "Probability of being a member, or the column that has it.")
     ] = "0.5",
     plan: Annotated[
         Path | None,
         option(
-            "FILE", "The InclusionPlan that says who was a member, joined by id if there is one."
+            "FILE", "Saved InclusionPlan that decided membership. Joined by id if FILE has ids."
         ),
     ] = None,
     opening: Annotated[
-        Path | None, option("DIR", "What `leakbound commit` kept secret, in place of a plan.")
+        Path | None, option("DIR", "Secret folder of `leakbound commit`, instead of --plan.")
     ] = None,
     sides: options.CoinSides = "auto",
     attacks: options.Attacks = "score",
@@ -86,7 +86,7 @@ def coins(
     layout: Layout,
     delivery: BundledDelivery,
 ) -> None:
-    """Audit scores of examples that coins decided on."""
+    """Audit scores of examples whose membership coins decided."""
     # 1. Options, before anything is read.
     names = options.parse_columns(attacks, "--score-col")
     common = {**question.options(), "sides": sides}
@@ -95,14 +95,14 @@ def coins(
     if are_shards(files):
         if len(names) > 1 or chance != 0.5 or plan or opening or delivery.bundle:
             refuse(
-                "shards are only counted: several --attacks, --prior, --plan, --opening "
-                "and --bundle need one file with all examples"
+                "several files or a tally are only counted: use one file with all examples for "
+                "several --attacks, --prior, --plan, --opening or --bundle"
             )
         counted = tally_of(files, names[0], layout)
         with bar(f"Auditing {counted.m:,} examples"):
             result = audit(counted, Coins(), **common)
         delivery.conclude(result, files[0], question.goal)
-    # 3. One file is read whole, and joined with the plan or with what a protocol fixed.
+    # 3. One file is read whole, and joined with the plan or the protocol.
     (file,) = files
     planned, opened, agreed = _drawn(InclusionPlan, plan, opening, question.seed)
     common |= agreed
@@ -118,31 +118,32 @@ def coins(
         if planned is not None:
             member = _member_of(planned, ids, member, len(table))
         result = audit(scores, Coins(member, prior=priors), ids=ids, **common)
-    # 4. What a bundle needs besides the result.
+    # 4. A bundle needs the inputs too.
     inputs = {"scores": scores, "plan": member if planned is None else planned, "ids": ids}
     inputs |= {"prior": priors} if isinstance(chance, str) else {}
     inputs |= {"plan": None, "opening": opened} if opened else {}
     delivery.conclude(result, file, question.goal, inputs=inputs)
 
 
-@command(app, "split", SPLIT)
+@command(app, "split", "leakbound split scores.csv --untouched --out report", SPLIT)
 def split(
     file: options.File,
     *,
-    strata: Annotated[str, option("COL", "The column that the split was stratified by.")] = "",
-    groups: Annotated[str, option("COL", "The column of groups that moved as a whole.")] = "",
+    strata: Annotated[str, option("COL", "Column that the split was stratified by.")] = "",
+    groups: Annotated[str, option("COL", "Column of groups that the split kept together.")] = "",
     aggregate: Annotated[
-        Literal["mean", "max", "log_mean_exp"], option("", "How rows of a group make its score.")
+        Literal["mean", "max", "log_mean_exp"],
+        option("", "How the scores of a group are combined."),
     ] = "mean",
     features: Annotated[
-        str, option("COL,COL", "Columns of features that may contradict the split's randomness.")
+        str, option("COL,COL", "Feature columns used to test whether the split looks random.")
     ] = "",
     untouched: Annotated[
         bool,
         flag(
             "--untouched",
-            "Declare that the examples held out chose nothing about the model: no early stopping, "
-            "checkpoint or option. Without it nothing is audited.",
+            "Declare that the test set was not used to choose the model: no early stopping, "
+            "no tuning, no choice of a checkpoint. Required.",
         ),
     ] = False,
     relation: options.Relation = None,
@@ -154,17 +155,17 @@ def split(
     """Audit scores of a training set and a test set."""
     from leakbound import RandomSplit
 
-    # What was tuned on is no random part any more, and no number says so.
+    # A part that was tuned on is not random any more, and the data cannot show it.
     if not untouched:
         refuse(
-            "the examples held out must have chosen nothing about the model, by early stopping or "
-            "tuning: declare so with --untouched, or leave those that did out of the file"
+            "the test set must not have been used for early stopping or tuning: confirm this with "
+            "--untouched, or leave the examples that were used out of the file"
         )
     names, common = options.parse_columns(attacks, "--score-col"), question.options(relation)
     if question.goal and relation is None:
         refuse(
-            "the bound of a random split is on replacing one example: say what the claim compares, "
-            "--relation add_remove (it is converted: 2ε, 2μ) or --relation replace"
+            "the bound of a random split is for replacing one example: add --relation replace if "
+            "the claim is too, or --relation add_remove to convert it (2ε, 2μ)"
         )
     known = options.parse_columns(features, "--features")
     labels = {"strata": strata, "groups": groups}
@@ -181,15 +182,15 @@ def split(
     delivery.conclude(result, file, question.goal, relation, inputs)
 
 
-@command(app, "choices", CHOICES)
+@command(app, "choices", "leakbound choices scores.csv --plan plan.npz --out report", CHOICES)
 def choices(
     file: options.File,
     *,
     plan: Annotated[
-        Path | None, option("FILE", "The ChoicePlan that drew, joined by id if there is one.")
+        Path | None, option("FILE", "Saved ChoicePlan of the draw. Joined by id if FILE has ids.")
     ] = None,
     opening: Annotated[
-        Path | None, option("DIR", "What `leakbound commit` kept secret: the plan and the seed.")
+        Path | None, option("DIR", "Secret folder of `leakbound commit`, instead of --plan.")
     ] = None,
     relation: options.Relation = None,
     attacks: options.Attacks = "score",
@@ -197,18 +198,21 @@ def choices(
     signs: Signs,
     delivery: BundledDelivery,
 ) -> None:
-    """Audit scores of candidates, of which one was drawn."""
+    """Audit scores of candidates, one of which was drawn for each secret."""
     from leakbound import Choices
 
     # 1. Options, before anything is read.
     names, common = options.parse_columns(attacks, "--score-col"), question.options(relation)
     if question.goal and relation is None:
-        refuse("the bound is on replacing one candidate: say what the claim compares by --relation")
+        refuse(
+            "the bound is for replacing one candidate: add --relation replace if the claim is too, "
+            "or --relation add_remove to convert it (2ε, 2μ)"
+        )
     planned, opened, agreed = _drawn(ChoicePlan, plan, opening, question.seed)
     common |= agreed
     with bar(f"Reading {file}"):
         table = read(file, None, signs)
-    # 2. The scores of each attack side by side, as many as there are columns of the first.
+    # 2. Each attack has as many columns of scores as the first.
     k = next(k for k in range(len(table.stored) + 1) if f"{names[0]}_{k}" not in table)
     columns = {name: [f"{name}_{i}" for i in range(max(2, k))] for name in names}
     wanted = [one for listed in columns.values() for one in listed]
@@ -226,34 +230,46 @@ def choices(
 
 @dataclass(frozen=True)
 class Relaxations:
-    """What PANORAMIA allows for."""
+    """Relaxations of PANORAMIA."""
 
-    gamma: Annotated[float, option("G", "Mass of real points that the generator may miss.")] = 0.0
-    delta: Annotated[float, option("D", "δ of a model that is (ε, δ)-DP.")] = 0.0
+    gamma: Annotated[
+        float, option("G", "Share of real points that the generator may never produce.")
+    ] = 0.0
+    delta: Annotated[float, option("D", "δ of the (ε, δ)-DP guarantee.")] = 0.0
     relaxation: Annotated[
         Literal["knapsack", "published"],
-        option("", "How gamma and δ are allowed for; the published form is for comparison."),
+        option("", "Correction for gamma and δ; use published only for comparison."),
     ] = "knapsack"
-    max_recall: Annotated[float, option("R", "Test cuts of up to this share of examples.")] = 1.0
+    max_recall: Annotated[
+        float, option("R", "Largest share of examples that a threshold may select.")
+    ] = 1.0
     real_nonmembers: Annotated[
-        bool, flag("--real-nonmembers", "Non-members are real, exchangeable with members: c = 0.")
+        bool,
+        flag("--real-nonmembers", "Non-members are real and exchangeable with members: c = 0."),
     ] = False
-    c_upper: Annotated[float | None, option("C", "An upper limit on c that you vouch for.")] = None
+    c_upper: Annotated[float | None, option("C", "Upper limit on c that you can justify.")] = None
 
 
-@command(app, "panoramia", PANORAMIA)
+@command(
+    app,
+    "panoramia",
+    "leakbound panoramia scores.csv --claim c=0.5,eps=2 --out report",
+    PANORAMIA,
+    _REFUTABLE,
+)
 def panoramia(
     file: options.File,
     *,
     score_col: options.ScoreCol = "score",
     baseline_col: Annotated[
-        str, option("COL", "The column of scores from the example alone.")
+        str, option("COL", "Column of scores computed from the example only.")
     ] = "baseline_score",
     features: Annotated[
-        str, option("COL,COL", "Columns of features, for a conditional lower bound on ε beside it.")
+        str, option("COL,COL", "Feature columns, for an additional Zero-Run bound on ε.")
     ] = "",
     claim: Annotated[
-        str, option("c=C,eps=E", "A joint claim about generator and model: exit code 1 if refuted.")
+        str,
+        option("c=C,eps=E", "Claim about generator and model to check. Exit code 1 if refuted."),
     ] = "",
     relaxations: Relaxations,
     search: options.Search,
@@ -283,7 +299,7 @@ def panoramia(
 def scores_of(
     table: Columns, names: list[str], *, named: bool = False, rows: Any = slice(None)
 ) -> Any:
-    """Return the scores of one attack, or by name: those of several, and any that is `named`."""
+    """Return the scores of one attack; of several, or if `named`, by the name of the attack."""
     scores = {name: table.numbers(name)[rows] for name in names}
     return scores if named or len(names) > 1 else scores[names[0]]
 
@@ -299,35 +315,35 @@ def _prior(text: str) -> float | str:
 def _drawn(
     kind: type[P], plan: Path | None, opening: Path | None, seed: int | None
 ) -> tuple[P | None, Opening | None, dict[str, int]]:
-    """Return the plan, the opening that it is from, and the seed that a protocol fixed."""
+    """Return the plan, the opening that holds it, and the seed that the protocol fixed."""
     if plan and opening:
-        refuse("--opening holds a plan: give --plan or --opening, not both")
+        refuse("--opening already contains a plan: give either --plan or --opening")
     if opening is None:
         return kind.load(plan) if plan else None, None, {}
     opened = load_opening(opening)
     if not isinstance(opened.plan, kind):
-        refuse(f"--opening holds a {type(opened.plan).__name__}, and a {kind.__name__} is needed")
+        refuse(f"--opening holds a {type(opened.plan).__name__}; this needs a {kind.__name__}")
     agreed = opened.agreed.options.get("seed")
     if agreed is not None and seed not in {None, agreed}:
-        refuse(f"--seed {seed}: the protocol fixed {agreed} before, leave it out")
+        refuse(f"--seed {seed}: the protocol fixed the seed {agreed}, so leave --seed out")
     return opened.plan, opened, {} if agreed is None else {"seed": agreed}
 
 
 def _ids_of(table: Columns, plan: InclusionPlan | ChoicePlan | None) -> Any:
-    """Return the column of ids, as whole numbers where those of the plan are."""
+    """Return the column of ids, as whole numbers if the ids of the plan are."""
     ids = table.ids
     numbered = plan is not None and plan.ids.dtype.kind in "iu"
     return whole(ids) if ids is not None and numbered else ids
 
 
 def _member_of(plan: InclusionPlan, ids: Any, member: Any, examples: int) -> Any:
-    """Return who was a member by a plan; raise where the file says otherwise."""
+    """Return the members of a plan; raise if the file disagrees."""
     planned = ExampleOrder(ids).member(plan, examples)
     if member is not None:
         for row in np.flatnonzero(planned != check_membership(member, examples))[:1]:
             message = (
-                f"column member is not that of the plan, first at row {row}: the plan was "
-                "another one, or the rows have another order and no ids"
+                f"column member differs from the plan, first at row {row}: use the plan that "
+                "was trained with, or add a column id if the rows were reordered"
             )
             raise InputError(message)
     return planned

@@ -1,4 +1,4 @@
-"""The command that compares bounds, and counts their false claims."""
+"""The command that compares bounds and counts their false claims."""
 
 import importlib
 import json as json_text
@@ -33,54 +33,57 @@ GAMES = {
     for name in benchmark.__all__
     if isinstance(kind := getattr(benchmark, name), type) and issubclass(kind, Mechanism)
 }
-"""Kinds of games by name, which are played as they are by default."""
+"""Games by name, with their default parameters."""
 
 BENCHMARK = (
-    "Every bound audits every game. The table has its mean beside the truth and the best fixed "
-    "cut, and false claims with exact limits: an audit at 95 % confidence may make them in a "
-    "twentieth of the games, and an exact binomial test judges each count.\n\n"
-    f"A GAME is one of {', '.join(GAMES)}, a parquet file of scores and members, or "
-    "MODULE:FUNCTION of yours: game(m, seed=seed). Without any, all but dpsgd are played.\n\n"
-    "[dim]Exit code: 0 no bound is false more often than it may be, 1 one is, 2 bad input.[/]"
+    "Every bound audits every game. The table compares the mean bound with the true ε and with "
+    "the best fixed threshold. It also counts bounds above the truth (false claims), with exact "
+    "limits: at 95 % confidence, at most one audit in twenty may be false, and an exact binomial "
+    "test checks each count.\n\n"
+    f"A GAME is one of {', '.join(GAMES)}, a parquet file of scores and members, or your own "
+    "MODULE:FUNCTION, called as game(m, seed=seed). Default: all except dpsgd."
 )
+CODES = "[dim]Exit code: 0 no bound is false too often, 1 some bound is, 2 bad input.[/]"
 
 
-@command(app, "benchmark", BENCHMARK)
+@command(app, "benchmark", "leakbound benchmark gaussian --bound kl -m 1000", BENCHMARK, CODES)
 def compare(
-    games: Annotated[list[str] | None, argument("[GAME]...", "What is played.")] = None,
+    games: Annotated[list[str] | None, argument("[GAME]...", "Games to play.")] = None,
     *,
     attack: Annotated[
-        str, option("MODULE:FUNCTION", "A game of an attack: attack(member, seed) gives scores.")
+        str,
+        option("MODULE:FUNCTION", "Your attack as a game: attack(member, seed) returns scores."),
     ] = "",
     truth: Annotated[
-        float, option("E", "ε of what the attack looks at; 0 if no member is.", min=0)
+        float, option("E", "True ε of the model attacked; 0 if it saw no member.", min=0)
     ] = 0.0,
     bound: Annotated[
         list[str] | None,
         option(
             "POLICY|MODULE:FUNCTION",
-            f"A bound, again for each: {CUTS}, or one of yours, "
-            "bound(scores, member, claim, level). By default kl, outside-in and geometric.",
+            f"Bound to compare, repeatable: {CUTS}, or your own "
+            "bound(scores, member, claim, level). Default: kl, outside-in and geometric.",
         ),
     ] = None,
     family: Annotated[
-        list[str] | None, option("NAME", f"A claim, again for each: {FAMILIES}; pure by default.")
+        list[str] | None,
+        option("NAME", f"Privacy definition, repeatable: {FAMILIES}. Default: pure."),
     ] = None,
     examples: Annotated[
         list[int] | None,
-        option("M", "Examples, again for each; 1000 by default.", "--examples", "-m", min=1),
+        option("M", "Number of examples, repeatable. Default: 1000.", "--examples", "-m", min=1),
     ] = None,
     seeds: Annotated[
-        int, option("N", "Games of each kind and size: seeds 0 to N - 1.", min=1)
+        int, option("N", "Games of each kind and size, with seeds 0 to N - 1.", min=1)
     ] = 20,
     confidence: Confidence = 0.95,
-    workers: Annotated[int, option("N", "Processes; bounds do not depend on it.", min=1)] = 1,
+    workers: Annotated[int, option("N", "Number of processes.", min=1)] = 1,
     store: Annotated[
-        Path | None, option("DIR", "Folder that keeps the rows, to go on after an interruption.")
+        Path | None, option("DIR", "Folder for finished rows, to resume after an interruption.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compare bounds on games of known truth."""
+    """Compare bounds on games whose true ε is known."""
     names = games or ([] if attack else [name for name in GAMES if name != "dpsgd"])
     plays: list[Any] = [_game(name) for name in names]
     if attack:
@@ -105,8 +108,8 @@ def compare(
         output.say(str(summary))
         for said in dict.fromkeys(line["error"] for line in summary.lines if line["error"]):
             output.say(f"error: {said}", "yellow")
-        count = f"{len(summary.false)} of {len(summary.lines)} bounds are"
-        output.say(f"{count} false more often than luck explains, family-wise at 0.001.", "bold")
+        count = f"{len(summary.false)} of {len(summary.lines)} bounds are false"
+        output.say(f"{count} more often than chance explains (family-wise level 0.001).", "bold")
     raise typer.Exit(1 if summary.false else 0)
 
 
@@ -116,7 +119,7 @@ def _game(name: str) -> Any:
     if ":" in name:
         return _load(name)
     if not name.endswith(".parquet"):
-        refuse(f"{name!r} is no game: one of {', '.join(GAMES)}, a .parquet or module:function")
+        refuse(f"no game {name!r}: give one of {', '.join(GAMES)}, a .parquet or module:function")
     return benchmark.Scores(name)
 
 
@@ -126,11 +129,11 @@ def _bound(name: str) -> Any:
 
 
 def _load(name: str) -> Any:
-    """Import a function by the name of its module, which may be in the current folder."""
+    """Import a function; its module may be in the current folder."""
     module, _, function = name.partition(":")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
         return getattr(importlib.import_module(module), function)
-    except Exception as error:  # whatever the module does when it is imported
+    except Exception as error:  # importing a module can raise anything
         refuse(f"{name!r} cannot be loaded: {error!r}; give module:function")

@@ -1,4 +1,4 @@
-"""The commands, put together: each in a module that is imported when the command is called."""
+"""The list of commands; the module of each is imported when the command is called."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import typer
 from typer.core import TyperGroup
 
 COMMANDS = {
-    "coins": ("audits", "Audit one training run: how much ε do the scores prove?"),
-    "split": ("audits", "Audit one training run by its training set and test set."),
-    "choices": ("audits", "Audit one training run that saw one of k candidates of each secret."),
-    "panoramia": ("audits", "Audit a trained model against generated points: estimate ε."),
-    "zero-run": ("zero_run", "Audit a model from given members and non-members."),
-    "synthetic": ("synthetic_data", "Audit a generator by the synthetic table that it made."),
-    "plan": ("plan", "Plan an audit: what it will prove, or how many canaries it takes."),
-    "commit": ("evidence", "Commit to an audit before training: publish a digest of its coins."),
+    "coins": ("audits", "Audit one training run whose members were chosen by coin flips."),
+    "split": ("audits", "Audit a model by the scores of its training set and its test set."),
+    "choices": ("audits", "Audit a model trained on one of k candidates for each secret."),
+    "panoramia": ("audits", "Estimate ε by comparing members with generated non-members."),
+    "zero-run": ("zero_run", "Audit a model whose members and non-members were not randomised."),
+    "synthetic": ("synthetic_data", "Audit a generator by the synthetic table it produced."),
+    "plan": ("plan", "Plan an audit: what it can prove, or how many canaries it needs."),
+    "commit": ("evidence", "Commit to an audit before training by publishing a digest."),
     "challenge": ("evidence", "Audit a trainer who does not trust the auditor."),
-    "verify": ("evidence", "Recompute what a bundle claims: its digests, audit and page."),
-    "tally": ("shards", "Count shards of scores into one small file, a tally, that coins audits."),
-    "demo": ("demo", "Train a real target on the spot, without any download, and audit it."),
-    "benchmark": ("benchmark", "Compare bounds on games of known truth; count false claims."),
+    "verify": ("evidence", "Verify a bundle: recompute its digests, audit and report."),
+    "tally": ("shards", "Count large files of scores into a small tally for coins."),
+    "demo": ("demo", "Train a small model on this machine and audit it."),
+    "benchmark": ("benchmark", "Compare bounds where the true ε is known, and count false claims."),
 }
-"""For each command its module, and the first line of its help, which is all that a list shows."""
+"""The module of each command, and the first line of its help, which the list shows."""
 
 
 class _Commands(TyperGroup):
-    """Commands that are loaded when they are called, and listed as plain text, which is fast."""
+    """Commands that are imported only when called, and a list of them in plain text."""
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
@@ -46,7 +46,7 @@ app = typer.Typer(
     cls=_Commands,
     help="Statistically valid lower bounds on the privacy leakage of trained models.",
     epilog=(
-        "Start with: leakbound demo digits   Your own scores: leakbound coins scores.csv "
+        "Try it: leakbound demo digits   With your own scores: leakbound coins scores.csv "
         "--out report"
     ),
     no_args_is_help=True,
@@ -55,7 +55,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-# Stand-ins: the list of commands and typing errors need their names, not their modules.
+# Placeholders: the list of commands and messages about misspelt ones need only names.
 for _name, (_, _line) in COMMANDS.items():
     app.command(_name, help=_line)(lambda: None)
 

@@ -1,4 +1,4 @@
-"""How an audit of a file ends: its claim is put to the test, and the result printed and written."""
+"""The end of an audit of a file: the claim is checked, the result printed and written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from leakbound.cli.options import Json, Lenient, option
 
 @dataclass(frozen=True)
 class Delivery:
-    """Where a result goes, and what becomes of doubts."""
+    """Where a result is written, and how strictly a claim is judged."""
 
     out: Annotated[
         Path | None,
-        option("DIR", "Write result.json, report.html and the figures (svg) to this folder."),
+        option("DIR", "Folder for result.json, report.html and figures (SVG)."),
     ] = None
     json: Json = False
     lenient: Lenient = False
@@ -36,18 +36,18 @@ class Delivery:
         relation: Relation | None = None,
         inputs: Mapping[str, Any] | None = None,
     ) -> NoReturn:
-        """Put a claim to the test, print and write the result, and leave with its exit code.
+        """Check a claim, print and write the result, and end with its exit code.
 
-        `inputs` is what a bundle holds beside the result.
+        `inputs` is what a bundle holds besides the result.
         """
-        # 1. The claim, in the words of `check`.
+        # 1. The claim, as arguments of `check`.
         own = 1 / goal["noise"] if "noise" in goal else goal.get("mu")
         if goal:
             claimed = {"epsilon": goal.get("eps"), "delta": goal.get("delta", 0.0)}
             claimed = claimed if own is None else {"parameter": own}
             claimed |= {"c": goal["c"]} if "c" in goal else {}
             result = result.with_check(**claimed, **({"relation": relation} if relation else {}))
-        # 2. Files first: whoever reads the verdict finds them there.
+        # 2. Files first, so that they exist once the verdict is printed.
         bundle = getattr(self, "bundle", None)
         if bundle is not None:
             with bar("Auditing again, for the bundle"):
@@ -75,7 +75,6 @@ class BundledDelivery(Delivery):
         Path | None,
         option(
             "DIR",
-            "Write all that it takes to recompute the result to this folder, for `leakbound "
-            "verify`.",
+            "Folder for everything needed to recompute the result with `leakbound verify`.",
         ),
     ] = None

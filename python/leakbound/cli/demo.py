@@ -1,4 +1,4 @@
-"""The command that trains something on the spot and audits it."""
+"""The command that trains a small model and audits it."""
 
 import json
 from pathlib import Path
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from leakbound.demo.digits import DigitsReport
 
 DIGITS = (
-    "Train a small network on handwritten digits, ever longer, then with DP-SGD; audit each.\n\n"
-    "300 digits get a wrong label (canaries), and a fair coin decides for each whether it is in "
-    "the training set. The longer the training, the more of them the network memorises, and the "
-    "more ε the audits prove. No download; about half a minute on one core.\n\n"
+    "Audit a digit classifier at increasing epochs, and with DP-SGD.\n\n"
+    "300 digits get a wrong label (canaries), and a fair coin decides whether each is in the "
+    "training set. Longer training memorises more canaries, so audits prove a larger ε. No "
+    "download; about half a minute on one core.\n\n"
     "[dim]Needs: pip install 'leakbound\\[demo]'[/]"
 )
-TITLE = "Digits: what overfitting leaks, and what DP-SGD does about it"
+TITLE = "Digits: leakage from overfitting, and the effect of DP-SGD"
 HEADINGS = (
     "Model",
     "Test acc",
@@ -35,10 +35,10 @@ HEADINGS = (
     "Verdict",
 )
 NOTE = (
-    "ε̂ is a lower bound on ε, at 95 % confidence for each model by itself; the ceiling is what a "
-    "perfect attack would have proved.\n"
-    "Split ε̂ is a lower bound on the ε of replacing one example, at most twice that of adding or "
-    "removing one: the training set against the test set, a random split, no canaries."
+    "ε̂ is a lower bound on ε at 95 % confidence for each model separately. The ceiling is the "
+    "bound that a perfect attack would have reached.\n"
+    "Split ε̂ is a lower bound on ε for replacing one example, which is at most twice the ε for "
+    "adding or removing one. It compares the training set with the test set and needs no canaries."
 )
 
 app = typer.Typer(name="demo", no_args_is_help=True, help=COMMANDS["demo"][1])
@@ -46,18 +46,18 @@ app = typer.Typer(name="demo", no_args_is_help=True, help=COMMANDS["demo"][1])
 
 @app.callback()
 def _demos() -> None:
-    """Keep the name of the demo on the command line, although there is only one."""
+    """Require the name of the demo, although there is only one."""
 
 
-@command(app, "digits", DIGITS)
+@command(app, "digits", "leakbound demo digits", DIGITS, "")
 def digits(
     *,
     out: Annotated[Path, option("DIR", "Folder for report.html, result.json and scores.")] = Path(
         "leakbound-out/digits"
     ),
-    seed: Annotated[int, option("", "Seed of data, coins, weights, batches and noise.", min=0)] = 0,
+    seed: Annotated[int, option("N", "Random seed of everything.", min=0)] = 0,
 ) -> None:
-    """Train the digits targets, audit each, and report."""
+    """Train the models, audit each, and report."""
     output.prepare(out)
     with bar("Loading libraries"):
         from leakbound.demo.digits import run
@@ -73,7 +73,7 @@ def digits(
 
 
 def _write(runs: "DigitsReport", table: list[tuple[str, ...]], together: str, out: Path) -> None:
-    """Write everything as JSON, and the page of the model that leaks most, all others beside it."""
+    """Write everything as JSON, and the report of the model that leaks most."""
     from leakbound import report
     from leakbound._base.files import write_text
     from leakbound.report.description import Overview
@@ -108,11 +108,11 @@ def _table(runs: "DigitsReport") -> list[tuple[str, ...]]:
 
 
 def _several(runs: "DigitsReport") -> str:
-    """Return how many models leak, and which most: a statement about all of them at once."""
+    """Return one statement about all models at once."""
     said, models = runs.worst.simultaneous.summary(), f"{len(runs.rows)} models"
     leaking = sum(row.simultaneous.summary().leaks for row in runs.rows)
     if not said.refutes:
-        return f"Nothing could be refuted on any of the {models}."
+        return f"No guarantee was refuted for any of the {models}."
     return (
         f"{leaking} of {models} leak. The worst is “{runs.worst.name}”: no {said.terms.guarantee} "
         f"with ε < {number(said.epsilon)} is compatible with its audit "

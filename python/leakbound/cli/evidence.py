@@ -21,33 +21,38 @@ from leakbound.planning.inclusion import Plan
 app = typer.Typer()
 
 COMMIT = (
-    "PROTOCOL is a .toml or .json file that says claim, confidence, cuts, sides, attacks, unit and "
-    "canaries. The folder of [bold]--out[/] gets commitment.json, which is for everybody; that of "
-    "[bold]--secret[/] gets the plan and what opens the commitment, which nobody else sees before "
-    "the audit.\n\n"
-    "[dim]leakbound commit protocol.toml -m 1000 --out public --secret secret[/]\n"
-    "[dim]leakbound coins scores.csv --opening secret --bundle bundle[/]"
+    "PROTOCOL is a .toml or .json file with claim, confidence, cuts, sides, attacks, unit and "
+    "canaries. Writes two folders: [bold]--out[/] with commitment.json, to be published, and "
+    "[bold]--secret[/] with the plan and the opening of the commitment, to be kept secret until "
+    "the audit."
 )
+COMMITTED = """leakbound commit protocol.toml -m 1000 --out public --secret secret
+leakbound coins scores.csv --opening secret --bundle bundle"""
 
 
-@command(app, "commit", COMMIT)
+@command(app, "commit", COMMITTED, COMMIT, "")
 def commit(
-    protocol: Annotated[Path, argument("PROTOCOL", "What the audit will be: .toml or .json.")],
+    protocol: Annotated[Path, argument("PROTOCOL", "Rules of the audit: .toml or .json.")],
     *,
-    examples: Annotated[int | None, option("M", "Toss so many coins.", "--examples", "-m")] = None,
-    plan: Annotated[Path | None, option("FILE", "Coins tossed before: a saved plan.")] = None,
+    examples: Annotated[
+        int | None,
+        option("M", "Number of canaries: a coin is flipped for each.", "--examples", "-m"),
+    ] = None,
+    plan: Annotated[
+        Path | None, option("FILE", "Saved plan, instead of flipping coins now.")
+    ] = None,
     out: Annotated[Path, option("DIR", "Folder for commitment.json.")] = Path("public"),
     secret: Annotated[Path, option("DIR", "Folder for plan and opening.")] = Path("secret"),
 ) -> None:
-    """Write a commitment, and what opens it."""
+    """Write a commitment and its opening."""
     agreed = read_protocol(protocol)
     if (plan is None) == (examples is None):
-        refuse("give --examples M, to toss coins now, or --plan FILE; one of the two")
+        refuse("give either --examples M to flip coins now, or --plan FILE")
     coins: Plan = Plan.load(plan) if plan else InclusionPlan.create(examples or 0)
     for file in (secret / "opening.json", out / "commitment.json", secret / "plan.npz"):
         # The plan may be in its place already.
         if file.exists() and not (plan and plan.resolve() == file.resolve()):
-            refuse(f"{file} exists already, and what it opens would be lost: name another folder")
+            refuse(f"{file} already exists and would be overwritten: choose another folder")
     opening = coins.commit(agreed)
     out.mkdir(parents=True, exist_ok=True)
     secret.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -55,54 +60,50 @@ def commit(
     opening.commitment.to_json(out / "commitment.json")
     typer.echo(f"{opening.commitment.sha256}  {out / 'commitment.json'}")
     typer.echo(
-        f"Publish it, and keep {secret} to yourself until the audit: who reads "
-        f"{secret / 'plan.npz'} knows the coins."
+        f"Publish this digest. Keep {secret} secret until the audit: {secret / 'plan.npz'} "
+        "reveals the members."
     )
 
 
 NEW = (
-    "Toss a coin for each canary and commit to the coins.\n\n"
-    "The folder of [bold]--out[/] gets [bold]for-the-trainer[/], the canaries to train on; "
-    "[bold]public[/], the commitment; and [bold]secret[/], all canaries and the coins."
+    "Flip a coin for each canary, and commit to the result. Writes three folders to "
+    "[bold]--out[/]: [bold]for-the-trainer[/] with the canaries to train on, [bold]public[/] with "
+    "the commitment, and [bold]secret[/] with all canaries and the coins."
 )
 JUDGE = (
-    "Audit the scores of all canaries as the protocol says.\n\n"
-    "The file of scores has the columns [bold]id[/], a canary's place in the file from 0, and "
-    "those of the protocol's attacks. Writes DIR/bundle, which anybody can verify.\n\n"
-    "[dim]Exit code: 0 claim not refuted or none agreed on, 1 refuted, 2 bad input, 3 out of "
-    "reach or in doubt, 70 a crash.[/]"
+    "Audit the scores of all canaries by the rules of the protocol. The file of scores has a "
+    "column [bold]id[/] (the number of the canary in its file, from 0) and one column for each "
+    "attack of the protocol. Writes DIR/bundle, which anybody can verify."
 )
 
 challenge = typer.Typer(name="challenge", no_args_is_help=True, help=COMMANDS["challenge"][1])
 app.add_typer(challenge)
 
 
-@command(challenge, "new", NEW)
+@command(challenge, "new", "leakbound challenge new canaries.csv --out challenge", NEW, "")
 def new(
-    canaries: Annotated[Path, argument("CANARIES", "A .csv, .jsonl, .txt or .npy file.")],
+    canaries: Annotated[Path, argument("CANARIES", "Canaries: a .csv, .jsonl, .txt or .npy file.")],
     *,
-    out: Annotated[Path, option("DIR", "A new folder for the challenge.")],
-    protocol: Annotated[
-        Path | None, option("FILE", "What the audit will be, .toml or .json.")
-    ] = None,
+    out: Annotated[Path, option("DIR", "New folder for the challenge.")],
+    protocol: Annotated[Path | None, option("FILE", "Rules of the audit: .toml or .json.")] = None,
 ) -> None:
-    """Lay out a challenge."""
+    """Create a challenge."""
     agreed = None if protocol is None else read_protocol(protocol)
     commitment = new_challenge(canaries, out, protocol=agreed)
     typer.echo(f"{commitment.sha256}  {out / 'public' / 'commitment.json'}")
     typer.echo(
-        f"Publish it; hand over {out / 'for-the-trainer'}; and only once the model is fixed "
-        f"{next((out / 'secret').glob('canaries.*'))}, to be scored."
+        f"Publish this digest, and give {out / 'for-the-trainer'} to the trainer. Once the model "
+        f"is final, give them {next((out / 'secret').glob('canaries.*'))} to score."
     )
 
 
-@command(challenge, "judge", JUDGE)
+@command(challenge, "judge", "leakbound challenge judge challenge --scores scores.csv", JUDGE)
 def judge(
-    folder: Annotated[Path, argument("DIR", "The folder of the challenge.")],
+    folder: Annotated[Path, argument("DIR", "Folder of the challenge.")],
     *,
     scores: Annotated[Path, option("FILE", "Scores of all canaries: .csv, .npz or .parquet.")],
     model: Annotated[
-        str | None, option("HEX", "Digest of the model, if published.", "--model-sha256")
+        str | None, option("HEX", "SHA-256 of the model, if published.", "--model-sha256")
     ] = None,
     json: Json = False,
     lenient: Lenient = False,
@@ -122,29 +123,33 @@ def judge(
     output.end(result, lenient=lenient)
 
 
-VERIFY = (
-    "Prints each check, then [bold]VALID[/] or [bold]INVALID[/] and why.\n\n"
-    "[dim]Exit code: 0 valid, 1 invalid, 2 no bundle there or no commitment, or no time left, 70 a "
-    "crash.[/]"
+VERIFY = "Prints each check, then [bold]VALID[/], or [bold]INVALID[/] and the reason."
+VERIFIED = (
+    "[dim]Exit code: 0 valid, 1 invalid, 2 no bundle or commitment found, or out of time, 70 "
+    "internal error.[/]"
 )
-# Seconds that a bundle may take, unless told otherwise: whoever wrote it chose the work.
+# Default limit in seconds: the author of a bundle decides how much work it takes.
 _PATIENCE = 600.0
 _MARKS = {True: "ok", False: "FAILED", None: "-"}
 
 
-@command(app, "verify", VERIFY)
+@command(app, "verify", "leakbound verify bundle --commitment commitment.json", VERIFY, VERIFIED)
 def verify(
-    folder: Annotated[Path, argument("DIR", "The bundle.")],
+    folder: Annotated[Path, argument("DIR", "Folder of the bundle.")],
     *,
     commitment: Annotated[
-        Path | None, option("FILE", "The commitment.json that was published before training.")
+        Path | None, option("FILE", "commitment.json that was published before training.")
     ] = None,
     page: Annotated[
-        bool, flag(" /--no-page", "Leave report.html out, of another matplotlib: do not read it.")
+        bool,
+        flag(
+            " /--no-page",
+            "Skip report.html, for example if another matplotlib made it; do not trust it then.",
+        ),
     ] = True,
     most_seconds: Annotated[
         float,
-        option("S", "Stop a bundle that takes longer, with exit code 2.", min=0.001, max=1e8),
+        option("S", "Time limit in seconds; exit code 2 if exceeded.", min=0.001, max=1e8),
     ] = _PATIENCE,
 ) -> None:
     """Verify a bundle."""
@@ -160,21 +165,20 @@ def verify(
 
 
 class _TimeIsUp(BaseException):
-    """No `Exception`, which verifying would take for a fault of the bundle."""
+    """Not an `Exception`, which verification would report as a fault of the bundle."""
 
 
 @contextmanager
 def _within(seconds: float) -> Iterator[None]:
-    """Stop a block that takes longer, or too much memory: that is bad input, and no verdict."""
+    """Stop a block that takes too much time or memory: bad input, without a verdict."""
     before = signal.signal(signal.SIGALRM, _stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     except MemoryError:
-        refuse("there is too little memory for this bundle, and nothing was judged")
+        refuse("not enough memory for this bundle; no verdict")
     except _TimeIsUp:
-        limit = f"the bundle takes more than {seconds:g} seconds, and nothing was judged"
-        refuse(f"{limit}: give it more by --most-seconds")
+        refuse(f"the bundle takes more than {seconds:g} seconds; no verdict: raise --most-seconds")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

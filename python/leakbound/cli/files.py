@@ -1,8 +1,8 @@
 """Tables of scores and membership: csv, tsv, JSON lines, parquet, npz archives.
 
-Arrow reads everything but npz, and text may be compressed by gzip. Columns of csv are text until
-somebody asks for numbers, membership or words, so that a value that cannot be used is refused with
-its file, column and row, and the option that settles it.
+Arrow reads everything but npz, and text may be compressed by gzip. Columns of csv stay text until
+numbers, membership or words are needed, so that a message about a value names its file, column and
+row, and the option that helps.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Batches = Iterator[Mapping[str, Any]]
     Source = tuple[list[str], Callable[[Sequence[str]], Batches]]
     Reader = tuple[list[str], Callable[[Sequence[str]], Iterable[Any]]]
-    """The names of columns, and what yields some of them batch by batch."""
+    """The names of columns, and a function that yields some of them in batches."""
 
 PIPE = Path("-")
 TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
@@ -51,63 +51,67 @@ _BLOCK = 1 << 22
 _HEADER = 1 << 24
 # Most columns that a message names, and most characters of a value: a cell may hold megabytes.
 _LISTED, _QUOTED = 20, 60
-# What is said of no column of a file, or names the file already.
+# Errors that are not about a column of a file, or already name the file.
 _AS_THEY_ARE = (FormatError, InternalError, MissingExtraError, OptionError, InputTypeError)
-# What settles that a column is missing.
+# What to do about a missing column.
 _SETTLED_BY = {
-    "score": ": name another by --score-col",
-    "member": ": name another by --member-col",
-    "propensity": ": name the --features to learn it from",
+    "score": "; name the column with --score-col",
+    "member": "; name the column with --member-col",
+    "propensity": "; fit it with --features",
 }
 
 
 @dataclass(frozen=True)
 class Signs:
-    """How text is written; nothing is guessed."""
+    """How text files are written; nothing is guessed."""
 
     sep: Annotated[
         Literal[",", ";", "tab"] | None,
-        option("", "What separates columns: a comma by default, a tab in a .tsv."),
+        option("", "Column separator. Default: a comma, or a tab in a .tsv."),
     ] = None
     decimal: Annotated[
         Literal[".", ","] | None,
-        option("", "The decimal sign: a point by default; to be said with --sep ;."),
+        option("", "Decimal sign. Default: a point; required with --sep ;."),
     ] = None
 
     def __post_init__(self) -> None:
         if self.sep == self.decimal == ",":
-            refuse("--sep , and --decimal , cannot both be: a comma is one or the other")
+            refuse("--sep , and --decimal , cannot be combined: a comma cannot be both")
         if self.sep == ";" and not self.decimal:  # where 1.234 may be a thousand and more
-            refuse("--sep ';' needs --decimal, . or ,: numbers between semicolons have either")
+            refuse("--sep ';' needs --decimal . or --decimal , because such files use both")
 
     def separates(self, path: Path) -> str:
-        """Return what separates the columns of a file of this name."""
+        """Return the separator of columns in a file of this name."""
         sign = self.sep or ("tab" if suffix_of(path) == ".tsv" else ",")
         return "\t" if sign == "tab" else sign
 
 
 @dataclass(frozen=True)
 class Layout(Signs):
-    """The same, and the column that says who was a member."""
+    """The same, and the column of membership."""
 
-    member_col: Annotated[str, option("COL", "The column that says who is a member.")] = "member"
+    member_col: Annotated[str, option("COL", "Column of membership.")] = "member"
     member_values: Annotated[
         str,
-        option("IN,OUT", "Its words for members and others; 1,0, 1,-1 and true,false need none."),
+        option(
+            "IN,OUT",
+            "Labels for members and non-members, such as in,out. Not needed for 1/0, 1/-1 or "
+            "true/false.",
+        ),
     ] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         words = self._words
         if self.member_values and not (len(words) == 2 and words[0] != words[1] and all(words)):
-            refuse("--member-values must name two different words, that of members first: in,out")
+            refuse("--member-values must be two different labels, members first, such as in,out")
 
     @property
     def _words(self) -> list[str]:
         return [word.strip() for word in self.member_values.split(",")]
 
     def membership(self, word: str) -> int | None:
-        """Return 1 for members, 0 or -1 for others, None for words that say neither."""
+        """Return 1 for members, 0 or -1 for non-members, None for other words."""
         if self.member_values:
             return dict(zip(self._words, (1, 0), strict=True)).get(word)
         try:
@@ -117,7 +121,7 @@ class Layout(Signs):
 
 
 def suffix_of(path: Path) -> str:
-    """Return the suffix that says what a file is, in small letters, without that of gzip."""
+    """Return the suffix that tells the type of a file, in lower case, without .gz."""
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
@@ -143,7 +147,7 @@ class Columns:
         return self.words("id") if "id" in self else None
 
     def numbers(self, name: str) -> NDArray[Any]:
-        """Return a column as numbers; text is read, and refused where it is none."""
+        """Return a column as numbers; text that is not a number is refused."""
         column = self._filled(name)
         if not _is_text(column):
             if _array(column).dtype.kind in "OSU":
@@ -155,7 +159,7 @@ class Columns:
 
         words = compute.utf8_trim_whitespace(column)
         other = "." if self.signs.decimal == "," else ","
-        if other == ".":  # a point would stand between thousands: "_" is in no number
+        if other == ".":  # a point would separate thousands; "_" makes it invalid
             words = compute.replace_substring(words, ".", "_")
             words = compute.replace_substring(words, ",", ".")
         try:
@@ -163,16 +167,22 @@ class Columns:
         except pa.ArrowInvalid as error:
             bad = cast("re.Match[str]", re.search("string: '(.*)' as a scalar", str(error), re.S))
             row = compute.index(words, bad[1]).as_py()
-            hint = f" (--decimal {other} if that is the sign)" if other in str(column[row]) else ""
+            hint = (
+                f" (use --decimal {other} if that is the decimal sign)"
+                if other in str(column[row])
+                else ""
+            )
             raise self._refusal(name, row, f"must be a number, such as -0.5 or inf{hint}") from None
         if np.isinf(values).any():
             digits = compute.match_substring_regex(words, "[0-9]").to_numpy(zero_copy_only=False)
             for row in np.flatnonzero(np.isinf(values) & digits)[:1]:
-                raise self._refusal(name, row, "is beyond a double: write inf if it is meant")
+                raise self._refusal(
+                    name, row, "is too large for a double; write inf if you mean it"
+                )
         return values
 
     def matrix(self, names: Sequence[str]) -> Any:
-        """Return columns of numbers side by side; None of none."""
+        """Return columns of numbers as a matrix; None without columns."""
         return np.column_stack([self.numbers(name) for name in names]) if names else None
 
     def member(self) -> NDArray[Any]:
@@ -191,13 +201,13 @@ class Columns:
         if None in read:
             row = np.flatnonzero(codes == read.index(None))[0]
             known = layout.member_values or "0 or 1, -1 or 1"
-            what = f"must be {known}, or the words that --member-values IN,OUT names"
+            what = f"must be {known}; name other labels with --member-values IN,OUT"
             raise self._refusal(layout.member_col, row, what)
         said: NDArray[Any] = np.array(read, dtype=np.int8)[codes]
         return said
 
     def words(self, name: str) -> NDArray[Any]:
-        """Return a column as it is stored, text trimmed: ids, strata, groups."""
+        """Return a column of ids, strata or groups as it is stored, with text trimmed."""
         values = _array(self._filled(name))
         if values.dtype.kind in "OSU":
             values = np.char.strip(values.astype(np.str_))
@@ -230,7 +240,7 @@ def read(
         wanted = names if wanted is None else wanted
         check_names(path, names, wanted)
         if len(set(wanted)) < len(wanted):
-            refuse(f"one column cannot have two roles, and options name one of {wanted} twice")
+            refuse(f"a column can have only one role, and options name one of {wanted} twice")
         picked = dict.fromkeys([*wanted, *(name for name in optional if names.count(name) == 1)])
         columns = Columns(path, together(load([*picked])), signs)
     lengths = {name: len(values) for name, values in columns.stored.items()}
@@ -239,14 +249,14 @@ def read(
         message = f"{path} holds arrays of different lengths: {listed}"
         raise FormatError(message)
     if not len(columns):
-        message = f"{path} has a header and no rows: it needs one row for each example"
+        message = f"{path} has no rows below its header: add one row for each example"
         raise FormatError(message)
     return columns
 
 
 @contextmanager
 def about(path: Path) -> Iterator[None]:
-    """Name the file in what is said about its columns."""
+    """Name the file in messages about its columns."""
     try:
         yield
     except _AS_THEY_ARE:
@@ -258,7 +268,7 @@ def about(path: Path) -> Iterator[None]:
 
 
 def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None:
-    """Check that a file has each column that is wanted, once."""
+    """Check that a file has each wanted column exactly once."""
     for name in wanted:
         if names.count(name) == 1:
             continue
@@ -266,7 +276,7 @@ def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None
         if len(names) > _LISTED:
             seen += f" and {len(names) - _LISTED:,} more"
         if suffix_of(path) in TEXT and re.search(r"[;\t ]", "".join(names)):
-            seen += " (say --sep if columns are not separated by commas, or tabs in a .tsv)"
+            seen += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
         number = f"{names.count(name)} columns" if name in names else "no column"
         settled = _SETTLED_BY.get(name, "") if len(names) > 1 else ""
         message = f"{path} has {number} {name!r}{settled}; its columns are {seen}"
@@ -275,15 +285,15 @@ def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None
 
 @contextmanager
 def opened(path: Path, signs: Signs) -> Iterator[Source]:
-    """Lend the names of a file's columns, and what yields some of them batch by batch."""
+    """Give the names of a file's columns, and a function that yields some of them in batches."""
     if path != PIPE and not path.is_file():
-        path.stat()  # says that there is none
+        path.stat()  # raises if it does not exist
         what = "a directory" if path.is_dir() else "a pipe or a device"
-        message = f"{path} is {what}: give a file, or - for standard input"
+        message = f"{path} is {what}; give a file, or - for standard input"
         raise FormatError(message)
     suffix = suffix_of(path)
     if path != PIPE and suffix not in TEXT | {".parquet", ".npz"}:
-        message = f"{path} is none of {KINDS}: save it as one of these"
+        message = f"{path} has an unknown type: save it as one of {KINDS}"
         raise FormatError(message)
     try:
         if suffix == ".npz":
@@ -314,7 +324,7 @@ def opened(path: Path, signs: Signs) -> Iterator[Source]:
 
 
 def whole(ids: NDArray[Any]) -> NDArray[Any]:
-    """Return ids that are whole numbers in text as numbers; others as they are."""
+    """Convert ids that are whole numbers in text to numbers; return others unchanged."""
     try:
         return ids.astype(np.str_).astype(np.int64)
     except (ValueError, OverflowError):
@@ -382,7 +392,7 @@ def _parquet(file: Any) -> Reader:
 
 
 def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:
-    """Yield columns of Arrow records, dictionaries and decimals decoded; of none empty ones."""
+    """Yield columns of Arrow records, with dictionaries and decimals decoded."""
     from pyarrow import types
 
     columns: Mapping[str, Any] = {}
@@ -403,7 +413,7 @@ def _is_text(column: Any) -> bool:
 
 
 def _array(column: Any) -> NDArray[Any]:
-    """Return a column of an archive or of Arrow as an array; one column of a matrix as a vector."""
+    """Return a column of an archive or of Arrow as a vector."""
     stored = isinstance(column, np.ndarray)
     values: NDArray[Any] = column if stored else column.to_numpy(zero_copy_only=False)
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

@@ -1,13 +1,15 @@
-"""Options of the commands: their declarations, and their words made objects."""
+"""Options of the commands: their declarations, and how their text is parsed."""
 
 import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_type_hints
 
 import typer
+from typer.core import TyperCommand
+from typer.models import OptionInfo
 
 from leakbound._base.types import Relation as ClaimRelation
 from leakbound.claims import (
@@ -30,11 +32,20 @@ CUTS = "auto, kl, union, geometric, fixed:R, outside-in, weighted"
 FAMILIES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
 KINDS = ".csv, .tsv, .jsonl, these with .gz, .parquet or .npz"
 ONE_MODEL = ("eps", "eps,delta", "mu", "noise")
-"""The numbers that a claim about one model may be made of."""
+"""The forms that a claim about one model can take."""
 EXIT_CODES = (
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach "
-    "or in doubt, 70 a crash.[/]"
+    "[dim]Exit code: 0 claim not refuted or no claim, 1 refuted, 2 bad input, 3 inconclusive, "
+    "70 internal error.[/]"
 )
+_PANELS = {
+    "Input": "files file table scores protocol members nonmembers reference plan score_col attacks "
+    "baseline_col features member_col member_values sep decimal categorical",
+    "Design": "",
+    "Claim": "claim truth target probability family relation confidence cuts sides lenient",
+    "Output": "out report title model auditor json json_full store",
+    "Evidence": "seed opening bundle secret commitment page most_seconds",
+}
+"""Groups of options in the order of every help; what is listed nowhere is about the design."""
 
 
 def refuse(message: str) -> NoReturn:
@@ -42,8 +53,13 @@ def refuse(message: str) -> NoReturn:
     raise OptionError(message)
 
 
+def panel_of(name: str) -> str:
+    """Return the group of an option."""
+    return next((panel for panel, names in _PANELS.items() if name in names.split()), "Design")
+
+
 def option(metavar: str, text: str, *names: str, **limits: Any) -> Any:
-    """Declare an option; without a metavar, its choices or its type are shown."""
+    """Declare an option; without a metavar, help shows its choices or its type."""
     return typer.Option(*names, metavar=metavar or None, help=text, **limits)
 
 
@@ -57,14 +73,27 @@ def argument(metavar: str, text: str) -> Any:
     return typer.Argument(metavar=metavar, help=text)
 
 
-def command(
-    app: typer.Typer, name: str, text: str
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command that ends as `answering` says.
+class _Command(TyperCommand):
+    """A command whose own option for help is in a group like the others."""
 
-    Its help begins with its line in the list of commands. A parameter whose type is a dataclass is
-    a group of options: its fields, and the function gets the object that they make.
+    def get_help_option(self, ctx: Any) -> Any:
+        found: Any = super().get_help_option(ctx)
+        found.rich_help_panel, found.metavar = "Output", ""
+        return found
+
+
+def command(
+    app: typer.Typer, name: str, example: str, text: str, codes: str = EXIT_CODES
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command that ends as `answering` describes.
+
+    Its help has its line in the list of commands, an example, the text and the exit codes. A
+    parameter whose type is a dataclass adds one option for each field, and the function gets the
+    object.
     """
+    shown = "\n".join(f"[dim]{one}[/]" for one in example.splitlines())
+    line = COMMANDS[name][1] if name in COMMANDS else ""
+    full = "\n\n".join(filter(None, (line, shown, text, codes)))
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(function, include_extras=True)
@@ -88,10 +117,14 @@ def command(
                     values[group] = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
                 function(**values)
 
+        for one in parameters:
+            for info in get_args(one.annotation):
+                if isinstance(info, OptionInfo):
+                    info.rich_help_panel = panel_of(one.name)
+        parameters.sort(key=lambda one: (one.kind, [*_PANELS].index(panel_of(one.name))))
         run.__dict__["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {one.name: one.annotation for one in parameters}
-        line = COMMANDS[name][1] if name in COMMANDS else ""
-        app.command(name, help=f"{line}\n\n{text}".strip())(run)
+        app.command(name, cls=_Command, help=full)(run)
         return function
 
     return decorate
@@ -102,56 +135,61 @@ Claimed = Annotated[
     str,
     option(
         "eps=E",
-        "A guarantee to check: exit code 1 if refuted. With delta: eps=E,delta=D. "
-        "Of Gaussian DP: mu=M. Of DP-SGD, its noise multiplier: noise=S.",
+        "Guarantee to check; exit code 1 if refuted. Also eps=E,delta=D, or mu=M (Gaussian DP), "
+        "or noise=S (noise multiplier of DP-SGD).",
     ),
 ]
 Family = Annotated[
     str,
     option(
         "NAME",
-        "The guarantees whose parameter is bounded, if not those that the claim is about: "
-        f"{FAMILIES}. D is a δ, Q the sampling rate and T the number of steps of DP-SGD.",
+        f"Privacy definition to bound (default: that of --claim): {FAMILIES}. D is a δ, Q the "
+        "sampling rate and T the number of steps of DP-SGD.",
     ),
 ]
-Confidence = Annotated[float, option("P", "Probability that the bound is not above the truth.")]
-Cuts = Annotated[str, option("POLICY", f"How the search over cuts is accounted for: {CUTS}.")]
+Confidence = Annotated[float, option("P", "Confidence level of the bound.")]
+Cuts = Annotated[str, option("POLICY", f"Correction for searching over thresholds: {CUTS}.")]
 Sides = Annotated[
-    Literal["both", "member"], option("", "Guess members and non-members, or members only.")
+    Literal["both", "member"], option("", "Guess both members and non-members, or members only.")
 ]
 CoinSides = Annotated[
     Literal["auto", "both", "member"],
-    option("", "Guess as many of each role as labels suggest, as many of both, or members only."),
+    option(
+        "",
+        "Guess members and non-members as often as labels suggest (auto), equally often (both), or "
+        "members only.",
+    ),
 ]
 Attacks = Annotated[
     str,
     option(
         "COL,COL",
-        "The column of scores, or several attacks: the best wins, and confidence covers it.",
+        "Column of scores. With several, the best is reported, corrected for the choice.",
         "--score-col",
         "--attacks",
     ),
 ]
-ScoreCol = Annotated[str, option("COL", "The column of scores.")]
+ScoreCol = Annotated[str, option("COL", "Column of scores.")]
 Relation = Annotated[
     ClaimRelation | None,
     option(
         "",
-        "What the claim compares: one example replaced by another, or with and without one. The "
-        "bound is on the former; a claim of the latter is converted.",
+        "Whether the claim is for replacing one example, or for adding or removing one. The bound "
+        "is for replacing; an add_remove claim is converted.",
     ),
 ]
 Seed = Annotated[
-    int | None, option("N", "Seed of what the audit draws; a new one if none. Recorded.", min=0)
+    int | None,
+    option("N", "Random seed of the audit. Default: a fresh one, which is recorded.", min=0),
 ]
-Json = Annotated[bool, flag("--json", "Print the result as JSON, and nothing else there.")]
+Json = Annotated[bool, flag("--json", "Print JSON on standard output, and nothing else.")]
 Lenient = Annotated[
-    bool, flag("--lenient", "Let a claim pass in spite of warnings and contradicted assumptions.")
+    bool, flag("--lenient", "Do not treat warnings or contradicted assumptions as inconclusive.")
 ]
 
 
 def parse_cuts(text: str) -> CutPolicy | None:
-    """Return the cut policy of a word such as kl or fixed:120."""
+    """Return the cut policy named by text such as kl or fixed:120."""
     policies: dict[str, Callable[..., CutPolicy | None]] = {
         "auto": lambda: None,
         "kl": KLScan,
@@ -166,7 +204,7 @@ def parse_cuts(text: str) -> CutPolicy | None:
 
 
 def parse_family(text: str) -> Claim:
-    """Return the guarantees that a word stands for, such as laplace or dp-sgd:0.01,1000."""
+    """Return the family of guarantees named by text such as laplace or dp-sgd:0.01,1000."""
     families: dict[str, Callable[..., Claim]] = {
         "pure": PureDP,
         "laplace": LaplaceDP,
@@ -178,7 +216,7 @@ def parse_family(text: str) -> Claim:
 
 
 def _made(text: str, kinds: Mapping[str, Callable[..., T]], name: str, known: str) -> T:
-    """Make what a word and its numbers stand for."""
+    """Make the object that a name and its numbers describe."""
     word, _, value = text.strip().lower().partition(":")
     try:
         return kinds[word](*(_given(part) for part in value.split(",") if part))
@@ -190,19 +228,19 @@ def _made(text: str, kinds: Mapping[str, Callable[..., T]], name: str, known: st
 
 
 def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, float]:
-    """Return the numbers of a claim such as eps=2 or c=1.5,eps=2; none of no claim."""
+    """Return the numbers of a claim such as eps=2 or c=1.5,eps=2; empty without a claim."""
     parts = [part.partition("=") for part in text.split(",")] if text else []
     names = [name.strip().lower() for name, _, _ in parts]
     claim = {name: _number(value) for name, (_, _, value) in zip(names, parts, strict=True)}
     known = sorted(names) in [sorted(form.split(",")) for form in forms]
     if text and not (known and all(map(math.isfinite, claim.values())) and claim.get("noise") != 0):
         listed = " or ".join(form.replace(",", "=…,") + "=…" for form in forms)
-        refuse(f"--claim {text!r} must be {listed}, in numbers of at least 0")
+        refuse(f"--claim {text!r} must have the form {listed}, with numbers of at least 0")
     return claim
 
 
 def guarantee_of(goal: Mapping[str, float], family: str = "") -> Claim:
-    """Return what is audited: the family that was named, or what the claim is about."""
+    """Return the family to audit: the one named, or that of the claim."""
     own = {"mu": GaussianDP, "noise": SubsampledGaussianDP}
     delta = goal.get("delta", 0.0)
     if family:
@@ -213,17 +251,19 @@ def guarantee_of(goal: Mapping[str, float], family: str = "") -> Claim:
         named = ApproxDP(delta=delta) if delta else PureDP()
     for key, kind in own.items():
         if key in goal and not isinstance(named, kind):
-            refuse(f"--claim {key}=… is not about {named.name}: name another --family: {FAMILIES}")
+            refuse(
+                f"--claim {key}=… does not fit {named.name}; choose another --family: {FAMILIES}"
+            )
     unlimited = isinstance(named, GaussianDP | SubsampledGaussianDP)
     if unlimited and "eps" in goal and delta <= named.delta:
         above = f" above {named.delta:g}" if named.delta else ""
-        refuse(f"within {named.name} no ε holds without a δ{above}: name eps and delta in --claim")
+        refuse(f"{named.name} has no ε without a δ{above}: give eps and delta in --claim")
     return named
 
 
 def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
-    """Return a claim about adding or removing one example as one about replacing one."""
-    if not goal or "noise" in goal:  # noise is noise, whatever is compared
+    """Convert a claim about adding or removing one example into one about replacing one."""
+    if not goal or "noise" in goal:  # a noise multiplier is the same for both
         return goal
     if "mu" in goal:
         return {"mu": 2 * goal["mu"]}
@@ -233,7 +273,7 @@ def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class Search:
-    """How cuts are searched: options of every audit."""
+    """Options of every audit: confidence, cuts, seed."""
 
     confidence: Confidence = 0.95
     cuts: Cuts = "auto"
@@ -247,7 +287,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Question(Search):
-    """The same, and what is audited."""
+    """The same, with the claim and the family to audit."""
 
     claim: Claimed = ""
     family: Family = ""
@@ -258,21 +298,21 @@ class Question(Search):
         return parse_claim(self.claim)
 
     def options(self, relation: str | None = None) -> dict[str, Any]:
-        """Return options of the audit; the claim compares as `relation` says."""
+        """Return options of the audit; `relation` is that of the claim."""
         goal = for_replacing(self.goal) if relation == "add_remove" else self.goal
         return {"claim": guarantee_of(goal, self.family), **super().options()}
 
 
 def parse_columns(text: str, name: str) -> list[str]:
-    """Return what an option lists, separated by commas: nothing, or names that differ."""
+    """Return the different names that an option lists, separated by commas."""
     names = [part.strip() for part in text.split(",")] if text else []
     if not all(names) or len(set(names)) < len(names):
-        refuse(f"{name} must name different columns, such as one,other; got {text!r}")
+        refuse(f"{name} must list different columns, such as one,other; got {text!r}")
     return names
 
 
 def _given(text: str) -> float | str:
-    """Return an integer or another number, or the text, which who takes numbers refuses."""
+    """Return an integer, a float, or the text itself, which is refused later."""
     try:
         number = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the commands print and write, and how they end."""
+"""What the commands print and write, and their exit codes."""
 
 from __future__ import annotations
 
@@ -25,45 +25,45 @@ if TYPE_CHECKING:
     from leakbound.results.base import Result
 
 _CODES = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
-# Width of what goes to a file or another program, where no terminal sets one.
+# Width of output to a file or another program.
 _PAGE = 160
 
 
 @contextmanager
 def answering(options: Iterable[str]) -> Iterator[None]:
-    """End a command as the command line promises: no traceback for what a user can mend."""
+    """End a command without a traceback for errors that a user can fix."""
     OPTIONS.set(tuple(options))
     try:
         yield
         sys.stdout.flush()
     except (LeakboundError, OSError, EOFError, KeyboardInterrupt) as error:
-        # Click has ends of its own for these, and they exit with 1.
+        # Click would exit with 1.
         if isinstance(error, BrokenPipeError):
             silence(sys.stdout)
         raise typer.Exit(failure(error, in_its_words)) from None
 
 
 def end(result: Result, *, lenient: bool) -> NoReturn:
-    """Leave with 0, 1 or 3: the checked claim is not refuted (or there is none), is, or may be.
+    """Exit with 0, 1 or 3: claim not refuted (or none), refuted, or inconclusive.
 
-    Unless lenient, what there are warnings about, or assumptions that the data contradict, is not
-    said to be not refuted: scores that are inverted refute nothing, whatever the model leaks.
+    Unless lenient, a result with warnings or contradicted assumptions is inconclusive instead of
+    not refuted: inverted scores refute nothing, however much the model leaks.
     """
     code = 0 if result.checked is None else _CODES[result.checked.verdict]
     doubts = [f"contradicted: {one.name}" for one in result.summary().contradicted]
     doubts += [in_its_words(text) for text in result.warnings]
     if doubts and not lenient and result.checked is not None and code == 0:
-        tell(f"leakbound: in doubt (--lenient lets the claim pass): {'; '.join(doubts)}")
+        tell(f"leakbound: inconclusive (use --lenient to accept): {'; '.join(doubts)}")
         code = INCONCLUSIVE
     raise typer.Exit(code)
 
 
 def grid(columns: Iterable[tuple[str, bool]]) -> Table:
-    """Return an empty table without lines; each column has a heading, and whether it is numbers."""
+    """Return an empty table; each column has a heading, and whether it holds numbers."""
     from rich.table import Table
 
     class Grid(Table):
-        """A table that prints text as it is, and what is no text to see as escapes."""
+        """A table that prints text unchanged and invisible characters as escapes."""
 
         def add_row(self, *cells: object, **options: object) -> None:
             plain = (printable(one) if isinstance(one, str) else one for one in cells)
@@ -98,7 +98,7 @@ def show(result: Result) -> None:
 
 
 def say(what: str | Table, style: str | None = None) -> None:
-    """Print text or a table to standard output: in lines of a terminal, or as they are."""
+    """Print text or a table to standard output, wrapped and styled on a terminal only."""
     if isinstance(what, str):
         what = printable(what, lines=True)
         if not sys.stdout.isatty():
@@ -116,7 +116,7 @@ def say(what: str | Table, style: str | None = None) -> None:
 
 
 def announce(folder: Path, *, aside: bool) -> None:
-    """Say where the report is: on standard output, or aside on standard error."""
+    """Print where the report is, on standard output or (`aside`) on standard error."""
     text = f"Report: {folder / 'report.html'}"
     if aside:
         tell(text)
@@ -125,7 +125,7 @@ def announce(folder: Path, *, aside: bool) -> None:
 
 
 def write_files(folder: Path, result: Result, *, title: str) -> None:
-    """Write result.json, report.html and the figures, each of them whole or not at all."""
+    """Write result.json, report.html and the figures, each file atomically."""
     from leakbound import report
     from leakbound._base.files import write_text
     from leakbound.report.page import svg
@@ -139,7 +139,7 @@ def write_files(folder: Path, result: Result, *, title: str) -> None:
 
 
 def prepare(folder: Path) -> None:
-    """Make the output folder, and see that figures can be drawn, before hours of work."""
+    """Make the output folder and check that figures can be drawn, before the audit."""
     folder.mkdir(parents=True, exist_ok=True)
     with house_style():
         pass

@@ -20,54 +20,56 @@ from leakbound.planning.truths import PlannedClaim, Truth
 
 app = typer.Typer()
 
-# ε of randomised response that is right in every guess, as far as a double can tell.
+# ε of randomised response that is correct in every guess, to double precision.
 _PERFECT = 50.0
-# What weaker attacks find, in units of the target: the weakest finds what targets default to.
+# ε that weaker attacks find, as multiples of the target; a truth defaults to the smallest.
 _WEAKER = (4.0, 3.0, 2.0)
 
 PLAN = (
-    "With [bold]-m[/] it simulates audits of so many canaries, without it looks for the number of "
-    "canaries that reaches [bold]--target[/], or refutes [bold]--claim[/]: at a truth that you "
-    "assume, or for a perfect attack and three weaker ones. No scores and no labels are needed."
-    "\n\n"
-    "[dim]Exit code: 0 the target is reached, 2 bad input, 3 it is not, 70 a crash.[/]\n\n"
-    "[dim]leakbound plan --target 2[/]\n"
-    "[dim]leakbound plan --truth 3 --claim eps=2,delta=1e-5[/]\n"
-    "[dim]leakbound plan --truth 3 -m 500[/]"
+    "Simulates audits; no scores are needed. With [bold]-m[/], it says what an audit of that many "
+    "canaries proves. Without, it finds how many canaries are needed to prove [bold]--target[/] or "
+    "to refute [bold]--claim[/]. Results are for the [bold]--truth[/] that you assume, or for a "
+    "perfect attack and three weaker ones."
 )
+EXAMPLES = """leakbound plan --target 2
+leakbound plan --truth 3 --claim eps=2,delta=1e-5
+leakbound plan --truth 3 -m 500"""
+CODES = "[dim]Exit code: 0 target reached, 2 bad input, 3 not reached, 70 internal error.[/]"
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What is true, and what is to be reached."""
+    """The assumed truth, and the bound to reach."""
 
     truth: Annotated[
         float | None,
         option(
             "X",
-            "What is true: ε, or μ of Gaussian DP. With a δ, the Gaussian mechanism with this ε at "
-            "δ. If none, a perfect attack and three weaker ones are planned for.",
+            "True ε to assume, or true μ for Gaussian DP. If the claim has a δ: the Gaussian "
+            "mechanism with this ε at δ. Default: a perfect attack and three weaker ones.",
         ),
     ] = None
     target: Annotated[
-        float | None, option("E", "The ε to prove, under pure DP; or half the truth.")
+        float | None, option("E", "ε to prove, under pure DP. Default: half of --truth.")
     ] = None
-    claim: Annotated[str, option("eps=E", "The guarantee to refute, in place of a target.")] = ""
+    claim: Annotated[str, option("eps=E", "Guarantee to refute, instead of a target.")] = ""
 
     def bounded(self) -> tuple[PlannedClaim, float]:
-        """Return what is audited, and the bound to reach: half the truth where none is named."""
+        """Return the family to audit and the bound to reach, by default half the truth."""
         if self.claim and self.target is not None:
-            refuse("--claim names guarantee and target: give it, or --target")
+            refuse("--claim already sets the target: give either --claim or --target")
         goal = options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
         half = None if self.truth is None else real(self.truth, "--truth", above=0) / 2
         bound = goal.get("mu", goal.get("eps", half if self.target is None else self.target))
         if bound is None:
-            refuse("name the bound to reach, by --target or --claim, or what is true, by --truth")
+            refuse(
+                "give the bound to reach by --target or --claim, or the assumed truth by --truth"
+            )
         audited = cast("PlannedClaim", options.guarantee_of(goal))
         return audited, real(bound, "--target", above=0, below=math.inf)
 
     def attacks(self, claim: PlannedClaim, bound: float) -> dict[str, float | Truth]:
-        """Return what is assumed, by what an attack would find: four of them without a truth."""
+        """Return the assumed truths by name: one, or four attacks if none is given."""
         if self.truth is not None:
             return {repr(self.truth): self.truth}
         attacks: dict[str, float | Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
@@ -75,18 +77,18 @@ class Goal:
             strength = real(times * bound, "--target", above=0, below=math.inf)
             words = f"{_symbol(claim)} = {strength:.4g}"
             if isinstance(claim, PureDP):
-                words += f", right in {100 / (1 + math.exp(-strength)):.4g} %"
+                words += f", correct in {100 / (1 + math.exp(-strength)):.4g} %"
             attacks[words] = strength
         return attacks
 
 
-@command(app, "plan", PLAN)
+@command(app, "plan", EXAMPLES, PLAN, CODES)
 def plan(
     *,
-    m: Annotated[int | None, option("M", "Canaries of the audit.", "--examples", "-m")] = None,
+    m: Annotated[int | None, option("M", "Number of canaries.", "--examples", "-m")] = None,
     goal: Goal,
     probability: Annotated[
-        float, option("P", "How sure the audit should be to reach the target.")
+        float, option("P", "Probability with which the audit should reach the target.")
     ] = 0.8,
     confidence: options.Confidence = 0.95,
     cuts: options.Cuts = "auto",
@@ -94,15 +96,15 @@ def plan(
         Literal["auto", "both", "member", "pairs"],
         option(
             "",
-            "Guess as coins does: as many of each role as labels suggest, as many of both, or "
-            "members only; or within pairs, as for a random split: "
-            "then numbers are of pairs, as many as the smaller part has examples, and truth, claim "
-            "and bound are of replacing one.",
+            "Guesses of the audit, as for coins; pairs is for split. Then -m counts pairs (the "
+            "size of the smaller part), and truth, claim and bound are for replacing one example.",
         ),
     ] = "auto",
-    simulations: Annotated[int, option("N", "Simulated audits of each number.", min=1)] = 200,
-    most: Annotated[int, option("M", "The most canaries to think of.")] = 100_000,
-    seed: Annotated[int, option("N", "Seed of the simulations.", min=0)] = 0,
+    simulations: Annotated[
+        int, option("N", "Simulated audits for each number of canaries.", min=1)
+    ] = 200,
+    most: Annotated[int, option("M", "Maximum number of canaries to consider.")] = 100_000,
+    seed: Annotated[int, option("N", "Random seed of the simulations.", min=0)] = 0,
     json: options.Json = False,
 ) -> None:
     """Plan an audit."""
@@ -136,25 +138,27 @@ def plan(
         _show(plans, audited, bound, units(sides), m)
         if first.m is not None:
             policy = cuts if common["cuts"] else ""
-            output.say(f"Then: {_command(audited, bound, policy, sides)}", "bold")
+            output.say(f"Next: {_command(audited, bound, policy, sides)}", "bold")
     raise typer.Exit(INCONCLUSIVE if first.m is None else 0)
 
 
 def _show(
     plans: Mapping[str, CanariesNeeded], claim: PlannedClaim, goal: float, of: str, m: int | None
 ) -> None:
-    """Print what each attack takes, and first the weakest of those that suffice."""
+    """Print a row for each attack, after a sentence about the weakest that suffices."""
     said = f"{_symbol(claim)} ≥ {number(goal)}, {claim.name}"
     enough = [(words, one.power) for words, one in plans.items() if one.m is not None and one.power]
     if enough:
         words, least = enough[-1]
         weakest = f", for an attack that finds {words}" if len(plans) > 1 else ""
-        output.say(f"{least.m:,} {of} prove {said}, with chance {_chance(least)}{weakest}.", "bold")
+        output.say(
+            f"{least.m:,} {of} prove {said}, with probability {_chance(least)}{weakest}.", "bold"
+        )
     else:
         output.say(f"Out of reach: {said}: {next(iter(plans.values())).reason}.", "bold")
-        more = "allow for more by --most" if m is None else "leave out -m to find how many do"
-        output.say(f"Take a smaller --target, or {more}.")
-    headings = (of, "chance", "bound, 5 % to 95 %", "median", "ceiling", "guesses")
+        more = "raise --most" if m is None else "leave out -m to find how many are needed"
+        output.say(f"Choose a smaller --target, or {more}.")
+    headings = (of, "probability", "bound, 5 % to 95 %", "median", "ceiling", "guesses")
     table = output.grid([("an attack that finds", False), *((name, True) for name in headings)])
     for words, one in plans.items():
         power = one.power
@@ -171,7 +175,7 @@ def _show(
 
 
 def _command(claim: PlannedClaim, goal: float, cuts: str, sides: Sides) -> str:
-    """Return the command that audits so."""
+    """Return the command of the audit that was planned."""
     if isinstance(claim, GaussianDP):
         said = f"--claim mu={goal:.6g}"
     else:

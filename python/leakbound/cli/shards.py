@@ -21,7 +21,7 @@ _KINDS = TEXT | {".parquet"}
 
 
 def are_shards(files: Sequence[Path]) -> bool:
-    """Return whether files are shards to be counted, and no table to be read whole."""
+    """Return whether files are counted in batches instead of read whole."""
     if len(files) != 1:
         return True
     (file,) = files
@@ -31,7 +31,7 @@ def are_shards(files: Sequence[Path]) -> bool:
 
 
 def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
-    """Count shards, and add tallies among them; memory is that of a batch and of the counts."""
+    """Count shards and add tallies; memory holds one batch and the counts."""
     files = list(_files(paths))
     tallies = {path for path in files if is_tally(path)}
     bits = Tally.from_parquet(min(tallies)).bits if tallies else TALLY_BITS
@@ -52,13 +52,13 @@ def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files that arguments name: those in folders and of globs in order of name."""
+    """Yield the files that arguments name; those of folders and globs are sorted by name."""
     for path in paths:
         if path == PIPE or path.is_file():
             yield path
             continue
         if path.is_dir():
-            # Engines leave out what begins so, such as _SUCCESS, or a file in .cache.
+            # Engines skip such names: _SUCCESS, or a file in .cache.
             files = sorted(
                 file
                 for file in path.rglob("*")
@@ -72,7 +72,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
         if not files:
             kinds = ", ".join(sorted(_KINDS))
             message = (
-                f"{path} names no shards: give files that end in {kinds}, a folder, a glob or -"
+                f"{path}: no such files; give files that end in {kinds}, a folder, a glob or -"
             )
             raise FormatError(message)
         yield from files
@@ -96,28 +96,26 @@ def _counts(path: Path, score: str, layout: Layout, bits: int) -> Iterator[Count
 
 
 TALLY = (
-    "A SHARD is a .parquet, .csv, .tsv or .jsonl file with the columns [bold]score[/] and "
-    "[bold]member[/], a tally, a folder of these, a glob, or - for csv on standard input. Shards "
-    "are read one batch after another. Every example must be in one shard only; shards of equal "
-    "counts are refused.\n\n"
-    "[dim]leakbound tally scores/ --out tally.parquet[/]\n"
-    "[dim]leakbound coins tally.parquet[/]"
+    "A SHARD is a .parquet, .csv, .tsv or .jsonl file with columns [bold]score[/] and "
+    "[bold]member[/], a tally, a folder of these, a glob, or - for csv on standard input. Files "
+    "are read in batches. Every example must be in one file only; files with equal counts are "
+    "refused."
 )
+COUNTED = """leakbound tally scores/ --out tally.parquet
+leakbound coins tally.parquet"""
 
 
-@command(app, "tally", TALLY)
+@command(app, "tally", COUNTED, TALLY, "")
 def tally(
     shards: Annotated[list[Path], argument("SHARD…", "Files, folders, globs, or -.")],
     *,
-    out: Annotated[Path, option("FILE", "The tally to write: .parquet.")],
+    out: Annotated[Path, option("FILE", "Tally to write: .parquet.")],
     score_col: ScoreCol = "score",
     layout: Layout,
 ) -> None:
     """Count shards of scores into a tally."""
     if out.suffix.lower() != ".parquet":
-        refuse(
-            f"--out {out}: a tally is a .parquet file; write --out {out.with_suffix('.parquet')}"
-        )
+        refuse(f"--out {out}: a tally is a .parquet file; use --out {out.with_suffix('.parquet')}")
     whole = tally_of(shards, score_col, layout)
     whole.to_parquet(out)
     typer.echo(

@@ -1,4 +1,4 @@
-"""The command that audits a synthetic table: read three files, call, print, write."""
+"""The command that audits a synthetic table."""
 
 import datetime as dt
 import math
@@ -26,49 +26,53 @@ app = typer.Typer()
 
 Table: TypeAlias = dict[str, NDArray[Any]]
 
-# Words that stand for no value in a column of numbers or dates; among words only the empty one.
+# Words for a missing value in a column of numbers or dates; in text only the empty one.
 _MISSING = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "?"})
-# Least probability with which values that are written otherwise may all be in one table.
+# Smallest probability of values in another format all being in one table by chance.
 _BY_CHANCE = 1e-6
-# How codes such as postal codes begin, which are no numbers.
+# How codes such as postal codes begin, which are not numbers.
 _CODE = re.compile(r"[+-]?0\d")
 
 SYNTHETIC = (
-    "The records were split at random before: the generator learnt from --members, and "
-    "--nonmembers were held out. All three files have the same columns: numbers, dates "
-    "(2024-05-31), words, and empty where a value is missing. The bound is on replacing one record "
-    "of the training data; the usual similarity metrics stand beside it.\n\n"
-    + options.EXIT_CODES
-    + "\n\n[dim]Needs: pip install 'leakbound\\[io,ml]'[/]"
+    "The records were split at random: the generator was trained on --members, and --nonmembers "
+    "were held out. All three files have the same columns: numbers, dates (2024-05-31), words, "
+    "and nothing where a value is missing. The bound is on ε for replacing one training record. "
+    "The usual similarity metrics are reported too.\n\n"
+    "[dim]Needs: pip install 'leakbound\\[io,ml]'[/]"
 )
 
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Columns of the records that are more than values."""
+    """Columns of the records with a special role."""
 
-    strata: Annotated[str, option("COL", "The column that the split was stratified by.")] = ""
+    strata: Annotated[str, option("COL", "Column that the split was stratified by.")] = ""
     groups: Annotated[
-        str, option("COL", "The column whose values were split as one, such as a person's id.")
+        str, option("COL", "Column of groups that the split kept together, such as a person's id.")
     ] = ""
-    categorical: Annotated[str, option("COL,COL", "Columns of numbers that are codes.")] = ""
+    categorical: Annotated[str, option("COL,COL", "Columns whose numbers are categories.")] = ""
 
 
-@command(app, "synthetic", SYNTHETIC)
+@command(
+    app,
+    "synthetic",
+    "leakbound synthetic --members train.csv --nonmembers test.csv --synthetic made.csv",
+    SYNTHETIC,
+)
 def synthetic(
     *,
-    members: Annotated[
-        Path, option("FILE", "What the generator was trained on: one row per record.")
+    members: Annotated[Path, option("FILE", "Training records of the generator, one per row.")],
+    nonmembers: Annotated[Path, option("FILE", "Held-out records of the same random split.")],
+    table: Annotated[
+        Path, option("FILE", "Synthetic records that the generator produced.", "--synthetic")
     ],
-    nonmembers: Annotated[Path, option("FILE", "The rest of the same random split.")],
-    table: Annotated[Path, option("FILE", "What the generator made.", "--synthetic")],
     reference: Annotated[
         Path | None,
-        option("FILE", "Other records of the population, a third set: never the non-members."),
+        option("FILE", "Other records of the population, not among the non-members."),
     ] = None,
     relation: options.Relation = "replace",
     attacks: Annotated[
-        str, option("NAME,NAME", "Attacks to make, each at its share of the level.")
+        str, option("NAME,NAME", "Attacks to run. The error level is divided among them.")
     ] = "default",
     columns: ColumnNames,
     question: options.Question,
@@ -100,12 +104,12 @@ def synthetic(
 
 
 def read_tables(paths: Sequence[Path], signs: Signs) -> list[Table]:
-    """Read tables of records whose values are written alike, such that columns are so in all."""
+    """Read tables of records; each column gets one type in all of them."""
     return typed([_records(path, signs) for path in paths], signs.decimal or ".")
 
 
 def _records(path: Path, signs: Signs) -> Table:
-    """Read all columns of a table of records: words from csv, otherwise what the file holds."""
+    """Read all columns of a table of records: text from csv, stored types otherwise."""
     columns = read(path, None, signs)
     table = {
         name: stored if isinstance(stored, np.ndarray) else stored.to_numpy(zero_copy_only=False)
@@ -117,10 +121,10 @@ def _records(path: Path, signs: Signs) -> Table:
 
 
 def typed(tables: Sequence[Table], sign: str = ".") -> list[Table]:
-    """Return tables whose columns of words are numbers or dates if they are so in all tables.
+    """Convert columns of text to numbers or dates if they are in all tables.
 
-    What a column is depends on the values of all tables together: were it decided for each, a value
-    would look otherwise in one than in another. `sign` is the decimal one.
+    The type of a column is decided from all tables together: otherwise equal values could differ
+    between tables. `sign` is the decimal sign.
     """
     tables = [dict(table) for table in tables]
     for name in sorted({name for table in tables for name in table}):
@@ -141,11 +145,11 @@ def typed(tables: Sequence[Table], sign: str = ".") -> list[Table]:
 
 
 def _check_alike(columns: Sequence[NDArray[np.str_]], name: str) -> None:
-    """Check that two tables do not write a column in two ways, of which one can be read."""
+    """Check that two tables do not write a column in two formats, one of them readable."""
     tables = [[word for word in one.tolist() if word.lower() not in _MISSING] for one in columns]
     if math.comb(sum(map(len, tables)), len(tables[0])) * _BY_CHANCE < 1:
         return
-    # Who wrote the table may have exported members by one tool and the others by another.
+    # Members and non-members may have been exported by different tools.
     readers: tuple[Callable[[str], object], ...] = (
         _number,
         partial(_number, sign=","),
@@ -159,8 +163,8 @@ def _check_alike(columns: Sequence[NDArray[np.str_]], name: str) -> None:
                 kind = "dates" if reader is dt.datetime.fromisoformat else "numbers"
                 message = (
                     f"column {name!r} holds {kind} in one of the tables of members and non-members "
-                    f"({shown(one[0])}) and words in the other ({shown(other[0])}): the way in "
-                    "which a value is written must not tell who is a member; write both alike"
+                    f"({shown(one[0])}) and text in the other ({shown(other[0])}): the format "
+                    "would reveal who is a member; write both in the same format"
                 )
                 raise InputError(message)
 
@@ -188,8 +192,8 @@ def _dates(words: NDArray[np.str_], name: str) -> NDArray[Any] | None:
     dates = _read(words, date, np.datetime64("NaT", "us"))
     if dates is not None and len(zoned) > 1:
         message = (
-            f"column {name!r} holds dates with a time zone and dates without: the way in which a "
-            "value is written must not tell who is a member; give all of them one, or none"
+            f"column {name!r} has dates with a time zone and dates without one: the format would "
+            "reveal who is a member; write all dates with a time zone, or none"
         )
         raise InputError(message)
     return dates
@@ -198,7 +202,7 @@ def _dates(words: NDArray[np.str_], name: str) -> NDArray[Any] | None:
 def _read(
     words: NDArray[np.str_], reader: Callable[[str], Any], missing: object
 ) -> NDArray[Any] | None:
-    """Return what distinct words stand for, or None if some stand for nothing of the kind."""
+    """Return the values of distinct words, or None if some cannot be read."""
     try:
         return np.array(
             [missing if word.lower() in _MISSING else reader(word) for word in words.tolist()]

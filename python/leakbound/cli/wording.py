@@ -1,4 +1,4 @@
-"""What the library says with options, cut policies and commands in place of names of Python."""
+"""Messages of the library with options and commands instead of Python names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from contextvars import ContextVar
 
 OPTIONS: ContextVar[tuple[str, ...]] = ContextVar("OPTIONS", default=())
-"""Arguments of Python that are options of the command that runs."""
+"""Arguments in Python that are options of the current command."""
 _WORDS = {
     "Choices": "leakbound choices",
     "Coins": "leakbound coins",
@@ -28,7 +28,7 @@ _WORDS = {
 
 
 def in_its_words(text: str) -> str:
-    """Return a message in the words of the command line.
+    """Return a message in terms of the command line.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def in_its_words(text: str) -> str:
     words = "|".join(map(re.escape, _WORDS))
     text = re.sub(rf"\b({words})(?!\w)(?:\([^()]*\))?", lambda match: _WORDS[match[1]], text)
     names = "|".join(OPTIONS.get()) or "(?!)"
-    # A name of one word may be a word, except before a value and where a message begins with it.
+    # A single word may be ordinary English, except before a value and at the start.
     snakes = "|".join(name for name in OPTIONS.get() if "_" in name) or "(?!)"
     text = re.sub(rf'(?<![,\w-])({names})=(?![…\'])("?(?:[\w.+-]+(?::\w+)?)?"?)()', _flag, text)
     return re.sub(rf"\b({snakes})()\b|^({names})()(?= must\b)", _flag, text)

@@ -1,4 +1,4 @@
-"""The command that audits given members and non-members: read, fit, call, print, write."""
+"""The command for members and non-members that were not randomised."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -19,21 +19,21 @@ from leakbound.propensity import LogisticPropensity, cross_fit, hold_out
 app = typer.Typer()
 
 ZERO_RUN = (
-    "FILE has the columns [bold]score[/] (--score-col names others), [bold]member[/] and "
-    "[bold]propensity[/] (the probability of membership given an example's features) or, for "
-    "--features, columns of features; and optionally [bold]id[/].\n\n"
-    "The bound holds if the propensities do; with --features, if log-odds of membership are linear "
-    "in them: it is then the least over all logistic models that the labels do not rule out, whose "
-    "form is put to the test. --holdout says how many examples are only learnt from.\n\n"
-    "--uncertainty bootstrap is the procedure of the paper, with propensities fitted to half of "
-    "the examples and refitted 600 times: exploratory, no bound, and it refutes nothing.\n\n"
-    + options.EXIT_CODES
+    "FILE has the columns [bold]score[/] and [bold]member[/], optionally [bold]id[/], and either "
+    "columns of features for --features or a column [bold]propensity[/] with the probability of "
+    "membership given an example's features.\n\n"
+    "With --features, a logistic model of membership is fitted. The bound is the smallest over all "
+    "logistic models that the labels allow, and holds if log-odds of membership are linear in the "
+    "features; the fit is tested. With a column, the bound holds if the propensities are "
+    "correct.\n\n"
+    "--uncertainty bootstrap is the procedure of the paper: propensities fitted to half of the "
+    "examples and refitted 600 times. It is exploratory, gives no bound and refutes nothing."
 )
 
 
 @dataclass(frozen=True)
 class WithinGaussian(options.Question):
-    """The same, within Gaussian DP if nothing else is said."""
+    """The same, with Gaussian DP as the default family."""
 
     family: options.Family = "gaussian"
 
@@ -46,15 +46,15 @@ class Fitting:
         float | None,
         option(
             "SHARE",
-            "Share of the rows to fit to and not to audit: none, or half for a bootstrap.",
+            "Share of rows used only for fitting. Default: 0, or 0.5 for a bootstrap.",
         ),
     ] = None
     folds: Annotated[
-        int, option("K", "For a bootstrap: fit each of K parts by the others, audit all.", min=0)
+        int, option("K", "For a bootstrap: cross-fit in K folds and audit all rows.", min=0)
     ] = 0
     uncertainty: Annotated[
         Literal["set", "bootstrap"],
-        option("", "Bound over a confidence set of log-odds, or explore with refits."),
+        option("", "Confidence set of propensity models (a bound), or bootstrap (exploratory)."),
     ] = "set"
 
     def __post_init__(self) -> None:
@@ -69,25 +69,28 @@ class Fitting:
 
 @dataclass(frozen=True)
 class Correction:
-    """How shift is taken out, and of which examples."""
+    """How distribution shift is corrected, and for which examples."""
 
     correction: Annotated[
         Literal["conditional", "match", "poisson_binomial", "tamper", "composition"],
-        option("", "How shift is taken out; conditional is the best one for the family."),
+        option("", "Correction for distribution shift; conditional picks the best for the family."),
     ] = "conditional"
     max_log_odds: Annotated[
-        float | None, option("L", "Leave out examples whose log-odds are beyond ±L.")
+        float | None, option("L", "Leave out examples with log-odds beyond ±L.")
     ] = None
     release_refuted: Annotated[
-        bool, flag("--release-refuted", "Report the bound of refuted propensities all the same.")
+        bool,
+        flag("--release-refuted", "Report the bound even if the tests reject the propensities."),
     ] = False
 
 
-@command(app, "zero-run", ZERO_RUN)
+@command(
+    app, "zero-run", "leakbound zero-run scores.csv --features age,size --out report", ZERO_RUN
+)
 def zero_run(
     file: options.File,
     *,
-    features: Annotated[str, option("COL,COL", "Columns to fit propensities to.")] = "",
+    features: Annotated[str, option("COL,COL", "Feature columns to fit propensities on.")] = "",
     fitting: Fitting,
     correction: Correction,
     attacks: options.Attacks = "score",
@@ -96,18 +99,18 @@ def zero_run(
     layout: Layout,
     delivery: BundledDelivery,
 ) -> None:
-    """Audit the scores of given members and non-members in a file."""
+    """Audit the scores of members and non-members in a file."""
     # 1. Propensities are a column, or fitted to features.
     names, common = options.parse_columns(attacks, "--score-col"), question.options()
     columns = options.parse_columns(features, "--features")
     if not columns and fitting != Fitting():
-        refuse("--holdout, --folds and --uncertainty bootstrap fit propensities: name --features")
+        refuse("--holdout, --folds and --uncertainty bootstrap need --features to fit propensities")
     if fitting.folds and fitting.uncertainty == "set":
-        refuse("--folds is for --uncertainty bootstrap: a confidence set learns from all rows")
+        refuse("--folds needs --uncertainty bootstrap: a confidence set is fitted on all rows")
     known = columns or ["propensity"]
     with bar(f"Reading {file}"):
         table = read(file, [*names, *known, layout.member_col], layout)
-    # 2. Fit, and audit the rows that were not learnt from.
+    # 2. Fit, and audit the rows that were not used for fitting only.
     with bar(f"Auditing {len(table):,} examples"), about(file):
         seed = common["seed"] = seed_of(question.seed)
         member = check_membership(table.member(), len(table))

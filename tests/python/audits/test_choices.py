@@ -174,7 +174,7 @@ def test_the_result_keeps_the_protocol(tmp_path: Path) -> None:
     assert result.relation == "replace"
     assert "which of 4 was trained on" in str(result)
     assert result.check(parameter=0.1, relation="replace") == "refuted"
-    with pytest.raises(errors.OptionError, match="say what the claim compares"):
+    with pytest.raises(errors.OptionError, match="add --relation replace if"):
         result.check(parameter=0.1)
     result.report(tmp_path / "page.html")
     assert "replace one candidate" in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -228,7 +228,7 @@ def test_the_command_line_reads_candidates_and_plans(tmp_path: Path) -> None:
     answer = leakbound("choices", file, "--claim", "eps=1", "--relation", "replace")
     assert answer.code == 1
     assert "for replacing one candidate" in answer.out
-    assert "say what the claim compares" in leakbound("choices", file, "--claim", "eps=1").refusal
+    assert "add --relation replace if" in leakbound("choices", file, "--claim", "eps=1").refusal
     bad = tmp_path / "bad.csv"
     bad.write_text("score_0,score_1,chosen\n1,nan,0\n2,1,1\n", encoding="utf-8")
     assert "bad.csv: scores must be a number" in leakbound("choices", bad).refusal

@@ -61,10 +61,10 @@ def test_claims_are_converted_and_the_bound_is_not(
 
 
 REFUSED = [
-    ((), "declare so with --untouched"),
-    ((*SPLIT, "--claim", "eps=1"), "say what the claim compares"),
+    ((), "confirm this with --untouched"),
+    ((*SPLIT, "--claim", "eps=1"), "add --relation replace if"),
     ((*SPLIT, "--groups", "site"), "is on both sides of the split"),
-    ((*SPLIT, "--strata", "score"), "two roles"),
+    ((*SPLIT, "--strata", "score"), "only one role"),
     ((*SPLIT, "--strata", "town"), "has no column 'town'"),
     ((*SPLIT, "--prior", "0.7"), "No such option: --prior"),
     ((*SPLIT, "--sides", "member"), "No such option: --sides"),

@@ -105,7 +105,7 @@ def test_what_is_refused_in_one_line(tables: dict[str, pd.DataFrame], tmp_path: 
     none = tables | {"nonmembers": tables["nonmembers"][:0]}
     for broken, words in (
         (less, "the synthetic table has no column 'pay'"),
-        (none, "a header and no rows"),
+        (none, "no rows below its header"),
     ):
         assert words in leakbound("synthetic", *written(tmp_path, broken)).refusal
     options = written(tmp_path, tables)
@@ -139,7 +139,7 @@ def test_dates_with_and_without_a_time_zone_are_refused() -> None:
     alike = dates("2024-01-01T00:00+01:00", ""), dates("2023-12-31T23:00Z", "null")
     one, other = typed(alike)
     assert one["d"][0] == other["d"][0]
-    with pytest.raises(errors.InputError, match="column 'd' holds dates with a time zone and"):
+    with pytest.raises(errors.InputError, match="column 'd' has dates with a time zone and"):
         typed([alike[0], dates("2024-01-01T00:00", "")])
 
 

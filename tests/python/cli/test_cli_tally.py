@@ -109,13 +109,17 @@ def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(
     (tmp_path / "empty").mkdir()
     out = tmp_path / "t.parquet"
     for name, content, said in (
-        ("empty", None, "names no shards"),
-        ("none-*.csv", None, "names no shards"),
-        ("notes.txt", "nothing", "save it as one of these"),
+        ("empty", None, "no such files"),
+        ("none-*.csv", None, "no such files"),
+        ("notes.txt", "nothing", "save it as one of .csv"),
         ("text.parquet", "score,member", "cannot be read"),
         ("empty.csv", "", "has no column 'score'"),
-        ("words.csv", "score,member\n1,in\n2,out\n", "words that --member-values IN,OUT names"),
-        ("others.csv", "loss,label\n1,1\n2,0\n", "'score': name another by --score-col"),
+        (
+            "words.csv",
+            "score,member\n1,in\n2,out\n",
+            "name other labels with --member-values IN,OUT",
+        ),
+        ("others.csv", "loss,label\n1,1\n2,0\n", "'score'; name the column with --score-col"),
     ):
         if content is not None:
             (tmp_path / name).write_text(content)
@@ -123,6 +127,6 @@ def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(
     others = tmp_path / "others.csv"
     named = ("--score-col", "loss", "--member-col", "label", "--out")
     assert leakbound("tally", others, *named, out).code == 0
-    assert f"write --out {out}" in leakbound("tally", others, *named, out.with_suffix(".x")).refusal
+    assert f"use --out {out}" in leakbound("tally", others, *named, out.with_suffix(".x")).refusal
     for options in (["--attacks", "score,other"], ["--prior", "chance"], ["--bundle", out]):
         assert "are only counted" in leakbound("coins", folder, *options).refusal

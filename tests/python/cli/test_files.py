@@ -118,22 +118,32 @@ SEMICOLONS = ("--sep", ";", "--decimal")
 HEAD = "score,member\n"
 REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     "nothing": ("a.csv", "", (), "no column 'score'"),
-    "no rows": ("a.csv", HEAD, (), "header and no rows"),
-    "no score": ("a.csv", "loss,member\n1,0\n", (), "name another by --score-col; its columns are"),
-    "no member": ("a.csv", "score,x\n1,1\n", (), "name another by --member-col"),
+    "no rows": ("a.csv", HEAD, (), "no rows below its header"),
+    "no score": (
+        "a.csv",
+        "loss,member\n1,0\n",
+        (),
+        "name the column with --score-col; its columns are",
+    ),
+    "no member": ("a.csv", "score,x\n1,1\n", (), "name the column with --member-col"),
     "twice": ("a.csv", "score,score,member\n1,1,0\n", (), "2 columns 'score'"),
-    "one column twice": ("a.csv", HEAD + "1,1\n", ("--member-col", "score"), "two roles"),
+    "one column twice": ("a.csv", HEAD + "1,1\n", ("--member-col", "score"), "only one role"),
     "many": ("a.csv", "score" + ",c" * 200_000 + "\n1\n", (), "and 199,981 more"),
-    "two separators": ("a.csv", "score;x,member\n1;2,1\n", (), "say --sep if columns are not"),
-    "semicolons": ("a.csv", "score;member\n1;1\n", (), "say --sep if columns are not"),
+    "two separators": ("a.csv", "score;x,member\n1;2,1\n", (), "use --sep if columns are not"),
+    "semicolons": ("a.csv", "score;member\n1;1\n", (), "use --sep if columns are not"),
     "thousands": ("a.csv", "score;member\n1,234;1\n", SEMICOLONS[:2], "needs --decimal"),
     "no number": ("a.csv", HEAD + "1,0\nx,1\n", (), "'score' must be a number, such as -0.5 or"),
     "where": ("a.csv", HEAD + "1,0\nx,1\n", (), "it is 'x' at row 1 (rows count from 0"),
     "grouped": ("a.csv", HEAD + "1_0,0\n2,1\n", (), "it is '1_0' at row 0"),
-    "comma": ("a.tsv", "score\tmember\n1,5\t1\n", (), "(--decimal , if that is the sign)"),
-    "both": ("a.csv", "score;member\n1.2,5;1\n", (*SEMICOLONS, ","), "(--decimal . if that is"),
-    "beyond": ("a.csv", HEAD + "inf,1\n-1e999,1\n", (), "is beyond a double: write inf"),
-    "words": ("a.csv", HEAD + "1,in\n2,out\n", (), "words that --member-values IN,OUT names"),
+    "comma": (
+        "a.tsv",
+        "score\tmember\n1,5\t1\n",
+        (),
+        "(use --decimal , if that is the decimal sign)",
+    ),
+    "both": ("a.csv", "score;member\n1.2,5;1\n", (*SEMICOLONS, ","), "(use --decimal . if that is"),
+    "beyond": ("a.csv", HEAD + "inf,1\n-1e999,1\n", (), "is too large for a double; write inf"),
+    "words": ("a.csv", HEAD + "1,in\n2,out\n", (), "name other labels with --member-values IN,OUT"),
     "few values": ("a.csv", HEAD + "1,0\n\n2\n", (), "row 1: Expected 2 columns, got 1"),
     "endless": ("a.csv", HEAD + '1,"' + "0\n" * 200_000, (), "it is '0\\n0\\n0"),
     "NaN": ("a.csv", HEAD + "1,0\nnan,1\n", (), "must not be NaN, but 1 of 2 are, at row 1"),
@@ -148,7 +158,7 @@ REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     "ids": ("a.csv", "id,score,member\na,1,0\na,2,1\n", (), "a at rows 0, 1"),
     "Latin": ("a.csv", HEAD.encode() + b"\xff,1\n", (), "invalid UTF8"),
     "UTF-16": ("a.csv", (HEAD + "1,0\n").encode("utf-16"), (), "'utf-8' codec"),
-    "a sheet": ("a.xlsx", "", (), "save it as one of these"),
+    "a sheet": ("a.xlsx", "", (), "save it as one of .csv"),
     "an empty object": ("a.jsonl", "\n", (), "its columns are none"),
     "no JSON": ("a.jsonl", "{score: 1}\n", (), "JSON parse error"),
     "a missing name": ("a.jsonl", '{"score":1,"member":1}\n{"score":2}\n', (), "empty at row 1"),
@@ -166,7 +176,7 @@ def test_what_is_refused(
     (tmp_path / name).write_bytes(content)
     refusal = leakbound("coins", tmp_path / name, *options).refusal
     assert words in refusal
-    assert (str(tmp_path / name) in refusal) == (not words.startswith(("needs", "two roles")))
+    assert (str(tmp_path / name) in refusal) == (not words.startswith(("needs", "only one role")))
 
 
 def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
@@ -185,7 +195,7 @@ def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
         ("id,score\nx,0.5\n", "x of the column id"),
         ("id,score\n0,0.5\n", "299 of member are not in the column id (1, 2, 3, …)"),
         ("score\n0.5\n", "300"),
-        (everybody, "column member is not that of the plan, first at row"),
+        (everybody, "column member differs from the plan, first at row"),
     ):
         path.write_text(text)
         refusal = leakbound("coins", path, "--plan", tmp_path / "plan.npz").refusal

@@ -38,7 +38,7 @@ def test_a_claim_does_not_pass_on_warnings(table: Callable[[str], Path]) -> None
     tied = table(csv_text(score=(SCORE / 2 + noise).round(), member=MEMBER))
     answer = leakbound("coins", tied, "--claim", "eps=3", "--json")
     assert answer.code == 3
-    assert answer.err.startswith("leakbound: in doubt (--lenient lets the claim pass): ")
+    assert answer.err.startswith("leakbound: inconclusive (use --lenient to accept): ")
     assert "of the examples share their score" in answer.err
     assert json.loads(answer.out)["checked"]["verdict"] == "not refuted"
     assert leakbound("coins", tied, "--claim", "eps=3", "--lenient").code == 0
@@ -64,7 +64,7 @@ DOUBTED: dict[str, tuple[dict[str, Any], str, tuple[str, ...], str]] = {
         {"baseline_score": NOISE[:400], "score": -NOISE[:400], "member": FEW},
         "panoramia",
         ("--claim", "c=1,eps=1"),
-        "in doubt",
+        "inconclusive (use",
     ),
     "an exact half taken for coins": (
         {"score": NOISE, "member": HALF},

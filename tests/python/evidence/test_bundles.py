@@ -334,7 +334,7 @@ def test_from_commitment_to_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "['loss'] were agreed on, and ['margin'] audited" in leakbound(*other).refusal
     swapped = csv_text(loss=SCORES[order], member=PLAN.member[order].astype(int))
     Path("scores.csv").write_text(swapped, encoding="utf-8")
-    assert "column member is not that of the plan" in leakbound(*arguments).refusal
+    assert "column member differs from the plan" in leakbound(*arguments).refusal
 
 
 def test_bundles_of_the_other_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

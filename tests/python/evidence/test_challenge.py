@@ -291,5 +291,5 @@ def test_what_is_no_challenge(tmp_path: Path) -> None:
         "--protocol", tmp_path / "protocol.toml",
     )  # fmt: skip
     assert answer.code == 0
-    assert "only once the model is fixed" in answer.out
+    assert "Once the model is final" in answer.out
     assert opened_challenge(tmp_path / "c").protocol["unit"] == "one digit"

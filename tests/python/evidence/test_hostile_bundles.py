@@ -286,7 +286,7 @@ def test_verifying_ends_when_its_time_is_up(bundle: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(recipe, "audit_of", audited)
     answer = leakbound("verify", bundle, "--most-seconds", "0.5")
     assert answer.code == 2
-    assert "takes more than 0.5 seconds, and nothing was judged" in answer.err
+    assert "takes more than 0.5 seconds; no verdict" in answer.err
     assert "VALID" not in answer.out
     assert leakbound("verify", bundle, "--most-seconds", "0").code == 2
 
@@ -358,7 +358,7 @@ def test_a_disk_or_a_memory_that_fails_is_no_verdict(
             verify_bundle(bundle)
         answer = leakbound("verify", bundle)
         assert (answer.code, "INVALID" in answer.out) == (2, False)
-        assert "too little memory for this bundle, and nothing was judged" in answer.err
+        assert "not enough memory for this bundle; no verdict" in answer.err
 
 
 def test_a_name_that_comes_twice_is_found_at_once() -> None:

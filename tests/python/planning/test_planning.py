@@ -186,7 +186,9 @@ def test_the_command() -> None:
     needed = shell.invoke(app, outside_in)
     assert needed.exit_code == 0, needed.output
     expected = planning.canaries_needed(2.0, 3.0, cuts=lb.OutsideIn(), simulations=20)
-    assert needed.stdout.startswith(f"{expected.m} canaries prove ε ≥ 2.00, pure DP, with chance")
+    assert needed.stdout.startswith(
+        f"{expected.m} canaries prove ε ≥ 2.00, pure DP, with probability"
+    )
     assert "leakbound coins scores.csv --claim eps=2 --cuts outside-in" in needed.stdout
     stored = shell.invoke(app, [*outside_in, "--json"]).stdout
     assert planning.CanariesNeeded.from_json(stored) == expected
@@ -199,9 +201,9 @@ def test_the_command() -> None:
     assert (found.m, found.power) == (None, power)
     assert f"50 canaries prove 1.00 with chance {100 * power.probability:g} % only" in found.reason
     for wrong, words in (
-        (["--target", "2", "--claim", "eps=2"], "--claim names guarantee and target"),
-        (["-m", "500"], "name the bound to reach, by --target or --claim"),
-        (["--claim", "noise=1"], "'noise=1' must be eps=… or"),
+        (["--target", "2", "--claim", "eps=2"], "--claim already sets the target"),
+        (["-m", "500"], "give the bound to reach by --target or --claim"),
+        (["--claim", "noise=1"], "'noise=1' must have the form eps=… or"),
     ):
         bad = shell.invoke(app, ["plan", *wrong])
         assert bad.exit_code == 2
@@ -215,8 +217,8 @@ def test_the_command_needs_no_truth(asked: list[str]) -> None:
     said = shell.invoke(app, ["plan", *asked, *few])
     assert said.exit_code == 0
     assert "all, a perfect one" in said.stdout
-    assert "for an attack that finds ε = 4, right in 98.2 %." in said.stdout
-    assert "Then: leakbound coins scores.csv --claim eps=2\n" in said.stdout
+    assert "for an attack that finds ε = 4, correct in 98.2 %." in said.stdout
+    assert "Next: leakbound coins scores.csv --claim eps=2\n" in said.stdout
     listed = json.loads(shell.invoke(app, ["plan", *asked, *few, "--json"]).stdout)
     needed = [one["m"] for one in listed]
     assert len(needed) == 4
