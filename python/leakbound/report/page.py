@@ -1,7 +1,6 @@
-"""Results to one self-contained HTML file: no script, no network, light and dark, on paper too.
+"""Write a result as one self-contained HTML file, without scripts or network access.
 
-Nothing is computed here but the layout: every number and every sentence comes from descriptions of
-results.
+This module does the layout only: numbers and sentences come from descriptions of results.
 """
 
 from __future__ import annotations
@@ -55,12 +54,11 @@ def render(
     summary: str = "",
     about: Mapping[str, str] | None = None,
     overview: Overview | None = None,
-    notes: str = "",
 ) -> str:
     """Return the report of an audit as one HTML document that needs no other file.
 
-    `about` has names and values that stand below the title, `notes` a paragraph at the end, and
-    `overview` other audits beside this one, where the result has none of its own.
+    `summary` is a paragraph below the title, and `about` lists facts below that. `overview`
+    compares this audit with others, if the result has no overview itself.
     """
     # 1. What is said, and its figures; that of an overview is as high as its rows take.
     said, source = result.summary(), result.provenance
@@ -76,7 +74,6 @@ def render(
         title=title or said.title,
         summary=summary,
         about={**(about or {}), **said.about, "Design": said.design},
-        notes=notes,
         threshold=number(SMALL) if KINDS[said.kind].proves else "",
         said=said,
         tag=KINDS[said.kind].tag,
@@ -149,7 +146,6 @@ def environment() -> Environment:
 
 def _glue(text: str) -> str:
     """Keep a number with its sign and unit, and a short name, on one line; set powers of ten."""
-    # 1e-05 as 10⁻⁵, then signs that stay with their numbers
     text = re.sub(r"\b(?:1|(\d(?:\.\d+)?))e-0*(\d+)\b", _power, text)
     for sign in "=<>≥≤≈+±":
         text = text.replace(f" {sign} ", f"\u00a0{sign}\u00a0")

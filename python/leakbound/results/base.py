@@ -5,6 +5,7 @@ each type of result, in a module of its own that is read when something is first
 the types, which stand on this file.
 """
 
+import datetime as dt
 import os
 import sys
 from abc import ABC, abstractmethod
@@ -184,24 +185,28 @@ class Result(Record, _Numbers):
         path: str | os.PathLike[str],
         *,
         title: str = "",
-        summary: str = "",
+        model: str = "",
+        auditor: str = "",
+        date: dt.date | None = None,
         about: Mapping[str, str] | None = None,
-        notes: str = "",
     ) -> None:
-        """Write a self-contained HTML report, all of it or nothing.
+        """Write a self-contained HTML report. The file is written completely or not at all.
 
         Parameters
         ----------
         path : str or os.PathLike
             File to write.
-        title, summary : str
-            Title of the page, and a paragraph below it.
+        title, model, auditor : str
+            The title of the page, the model that was audited, and who audited it.
+        date : datetime.date, optional
+            The date of the report; today by default.
         about : mapping of str to str, optional
-            Names and values below the title, such as model, auditor and date.
-        notes : str
-            A paragraph at the end of the page.
+            Other facts to list below the title, such as the training data.
         """
-        write(path, self, title=title, summary=summary, about=about, notes=notes)
+        today, missing = dt.date.today(), "not stated"
+        facts = {"Model": model or missing, "Auditor": auditor or missing}
+        facts |= {"Date": str(date or today), **(about or {})}
+        write(path, self, title=title, about=facts)
 
     def __str__(self) -> str:
         """Return the paragraph of the page: the verdict and the evidence."""

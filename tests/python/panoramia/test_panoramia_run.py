@@ -121,7 +121,7 @@ def test_the_report_goes_to_json_and_back_and_is_written(
     text = str(report)
     assert " ".join(text.splitlines()[0].split()) == "Target Audit m c ≥ c + ε ≥ ε̃ ε ≥"
     assert "not a lower bound on ε" in text
-    report.report(tmp_path / "report.html", title="Two targets", summary="Made up.")
+    report.report(tmp_path / "report.html", title="Two targets", model="Made up.")
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert html.count("<svg") == 2 + 3
     assert html.count(">Losses under “fits all”<") == 1

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -180,30 +181,32 @@ def test_no_figure_and_no_setting_is_left_behind() -> None:
     assert dict(mpl.rcParams) == before
 
 
-def test_a_page_says_what_was_audited_by_whom_and_when(tmp_path: Path) -> None:
-    result = RESULTS["leaks"]
-    path = tmp_path / "report.html"
-    given = {"Model": "ResNet <9>", "Auditor": "A & B", "Date": "2025-03-01", "Signal": "loss"}
-    checked = result.with_check(epsilon=1.0)
-    checked.report(path, title="Audit of March", about=given, notes="Handed over in March.")
-    page = path.read_text(encoding="utf-8")
-    given_back = ("ResNet &lt;9&gt;", "A &amp; B", "2025-03-01", ">loss<")
-    for text in ("<title>Audit of March</title>", *given_back):
-        assert text in page
-    assert "independent coins for each example" in page
-    assert "Handed over in March." in page
-    assert checked.summary().answer.split(" (")[0].replace(" = ", "\u00a0=\u00a0") in page
+def test_a_report_names_title_model_auditor_and_date(tmp_path: Path) -> None:
+    path, result = tmp_path / "report.html", RESULTS["leaks"].with_check(epsilon=1.0)
+
+    def facts() -> dict[str, str]:
+        (listed,) = re.findall(r'<dl class="about">(.*?)</dl>', path.read_text("utf-8"), re.DOTALL)
+        return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", listed))
+
+    given: Any = {"title": "Audit <March>", "model": "ResNet <9>", "auditor": "A & B"}
+    result.report(path, **given, date=date(2025, 3, 1), about={"Signal <b>": "<i>loss"})
+    page = path.read_text("utf-8")
+    assert page.count("Audit &lt;March&gt;") == 2
+    assert not re.search("<(March|9|b|i)>", page)
+    escaped = {"Model": "ResNet &lt;9&gt;", "Auditor": "A &amp; B", "Date": "2025-03-01"}
+    assert escaped.items() <= facts().items()
+    assert facts()["Signal &lt;b&gt;"] == "&lt;i&gt;loss"
+    assert facts()["Design"] == "independent coins for each example"
+    assert result.summary().answer.split(" (")[0].replace(" = ", "\u00a0=\u00a0") in page
+    before = date.today().isoformat()
     result.report(path)
-    (alone,) = re.findall(r'<dl class="about">(.*?)</dl>', path.read_text("utf-8"), re.DOTALL)
-    assert re.findall(r"<dt>(.*?)</dt>", alone) == ["Design"]
+    assert before <= facts()["Date"] <= date.today().isoformat()
+    assert facts()["Model"] == facts()["Auditor"] == "not stated"
 
 
 def test_other_audits_stand_beside_in_a_table() -> None:
-    table = [
-        ("Model", "Verdict", "ε̂"),
-        ("5 epochs", "nothing refuted", "0.00"),
-        ("<b>", "leaks", "2"),
-    ]
+    first = ("5 epochs", "nothing refuted", "0.00")
+    table = [("Model", "Verdict", "ε̂"), first, ("<b>", "leaks", "2")]
     overview = Overview("All models", table, "Each bound holds by itself.")
     words = words_of(report.render(RESULTS["leaks"], overview=overview))
     for text in (
