@@ -115,6 +115,7 @@ class Coins(Design[AuditResult]):
                 scores=values, member=member, sides=request.sides, seed=request.seed
             ),
             **_grounds(request, prior, count, attacks, halved),
+            fair=order if prior is None else None,
             inputs=attacks.digested
             | {"member": member}
             | ({} if prior is None else {"prior": prior}),
@@ -242,7 +243,7 @@ def as_if_fair(scores: Scores, member: ArrayInput, request: Request) -> AuditRes
     """Audit examples as if fair coins had decided, whatever their number says: for other audits."""
     examples = Coins(member).listed(scores, request)
     warnings = delta_warnings(request.claim.delta, examples.attacks.examples)
-    return replace(examples, count=None, warnings=warnings).audit(request, Coins.name)
+    return replace(examples, count=None, fair=None, warnings=warnings).audit(request, Coins.name)
 
 
 _COUNTED = Assumption(

@@ -48,6 +48,7 @@ from leakbound.cuts.policy import PATH_NAMES
 from leakbound.errors import InputError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
 from leakbound.results.base import Result
+from leakbound.results.exposed import Exposed, exposed
 
 Scores: TypeAlias = ArrayInput | Mapping[str, ArrayInput] | Tally
 """Scores of one attack or of several, or counts of them."""
@@ -185,13 +186,15 @@ class Examples:
     """What a design makes of scores: games, and why a bound from them holds.
 
     `game` makes the game of one attack's scores; `prior` has the probabilities of the coins,
-    None where all are fair. `count` has the members that coins gave, if they decided.
+    None where all are fair. `count` has the members that coins gave, if they decided, and `fair`
+    the order of examples that each have a fair, independent coin.
     """
 
     attacks: "Attacks"
     game: Callable[[FloatArray], Game]
     prior: FloatArray | None = None
     count: MemberCount | None = None
+    fair: ExampleOrder | None = None
     theorem: str
     assumptions: tuple[Assumption, ...]
     options: Mapping[str, JsonValue]
@@ -222,8 +225,16 @@ class Examples:
             assumptions=self.assumptions,
             rejected=None if family is None else family.rejected(proof.bound),
             _rejectable=Lazy(lambda: None if family is None else family.rejected(proof.ceiling)),
+            _exposed=Lazy(lambda: self._exposed(proof)),
             _provenance=provenance(request.seed, **self.inputs),
         )
+
+    def _exposed(self, proof: Proof) -> Exposed | None:
+        """List the most exposed members, where coins were fair and independent."""
+        game, attacks = proof.game, len(self.attacks.scores)
+        if self.fair is None or not isinstance(game, ScoreGame):
+            return None
+        return exposed(game.scores, game.member, self.fair.distinct_ids, attacks)
 
 
 def aligned(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from leakbound.results.dp_sgd import NoiseResult as NoiseResult
     from leakbound.results.dp_sgd import SamplingResult as SamplingResult
     from leakbound.results.dp_sgd import StepsResult as StepsResult
+    from leakbound.results.exposed import Exposed as Exposed
     from leakbound.results.one_run import AuditResult as AuditResult
     from leakbound.results.panoramia import PanoramiaResult as PanoramiaResult
     from leakbound.results.synthetic import SyntheticResult as SyntheticResult
@@ -38,6 +39,7 @@ else:  # an audit loads the types of its own results alone
             "leakbound.results.dp_sgd": (
                 "Accounted BettingResult DPSGDAudit NoiseResult SamplingResult StepsResult"
             ),
+            "leakbound.results.exposed": "Exposed",
             "leakbound.results.one_run": "AuditResult",
             "leakbound.results.panoramia": "PanoramiaResult",
             "leakbound.results.synthetic": "SyntheticResult",

@@ -15,6 +15,7 @@ from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.base import Audit, Implied, check_delta, judged
+from leakbound.results.exposed import Exposed
 from leakbound.results.words import COMPARED, DELTA, scale_of
 
 
@@ -43,6 +44,7 @@ class AuditResult(Audit, ScoreAudit):
     """A claimed guarantee that was put to the test, by `with_check` or ``--claim``."""
     _provenance: Lazy[Provenance] = field(repr=False)
     _rejectable: Lazy[TradeOff | None] = field(default_factory=lambda: Lazy(lambda: None))
+    _exposed: Lazy[Exposed | None] = field(default_factory=lambda: Lazy(lambda: None))
 
     @property
     def provenance(self) -> Provenance:
@@ -53,6 +55,14 @@ class AuditResult(Audit, ScoreAudit):
     def rejectable(self) -> TradeOff | None:
         """The curve that a perfect attack would have rejected; None if none, or no family."""
         return self._rejectable.value
+
+    @property
+    def exposed(self) -> Exposed | None:
+        """The most exposed members; None unless a fair, independent coin decided on each example.
+
+        A random split, a tally and coins with a prior have no such list.
+        """
+        return self._exposed.value
 
     @property
     def relation(self) -> Relation:
