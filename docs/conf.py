@@ -64,9 +64,7 @@ html_theme_options = {
     "show_nav_level": 1,
     "show_toc_level": 2,
 }
-html_sidebars = {
-    page: [] for page in ("index", "glossary", "pitfalls", "comparison", "regulators")
-}
+html_sidebars = {page: [] for page in ("index", "glossary", "pitfalls", "comparison", "regulators")}
 
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
