@@ -125,6 +125,12 @@ class ExampleOrder:
         distinct = self._named or ids is None or np.unique(ids).size == ids.size
         return ids if distinct else None
 
+    @property
+    def told_ids(self) -> NDArray[Any] | None:
+        """Ids passed as `ids`, or carried by scores or a plan; an index does not count."""
+        told = (known.values for known in self._known if known.kind == "ids")
+        return next((values for values in told if not _is_range(values)), None)
+
     def _rows(self, values: object, name: str, *, across: bool = False) -> IntArray | None:
         """Return which rows of `values` to take, in order; None for all as they are."""
         own = _own(values, name, across=across)
@@ -174,11 +180,11 @@ def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:
 
 
 def _typed(values: NDArray[Any]) -> NDArray[Any]:
-    """Return objects that are all text, or all integers, as such."""
+    """Return a copy, in which objects that are all text, or all integers, are such."""
     if values.dtype.kind != "O":
-        return values
+        return values.copy()
     listed = values.tolist()
-    return np.array(listed) if {type(one) for one in listed} in ({str}, {int}) else values
+    return np.array(listed) if {type(one) for one in listed} in ({str}, {int}) else values.copy()
 
 
 def _is_range(values: NDArray[Any]) -> bool:

@@ -24,6 +24,7 @@ from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
 from leakbound.cuts import ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
+from leakbound.results.exposed import exposed
 
 _HALF = 0.5
 """The probability of a fair coin."""
@@ -115,7 +116,9 @@ class Coins(Design[AuditResult]):
                 scores=values, member=member, sides=request.sides, seed=request.seed
             ),
             **_grounds(request, prior, count, attacks, halved),
-            fair=order if prior is None else None,
+            exposed=None
+            if prior is not None
+            else lambda game, attacks: exposed(game.scores, game.member, order.told_ids, attacks),
             inputs=attacks.digested
             | {"member": member}
             | ({} if prior is None else {"prior": prior}),
@@ -243,7 +246,7 @@ def as_if_fair(scores: Scores, member: ArrayInput, request: Request) -> AuditRes
     """Audit examples as if fair coins had decided, whatever their number says: for other audits."""
     examples = Coins(member).listed(scores, request)
     warnings = delta_warnings(request.claim.delta, examples.attacks.examples)
-    return replace(examples, count=None, fair=None, warnings=warnings).audit(request, Coins.name)
+    return replace(examples, count=None, exposed=None, warnings=warnings).audit(request, Coins.name)
 
 
 _COUNTED = Assumption(

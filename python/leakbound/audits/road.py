@@ -28,14 +28,7 @@ from leakbound._base.checks import (
 )
 from leakbound._base.records import Lazy
 from leakbound._base.tally import Tally
-from leakbound._base.types import (
-    ArrayInput,
-    BoolArray,
-    CoinSides,
-    FloatArray,
-    HasMember,
-    JsonValue,
-)
+from leakbound._base.types import ArrayInput, BoolArray, CoinSides, FloatArray, HasMember, JsonValue
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.approximate_dp import approx_policy
@@ -48,7 +41,7 @@ from leakbound.cuts.policy import PATH_NAMES
 from leakbound.errors import InputError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
 from leakbound.results.base import Result
-from leakbound.results.exposed import Exposed, exposed
+from leakbound.results.exposed import Exposed
 
 Scores: TypeAlias = ArrayInput | Mapping[str, ArrayInput] | Tally
 """Scores of one attack or of several, or counts of them."""
@@ -185,16 +178,16 @@ def audit(
 class Examples:
     """What a design makes of scores: games, and why a bound from them holds.
 
-    `game` makes the game of one attack's scores; `prior` has the probabilities of the coins,
-    None where all are fair. `count` has the members that coins gave, if they decided, and `fair`
-    the order of examples that each have a fair, independent coin.
+    `game` makes the game of one attack's scores. `prior` has the probabilities of the coins, None
+    if all are fair, and `count` the members that they gave. `exposed` lists the most exposed
+    members by the best of several attacks, if coins are fair and independent.
     """
 
     attacks: "Attacks"
     game: Callable[[FloatArray], Game]
     prior: FloatArray | None = None
     count: MemberCount | None = None
-    fair: ExampleOrder | None = None
+    exposed: Callable[[Any, int], Exposed] | None = None
     theorem: str
     assumptions: tuple[Assumption, ...]
     options: Mapping[str, JsonValue]
@@ -214,6 +207,7 @@ class Examples:
         # 5. Numbers in a record; words are made of it when somebody asks.
         policy = proof.policy
         family = policy if isinstance(policy, FamilyPolicy) else None
+        listed, attacks = self.exposed, len(self.attacks.scores)
         return AuditResult(
             **parts(proof),
             options={**proof.options, **self.options, "design": design, "seed": request.seed},
@@ -225,16 +219,9 @@ class Examples:
             assumptions=self.assumptions,
             rejected=None if family is None else family.rejected(proof.bound),
             _rejectable=Lazy(lambda: None if family is None else family.rejected(proof.ceiling)),
-            _exposed=Lazy(lambda: self._exposed(proof)),
+            _exposed=Lazy(lambda: listed(proof.game, attacks) if listed else None),
             _provenance=provenance(request.seed, **self.inputs),
         )
-
-    def _exposed(self, proof: Proof) -> Exposed | None:
-        """List the most exposed members, where coins were fair and independent."""
-        game, attacks = proof.game, len(self.attacks.scores)
-        if self.fair is None or not isinstance(game, ScoreGame):
-            return None
-        return exposed(game.scores, game.member, self.fair.distinct_ids, attacks)
 
 
 def aligned(
@@ -315,7 +302,7 @@ class Proved(Protocol):
 
     @property
     def bound(self) -> float:
-        """The bound on the claim's parameter; 0 is nothing."""
+        """The bound on the claim's parameter."""
 
     def with_options(self, more: dict[str, JsonValue]) -> Self:
         """Return the same with more options to report."""

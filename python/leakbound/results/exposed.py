@@ -51,7 +51,7 @@ class Exposed:
     rows: IntArray
     """Rows of the scores, the most exposed member first."""
     ids: tuple[str, ...]
-    """Ids of these examples, as text; empty if they have none."""
+    """Ids of these examples, as text, where `ids`, scores or a plan told them; else empty."""
 
     def _flaw(self) -> str:
         named, distinct = len(self.ids) in {0, self.rows.size}, np.unique(self.rows).size

@@ -25,6 +25,12 @@ OTHERS = np.array([f"other {i}" for i in range(M)])
 IDS = pytest.mark.parametrize("ids", [NAMES, np.arange(M), 7 * np.arange(M) + 5])
 
 
+def unnamed(result: lb.AuditResult) -> dict[str, Any]:
+    """Return a result without the ids of exposed members."""
+    stored: Any = result.to_dict()
+    return stored | {"exposed": stored["exposed"] | {"ids": []}}
+
+
 @IDS
 def test_ids_of_the_call_are_those_of_the_scores(ids: Any) -> None:
     plan = lb.InclusionPlan(MEMBER, ids=ids)
@@ -259,7 +265,8 @@ def test_a_plan_of_a_series_keeps_its_names() -> None:
         plan = lb.InclusionPlan(pd.Series(MEMBER[ORDER], index=index))
         np.testing.assert_array_equal(plan.ids, index)
         scores = pd.Series(SCORES, index=index[np.argsort(ORDER)])
-        assert lb.audit(scores, lb.Coins(plan)) == lb.audit(SCORES, lb.Coins(MEMBER))
+        named = lb.audit(scores, lb.Coins(plan))
+        assert unnamed(named) == unnamed(lb.audit(SCORES, lb.Coins(MEMBER)))
     for index in (np.arange(M), np.zeros(M), np.arange(M) / 2):
         plan = lb.InclusionPlan(pd.Series(MEMBER, index=index))
         np.testing.assert_array_equal(plan.ids, np.arange(M))

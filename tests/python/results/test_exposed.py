@@ -1,8 +1,10 @@
 """Lists of exposed members: their false discovery rate, whatever coins have in common."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import leakbound as lb
@@ -91,6 +93,20 @@ def test_a_result_has_the_list_with_ids_also_when_it_was_stored() -> None:
     two = lb.audit({"one": scores, "none": -scores}, lb.Coins(member), seed=1).exposed
     assert two is not None
     assert set(two.rows) == set(exposed(scores, member, None, 2).rows)
+
+
+def test_a_result_by_an_index_names_rows_and_a_bundle_may_have_their_ids(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    member = rng.random(M) < 0.5
+    named = pd.Series(rng.normal(size=M) + 3 * member, index=[f"user {i}" for i in range(M)])
+    result = lb.audit(named, lb.Coins(member), seed=1)
+    assert result.exposed is not None
+    assert result.exposed.ids == ()
+    result.bundle(tmp_path / "bundle", scores=named, plan=member)
+    assert lb.evidence.verify_bundle(tmp_path / "bundle").valid
+    forged: Any = result.to_dict()
+    forged["exposed"]["ids"] = ["nobody"] * len(forged["exposed"]["rows"])
+    assert "exposed.ids" in lb.AuditResult.from_dict(forged).verify(named, member).why
 
 
 def test_only_fair_and_independent_coins_have_a_list() -> None:
