@@ -1,0 +1,58 @@
+"""Scores behind the tutorials on PANORAMIA and Zero-Run: no training while the pages are built.
+
+PYTHONPATH=benches/papers python benches/corpus/tutorials.py
+
+`adult.parquet`: people of UCI Adult and generated ones. For each pair a coin decided which of the
+two is shown (`member`); columns are the scores of the baseline and of the attack on each target.
+`sites.parquet`: images of Fashion-MNIST, whose class decides how likely they were to be members
+(`log_odds`); columns are minus the loss (`score`), `member`, the label and eight components.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from leakbound.benchmark.table import origin
+from panoramia_run import audit_people
+from shifted import shifted
+
+FOLDER = Path(__file__).parent / "tutorials"
+CLASSES, COMPONENTS = 10, 8
+
+
+def people() -> dict[str, Any]:
+    """Train targets on people, audit them by PANORAMIA, and return the scores of the first seed."""
+    game = audit_people(seeds=1, conditional=False).found.games()[0]
+    names = {"MLP, 10 epochs": "10 epochs", "MLP, 100 epochs": "100 epochs"}
+    attacks = {names.get(name, "DP-SGD"): scores for name, scores in game.attacks.items()}
+    return {"member": game.member, "baseline": game.baseline, **attacks}
+
+
+def images() -> dict[str, Any]:
+    """Train a network on images of some classes more than of others, and return its scores."""
+    made = shifted("images, sites", 6_000, 0)
+    classes, components = np.split(made.features[:, : CLASSES + COMPONENTS], [CLASSES], axis=1)
+    columns = {f"x{i}": column.astype(np.float32) for i, column in enumerate(components.T)}
+    label = classes.argmax(axis=1).astype(np.int8)
+    return {
+        "score": made.scores,
+        "member": made.member,
+        "label": label,
+        "log_odds": made.log_odds,
+        **columns,
+    }
+
+
+def main() -> None:
+    """Train, score and write."""
+    made = {"made by": "benches/corpus/tutorials.py", **origin()}
+    for name, columns in (("sites", images()), ("adult", people())):
+        table = pa.table(columns).replace_schema_metadata(made)
+        parquet.write_table(table, FOLDER / f"{name}.parquet", compression="zstd")
+
+
+if __name__ == "__main__":
+    main()
