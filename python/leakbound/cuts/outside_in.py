@@ -67,17 +67,15 @@ class LadderPolicy(PathPolicy):
         if orders != ("ends",):
             return super().best(ranking, orders, level, recall)
         top, bottom = ranking.path("member_half"), ranking.path("nonmember_half")
-        return "ends", ranking.path("ends"), self._best_of_ends(top, bottom, level)
+        return "ends", ranking.path("ends"), self.best_of_ends(top, bottom, level)
 
     def perfect(self, examples: int, order: PathOrder, level: float, recall: float, /) -> float:
         """See `PathPolicy.perfect`."""
         if order != "ends":
             return super().perfect(examples, order, level, recall)
-        half = examples // 2
-        top, bottom = (_core.Path.correct_first(n, n) for n in (half, examples - half))
-        return self._best_of_ends(top, bottom, level).logit
+        return _perfect_ends(self, examples, level)
 
-    def _best_of_ends(self, top: _core.Path, bottom: _core.Path, level: float) -> LevelBest:
+    def best_of_ends(self, top: _core.Path, bottom: _core.Path, level: float) -> LevelBest:
         """Return what is proved by guesses of both roles, as many of each as labels suggest."""
         rule = self.rule(top.guesses + bottom.guesses, level, "auto")
         index, members = rule.choose_ends(top, bottom)
@@ -94,6 +92,14 @@ class LadderPolicy(PathPolicy):
         guesses, correct = path.count(min(made, path.guesses))
         limit = self.limit(rule, guesses, correct, level)
         return LevelBest(limit, guesses, correct, tuple(rule.levels))
+
+
+@lru_cache(maxsize=256)
+def _perfect_ends(policy: LadderPolicy, examples: int, level: float) -> float:
+    """Return what is proved where every guess of either role is right."""
+    half = examples // 2
+    top, bottom = (_core.Path.correct_first(n, n) for n in (half, examples - half))
+    return policy.best_of_ends(top, bottom, level).logit
 
 
 @dataclass(frozen=True)

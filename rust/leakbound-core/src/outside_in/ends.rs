@@ -7,138 +7,156 @@
 //! many guesses there are, and not of which role.
 
 use super::form::{SPREAD, interpolated};
-use super::models::Ends;
+use super::models::EndModels;
 use crate::guesses::path::Path;
 
 /// From one level to the next so many times a few examples are given up.
 const STEPS: u64 = 3;
-/// So many ways to share guesses between the ends are compared, and the one in proportion.
-const SPLITS: u32 = 9;
+/// Ways to share guesses between the ends for which the bound expected is kept; it is interpolated
+/// between them. So many others are compared, and the one in proportion.
+const SPLITS: usize = 17;
+const COMPARED: u64 = 9;
 /// Something smaller has to be better by this, relative and absolute.
 const BETTER: f64 = 1e-4;
+/// Another share than that in proportion has to be better by this, relative.
+const OTHERWISE: f64 = 1e-6;
 /// How much of what smaller levels would prove, if labels told all, counts beside what is known.
 const HOPE: f64 = 0.3;
 /// Accuracies of what is given up stay within.
 const ACCURACY: (f64, f64) = (0.02, 0.998);
-/// Models that are less likely by this factor than the likeliest have no say.
-const NEGLIGIBLE: f64 = 16.0;
-/// Points at which what wrong guesses leave of a bound is looked up.
+/// Models whose logarithm of belief is this far below the largest have no say; from the second on
+/// they are left out.
+const NEGLIGIBLE: f64 = 12.0;
+const LEFT_OUT: f64 = 24.0;
+/// Points at which the bound expected at a share of wrong guesses is looked up.
 const LOOKED_UP: usize = 256;
+/// Sums are made in so many parts, in one order on every machine.
+const LANES: usize = 8;
 
-/// What is known of levels before labels are seen.
+/// What is known before labels are seen.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct EndsRule {
     m: f64,
-    /// For each level the bound at shares of wrong guesses, by their roots.
-    bounds: Vec<Vec<f64>>,
-    /// For each model and level, the bound expected of the best smaller level, however shared.
-    hopes: Vec<Vec<f64>>,
+    /// From the largest number of guesses to the smallest; every third is a level.
+    stages: Vec<Stage>,
+}
+
+/// A number of guesses on the way from one level to the next, or at it.
+#[derive(Debug, Clone, PartialEq)]
+struct Stage {
+    guesses: u32,
+    /// The index of the level, where it is one.
+    level: Option<usize>,
+    /// For each split, the bound that each model leads one to expect.
+    worth: [Vec<f32>; SPLITS],
+    /// For each model, the bound expected of the best smaller level, however shared.
+    hopes: Vec<f32>,
 }
 
 impl EndsRule {
     /// From ln of wrong guesses, and bounds, of each level.
     pub(super) fn new(examples: u32, levels: &[u32], bounds: &[Vec<(f64, f64)>]) -> Self {
-        let looked_up = |(&n, bounds): (&u32, &Vec<(f64, f64)>)| {
-            let at = |i: usize| (i as f64 / LOOKED_UP as f64).powi(2) * f64::from(n);
-            let each = (0..=LOOKED_UP).map(|i| interpolated(bounds, (at(i) + 0.5).ln()));
-            each.collect()
-        };
-        let mut rule = Self {
-            m: f64::from(examples),
-            bounds: levels.iter().zip(bounds).map(looked_up).collect(),
-            hopes: Vec::new(),
-        };
-        for model in 0..Ends::all().len() {
-            let (mut most, mut hopes) = (0.0_f64, Vec::with_capacity(levels.len()));
-            for (index, &n) in levels.iter().enumerate() {
-                hopes.push(most);
-                for a in splits(0, n) {
-                    most = most.max(rule.worth(index, a, n - a, &[(model, 1.0)]));
+        let m = f64::from(examples);
+        let mut stages = Vec::with_capacity(levels.len() * STEPS as usize);
+        let mut most = vec![0.0_f32; EndModels::all().beliefs.len()];
+        for (level, (&n, bounds)) in levels.iter().zip(bounds).enumerate() {
+            let expected = expected(n, bounds);
+            let above = levels.get(level + 1).copied().unwrap_or(examples);
+            for step in (1..=STEPS).rev() {
+                let guesses = above - (u64::from(above - n) * step / STEPS) as u32;
+                let stage = Stage {
+                    guesses,
+                    level: (step == STEPS).then_some(level),
+                    worth: worth(m, guesses, &expected),
+                    hopes: most.clone(),
+                };
+                stages.push(stage);
+            }
+            for worth in &stages[stages.len() - STEPS as usize].worth {
+                for (most, worth) in most.iter_mut().zip(worth) {
+                    *most = most.max(*worth);
                 }
             }
-            rule.hopes.push(hopes);
         }
-        rule
-    }
-
-    /// The bound expected of a level, in which a guesses are from the top and b from the bottom.
-    fn worth(&self, index: usize, a: u32, b: u32, models: &[(usize, f64)]) -> f64 {
-        let (n, bounds) = (f64::from(a + b), &self.bounds[index]);
-        let places = [a, b].map(|n| Ends::place(f64::from(n) / self.m));
-        let mut sum = 0.0;
-        for &(model, weight) in models {
-            let (model, _) = &Ends::all()[model];
-            let right = model.right(0, places[0]) + model.right(1, places[1]);
-            let accuracy = (right * self.m / n).min(1.0);
-            let deviation = (accuracy * (1.0 - accuracy) / n).sqrt();
-            for score in SPREAD {
-                let wrong = (1.0 - accuracy + score * deviation).clamp(0.0, 1.0);
-                let at = wrong.sqrt() * LOOKED_UP as f64;
-                let low = (at as usize).min(LOOKED_UP - 1);
-                let part = at - low as f64;
-                sum += weight * (bounds[low] + part * (bounds[low + 1] - bounds[low]));
-            }
-        }
-        sum / SPREAD.len() as f64
+        stages.reverse();
+        Self { m, stages }
     }
 
     /// The index of the level to test, and how many of its guesses are from the top.
-    pub(super) fn choose(&self, levels: &[u32], top: &Path, bottom: &Path) -> (usize, u32) {
-        let mut search = Search::new(self, top, bottom);
-        for (index, &level) in levels.iter().enumerate().rev() {
-            let start = search.left();
-            if level > start {
-                continue;
+    pub(super) fn choose(&self, top: &Path, bottom: &Path) -> (usize, u32) {
+        let mut search = Search::new(self.m, [top, bottom]);
+        for (place, stage) in self.stages.iter().enumerate() {
+            if stage.guesses < search.left() {
+                let (_, a) = search.best(stage);
+                search.give_up(a, stage.guesses - a);
             }
-            let beyond = u64::from(start - level);
-            for step in 1..=STEPS {
-                let left = start - (beyond * step / STEPS) as u32;
-                if left < search.left() {
-                    let (_, a) = search.best(index, left);
-                    search.give_up(a, left - a);
-                }
-            }
-            let here = self.worth(index, search.a, search.b, &search.weights);
-            let least = here * (1.0 + BETTER) + BETTER;
-            let hope = HOPE * search.hope(index);
-            let better = |smaller: usize| {
-                let known = search.best(smaller, levels[smaller]).0;
-                (1.0 - HOPE) * known + hope > least
-            };
-            if !(0..index).rev().any(better) {
-                return (index, search.a);
+            let Some(level) = stage.level else { continue };
+            let least = search.worth(stage, search.a) * (1.0 + BETTER) + BETTER;
+            let hope = HOPE * search.weighed(&stage.hopes);
+            let smaller = self.stages[place + 1..].iter();
+            let better = |stage: &Stage| (1.0 - HOPE) * search.best(stage).0 + hope > least;
+            if !smaller.filter(|stage| stage.level.is_some()).any(better) {
+                return (level, search.a);
             }
         }
-        (0, search.a.min(levels[0]))
+        (0, search.a)
     }
 }
 
-/// Ways to share guesses between the ends, from so many to so many at the top.
-fn splits(low: u32, high: u32) -> impl Iterator<Item = u32> {
-    let part = move |i| u64::from(high - low) * u64::from(i) / u64::from(SPLITS - 1);
-    (0..SPLITS).map(move |i| low + part(i) as u32)
+/// The bound expected of n guesses at shares of wrong ones, by their roots.
+fn expected(n: u32, bounds: &[(f64, f64)]) -> Vec<f64> {
+    let n = f64::from(n);
+    let at = |i: usize| {
+        let wrong = (i as f64 / LOOKED_UP as f64).powi(2);
+        let deviation = (wrong * (1.0 - wrong) / n).sqrt();
+        let drawn = SPREAD.map(|score| (wrong + score * deviation).clamp(0.0, 1.0) * n);
+        let each = drawn.map(|wrong| interpolated(bounds, (wrong + 0.5).ln()));
+        each.iter().sum::<f64>() / SPREAD.len() as f64
+    };
+    (0..=LOOKED_UP).map(at).collect()
+}
+
+/// For each split of n guesses, the bound that each model leads one to expect.
+fn worth(m: f64, n: u32, expected: &[f64]) -> [Vec<f32>; SPLITS] {
+    let (n, models) = (f64::from(n), EndModels::all());
+    std::array::from_fn(|split| {
+        let a = n * split as f64 / (SPLITS - 1) as f64;
+        let top = models.right(0, EndModels::place(a / m));
+        let bottom = models.right(1, EndModels::place((n - a) / m));
+        let each = (0..models.beliefs.len()).map(|model| {
+            let right = (top(model) + bottom(model)) * m / n;
+            let at = (1.0 - right).max(0.0).sqrt() * LOOKED_UP as f64;
+            let low = (at as usize).min(LOOKED_UP - 1);
+            let part = at - low as f64;
+            (expected[low] + part * (expected[low + 1] - expected[low])) as f32
+        });
+        each.collect()
+    })
 }
 
 /// What is left of the ends, and what has been learnt from the rest.
 struct Search<'a> {
-    rule: &'a EndsRule,
+    m: f64,
     paths: [&'a Path; 2],
     a: u32,
     b: u32,
-    /// How much models are believed, in logarithms; those that have a say, and their weights.
-    beliefs: Vec<f64>,
-    weights: Vec<(usize, f64)>,
+    /// Models, and how much they are believed, in logarithms.
+    beliefs: Vec<(usize, f64)>,
+    /// The weight of each model; 0 where it has no say.
+    weights: Vec<f32>,
 }
 
 impl<'a> Search<'a> {
-    fn new(rule: &'a EndsRule, top: &'a Path, bottom: &'a Path) -> Self {
+    fn new(m: f64, paths: [&'a Path; 2]) -> Self {
+        let models = EndModels::all();
+        let beliefs = models.beliefs.iter().map(|belief| belief.ln());
         let mut search = Self {
-            rule,
-            paths: [top, bottom],
-            a: top.guesses(),
-            b: bottom.guesses(),
-            beliefs: Ends::all().iter().map(|(_, belief)| belief.ln()).collect(),
-            weights: Vec::new(),
+            m,
+            paths,
+            a: paths[0].guesses(),
+            b: paths[1].guesses(),
+            beliefs: beliefs.enumerate().collect(),
+            weights: vec![0.0; models.beliefs.len()],
         };
         search.weigh();
         search
@@ -149,14 +167,16 @@ impl<'a> Search<'a> {
     }
 
     fn weigh(&mut self) {
-        let beliefs = &self.beliefs;
-        let most = beliefs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let having_a_say = |&i: &usize| most - beliefs[i] < NEGLIGIBLE;
-        let kept = (0..beliefs.len()).filter(having_a_say);
-        self.weights = kept.map(|i| (i, (beliefs[i] - most).exp())).collect();
-        let sum: f64 = self.weights.iter().map(|(_, weight)| weight).sum();
-        for (_, weight) in &mut self.weights {
-            *weight /= sum;
+        let each = self.beliefs.iter().map(|&(_, belief)| belief);
+        let most = each.fold(f64::NEG_INFINITY, f64::max);
+        self.beliefs.retain(|&(_, belief)| most - belief < LEFT_OUT);
+        let having_a_say = self.beliefs.iter().filter(|one| most - one.1 < NEGLIGIBLE);
+        let weights = having_a_say.map(|&(model, belief)| (model, (belief - most).exp()));
+        let weights: Vec<_> = weights.collect();
+        let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        self.weights.fill(0.0);
+        for (model, weight) in weights {
+            self.weights[model] = (weight / sum) as f32;
         }
     }
 
@@ -168,10 +188,10 @@ impl<'a> Search<'a> {
             }
             let (made, right) = self.paths[end].between(from, to);
             let (right, wrong) = (f64::from(right), f64::from(made - right));
-            let shares = [from, to].map(|n| Ends::place(f64::from(n) / self.rule.m));
-            for (belief, (model, _)) in self.beliefs.iter_mut().zip(Ends::all()) {
-                let [inner, outer] = shares.map(|place| model.right(end, place));
-                let chance = (outer - inner) * self.rule.m / f64::from(to - from);
+            let [inner, outer] = [from, to]
+                .map(|n| EndModels::all().right(end, EndModels::place(f64::from(n) / self.m)));
+            for (model, belief) in &mut self.beliefs {
+                let chance = (outer(*model) - inner(*model)) * self.m / f64::from(to - from);
                 let chance = chance.clamp(ACCURACY.0, ACCURACY.1);
                 *belief += right * chance.ln() + wrong * (-chance).ln_1p();
             }
@@ -180,29 +200,57 @@ impl<'a> Search<'a> {
         self.weigh();
     }
 
-    /// The bound expected of smaller levels, if the labels on the way told which model is true.
-    fn hope(&self, index: usize) -> f64 {
-        let each = self.weights.iter();
-        each.map(|&(model, weight)| weight * self.rule.hopes[model][index])
-            .sum()
+    /// The mean over models, as they are believed.
+    fn weighed(&self, worth: &[f32]) -> f64 {
+        let mut sums = [0.0_f32; LANES];
+        let pairs = worth.chunks(LANES).zip(self.weights.chunks(LANES));
+        for (worth, weights) in pairs {
+            for ((sum, worth), weight) in sums.iter_mut().zip(worth).zip(weights) {
+                *sum += worth * weight;
+            }
+        }
+        sums.iter().map(|&sum| f64::from(sum)).sum()
     }
 
-    /// The best worth of n guesses, at a level's bounds, and how many of them are from the top.
-    fn best(&self, index: usize, n: u32) -> (f64, u32) {
+    /// The bound expected of a stage, if a guesses are from the top.
+    fn worth(&self, stage: &Stage, a: u32) -> f64 {
+        let (split, part) = between(stage.guesses, a);
+        let [low, high] = [split, split + 1].map(|one| self.weighed(&stage.worth[one]));
+        low + part * (high - low)
+    }
+
+    /// The best worth of a stage, however what is left is shared, and its guesses from the top.
+    fn best(&self, stage: &Stage) -> (f64, u32) {
+        let n = stage.guesses;
         let (low, high) = (n.saturating_sub(self.b), self.a.min(n));
-        let even = (u64::from(n) * u64::from(self.a) / u64::from(self.left())) as u32;
-        let mut best = (0.0, even);
-        let mut seen = Vec::with_capacity(SPLITS as usize + 1);
-        for a in std::iter::once(even).chain(splits(low, high)) {
-            if seen.contains(&a) {
-                continue;
+        let needed = between(n, low).0..=between(n, high).0 + 1;
+        let at: [f64; SPLITS] = std::array::from_fn(|split| {
+            let needed = needed.contains(&split);
+            if needed {
+                self.weighed(&stage.worth[split])
+            } else {
+                0.0
             }
-            seen.push(a);
-            let worth = self.rule.worth(index, a, n - a, &self.weights);
-            if seen.len() == 1 || worth > best.0 * (1.0 + 1e-6) {
-                best = (worth, a);
+        });
+        let worth = |a: u32| {
+            let (split, part) = between(n, a);
+            at[split] + part * (at[split + 1] - at[split])
+        };
+        let even = (u64::from(n) * u64::from(self.a) / u64::from(self.left())) as u32;
+        let step = |i| (u64::from(high - low) * i / (COMPARED - 1)) as u32;
+        let mut best = (worth(even), even);
+        for a in (0..COMPARED).map(|i| low + step(i)) {
+            if worth(a) > best.0 * (1.0 + OTHERWISE) {
+                best = (worth(a), a);
             }
         }
         best
     }
+}
+
+/// The split of n guesses below the one that has a from the top, and what part beyond.
+fn between(n: u32, a: u32) -> (usize, f64) {
+    let at = f64::from(a) / f64::from(n) * (SPLITS - 1) as f64;
+    let split = (at as usize).min(SPLITS - 2);
+    (split, at - split as f64)
 }

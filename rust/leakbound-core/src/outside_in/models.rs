@@ -248,48 +248,93 @@ impl Model {
 
 /// The share of all examples that are guessed right at each end, by the share guessed there.
 #[derive(Debug, Clone)]
-pub(super) struct Ends([Vec<f64>; 2]);
+struct Ends([Vec<f64>; 2]);
+
+/// Where a share is among those kept: how many are before it, and what part beyond.
+pub(super) type Place = (usize, f64);
+
+/// Models of both ends, laid out as they are read: all of them at one place.
+#[derive(Debug)]
+pub(super) struct EndModels {
+    /// How much each is believed.
+    pub(super) beliefs: Vec<f64>,
+    /// At an end, 0 for the top: place by place, what each model guesses right.
+    right: [Vec<f64>; 2],
+}
+
+impl EndModels {
+    /// All models, made once.
+    pub(super) fn all() -> &'static Self {
+        static MODELS: OnceLock<EndModels> = OnceLock::new();
+        MODELS.get_or_init(|| {
+            let (models, beliefs): (Vec<Ends>, Vec<f64>) = Ends::all().into_iter().unzip();
+            let places = 0..=PLACES;
+            let right = [0, 1].map(|end| {
+                let each = places
+                    .clone()
+                    .flat_map(|i| models.iter().map(move |one| one.0[end][i]));
+                each.collect()
+            });
+            Self { beliefs, right }
+        })
+    }
+
+    /// Where a share is.
+    pub(super) fn place(share: f64) -> Place {
+        if share <= LEAST_PLACE {
+            return (0, share.max(0.0) / LEAST_PLACE);
+        }
+        let at = (share / LEAST_PLACE).ln() / (0.5 / LEAST_PLACE).ln() * (PLACES - 1) as f64;
+        let low = (at as usize).min(PLACES - 2);
+        (low + 1, (at - low as f64).min(1.0))
+    }
+
+    /// What each model guesses right at an end, of a share guessed there.
+    pub(super) fn right(&self, end: usize, (low, part): Place) -> impl Fn(usize) -> f64 {
+        let models = self.beliefs.len();
+        let at = |place: usize| &self.right[end][place * models..][..models];
+        let (inner, outer) = (at(low), at(low + 1));
+        move |model| inner[model] + part * (outer[model] - inner[model])
+    }
+}
 
 impl Ends {
-    /// All models, and how much each is believed; made once.
-    pub(super) fn all() -> &'static [(Self, f64)] {
-        static MODELS: OnceLock<Vec<(Ends, f64)>> = OnceLock::new();
-        MODELS.get_or_init(|| {
-            let mut found: Vec<(Self, f64)> = DISTANCES
-                .iter()
-                .map(|&(mu, belief)| (Self::tails(0.0, 0.0, mu), DISTANCE_WEIGHT * belief))
-                .collect();
-            let (least, largest) = END_TAILS;
-            let shares: Vec<f64> = (0..END_TAIL_COUNT)
-                .map(|i| least * (largest / least).powf(i as f64 / (END_TAIL_COUNT - 1) as f64))
-                .collect();
-            let pairs = (0..END_TAIL_COUNT).flat_map(|i| (0..END_TAIL_COUNT).map(move |j| (i, j)));
-            let both: Vec<_> = pairs.filter(|&(i, j)| i.abs_diff(j) <= APART).collect();
-            let third = END_TAIL_WEIGHT / (3 * BEYOND.len()) as f64;
-            for mu in BEYOND {
-                for &share in &shares {
-                    let model = Self::tails(share, 0.0, mu);
-                    let each = third / shares.len() as f64;
-                    found.extend([(model.mirrored(), each), (model, each)]);
-                }
-                let each = third / both.len() as f64;
-                found.extend(
-                    both.iter()
-                        .map(|&(i, j)| (Self::tails(shares[i], shares[j], mu), each)),
-                );
+    /// All models, and how much each is believed.
+    fn all() -> Vec<(Self, f64)> {
+        let mut found: Vec<(Self, f64)> = DISTANCES
+            .iter()
+            .map(|&(mu, belief)| (Self::tails(0.0, 0.0, mu), DISTANCE_WEIGHT * belief))
+            .collect();
+        let (least, largest) = END_TAILS;
+        let shares: Vec<f64> = (0..END_TAIL_COUNT)
+            .map(|i| least * (largest / least).powf(i as f64 / (END_TAIL_COUNT - 1) as f64))
+            .collect();
+        let pairs = (0..END_TAIL_COUNT).flat_map(|i| (0..END_TAIL_COUNT).map(move |j| (i, j)));
+        let both: Vec<_> = pairs.filter(|&(i, j)| i.abs_diff(j) <= APART).collect();
+        let third = END_TAIL_WEIGHT / (3 * BEYOND.len()) as f64;
+        for mu in BEYOND {
+            for &share in &shares {
+                let model = Self::tails(share, 0.0, mu);
+                let each = third / shares.len() as f64;
+                found.extend([(model.mirrored(), each), (model, each)]);
             }
-            let each = STANDING_WEIGHT / (2 * STANDING_OUT.len() * BY.len()) as f64;
-            for share in STANDING_OUT {
-                for by in BY {
-                    let one = Self::standing_out(share, 0.0, by);
-                    let both = Self::standing_out(share, share, by);
-                    found.extend([(one.mirrored(), each), (one, each), (both, each / 4.0)]);
-                }
+            let each = third / both.len() as f64;
+            found.extend(
+                both.iter()
+                    .map(|&(i, j)| (Self::tails(shares[i], shares[j], mu), each)),
+            );
+        }
+        let each = STANDING_WEIGHT / (2 * STANDING_OUT.len() * BY.len()) as f64;
+        for share in STANDING_OUT {
+            for by in BY {
+                let one = Self::standing_out(share, 0.0, by);
+                let both = Self::standing_out(share, share, by);
+                found.extend([(one.mirrored(), each), (one, each), (both, each / 4.0)]);
             }
-            let each = RESPONSE_WEIGHT / (RESPONSES.len() * RESPONDING.len()) as f64;
-            found.extend(Response::all(2).map(|response| (Self::response(response), each)));
-            found
-        })
+        }
+        let each = RESPONSE_WEIGHT / (RESPONSES.len() * RESPONDING.len()) as f64;
+        found.extend(Response::all(2).map(|response| (Self::response(response), each)));
+        found
     }
 
     /// Shares of members by their scores' means, and of others; deviations are 1.
@@ -345,21 +390,5 @@ impl Ends {
     fn mirrored(&self) -> Self {
         let [top, bottom] = &self.0;
         Self([bottom.clone(), top.clone()])
-    }
-
-    /// Where a share is among those kept: how many are before it, and what part beyond.
-    pub(super) fn place(share: f64) -> (usize, f64) {
-        if share <= LEAST_PLACE {
-            return (0, share.max(0.0) / LEAST_PLACE);
-        }
-        let at = (share / LEAST_PLACE).ln() / (0.5 / LEAST_PLACE).ln() * (PLACES - 1) as f64;
-        let low = (at as usize).min(PLACES - 2);
-        (low + 1, (at - low as f64).min(1.0))
-    }
-
-    /// The share guessed right at an end, 0 for the top, of a share guessed.
-    pub(super) fn right(&self, end: usize, (low, part): (usize, f64)) -> f64 {
-        let curve = &self.0[end];
-        curve[low] + part * (curve[low + 1] - curve[low])
     }
 }

@@ -183,7 +183,7 @@ impl OutsideIn {
             Rule::Path(_) => Err(AuditError::OtherGuesses {
                 planned: "one order",
             }),
-            Rule::Ends(rule) => Ok(rule.choose(&self.levels, top, bottom)),
+            Rule::Ends(rule) => Ok(rule.choose(top, bottom)),
         }
     }
 }
