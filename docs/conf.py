@@ -22,6 +22,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "command_line",
     "mathml",
+    "pictures",
     "short_signatures",
 ]
 exclude_patterns = ["_build", "examples"]

@@ -1,0 +1,1 @@
+"""Pictures of single audits, one function each; see `pictures`."""
