@@ -55,7 +55,9 @@ def commands(text: str) -> list[list[str]]:
     """Return the words of each command of the program that a page shows."""
     blocks = re.findall(r"^```console\n(.*?)^```", text, re.M | re.S)
     lines = re.sub(r"\\\n\s*", "", "".join(blocks)).splitlines()
-    found = [re.search(r"\bleakbound (?!@).*", line) for line in lines if line.startswith("$ ")]
+    found = [
+        re.search(r"(?<!-n )\bleakbound (?!@).*", line) for line in lines if line.startswith("$ ")
+    ]
     return [shlex.split(one[0], comments=True)[1:] for one in found if one]
 
 
