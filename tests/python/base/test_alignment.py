@@ -27,7 +27,7 @@ IDS = pytest.mark.parametrize("ids", [NAMES, np.arange(M), 7 * np.arange(M) + 5]
 
 def unnamed(result: lb.AuditResult) -> dict[str, Any]:
     """Return a result without the ids of exposed members."""
-    stored: Any = result.to_dict()
+    stored: dict[str, Any] = result.to_dict()
     return stored | {"exposed": stored["exposed"] | {"ids": []}}
 
 

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from leakbound.cli.commands import app
-from pages import EXAMPLE, renewed
+from page_examples import EXAMPLE, renewed
 
 ROOT = Path(__file__).parents[3]
 PAGES = {

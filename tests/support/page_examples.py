@@ -1,0 +1,40 @@
+"""Run examples of pages; `python tests/support/page_examples.py PAGE…` renews their outputs.
+
+Blocks of Python share the names of their page. A `text` block right below one is what it prints.
+"""
+
+import contextlib
+import io
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+__all__ = ["EXAMPLE", "renewed"]
+
+EXAMPLE = re.compile(r"^(```python\n(.*?)^```\n+)(?:^```text\n(.*?)^```)?", re.M | re.S)
+
+
+def renewed(text: str) -> str:
+    """Run a page in the current folder and return it with what its examples printed."""
+    names: dict[str, Any] = {"__name__": "page"}
+
+    def run(example: re.Match[str]) -> str:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(example[2], "page", "exec"), names)
+            for name in [one for one in names if one.startswith("test_")]:
+                names.pop(name)()
+        return example[0] if example[3] is None else f"{example[1]}```text\n{printed.getvalue()}```"
+
+    return EXAMPLE.sub(run, text)
+
+
+if __name__ == "__main__":
+    pages = [Path(name).resolve() for name in sys.argv[1:]]
+    for page in pages:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            page.write_text(renewed(page.read_text(encoding="utf-8")), encoding="utf-8")
