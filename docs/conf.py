@@ -65,7 +65,18 @@ html_theme_options = {
     "show_nav_level": 1,
     "show_toc_level": 2,
 }
-html_sidebars = {page: [] for page in ("index", "glossary", "pitfalls", "comparison", "regulators")}
+html_sidebars = {
+    page: []
+    for page in (
+        "index",
+        "what-is-an-audit",
+        "which-audit",
+        "glossary",
+        "pitfalls",
+        "comparison",
+        "regulators",
+    )
+}
 
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "

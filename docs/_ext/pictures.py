@@ -1,7 +1,7 @@
 """The directive `picture`: drawn by leakbound while pages are built, inline, in light and dark.
 
-A page asks for a picture by the name of a function here, or in `pictures_of_audits`, and gives its
-caption. The colours of text and lines are those of the page.
+A page asks for a picture by the name of a function here, and gives its caption. The colours of text
+and lines are those of the page.
 """
 
 from __future__ import annotations
@@ -9,11 +9,16 @@ from __future__ import annotations
 import html
 import io
 import re
+from contextlib import chdir, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
+
+import leakbound as lb
 
 if TYPE_CHECKING:
     from docutils.nodes import Node
@@ -57,9 +62,7 @@ def drawing(name: str, caption: str) -> str:
     """Return a drawing as SVG for a page that has others."""
     import matplotlib.pyplot as plt
 
-    import pictures_of_audits
-
-    draw = globals().get(name) or getattr(pictures_of_audits, name)
+    draw = globals()[name]
     file = io.StringIO()
     with plt.rc_context({**STYLE, "svg.hashsalt": name}):
         figure = draw(plt)
@@ -70,6 +73,15 @@ def drawing(name: str, caption: str) -> str:
     for colour, variable in THEME.items():
         svg = svg.replace(colour, variable)
     return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(caption)}"', 1)
+
+
+def example(page: str) -> dict[str, Any]:
+    """Run the first example of a page, in a folder of its own, and return its names."""
+    text = (Path(__file__).parents[1] / f"{page}.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(io.StringIO()):
+        exec(re.findall(r"```python\n(.*?)```", text, re.S)[0], names)
+    return names
 
 
 def band(ax: Any, bound: float, ceiling: float, end: float) -> None:
@@ -100,6 +112,129 @@ def gate(plt: Any) -> Any:
         ax.axvline(2.0, color=INK, linestyle="--")
         ax.set_title(title, loc="left", fontsize=10)
     axes[-1].set_xlabel("ε: ruled out (filled), not ruled out (hatched), out of reach (empty)")
+    return figure
+
+
+def coins(plt: Any) -> Any:
+    """Draw records, coins, and which of them the model saw."""
+    plan = lb.InclusionPlan.create(16, seed=5)
+    figure, ax = plt.subplots(figsize=(5.6, 2.2))
+    for place, member in enumerate(plan.member):
+        colour, level = (MEMBER, 1.0) if member else (OTHER, -1.0)
+        ax.plot([place, place], [0, level], color=FAINT, linewidth=0.8)
+        ax.plot(place, 0, "o", color=FAINT, markersize=7)
+        ax.plot(place, level, "s", color=colour, markersize=10)
+    for level, text in ((1, "members:\nthe model is\ntrained on them"), (0, "a coin each")):
+        ax.text(16, level, text, va="center")
+    ax.text(16, -1, "others:\nleft out", va="center")
+    ax.set(xlim=(-0.6, 22), ylim=(-1.5, 1.5))
+    ax.axis("off")
+    return figure
+
+
+def _game() -> tuple[Any, Any]:
+    game = lb.simulate.gaussian(1_000, mu=1.5, seed=0)
+    return game.scores, game.member
+
+
+def two_groups(plt: Any) -> Any:
+    """Scores of members and of others."""
+    figure, ax = plt.subplots(figsize=(5.6, 2.4))
+    histogram(ax, *_game(), ("members", "others"))
+    ax.set(xlabel="score", ylabel="records")
+    return figure
+
+
+def guesses(plt: Any) -> Any:
+    """Members and others in the order of scores, with both thresholds."""
+    scores, member = _game()
+    place = np.argsort(np.argsort(scores))
+    figure, ax = plt.subplots(figsize=(5.6, 1.9))
+    wrong = np.where(place < 50, member, ~member & (place >= 950))
+    for one, name, colour in ((True, "member", MEMBER), (False, "other", OTHER)):
+        rows = (member == one) & ~wrong
+        ax.vlines(place[rows], 0, 1, color=colour, linewidth=0.6, label=name)
+        ax.vlines(place[(member == one) & wrong], 0, 1.5, color=colour, linewidth=1.4)
+    ax.vlines([49.5, 949.5], 0, 1.5, color=INK, linestyle="--")
+    ax.text(25, 1.6, "“other”", ha="center")
+    ax.text(500, 1.6, "no guess", ha="center")
+    ax.text(975, 1.6, "“member”", ha="center")
+    ax.set(ylim=(0, 2), xlim=(-40, 1040), xticks=[], yticks=[], xlabel="rank of the score")
+    ax.spines[:].set_visible(False)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+    return figure
+
+
+def allowed(plt: Any) -> Any:
+    """Draw the share of right guesses that ε allows, and what was found."""
+    result = lb.audit(_game()[0], lb.Coins(_game()[1]), cuts=lb.Fixed(100), sides="both")
+    epsilon = np.linspace(0, 5, 200)
+    least = 1 / (1 + np.exp(-result.bound))
+    figure, ax = plt.subplots(figsize=(5.6, 2.7))
+    ax.plot(epsilon, 100 / (1 + np.exp(-epsilon)), color=INK)
+    ax.axvspan(0, result.bound, color=MEMBER, alpha=0.3)
+    ax.hlines(100 * least, 0, result.bound, color=INK, linestyle="--")
+    ax.vlines(result.bound, 50, 100 * least, color=INK, linestyle="--")
+    ax.text(0.1, 96.5, "right guesses: at least 93.8 %", va="center")
+    ax.text(result.bound / 2, 55, "ruled out", ha="center")
+    ax.text(3.8, 75, "not ruled out", ha="center")
+    ax.set(xlim=(0, 5), ylim=(50, 100), xlabel="ε", ylabel="right guesses, %")
+    return figure
+
+
+def split(plt: Any) -> Any:
+    """Draw log-odds of the right class in both parts."""
+    names = example("audits/random-split")
+    parts = [
+        lb.attacks.score(names["model"], names[f"X_{part}"], names[f"y_{part}"]).values
+        for part in ("train", "test")
+    ]
+    scores = np.concatenate(parts)
+    figure, ax = plt.subplots(figsize=(5.6, 2.4))
+    member = np.arange(scores.size) < parts[0].size
+    histogram(ax, scores, member, ("training set", "test set"))
+    ax.set(xlabel="log-odds of the right diagnosis", ylabel="records")
+    return figure
+
+
+def canaries_in_and_out(plt: Any) -> Any:
+    """Draw scores of canaries."""
+    names = example("audits/canaries")
+    figure, ax = plt.subplots(figsize=(5.6, 2.4))
+    member = names["canaries"].plan.member
+    histogram(ax, names["scores"].values, member, ("trained on", "left out"))
+    ax.set(xlabel="log-odds of the canary's wrong label", ylabel="canaries")
+    return figure
+
+
+def versions(plt: Any) -> Any:
+    """Draw what the model says of all versions of some canaries."""
+    names = example("audits/choices")
+    figure, axes = plt.subplots(1, 4, figsize=(5.6, 2.0), sharey=True)
+    for ax, secret in zip(axes, range(4), strict=True):
+        ax.bar(range(10), names["scores"][secret], color="none", edgecolor=OTHER)
+        chosen = names["plan"].chosen[secret]
+        ax.bar(chosen, names["scores"][secret, chosen], color=MEMBER)
+        ax.set(xticks=[0, 5, 9], title=f"image {secret + 1}")
+    axes[0].set_ylabel("probability")
+    figure.supxlabel("label", fontsize=10)
+    return figure
+
+
+def stream(plt: Any) -> Any:
+    """Draw the bound after each batch, and where the audit stopped."""
+    names = example("audits/streaming")
+    game, audit, seen = names["game"], lb.Stream(), np.arange(20, 1_001, 20)
+    bounds = [
+        audit.update(game.scores[rows], game.member[rows]).bound
+        for rows in np.split(np.arange(1_000), 50)
+    ]
+    figure, ax = plt.subplots(figsize=(5.6, 2.6))
+    ax.step(seen, bounds, where="post", color=MEMBER)
+    ax.plot(names["stream"].m, names["bound"], "o", color=MEMBER)
+    ax.axhline(3.0, color=INK, linestyle="--")
+    ax.text(5, 3.05, "true ε", va="bottom")
+    ax.set(ylim=(0, 3.5), xlabel="canaries", ylabel="ε proved so far")
     return figure
 
 

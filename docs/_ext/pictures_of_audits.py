@@ -1,1 +1,0 @@
-"""Pictures of single audits, one function each; see `pictures`."""
