@@ -238,6 +238,89 @@ def stream(plt: Any) -> Any:
     return figure
 
 
+def table(plt: Any) -> Any:
+    """Draw the first rows of a file, and all of its scores."""
+    names = example("guides/from-a-file")
+    scores, member = names["scores"], names["plan"].member
+    rows = [[f"{one:.2f}", str(int(is_in))] for one, is_in in zip(scores[:6], member, strict=False)]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(5.6, 2.4), width_ratios=[1, 2])
+    drawn = left.table([*rows, ["…", "…"]], colLabels=["score", "member"], loc="center")
+    drawn.scale(1, 1.4)
+    for cell in drawn.get_celld().values():
+        cell.set(facecolor="none", edgecolor=FAINT)
+    left.axis("off")
+    histogram(right, scores, member, ("member = 1", "member = 0"))
+    right.set(xlabel="score", ylabel="records")
+    return figure
+
+
+def thresholds(plt: Any) -> Any:
+    """Draw the bound at each number of guesses."""
+    names = example("guides/claims-and-thresholds")
+    coins = lb.Coins(names["plan"])
+    result = lb.audit(names["scores"], coins, cuts=lb.KLScan(), sides="member", seed=0)
+    figure, ax = plt.subplots(figsize=(5.6, 2.6))
+    ax.plot(result.curve.guesses, result.curve.bound, color=OTHER)
+    ax.plot(result.guesses, result.bound, "o", color=MEMBER)
+    ax.set(
+        xlabel="guesses of “member”, highest scores first",
+        ylabel="lower bound on ε",
+        ylim=(0, None),
+    )
+    return figure
+
+
+def growth(plt: Any) -> Any:
+    """Draw what audits prove of one truth as the number of canaries grows."""
+    sizes = [50, 100, 200, 400, 800, 1_600]
+    found = [lb.planning.power(m, truth=2.0) for m in sizes]
+    figure, ax = plt.subplots(figsize=(5.6, 2.8))
+    ax.plot(sizes, [one.ceiling for one in found], color=FAINT, linestyle=":", label="ceiling")
+    ax.axhline(2.0, color=INK, linestyle="--", label="true ε")
+    ax.plot(sizes, [one.mean for one in found], "o-", color=MEMBER, label="bound")
+    low, high = [one.low for one in found], [one.high for one in found]
+    ax.fill_between(sizes, low, high, color=MEMBER, alpha=0.25)
+    ax.set(xscale="log", xlabel="canaries", ylabel="ε", xticks=sizes, xticklabels=sizes)
+    ax.set(ylim=(0, None))
+    ax.minorticks_off()
+    ax.legend()
+    return figure
+
+
+def zero(plt: Any) -> Any:
+    """Draw scores of three audits that find nothing."""
+    rng = np.random.default_rng(0)
+    member = rng.random(2_000) < 0.5
+    noise = rng.normal(size=2_000)
+    few = np.array([False, False, True, True])
+    drawn = [(noise, member), (noise - 1.5 * member, member), (np.array([-2, -1, 1, 2]), few)]
+    figure, axes = plt.subplots(1, 3, figsize=(5.6, 2.0))
+    titles = ("no information", "inverted", "too few")
+    for ax, (values, inside), title in zip(axes, drawn, titles, strict=True):
+        histogram(ax, values, inside, ("members", "others"), bins=20)
+        ax.get_legend().remove()
+        ax.set(title=title, xticks=[], xlabel="score")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def tally(plt: Any) -> Any:
+    """Draw a tally of few scores."""
+    rng = np.random.default_rng(0)
+    member = rng.random(10_000) < 0.5
+    scores = rng.binomial(12, 0.45 + 0.1 * member)
+    figure, ax = plt.subplots(figsize=(5.6, 2.4))
+    for one, name, colour, shift in (
+        (False, "others", OTHER, -0.2),
+        (True, "members", MEMBER, 0.2),
+    ):
+        counts = np.bincount(scores[member == one], minlength=13)
+        ax.bar(np.arange(13) + shift, counts, 0.4, color=colour, label=name)
+    ax.set(xlabel="score", ylabel="records")
+    ax.legend()
+    return figure
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Tell Sphinx of it."""
     app.add_directive("picture", Picture)
