@@ -50,6 +50,7 @@ numpydoc_xref_param_type = False
 html_theme = "pydata_sphinx_theme"
 html_title = f"leakbound {release}"
 html_static_path = ["_static"]
+html_extra_path = ["llms.txt"]
 html_css_files = ["leakbound.css"]
 html_copy_source = False
 html_show_sourcelink = False
