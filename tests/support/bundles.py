@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import leakbound as lb
 from commitments import PROTOCOL, scored
 from leakbound.evidence import verify_bundle
 from leakbound.planning import Opening
@@ -20,8 +19,8 @@ NOTES = "predicate/configuration/0/annotations"
 def write(folder: Path, m: int = 300) -> tuple[Any, Opening]:
     """Write a bundle with all files that one can have; return the result and the opening."""
     plan, scores = scored(m)
-    result = lb.audit({"loss": scores}, lb.Coins(plan)).with_check(epsilon=1.0)
     opening = plan.commit(PROTOCOL | {"checked": {"epsilon": 1.0}})
+    result = opening.audit({"loss": scores})
     result.bundle(
         folder,
         scores={"loss": scores},

@@ -323,10 +323,10 @@ def _drawn(
     opened = load_opening(opening)
     if not isinstance(opened.plan, kind):
         refuse(f"--opening holds a {type(opened.plan).__name__}; this needs a {kind.__name__}")
-    agreed = opened.agreed.options.get("seed")
-    if agreed is not None and seed not in {None, agreed}:
+    agreed = opened.agreed.options["seed"]
+    if seed not in {None, agreed}:
         refuse(f"--seed {seed}: the protocol fixed the seed {agreed}, so leave --seed out")
-    return opened.plan, opened, {} if agreed is None else {"seed": agreed}
+    return opened.plan, opened, {"seed": agreed}
 
 
 def _ids_of(table: Columns, plan: InclusionPlan | ChoicePlan | None) -> Any:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -132,7 +132,7 @@ def judge_challenge(
         SHA-256 of the model, as the trainer published it.
     """
     opening = opened_challenge(folder)
-    agreed, plan = opening.agreed, opening.plan
+    agreed = opening.agreed
     _check_judged(agreed)
     by_attack = scores if isinstance(scores, Mapping) else {agreed.attacks[0]: scores}
     if set(by_attack) != set(agreed.attacks):
@@ -140,8 +140,7 @@ def judge_challenge(
         raise OptionError(message)
     named = {name: by_attack[name] for name in agreed.attacks}
     places = np.asarray(ids)
-    result = agreed.audit(named, cast("Any", plan), ids=places, **agreed.options)
-    result = agreed.put_to_test(result)
+    result = opening.audit(named, ids=places)
     result.bundle(Path(folder) / "bundle", scores=named, opening=opening, model=model, ids=places)
     return result
 

@@ -13,9 +13,11 @@ import numpy as np
 from leakbound._base.canonical import canonical_json, is_digest, sha256
 from leakbound._base.files import write_text
 from leakbound._base.records import parsed, text_of
-from leakbound._base.types import JsonValue
+from leakbound._base.types import ArrayInput, JsonValue
+from leakbound.audits.road import Scores
 from leakbound.errors import FormatError, OptionError
 from leakbound.planning.protocol import Agreed, checked_protocol
+from leakbound.results import AuditResult
 
 # How a digest is computed: the number rises whenever the same content would give another digest.
 SCHEME = "leakbound commitment 1"
@@ -107,6 +109,9 @@ class Opening:
             message = f"a nonce is {2 * NONCE} hexadecimal digits in lower case, 256 random bits"
             raise FormatError(message)
         object.__setattr__(self, "protocol", checked_protocol(self.protocol))
+        if self.protocol.get("seed") is None:
+            message = "the protocol of an opening fixes the seed: plan.commit(protocol) draws one"
+            raise OptionError(message)
         if len(self.to_json().encode()) >= _LARGEST:
             message = f"the protocol is too long: openings of {_LARGEST:,} bytes are not read"
             raise OptionError(message)
@@ -115,6 +120,20 @@ class Opening:
     def agreed(self) -> Agreed:
         """The protocol, as the audit takes it."""
         return Agreed.of(self.protocol)
+
+    def audit(self, scores: Scores, **arrays: ArrayInput) -> AuditResult:
+        """Audit by the protocol, with its seed, and test the guarantee that it names.
+
+        Parameters
+        ----------
+        scores : mapping of str to array_like of shape (m,), or (m, k) for choices
+            The scores of each attack that the protocol names.
+        **arrays : array_like of shape (m,)
+            Options such as `strata` that the protocol names by a word, and `ids`.
+        """
+        agreed = self.agreed
+        options = {**agreed.options, **arrays}
+        return agreed.put_to_test(agreed.audit(scores, self.plan, **options))
 
     @property
     def commitment(self) -> Commitment:

@@ -58,9 +58,12 @@ class Plan:
         ----------
         protocol : mapping
             What `leakbound.planning.read_protocol` reads from a file: claim, confidence, cuts,
-            sides, attacks, unit and canaries, and other options of `audit`.
+            sides, attacks, unit and canaries, and other options of `audit`. A seed is drawn if it
+            names none.
         """
-        opening = Opening(self, protocol, secrets.token_hex(NONCE))
+        # Whoever may choose the seed after scoring can try many, and report the best.
+        seeded = {"seed": secrets.randbelow(2**53), **protocol}
+        opening = Opening(self, seeded, secrets.token_hex(NONCE))
         # The audit is rehearsed on scores that tell nothing: what it would refuse after training
         # is refused before.
         opening.agreed.rehearse(self.drawn, self.k)

@@ -174,7 +174,7 @@ def test_the_result_keeps_the_protocol(tmp_path: Path) -> None:
     assert result.relation == "replace"
     assert "which of 4 was trained on" in str(result)
     assert result.check(parameter=0.1, relation="replace") == "refuted"
-    with pytest.raises(errors.OptionError, match="add --relation replace if"):
+    with pytest.raises(errors.OptionError, match="say what the claim compares"):
         result.check(parameter=0.1)
     result.report(tmp_path / "page.html")
     assert "replace one candidate" in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -205,7 +205,7 @@ def test_a_plan_is_drawn_saved_committed_to_and_audited(tmp_path: Path) -> None:
     opening.save(tmp_path / "secret")
     again = load_opening(tmp_path / "secret")
     opening.commitment.check(again)
-    result = audited({"loss": SCORES}, again.plan, claim=lb.GaussianDP())
+    result = again.audit({"loss": SCORES})
     result.bundle(tmp_path / "bundle", scores={"loss": SCORES}, opening=again)
     assert lb.evidence.verify_bundle(tmp_path / "bundle", commitment=opening.commitment).valid
     for wrong, why in (({"design": "coins"}, "k= has no"), ({"prior": 0.2}, "prior= has no")):

@@ -122,7 +122,7 @@ PURE = {"type": "PureDP"}
         ("audit.json", "options/confidence", {}, "inputs: confidence is {}"),
         ("audit.json", "options/scores", None, "inputs: scores is None"),
         ("audit.json", "options/checkpoint", "/tmp/x", "takes no checkpoint"),
-        ("audit.json", "options/seed", "x", "seed must be an integer"),
+        ("audit.json", "options/seed", "x", "seed: it says 0"),
         ("audit.json", "options", [], "options and data are tables"),
         ("audit.json", "data/scores", [PURE], "none of a bundle's data"),
         ("audit.json", "data/scores/0", "margin", "audit: .*attack"),

@@ -31,12 +31,12 @@ def test_the_digest_is_what_the_format_says_for_ever() -> None:
     spelling = (
         '{"coins":"10011","ids":["a","b","c","d","\\u00e9"],"nonce":"' + NONCE + '","protocol":'
         '{"attacks":["loss"],"canaries":"300 mislabelled digits of seed 0, as listed in '
-        'canaries.csv","claim":{"type":"PureDP"},"confidence":0.95,"cuts":"auto","sides":"both",'
-        '"unit":"one digit"},"scheme":"leakbound commitment 1"}'
+        'canaries.csv","claim":{"type":"PureDP"},"confidence":0.95,"cuts":"auto","seed":0,'
+        '"sides":"both","unit":"one digit"},"scheme":"leakbound commitment 1"}'
     )
     assert opening.commitment.sha256 == hashlib.sha256(spelling.encode("ascii")).hexdigest()
     assert opening.commitment == Commitment(
-        "18a49334fcf914ede5c510c283b5e9d14214b130d2e6d1b1cdbf71b55e552475", 5
+        "7fee2a6cbf67c2538c4cabf4bb9ba5f96d9cbc4466e34e40f3557020a2f176d2", 5
     )
 
 
@@ -50,6 +50,21 @@ def test_a_commitment_opens_after_a_round_trip(tmp_path: Path) -> None:
     Commitment.from_json(tmp_path / "commitment.json").check(found)
     assert Commitment.from_json(opening.commitment.to_json()) == opening.commitment
     assert PLAN.commit(PROTOCOL).commitment != opening.commitment  # of another nonce
+
+
+def test_a_seed_that_nobody_named_is_drawn(tmp_path: Path) -> None:
+    """Where scores are tied, whoever chooses the seed after scoring finds a false claim."""
+    protocol = {name: said for name, said in PROTOCOL.items() if name != "seed"}
+    plan = lb.InclusionPlan.create(200, seed=0)
+    opening, other = plan.commit(protocol), plan.commit(protocol)
+    assert opening.protocol["seed"] != other.protocol["seed"]
+    scores = {"loss": np.arange(200) % 4}
+    result = opening.audit(scores)
+    assert result == lb.audit(scores, lb.Coins(plan), seed=opening.agreed.options["seed"])
+    with pytest.raises(FormatError, match="seed: it says"):
+        other.audit(scores).bundle(tmp_path / "bundle", scores=scores, opening=opening)
+    with pytest.raises(OptionError, match="fixes the seed"):
+        Opening(plan, protocol, NONCE)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +178,7 @@ def test_long_names_are_spelt_out_in_errors_alone() -> None:
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("protocol.toml").write_text(protocol_toml(), encoding="utf-8")
-    assert "one of the two" in leakbound("commit", "protocol.toml").refusal
+    assert "give either --examples" in leakbound("commit", "protocol.toml").refusal
     answer = leakbound("commit", "protocol.toml", "-m", 40)
     assert answer.code == 0
     opening = load_opening("secret")
@@ -175,7 +190,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Path("secret").stat().st_mode & 0o077 == 0
 
     before = Path("public/commitment.json").read_bytes()
-    assert "would be lost" in leakbound("commit", "protocol.toml", "-m", 40).refusal
+    assert "would be overwritten" in leakbound("commit", "protocol.toml", "-m", 40).refusal
     assert Path("public/commitment.json").read_bytes() == before
 
     kept = leakbound(

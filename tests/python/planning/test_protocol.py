@@ -60,7 +60,7 @@ SPLIT = {"design": "random_split"}
         ({"checked": {"epsilon": 1, "delta": 0.1}}, "cannot be kept: .*says nothing about delta"),
         ({"checked": {"mu": 1, "delta": 0.1}, **GAUSSIAN}, "or mu alone"),
         ({"checked": {"mu": 1, "epsilon": 0.1}, **GAUSSIAN}, "or mu alone"),
-        ({"checked": {"epsilon": 1}, **SPLIT}, "cannot be kept: .*add --relation replace if"),
+        ({"checked": {"epsilon": 1}, **SPLIT}, "cannot be kept: .*say what the claim compares"),
         ({"checked": {"epsilon": 1, "relation": "replace"}}, "cannot be kept: .*audit a random"),
         ({"checked": {"epsilon": 1, "relation": "swap"}}, "relation must be one of"),
     ],
