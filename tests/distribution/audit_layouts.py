@@ -58,7 +58,7 @@ def write(folder: Path) -> None:
 
 def audit(arguments: tuple[str, ...], folder: Path) -> str:
     """Return what is wrong with an audit of a layout; nothing if it is as it must be."""
-    command = [sys.executable, "-m", "leakbound", "coins", *arguments, "--json"]
+    command = [sys.executable, "-m", "leakbound", "coins", *arguments, "--json-full"]
     piped = (folder / "scores.csv").read_bytes() if "-" in arguments else b""
     done = subprocess.run(command, cwd=folder, input=piped, capture_output=True, check=False)
     said = done.stderr.decode()

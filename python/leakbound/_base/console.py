@@ -1,7 +1,7 @@
-"""The program and the terminal: exit codes that never say "refuted" by accident, and a bar.
+"""The program and the terminal: exit codes that never mean "refuted" by accident, and progress.
 
-Python ends a program with 1 after any exception, and Click after an end of input or a closed pipe;
-here 1 means that a claim was refuted, and so every end goes through `ended`.
+Python exits with 1 after any exception, and Click after an end of input or a closed pipe. Here 1
+means that a claim was refuted, so every exit goes through `ended`.
 """
 
 import os
@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
 from threading import Timer
 from typing import Any, TypeVar
@@ -20,9 +21,9 @@ T = TypeVar("T")
 
 REFUTED, BAD_INPUT, INCONCLUSIVE, CRASH, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 70, 130, 141
 
-# Environment variable that asks for the traceback of a crash.
+# Environment variable that shows the traceback of a crash.
 _TRACEBACK = "LEAKBOUND_TRACEBACK"
-# Characters of what a crash says of itself.
+# Most characters of the message of a crash.
 _LONGEST = 400
 
 
@@ -42,7 +43,7 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def one_line(error: BaseException) -> str:
-    """Return what an exception says, on one line."""
+    """Return the message of an exception on one line."""
     if isinstance(error, OSError) and error.filename is not None:
         name = os.fsdecode(error.filename) if not isinstance(error.filename, int) else "a file"
         return f"{name}: {error.strerror}"
@@ -50,14 +51,14 @@ def one_line(error: BaseException) -> str:
 
 
 def tell(text: str) -> None:
-    """Write a line to standard error; where nobody can read it, the exit code has to do."""
+    """Write a line to standard error, if it can be written to."""
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"{printable(text, lines=True)}\n")
         sys.stderr.flush()
 
 
 def silence(stream: Any) -> None:
-    """Send what is left in a stream nowhere, so that the flush at exit cannot fail."""
+    """Discard what is left in a stream, so that the flush at exit cannot fail."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -65,7 +66,7 @@ def silence(stream: Any) -> None:
 
 
 def _open_streams() -> None:
-    """Have streams to write to that take any text, also where the caller closed them."""
+    """Make streams accept any text, and replace those that the caller closed."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -76,11 +77,11 @@ def _open_streams() -> None:
 
 
 def failure(error: BaseException, worded: Callable[[str], str] = str) -> int:
-    """Say what went wrong and return the code for it; `worded` puts our messages otherwise."""
+    """Print what went wrong and return the exit code; `worded` rewrites our messages."""
     if isinstance(error, KeyboardInterrupt):
         tell("leakbound: interrupted")
         return INTERRUPTED
-    # Where nobody reads on, rich turns a broken pipe into an exit with 1.
+    # rich turns a broken pipe into an exit with 1.
     if isinstance(error.__context__ if isinstance(error, SystemExit) else error, BrokenPipeError):
         return BROKEN_PIPE
     if is_refusal(error):
@@ -92,7 +93,7 @@ def failure(error: BaseException, worded: Callable[[str], str] = str) -> int:
         with suppress(Exception):
             tell("".join(traceback.format_exception(error)).rstrip())
     words = type(error).__name__
-    with suppress(Exception):  # the text of an exception is anybody's code
+    with suppress(Exception):  # the text of an exception may raise
         text = one_line(error)[:_LONGEST]
         words = text if text and isinstance(error, InternalError) else f"{words}: {text}"
     tell(f"leakbound: internal error: {words.removesuffix(': ')}; please report it{hint}")
@@ -113,40 +114,54 @@ def _flushed(code: int) -> int:
     return code
 
 
-# Seconds before a bar appears.
-_PATIENCE = 1.0
+# Seconds before a bar appears: what ends sooner shows nothing.
+_PATIENCE = 0.5
+_OPEN: ContextVar[Any] = ContextVar("_OPEN", default=None)
+"""The bars of the command that runs, to which the phases of its work add theirs."""
 
 
 @contextmanager
 def bar(
     what: str, *, total: float | None = None, shown: bool = True
 ) -> Iterator[Callable[..., None]]:
-    """Show a bar on standard error once the block has lasted a second, on a terminal only.
+    """Show progress and remaining time on standard error if a block takes time, on a terminal only.
 
-    The block gets what moves it: rich's `Progress.update`, as by ``advance=1``.
+    The block gets rich's `Progress.update`, as in ``move(advance=1)``. A bar in another is a line
+    below it.
     """
-    if not shown or not sys.stderr.isatty():
+    outer = _OPEN.get()
+    if not shown or (outer is None and not sys.stderr.isatty()):
         yield lambda **_: None
         return
+    if outer is not None:
+        task = outer.add_task(what, total=total)
+        try:
+            yield partial(outer.update, task)
+        finally:
+            outer.remove_task(task)
+        return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
-    progress = Progress(console=Console(stderr=True), transient=True)
-    task = progress.add_task(what, total=total)
-    # What takes no second shows nothing: a flash would only disturb.
+    columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    task, token = progress.add_task(what, total=total), _OPEN.set(progress)
     timer = Timer(_PATIENCE, progress.start)
     timer.start()
     try:
         yield partial(progress.update, task)
     finally:
+        _OPEN.reset(token)
         timer.cancel()
         timer.join()
         progress.stop()
 
 
-def track(items: Iterable[T], what: str, *, total: int | None, shown: bool) -> Iterator[T]:
-    """Yield `items`, with a bar on standard error once the loop has lasted a second."""
-    with bar(what, total=total, shown=shown) as move:
+def track(
+    items: Iterable[T], what: str, *, total: int | None, shown: bool | None = None
+) -> Iterator[T]:
+    """Yield `items` and show progress; without `shown`, only below the bar of a command."""
+    with bar(what, total=total, shown=bool(_OPEN.get()) if shown is None else shown) as move:
         for item in items:
             yield item
             move(advance=1)

@@ -10,23 +10,54 @@ import typer
 from leakbound._base.console import bar, tell
 from leakbound._base.types import Relation
 from leakbound.cli import output
-from leakbound.cli.options import Json, Lenient, option
+from leakbound.cli.options import Json, Lenient, flag, option
 
 
 @dataclass(frozen=True)
-class Delivery:
-    """Where a result is written, and how strictly a claim is judged."""
+class Printing:
+    """How a result is printed, and how strictly a claim is judged."""
 
-    out: Annotated[
-        Path | None,
-        option("DIR", "Folder for result.json, report.html and figures (SVG)."),
-    ] = None
     json: Json = False
+    json_full: Annotated[
+        bool,
+        flag("--json-full", "The same, with curves and lists of examples: all of result.json."),
+    ] = False
     lenient: Lenient = False
 
+    def give(self, result: Any, report: Path | None = None) -> NoReturn:
+        """Print a result and where its report is, and end with the exit code of its claim."""
+        stored = self.json or self.json_full
+        if stored:
+            typer.echo(result.to_json() if self.json_full else output.brief(result))
+        else:
+            output.show(result)
+        if report is not None:
+            (tell if stored else typer.echo)(f"Report: {report}")
+        output.end(result, lenient=self.lenient)
+
+
+@dataclass(frozen=True)
+class Delivery(Printing):
+    """The same, and where the report is written."""
+
+    out: Annotated[
+        Path | None, option("DIR", "Folder for result.json, report.html and figures (SVG).")
+    ] = None
+    report: Annotated[
+        bool, flag("--report", "Write these to a new folder audit-DATE, instead of --out.")
+    ] = False
+    title: Annotated[str, option("TEXT", "Title of the report.")] = ""
+    model: Annotated[str, option("TEXT", "Name of the model in the report.")] = ""
+    auditor: Annotated[str, option("TEXT", "Name of the auditor in the report.")] = ""
+
     def __post_init__(self) -> None:
-        if self.out is not None:  # before hours of work
+        if self.reports:  # before hours of work
             output.prepare(self.out)
+
+    @property
+    def reports(self) -> bool:
+        """Whether a report is written: who names it wants one."""
+        return bool(self.out or self.report or self.title or self.model or self.auditor)
 
     def conclude(
         self,
@@ -53,18 +84,14 @@ class Delivery:
             with bar("Auditing again, for the bundle"):
                 result.bundle(bundle, **inputs or {})
             tell(f"Bundle: {bundle}")
-        if self.out is not None:
+        folder = self.out or (output.dated() if self.reports else None)
+        if folder is not None:
             name = file.name.encode(errors="replace").decode()  # names need not be text
-            title = f"Privacy audit of {name}"
+            title = self.title or f"Privacy audit of {name}"
+            about = {"title": title, "model": self.model, "auditor": self.auditor}
             with bar("Drawing the report"):
-                output.write_files(self.out, result, title=title)
-        if self.json:
-            typer.echo(result.to_json())
-        else:
-            output.show(result)
-        if self.out is not None:
-            output.announce(self.out, aside=self.json)
-        output.end(result, lenient=self.lenient)
+                output.write_files(folder, result, **about)
+        self.give(result, folder and folder / "report.html")
 
 
 @dataclass(frozen=True)
@@ -73,8 +100,5 @@ class BundledDelivery(Delivery):
 
     bundle: Annotated[
         Path | None,
-        option(
-            "DIR",
-            "Folder for everything needed to recompute the result with `leakbound verify`.",
-        ),
+        option("DIR", "Folder for everything needed to recompute the result: `leakbound verify`."),
     ] = None

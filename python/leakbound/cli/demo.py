@@ -69,7 +69,7 @@ def digits(
     with bar("Drawing the report"):
         _write(report, table, together, out)
     _show(report, table, together)
-    output.announce(out, aside=False)
+    typer.echo(f"Report: {out / 'report.html'}")
 
 
 def _write(runs: "DigitsReport", table: list[tuple[str, ...]], together: str, out: Path) -> None:

@@ -12,8 +12,9 @@ from leakbound import InclusionPlan
 from leakbound._base.console import REFUTED, bar, tell
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
+from leakbound.cli.delivery import Printing
 from leakbound.cli.files import Signs, read, whole
-from leakbound.cli.options import Json, Lenient, argument, command, flag, option, refuse
+from leakbound.cli.options import argument, command, flag, option, refuse
 from leakbound.evidence import judge_challenge, new_challenge, opened_challenge, verify_bundle
 from leakbound.planning import Commitment, read_protocol
 from leakbound.planning.inclusion import Plan
@@ -105,8 +106,7 @@ def judge(
     model: Annotated[
         str | None, option("HEX", "SHA-256 of the model, if published.", "--model-sha256")
     ] = None,
-    json: Json = False,
-    lenient: Lenient = False,
+    printing: Printing,
 ) -> None:
     """Judge a challenge."""
     names = opened_challenge(folder).agreed.attacks
@@ -116,11 +116,7 @@ def judge(
     with bar("Auditing"):
         result = judge_challenge(folder, columns, ids=ids, model=model)
     tell(f"Bundle: {folder / 'bundle'}")
-    if json:
-        typer.echo(result.to_json())
-    else:
-        output.show(result)
-    output.end(result, lenient=lenient)
+    printing.give(result)
 
 
 VERIFY = "Prints each check, then [bold]VALID[/], or [bold]INVALID[/] and the reason."

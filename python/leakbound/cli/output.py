@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
+import json
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import typer
 
 from leakbound._base.console import INCONCLUSIVE, REFUTED, failure, silence, tell
 from leakbound._base.formatting import printable
+from leakbound._base.records import encode
 from leakbound.cli.wording import OPTIONS, in_its_words
 from leakbound.errors import LeakboundError
-from leakbound.report.description import KINDS
 from leakbound.report.style import house_style
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from rich.table import Table
 
@@ -77,13 +80,39 @@ def grid(columns: Iterable[tuple[str, bool]]) -> Table:
     return table
 
 
+def _tone(verdict: str) -> str:
+    """Return the colour of a verdict: no colour says that a model is private."""
+    tones = {"leaks": "red", "refuted": "red", "nothing refuted": "default", "not refuted": "green"}
+    return f"bold {tones.get(verdict, 'yellow')}"
+
+
+def brief(result: Result) -> str:
+    """Return a result as JSON for scripts: what matters most first, and no curves."""
+    said = result.summary()
+    units = f"nats{said.terms.at}{said.terms.replaced}"
+    first = {"headline": said.headline, "verdict": said.verdict, "epsilon": said.epsilon}
+    rest = _without_curves(result.to_dict())
+    return json.dumps(encode({**first, "units": units, **rest}), ensure_ascii=False)
+
+
+def _without_curves(stored: Any) -> Any:
+    if not isinstance(stored, dict):
+        return stored
+    kept = {name: _without_curves(part) for name, part in stored.items()}
+    curves = {"Curve", "Exposed", "Histogram", "Overlap", "Roc"}
+    return {
+        name: part
+        for name, part in kept.items()
+        if not (isinstance(part, dict) and part.get("type") in curves)
+    }
+
+
 def show(result: Result) -> None:
     """Print one result for people: verdict, evidence, key numbers, warnings."""
-    tone = "bold" if KINDS[result.kind].proves else "bold red"
     said = result.summary()
-    say(said.headline, tone)
-    if said.answer:
-        say(said.answer, "bold")
+    say(said.headline, _tone("leaks" if said.leaks else said.verdict))
+    if result.checked is not None:
+        say(said.answer, _tone(result.checked.verdict))
     for text in said.paragraphs:
         say(text)
     table = grid([("", False), ("", True), ("", False)])
@@ -115,18 +144,8 @@ def say(what: str | Table, style: str | None = None) -> None:
     typer.echo("\n".join(line.rstrip() for line in lines))
 
 
-def announce(folder: Path, *, aside: bool) -> None:
-    """Print where the report is, on standard output or (`aside`) on standard error."""
-    text = f"Report: {folder / 'report.html'}"
-    if aside:
-        tell(text)
-    else:
-        typer.echo(text)
-
-
-def write_files(folder: Path, result: Result, *, title: str) -> None:
+def write_files(folder: Path, result: Result, **about: Any) -> None:
     """Write result.json, report.html and the figures, each file atomically."""
-    from leakbound import report
     from leakbound._base.files import write_text
     from leakbound.report.page import svg
 
@@ -135,11 +154,22 @@ def write_files(folder: Path, result: Result, *, title: str) -> None:
     figures.mkdir(exist_ok=True)
     for figure in result.summary().figures:
         write_text(figures / f"{figure.name}.svg", svg(figure))
-    report.write(folder / "report.html", result, title=title)
+    result.report(folder / "report.html", **about)
 
 
-def prepare(folder: Path) -> None:
+def dated() -> Path:
+    """Make a new folder named by the date of today."""
+    for number in count(1):
+        folder = Path(f"audit-{dt.date.today()}" + f"-{number}" * (number > 1))
+        with suppress(FileExistsError):
+            folder.mkdir()
+            break
+    return folder
+
+
+def prepare(folder: Path | None) -> None:
     """Make the output folder and check that figures can be drawn, before the audit."""
-    folder.mkdir(parents=True, exist_ok=True)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
     with house_style():
         pass

@@ -9,7 +9,7 @@ import typer
 
 from leakbound import GaussianDP, PureDP, planning
 from leakbound._base.checks import real
-from leakbound._base.console import INCONCLUSIVE, bar
+from leakbound._base.console import INCONCLUSIVE, track
 from leakbound._base.formatting import number
 from leakbound._base.types import Sides
 from leakbound.cli import options, output
@@ -128,8 +128,8 @@ def plan(
             return planning.CanariesNeeded(m=m, power=power)
         return planning.CanariesNeeded(m=None, power=power, reason=why_short(m, power, sides))
 
-    with bar(f"Simulating {simulations:,} audits of each number"):
-        plans = {words: needed(assumed) for words, assumed in attacks.items()}
+    simulated = track(attacks.items(), "Planning", total=len(attacks), shown=True)
+    plans = {words: needed(assumed) for words, assumed in simulated}
     first = next(iter(plans.values()))
     if json:
         listed = ", ".join(one.to_json() for one in plans.values())

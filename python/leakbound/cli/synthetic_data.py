@@ -91,15 +91,16 @@ def synthetic(
         roles[columns.strata] = "stratum of codes" if columns.strata in codes else "stratum"
     if columns.groups:
         roles[columns.groups] = "group"
-    result = audit_synthetic(
-        inside,
-        outside,
-        generated,
-        reference=third,
-        attacks="default" if names == ["default"] else names,
-        columns=roles,
-        **common,
-    )
+    with bar("Auditing the synthetic table"):
+        result = audit_synthetic(
+            inside,
+            outside,
+            generated,
+            reference=third,
+            attacks="default" if names == ["default"] else names,
+            columns=roles,
+            **common,
+        )
     delivery.conclude(result, table, question.goal, relation)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import MOST_EXAMPLES, choice, complement, instance, integer, real
+from leakbound._base.console import track
 from leakbound._base.formatting import number, percent
 from leakbound._base.records import Record
 from leakbound._base.types import FloatArray, Sides
@@ -198,7 +199,9 @@ def power(
     goal = real(target, "target", least=0, below=math.inf)
     assumed, beta = truth_of(truth, claim), complement(confidence)
     plan = _Plan.of(m, beta, claim, cuts, sides)
-    games = games_of(assumed, m, sides, simulations, seed)
+    games = track(
+        games_of(assumed, m, sides, simulations, seed), f"{m:,} {units(sides)}", total=simulations
+    )
     bounds, guesses = np.array([plan.prove(ranking) for ranking in games]).T
     # A bound of 0 proves nothing, and reaches no target, not even 0.
     low, median, high = np.quantile(bounds, [0.05, 0.5, 0.95])

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_scores, seed_of
+from leakbound._base.console import track
 from leakbound._base.imports import needs
 from leakbound._base.odds import expit
 from leakbound._base.records import Record
@@ -256,7 +258,7 @@ def _rounds(
 ) -> Iterator[tuple[IntArray, FloatArray]]:
     """Yield rows bet on and guesses: each part but the first, from models of earlier parts."""
     parts = np.array_split(order, _PARTS)
-    for k in range(1, _PARTS):
+    for k in track(range(1, _PARTS), "Testing the propensities", total=_PARTS - 1):
         past, rows = np.concatenate(parts[:k]), parts[k]
         believed = beliefs(model, table, labels, past, rows, seed, k)
         if believed is not None:
@@ -300,16 +302,23 @@ def fisher(log_tails: list[float]) -> float:
     return max(math.exp(-x) * series * (1 + 1e-9), math.ulp(0.0))
 
 
+@cache
+def ensembles() -> Any:
+    """Return scikit-learn's gradient-boosted trees, imported once."""
+    with needs("ml", "testing propensities"):
+        from sklearn import ensemble
+    return ensemble
+
+
 def default_sceptics() -> dict[str, Any]:
     """Return the sceptics that bet by default, by name."""
-    with needs("ml", "a sceptic"):
-        from sklearn.ensemble import HistGradientBoostingClassifier
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-    trees = HistGradientBoostingClassifier(
+    trees = ensembles().HistGradientBoostingClassifier(
         max_iter=60, max_leaf_nodes=15, learning_rate=0.1, early_stopping=False
     )
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     return {"logistic regression": linear, _TREES: trees}
 

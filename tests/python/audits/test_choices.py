@@ -221,9 +221,9 @@ def test_the_command_line_reads_candidates_and_plans(tmp_path: Path) -> None:
     PLAN.save(tmp_path / "plan.npz")
     expected = audited().bound
     for more in ((), ("--plan", tmp_path / "plan.npz")):
-        answer = leakbound("choices", file, "--seed", 1, "--json", *more)
+        answer = leakbound("choices", file, "--seed", 1, "--json-full", *more)
         assert (answer.code, json.loads(answer.out)["bound"]) == (0, expected)
-    answer = leakbound("choices", file, "--attacks", "score,other", "--seed", 1, "--json")
+    answer = leakbound("choices", file, "--attacks", "score,other", "--seed", 1, "--json-full")
     assert json.loads(answer.out)["options"]["attack"] == "score"
     answer = leakbound("choices", file, "--claim", "eps=1", "--relation", "replace")
     assert answer.code == 1

@@ -1,7 +1,9 @@
 """The command line: what it reads, prints, writes and returns, and how it refuses."""
 
+import datetime as dt
 import json
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ PANORAMIA = lb.audit(SCORE, lb.Panoramia(MEMBER, baseline=BASELINE))
 
 
 def test_panoramia_takes_columns_of_any_name(scores: Path, table: Callable[[str], Path]) -> None:
-    assert lb.PanoramiaResult.from_json(leakbound("panoramia", scores, "--json").out) == PANORAMIA
+    assert (
+        lb.PanoramiaResult.from_json(leakbound("panoramia", scores, "--json-full").out) == PANORAMIA
+    )
     other = table(csv_text(attack=SCORE, before=BASELINE, member=MEMBER))
-    named = ("--score-col", "attack", "--baseline-col", "before", "--json")
+    named = ("--score-col", "attack", "--baseline-col", "before", "--json-full")
     assert lb.PanoramiaResult.from_json(leakbound("panoramia", other, *named).out) == PANORAMIA
 
 
@@ -45,7 +49,7 @@ def test_every_policy_has_a_word() -> None:
 def test_options_reach_the_one_run_audit(scores: Path, sides: Any) -> None:
     options = ("--confidence", 0.9, "--sides", sides, "--seed", 5)
     expected = lb.audit(SCORE, lb.Coins(MEMBER), confidence=0.9, sides=sides, seed=5)
-    answer = leakbound("coins", scores, *options, "--json")
+    answer = leakbound("coins", scores, *options, "--json-full")
     assert lb.AuditResult.from_json(answer.out) == expected
 
 
@@ -60,7 +64,7 @@ def test_options_and_features_reach_the_panoramia_audit(table: Callable[[str], P
     )
     assert expected.conditional is not None
     options = ("--confidence", 0.9, "--cuts", "hoeffding", "--c-upper", 0.5)
-    named = ("--features", "age, size", "--seed", "2", "--json")
+    named = ("--features", "age, size", "--seed", "2", "--json-full")
     answer = leakbound("panoramia", file, *options, *named)
     assert lb.PanoramiaResult.from_json(answer.out) == expected
     assert "has no column 'height'" in leakbound("panoramia", file, "--features", "height").refusal
@@ -95,7 +99,7 @@ def test_relaxations_reach_the_panoramia_audit(scores: Path) -> None:
         lb.Panoramia(MEMBER, baseline=BASELINE, gamma=1e-4, max_recall=0.6),
         claim=lb.ApproxDP(delta=1e-5),
     )
-    relaxed = ("--gamma", 1e-4, "--delta", 1e-5, "--max-recall", 0.6, "--json")
+    relaxed = ("--gamma", 1e-4, "--delta", 1e-5, "--max-recall", 0.6, "--json-full")
     answer = lb.PanoramiaResult.from_json(leakbound("panoramia", scores, *relaxed).out)
     assert answer == expected
 
@@ -108,7 +112,7 @@ def test_several_attacks_and_their_coins(tmp_path: Path) -> None:
     np.savez(file, member=member, chance=np.full(200, 0.3), **columns)  # type: ignore[arg-type]
     expected = lb.audit(columns, lb.Coins(member, prior=0.3))
     for prior in ("0.3", "chance"):
-        options = ("--attacks", "margin,loss", "--prior", prior, "--json")
+        options = ("--attacks", "margin,loss", "--prior", prior, "--json-full")
         answer = json.loads(leakbound("coins", file, *options).out)
         assert answer["bound"] == expected.bound
         assert answer["options"]["attack"] == "loss"
@@ -122,9 +126,32 @@ def test_json_is_all_there_is_on_standard_output(scores: Path, tmp_path: Path) -
     out = tmp_path / "bundle"
     answer = spawn("coins", scores, "--json", "--out", out)
     assert answer.code == 0
-    assert json.loads(answer.out)["type"] == "AuditResult"
+    said = ONE_RUN.summary()
+    stored = json.loads(answer.out)
+    assert list(stored)[:4] == ["headline", "verdict", "epsilon", "units"]
+    assert list(stored.values())[:4] == [said.headline, "leaks", ONE_RUN.bound, "nats"]
+    assert stored["type"] == "AuditResult"
+    assert not {"curve", "roc", "histogram"} & set(stored)
     assert answer.out.count("\n") == 1
     assert answer.err == f"Report: {out / 'report.html'}\n"
+
+
+def test_a_report_has_names_that_are_escaped_and_a_new_folder(
+    scores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in ("", "-2"):
+        title = "<script>alert(1)</script> & [bold]co[/]"
+        named = ("--title", title, "--model", "net <b>7</b>", "--auditor", "A. N. Other")
+        answer = leakbound("coins", scores, *named if number else ["--report"])
+        page = Path(f"audit-{dt.date.today()}{number}/report.html")
+        assert f"Report: {page}\n" in answer.out
+    html = page.read_text(encoding="utf-8")
+    for text in (title, "net <b>7</b>"):
+        assert text not in html
+        assert escape(text) in html
+    assert "A. N. Other" in html
+    assert str(dt.date.today()) in html
 
 
 def test_the_bundle_is_complete_and_nothing_else_is_left(scores: Path, tmp_path: Path) -> None:

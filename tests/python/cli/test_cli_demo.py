@@ -41,7 +41,7 @@ def test_the_demo_prints_a_table_and_writes_a_report(tmp_path: Path) -> None:
     stored = json.loads((tmp_path / "demo" / "result.json").read_text(encoding="utf-8"))
     assert [row["name"] for row in stored["rows"]] == ["1 epoch", "60 epochs", "DP-SGD, ε = 1"]
     scores = sorted(path.name for path in (tmp_path / "demo" / "scores").iterdir())
-    again = leakbound("coins", tmp_path / "demo" / "scores" / scores[1], "--json", "--seed", 2)
+    again = leakbound("coins", tmp_path / "demo" / "scores" / scores[1], "--json-full", "--seed", 2)
     bounds = [row["result"]["bound"] for row in stored["rows"]]
     assert json.loads(again.stdout)["bound"] in bounds
     verified = leakbound("verify", tmp_path / "demo" / "bundle")

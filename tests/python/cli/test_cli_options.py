@@ -43,7 +43,7 @@ def test_no_claim_is_without_a_word_but_that_of_a_function() -> None:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_one_run_audits_the_family_that_is_named(word: str, scores: Path) -> None:
-    answer = leakbound("coins", scores, "--family", word, "--json")
+    answer = leakbound("coins", scores, "--family", word, "--json-full")
     assert lb.AuditResult.from_json(answer.out) == lb.audit(
         SCORE, lb.Coins(MEMBER), claim=WORDS[word]
     )
@@ -51,7 +51,7 @@ def test_one_run_audits_the_family_that_is_named(word: str, scores: Path) -> Non
 
 @pytest.mark.parametrize("word", ["approx:1e-5", "Gaussian:1e-4", "laplace"])
 def test_zero_run_audits_the_family_that_is_named(word: str, given: Path) -> None:
-    options = ("--family", word, "--correction", "match", "--json")
+    options = ("--family", word, "--correction", "match", "--json-full")
     answer = leakbound("zero-run", given, *options)
     assert lb.ZeroRunResult.from_json(answer.out).claim == parse_family(word) == WORDS[word]
 

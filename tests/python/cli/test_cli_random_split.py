@@ -35,13 +35,13 @@ def expected(**options: Any) -> lb.AuditResult:
 
 def test_strata_and_groups_are_columns(scores: Path, tmp_path: Path) -> None:
     named = ("--strata", "site", "--groups", "user", "--aggregate", "max")
-    answer = leakbound("split", scores, *SPLIT, *named, "--json")
+    answer = leakbound("split", scores, *SPLIT, *named, "--json-full")
     users = np.array([f"u{one}" for one in USER])
     result = expected(strata=SITE, groups=users, aggregate="max")
     assert lb.AuditResult.from_json(answer.out) == result
     archive = tmp_path / "scores.npz"
     np.savez(archive, score=SCORE, member=MEMBER, site=SITE, user=users)
-    answer = leakbound("split", archive, *SPLIT, *named, "--json")
+    answer = leakbound("split", archive, *SPLIT, *named, "--json-full")
     assert lb.AuditResult.from_json(answer.out) == result
 
 

@@ -71,7 +71,7 @@ def test_three_files_one_command(tables: dict[str, pd.DataFrame], tmp_path: Path
 def test_csv_and_parquet_are_read_alike(tables: dict[str, pd.DataFrame], tmp_path: Path) -> None:
     digests = []
     for suffix in (".csv", ".parquet"):
-        answer = leakbound("synthetic", *written(tmp_path, tables, suffix), "--json")
+        answer = leakbound("synthetic", *written(tmp_path, tables, suffix), "--json-full")
         digests.append(json.loads(answer.out)["provenance"]["sha256"])
     assert digests[0] == digests[1]
 
@@ -79,12 +79,12 @@ def test_csv_and_parquet_are_read_alike(tables: dict[str, pd.DataFrame], tmp_pat
 def test_decimal_commas_are_read_where_they_are_named(
     tables: dict[str, pd.DataFrame], tmp_path: Path
 ) -> None:
-    expected = json.loads(leakbound("synthetic", *written(tmp_path, tables), "--json").out)
+    expected = json.loads(leakbound("synthetic", *written(tmp_path, tables), "--json-full").out)
     options = written(tmp_path, tables)
     for name, frame in tables.items():
         frame.to_csv(tmp_path / f"{name}.csv", index=False, decimal=",", sep="\t")
     tabs = ("--sep", "tab")
-    found = json.loads(leakbound("synthetic", *options, *tabs, "--decimal", ",", "--json").out)
+    found = json.loads(leakbound("synthetic", *options, *tabs, "--decimal", ",", "--json-full").out)
     assert found["provenance"]["sha256"] == expected["provenance"]["sha256"]
 
 
@@ -94,7 +94,7 @@ def test_claims_and_exit_codes(tables: dict[str, pd.DataFrame], tmp_path: Path) 
         answer = leakbound("synthetic", *options, *(["--claim", claim] if claim else []))
         assert answer.code == code, (claim, answer.out, answer.err)
     options = written(tmp_path, tables)
-    bound = json.loads(leakbound("synthetic", *options, "--json").out)["bound"]
+    bound = json.loads(leakbound("synthetic", *options, "--json-full").out)["bound"]
     most = [*options, "--claim", f"eps={0.9 * bound}"]
     assert leakbound("synthetic", *most).code == 1
     assert leakbound("synthetic", *most, "--relation", "add_remove").code == 3  # 2ε is out of reach

@@ -64,7 +64,7 @@ def test_one_run_takes_folders_globs_files_and_tallies(folder: Path, tmp_path: P
         [tmp_path / "one.parquet", folder / "c.jsonl", folder / "more"],
     ]
     for files in given:
-        answer = leakbound("coins", *files, "--json")
+        answer = leakbound("coins", *files, "--json-full")
         assert answer.code == 0, answer.err
         assert json.loads(answer.out)["bound"] == bound
     single = leakbound("coins", tmp_path / "one.parquet", "--claim", "eps=0.1")
@@ -75,7 +75,10 @@ def test_a_pipe_is_counted() -> None:
     piped = io.BytesIO()
     csv.write_csv(table(), piped)
     done = subprocess.run(
-        [*PROGRAM, "coins", "-", "--json"], input=piped.getvalue(), capture_output=True, check=False
+        [*PROGRAM, "coins", "-", "--json-full"],
+        input=piped.getvalue(),
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["bound"] == lb.audit(TALLY, lb.Coins()).bound

@@ -66,12 +66,16 @@ def on_a_terminal(command: list[str], columns: int) -> str:
     return shown.decode()
 
 
-def test_a_terminal_gets_bold_words_within_its_width(scores: Path) -> None:
+def test_a_terminal_gets_a_coloured_verdict_within_its_width(
+    scores: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown = on_a_terminal([*PROGRAM, "coins", str(scores)], columns=60)
-    assert "\x1b[1m" in shown
+    assert "\x1b[1;31mThis model leaks" in shown
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert max(map(len, plain.splitlines())) <= 60
     assert "…" not in plain
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[1mThis model" in on_a_terminal([*PROGRAM, "coins", str(scores)], columns=60)
 
 
 def test_waiting_shows_itself_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:

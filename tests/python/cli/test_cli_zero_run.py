@@ -24,20 +24,20 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_the_column_of_propensities(table: Path) -> None:
-    answer = leakbound(table, "--json")
+    answer = leakbound(table, "--json-full")
     assert answer.code == 0
     expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, GAME.propensity))
     assert lb.ZeroRunResult.from_json(answer.out) == expected
 
 
 def test_features_are_learnt_from_all_rows_unless_some_are_held_out(table: Path) -> None:
-    answer = leakbound(table, "--features", "x0,x1", "--json")
+    answer = leakbound(table, "--features", "x0,x1", "--json-full")
     found = lb.ZeroRunResult.from_json(answer.out)
     assert (found.m, found.kind) == (1200, "conditional_lower_bound")
     assert found == lb.audit(
         GAME.scores, lb.ZeroRun(GAME.member, LogisticPropensity(), features=GAME.features)
     )
-    half = leakbound(table, "--features", "x0,x1", "--holdout", 0.5, "--json")
+    half = leakbound(table, "--features", "x0,x1", "--holdout", 0.5, "--json-full")
     kept = lb.ZeroRunResult.from_json(half.out)
     assert kept.learnt is not None
     assert (kept.m, kept.learnt.reference) == (600, 600)
@@ -48,7 +48,7 @@ def test_a_bootstrap_is_exploratory_and_refutes_nothing(table: Path) -> None:
     answer = leakbound(table, *explore, "--claim", "mu=0.01")
     assert answer.code == 3
     assert "an exploratory number refutes nothing" in answer.out
-    found = lb.ZeroRunResult.from_json(leakbound(table, *explore, "--json").out)
+    found = lb.ZeroRunResult.from_json(leakbound(table, *explore, "--json-full").out)
     assert (found.m, found.kind) == (600, "exploratory_lower_bound")
     assert found.bootstrap is not None
     alone = leakbound(table, "--uncertainty", "bootstrap")
@@ -58,7 +58,7 @@ def test_a_bootstrap_is_exploratory_and_refutes_nothing(table: Path) -> None:
 
 def test_each_part_is_audited_by_a_model_of_the_others(table: Path) -> None:
     explore = ("--features", "x0,x1", "--uncertainty", "bootstrap")
-    answer = leakbound(table, *explore, "--folds", 2, "--json")
+    answer = leakbound(table, *explore, "--folds", 2, "--json-full")
     found = lb.ZeroRunResult.from_json(answer.out)
     crossed = cross_fit(LogisticPropensity(), GAME.features, GAME.member)
     expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, crossed, uncertainty="bootstrap"))

@@ -67,7 +67,7 @@ def test_text_in_every_layout_packed_and_counted(case: str, tmp_path: Path) -> N
     packed = tmp_path / f"{name}.gz"
     packed.write_bytes(gzip.compress(text.encode()))
     for path in (tmp_path / name, packed):
-        answer = leakbound("coins", path, *COLUMNS, *options, "--json")
+        answer = leakbound("coins", path, *COLUMNS, *options, "--json-full")
         assert lb.AuditResult.from_json(answer.out).bound == BOUND
     counted = leakbound("tally", packed, *COLUMNS, *options, "--out", tmp_path / "t.parquet")
     assert f"120 examples, {MEMBER.sum()} members" in counted.out
@@ -188,7 +188,7 @@ def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
     lines = [f"{plan.ids[i]},{float(scores[i])!r}" for i in order]
     path = tmp_path / "scores.csv"
     path.write_text("id,score\n" + "\n".join(lines) + "\n")
-    answer = leakbound("coins", path, "--plan", tmp_path / "plan.npz", "--json")
+    answer = leakbound("coins", path, "--plan", tmp_path / "plan.npz", "--json-full")
     assert lb.AuditResult.from_json(answer.out).bound == expected.bound
     everybody = "id,score,member\n" + "\n".join(f"{line},1" for line in lines) + "\n"
     for text, words in (
@@ -231,7 +231,7 @@ def test_what_other_tools_keep_is_a_line_away(
     }
     exec(line, names)
     (written,) = tmp_path.glob("scores.*")
-    answer = leakbound("coins", written, "--json")
+    answer = leakbound("coins", written, "--json-full")
     assert lb.AuditResult.from_json(answer.out).bound == BOUND
 
 

@@ -24,7 +24,7 @@ from command_line import MEMBER, SCORE, csv_text, leakbound
 def test_json_has_claim_and_verdict(
     claim: str, code: int, checked: tuple[object, ...], scores: Path
 ) -> None:
-    answer = leakbound("coins", scores, "--claim", claim, "--json")
+    answer = leakbound("coins", scores, "--claim", claim, "--json-full")
     assert answer.code == code
     found = json.loads(answer.out)["checked"]
     names = ("parameter", "value", "delta", "verdict")
@@ -36,7 +36,7 @@ def test_a_claim_does_not_pass_on_warnings(table: Callable[[str], Path]) -> None
     weak = table(csv_text(score=SCORE / 2 + noise, member=MEMBER))
     assert leakbound("coins", weak, "--claim", "eps=3").code == 0
     tied = table(csv_text(score=(SCORE / 2 + noise).round(), member=MEMBER))
-    answer = leakbound("coins", tied, "--claim", "eps=3", "--json")
+    answer = leakbound("coins", tied, "--claim", "eps=3", "--json-full")
     assert answer.code == 3
     assert answer.err.startswith("leakbound: inconclusive (use --lenient to accept): ")
     assert "of the examples share their score" in answer.err

@@ -169,7 +169,7 @@ def test_scores_stay_with_the_report_but_not_in_json(
     game = report.games()[1]
     columns = {"member": game.member.astype(int), "baseline_score": game.baseline}
     pd.DataFrame(columns | game.attacks).to_csv(file, index=False)
-    command = ["panoramia", str(file), "--score-col", "fits all", "--json", "--seed", "1"]
+    command = ["panoramia", str(file), "--score-col", "fits all", "--json-full", "--seed", "1"]
     answer = CliRunner().invoke(app, command)
     read = lb.PanoramiaResult.from_json(answer.stdout)
     expected = report.row("fits all").results[1]

@@ -178,7 +178,7 @@ def test_long_names_are_spelt_out_in_errors_alone() -> None:
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("protocol.toml").write_text(protocol_toml(), encoding="utf-8")
-    assert "give either --examples" in leakbound("commit", "protocol.toml").refusal
+    assert "give either --examples M" in leakbound("commit", "protocol.toml").refusal
     answer = leakbound("commit", "protocol.toml", "-m", 40)
     assert answer.code == 0
     opening = load_opening("secret")

@@ -12,7 +12,6 @@ from hashlib import blake2b
 import numpy as np
 
 from leakbound._base.checks import check_features, check_length, complement
-from leakbound._base.imports import needs
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
@@ -30,6 +29,7 @@ from leakbound.propensity import (
     link_bent,
     products_missing,
 )
+from leakbound.propensity.falsification import ensembles
 from leakbound.propensity.overlap import overlap
 from leakbound.results import Assumption
 from leakbound.results.zero_run import LearntLogOdds
@@ -381,11 +381,9 @@ def _ridge(columns: FloatArray, scores: FloatArray, fold: IntArray) -> FloatArra
 
 def _trees(units: FloatArray, scores: FloatArray, fold: IntArray, seed: int) -> FloatArray:
     """Return what trees predict of each fold: nothing where they are of no use for the first."""
-    with needs("ml", "predicting scores by trees"):
-        from sklearn.ensemble import HistGradientBoostingRegressor
     predicted = np.zeros(scores.size)
     for k in range(_FOLDS):
-        model = HistGradientBoostingRegressor(
+        model = ensembles().HistGradientBoostingRegressor(
             max_iter=80,
             max_leaf_nodes=8,
             learning_rate=0.07,

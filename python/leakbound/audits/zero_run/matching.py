@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.console import track
 from leakbound._base.odds import expit
 from leakbound._base.records import encode
 from leakbound._base.types import FloatArray, IntArray, JsonValue
@@ -287,7 +288,7 @@ class Matching:
         # 2. Random steps from the lowest, across the set at first.
         place, table = min(ends, key=lambda end: float(end[1] @ worth))
         least, reach = float(table @ worth), 1.0
-        for number in range(_STEPS):
+        for number in track(range(_STEPS), "Searching the confidence set", total=_STEPS):
             near, log_odds = core.members_near(place, reach=reach, count=_NEAR, draw=number)
             if not len(near):
                 break
