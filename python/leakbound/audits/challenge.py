@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from leakbound._base.imports import needs
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
@@ -54,6 +55,8 @@ def challenge(
     the logarithms of the four tails is at most a Gamma(4) variable in distribution (Fisher).
     Columns of `features` go by `names`, or by their number.
     """
+    with needs("ml", "a challenge of the split"):
+        from threadpoolctl import threadpool_limits
     # 1. Members first, then the others in the same order; parts of pairs in a random order.
     count = pairs.count
     table = np.concatenate([features[pairs.members], features[pairs.others]])
@@ -67,7 +70,8 @@ def challenge(
             past, tested = np.concatenate(parts[:k]), parts[k]
             learnt_from = np.concatenate([past, past + count])
             rows = np.concatenate([tested, tested + count])
-            belief = beliefs(model, table, labels, learnt_from, rows, seed, k)
+            with threadpool_limits(1):  # so few rows keep other threads waiting
+                belief = beliefs(model, table, labels, learnt_from, rows, seed, k)
             if belief is None:
                 continue
             apart = belief[: tested.size] - belief[tested.size :]
