@@ -62,7 +62,11 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "navbar_align": "left",
-    "secondary_sidebar_items": ["page-toc"],
+    # Short pages need no second table of contents, and code that does not wrap needs the width.
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        **{page: [] for page in ("audits/*", "guides/*", "what-is-an-audit", "which-audit")},
+    },
     "show_nav_level": 1,
     "show_toc_level": 2,
 }

@@ -55,10 +55,8 @@ def commands(text: str) -> list[list[str]]:
     """Return the words of each command of the program that a page shows."""
     blocks = re.findall(r"^```console\n(.*?)^```", text, re.M | re.S)
     lines = re.sub(r"\\\n\s*", "", "".join(blocks)).splitlines()
-    found = [
-        re.search(r"(?<!-n )\bleakbound (?!@).*", line) for line in lines if line.startswith("$ ")
-    ]
-    return [shlex.split(one[0], comments=True)[1:] for one in found if one]
+    found = [re.search(r"(?:^\$|\|) (?:\S*/)?leakbound (.*)", line) for line in lines]
+    return [shlex.split(one[1], comments=True) for one in found if one]
 
 
 @pytest.mark.parametrize(
