@@ -47,6 +47,12 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
 
+# These need no table of contents of their own, and code that does not wrap needs the width.
+SHORT = ["what-is-an-audit", "which-audit"] + [
+    f"{folder}/{page.stem}"
+    for folder in ("audits", "guides")
+    for page in (HERE / folder).glob("*.md")
+]
 html_theme = "pydata_sphinx_theme"
 html_title = f"leakbound {release}"
 html_static_path = ["_static"]
@@ -62,11 +68,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "navbar_align": "left",
-    # Short pages need no second table of contents, and code that does not wrap needs the width.
-    "secondary_sidebar_items": {
-        "**": ["page-toc"],
-        **{page: [] for page in ("audits/*", "guides/*", "what-is-an-audit", "which-audit")},
-    },
+    "secondary_sidebar_items": {"**": ["page-toc"], **{page: [] for page in SHORT}},
     "show_nav_level": 1,
     "show_toc_level": 2,
 }
