@@ -60,3 +60,35 @@ def test_examples_have_a_title_and_a_place(folder: Path) -> None:
         assert not re.search(r"\bylim=|set_ylim\((?!bottom=0\))", source), (
             "an upper limit cuts off what lies above it"
         )
+
+
+PAGES = [
+    DOCS / "what-is-an-audit.md",
+    DOCS / "which-audit.md",
+    *(page for page in sorted(DOCS.glob("audits/*.md")) if page.stem != "index"),
+    *(page for page in sorted(DOCS.glob("guides/*.md")) if page.stem != "index"),
+]
+MOST_WORDS = 800
+"""Of prose, tables and captions: code, link targets and directives do not count."""
+
+
+def words(page: str) -> int:
+    """Return the number of words of a page, as runs of characters with a letter in them."""
+    captions = re.sub(r"^```\{picture\} \w+\n(.*?)^```", r"\1", page, flags=re.M | re.S)
+    prose = re.sub(r"^```.*?^```|^:::.*?$", "", captions, flags=re.M | re.S)
+    return len(re.findall(r"\S*[^\W\d_]\S*", re.sub(r"\]\([^)]*\)", "]", prose)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_are_short_and_have_a_picture(page: Path) -> None:
+    shown = text(page)
+    assert words(shown) <= MOST_WORDS
+    assert re.search(r"^```\{picture\}|^!\[|^:::\{div\} flow", shown, re.M)
+    assert page.parent.name != "audits" or "](../theory/" in shown
+
+
+def test_readme_answers_on_one_screen() -> None:
+    first = text(ROOT / "README.md").split("## Which audit")[0]
+    assert first.count("\n") <= 60
+    assert "![" in first
+    assert (DOCS / "_static" / "report.png").stat().st_size < 200_000
