@@ -1,9 +1,9 @@
 """
-The bound of every cut
-======================
+The bound at each threshold
+===========================
 
-For each number of guesses, most confident first, the bound that a scan of all cuts would give at
-this one, and the one that is reported after paying for the search.
+The bound at each number of guesses, most confident first. The dot marks the reported bound, which
+is corrected for having tried all thresholds.
 """
 
 import leakbound as lb

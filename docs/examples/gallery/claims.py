@@ -2,9 +2,9 @@
 One game, three claims
 ======================
 
-The same scores audited as pure DP, as (ε, δ)-DP and within Gaussian DP, whose truth this game is.
-The bounds hold together: each claim is audited at a third of the probability of error. All are
-drawn as ε at δ = 10⁻⁵; that of pure DP is of another guarantee, and stands there for comparison.
+The same scores audited as pure DP, as (ε, δ)-DP and within Gaussian DP, which is true of this game.
+All three bounds hold together, because each claim is audited at a third of the error probability.
+The bars show ε at δ = 10⁻⁵; the bar of pure DP is about a different guarantee, for comparison.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Bounds against the number of canaries
 =====================================
 
-What an audit proves of the same leakage as the number of examples grows: the line is the mean of
-200 simulated audits, and the band holds the middle nine tenths of them.
+What an audit proves as the number of examples grows, at the same leakage. The line is the mean of
+200 simulated audits, and the band contains the middle 90 % of them.
 """
 
 import matplotlib.pyplot as plt
@@ -25,6 +25,6 @@ ax.spines[["top", "right"]].set_visible(False)
 _ = ax.legend(frameon=False, loc="lower right")
 
 # %%
-# At 95 % confidence one audit in twenty may prove more than the truth, and so the upper end of the
-# band, which one in twenty is above, is close to it.
+# At 95 % confidence, one audit in twenty may prove more than the true ε. The upper end of the band is
+# close to it, because one audit in twenty is above the band.
 [f"{m:,}: {one.low:.2f} to {one.high:.2f}" for m, one in zip(sizes, found, strict=True)]

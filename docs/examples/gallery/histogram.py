@@ -2,8 +2,8 @@
 Scores of members and non-members
 =================================
 
-What the attack sees. Here 5 % of the examples leak and all others look alike: the average says
-little, and the bound, which comes from the tail, much.
+What the attack sees. Here 5 % of the examples leak and all others look alike. Averages show little;
+the bound comes from the tail.
 """
 
 import leakbound as lb

@@ -2,7 +2,7 @@
 Precision and recall
 ====================
 
-How many guesses of "member" are right, against how many members are found.
+The share of "member" guesses that are right, against the share of members that are found.
 """
 
 import leakbound as lb

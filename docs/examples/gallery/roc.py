@@ -2,7 +2,8 @@
 The ROC curve
 =============
 
-True against false positives, with the region that the refuted guarantee would not have allowed.
+True positives against false positives. The shaded region is not possible under the refuted
+guarantee.
 """
 
 import leakbound as lb

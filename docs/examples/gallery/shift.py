@@ -2,8 +2,8 @@
 Zero-Run: how members and others overlap
 ========================================
 
-Members and non-members differ, and scores know it. The uncorrected audit accuses a model that
-leaks nothing; corrected for the propensities it does not.
+Members and non-members differ, and scores depend on the difference. An uncorrected audit accuses a
+model that leaks nothing. The audit that corrects for propensities does not.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 A bound that holds at every moment
 ==================================
 
-Canaries arrive in batches, and the audit may stop as soon as enough is proved.
+Canaries arrive in batches, and the audit may stop as soon as the bound is large enough.
 """
 
 import matplotlib.pyplot as plt

@@ -1,18 +1,18 @@
 """
-Bounds compared: pictures of a benchmark
-========================================
+Comparing bounds: a benchmark
+=============================
 
 Two audits of the same scores may both be valid, and one may prove twice as much as the other.
 :doc:`/theory/benchmark` explains how that is measured, and how to add your own game, bound or score
-file. These pictures are made of rows that are stored in the repository (`make tightness` makes new
-ones), at 95 % confidence and, unless a caption says otherwise, at δ = 10⁻⁵.
+file. These pictures use results stored in the repository (`make tightness` computes new ones), at
+95 % confidence and, unless a caption says otherwise, at δ = 10⁻⁵.
 """
 
 # %%
 # How much is proved
 # ------------------
-# Five of twenty bounds, beside the best of all fixed cuts, which is chosen with the labels at hand.
-# The dashed line is the truth, where it is in sight.
+# The picture shows five of twenty bounds, and the best fixed threshold, which is chosen by looking
+# at the labels. The dashed line is the true ε, where it fits into the picture.
 
 from pathlib import Path
 
@@ -32,9 +32,9 @@ _ = benchmark.Table(stored.filter(compute.and_(some, plain))).plot(claim=approxi
 # %%
 # False claims
 # ------------
-# Noise leaks nothing, so every bound above 0 is false there; at 95 % confidence 5 % of the games
-# may have one. Limits are exact, and red where they exclude that. The uncorrected sweep proves most
-# above, and is not valid.
+# Noise leaks nothing, so every bound above 0 is false. At 95 % confidence, at most 5 % of the games
+# may have one. Confidence limits are exact, and red if they exclude 5 %. The uncorrected sweep
+# proves most in the picture above, and is not valid.
 
 judged = ["Noise()", "Gaussian(mu=1.0)", "Mixture(mu=1.0, dependence=0.95)"]
 games = stored.filter(compute.is_in(stored["game"], pa.array(judged)))
@@ -42,7 +42,7 @@ games = benchmark.Table(games.filter(compute.field("m") == 1000))
 _ = games.plot("false claims", claim=approximate)
 
 # %%
-# Of Gaussian DP, what takes examples for independent is false on the mixture, whose examples leak
-# together:
+# For Gaussian DP, methods that treat examples as independent are not valid on the mixture, whose
+# examples leak together:
 
 _ = games.plot("false claims", claim="Gaussian DP")

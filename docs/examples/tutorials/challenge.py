@@ -1,16 +1,16 @@
 """
-A challenge, played by both roles
-=================================
+A challenge between an auditor and a trainer
+============================================
 
-An *auditor* wants to know what a model gives away, and a *trainer* has it. Neither believes the
-other. Here both play on one machine, each in a folder of its own; what goes from one to the other
-goes through a third folder, which anybody may read.
+A *trainer* has a model, and an *auditor* wants to know what it leaks. Neither trusts the other.
+Here both work on one machine, each in a separate folder. They exchange files through a third
+folder, which anybody may read.
 """
 
 # %%
 # Two folders and a public one
 # ----------------------------
-# Commands run as a shell would run them, in the folder of whoever types them.
+# Each command runs in the folder of the party that types it.
 
 import hashlib
 import pickle
@@ -43,8 +43,8 @@ def leakbound(folder: Path, *words: str) -> int:
 # %%
 # The auditor: canaries, protocol, commitment
 # -------------------------------------------
-# A canary is an example that nobody else has, and that says nothing of the others. Here they are
-# 300 digits with a wrong label: 64 pixels and the label in each row.
+# A canary is an example that nobody else has, and that carries no information about the others.
+# Here the canaries are 300 digits with a wrong label: 64 pixels and the label in each row.
 
 images, labels = load_digits(return_X_y=True)
 rng = np.random.default_rng(0)
@@ -54,7 +54,8 @@ wrong = (labels[chosen] + rng.integers(1, 10, 300)) % 10
 np.save(auditor / "canaries.npy", np.column_stack([images[chosen], wrong]))
 
 # %%
-# The protocol says what will be done with the scores, so that it cannot be chosen to suit them.
+# The protocol fixes what will be done with the scores, so that options cannot be chosen after
+# seeing them.
 
 protocol = """
 claim = { type = "PureDP" }
@@ -81,13 +82,13 @@ shutil.copy(auditor / "challenge/for-the-trainer/canaries.npy", public / "train-
 print((public / "commitment.json").read_text())
 
 # %%
-# The folder ``secret`` stays with the auditor. What the trainer has is the half of the canaries
-# that the coins included, and a number that tells nothing of the coins.
+# The auditor keeps the folder ``secret``. The trainer gets the canaries that the coins included,
+# and a commitment that reveals nothing about the coins.
 #
 # The trainer: train, and fix the model
 # -------------------------------------
-# The trainer keeps the commitment: it is what the result will be held against. The canaries go in
-# with the rest of the data, and nothing else about training changes.
+# The trainer keeps the commitment, to compare the result with it later. The canaries are added to
+# the training data, and nothing else about training changes.
 
 shutil.copy(public / "commitment.json", trainer)
 canaries = np.load(public / "train-on-these.npy")
@@ -96,7 +97,8 @@ model = MLPClassifier((128,), max_iter=1000, tol=1e-3, random_state=0)
 _ = model.fit(training[:, :-1] / 16, training[:, -1])
 
 # %%
-# With its digest published the model is fixed: from here on, knowing the other canaries is no help.
+# Publishing the digest fixes the model. From here on, seeing the other canaries does not help the
+# trainer.
 
 (trainer / "model.pickle").write_bytes(pickle.dumps(model))
 digest = hashlib.sha256((trainer / "model.pickle").read_bytes()).hexdigest()
@@ -105,15 +107,15 @@ _ = (public / "model.sha256").write_text(digest, encoding="utf-8")
 # %%
 # The auditor: hand over all canaries
 # -----------------------------------
-# Not before the digest is there, or the trainer could train on the other half too.
+# The auditor waits for the digest; otherwise the trainer could train on the other half too.
 
 _ = shutil.copy(auditor / "challenge/secret/canaries.npy", public / "score-these.npy")
 
 # %%
 # The trainer: score each of them
 # -------------------------------
-# Which were included is known to the trainer, who was given them; the score must not depend on it.
-# A row is named by its place in the file.
+# The trainer knows which canaries were included. The scores must not depend on that. The id of a
+# row is its position in the file.
 
 asked = np.load(public / "score-these.npy")
 told = model.predict_proba(asked[:, :-1] / 16)[np.arange(len(asked)), asked[:, -1].astype(int)]
@@ -124,8 +126,8 @@ _ = (public / "scores.csv").write_text("\n".join(["id,loss", *rows, ""]), encodi
 # %%
 # The auditor: judge
 # ------------------
-# The audit is the one of the protocol, and takes no option that could change it. Exit code 1: the
-# claim that was agreed on is refuted.
+# The command runs the audit of the protocol, and has no option that could change it. Exit code 1
+# means that the agreed claim is refuted.
 
 code = leakbound(
     auditor, "challenge", "judge", "challenge", "--scores", "../public/scores.csv",
@@ -137,17 +139,17 @@ _ = shutil.copytree(auditor / "challenge/bundle", public / "bundle")
 # %%
 # Anybody: verify
 # ---------------
-# The trainer, or a reader who knows neither of them, runs the audit again from what is public, and
-# compares it with the commitment kept since the first step.
+# The trainer, or any reader, runs the audit again from the public files, and compares it with the
+# commitment from the first step.
 
 code = leakbound(trainer, "verify", "../public/bundle", "--commitment", "commitment.json")
 print("exit code", code)
 
 # %%
-# Who cheats, and is seen
-# -----------------------
-# An auditor who would rather have had other coins, say those that the scores suggest, no longer
-# opens the commitment:
+# Cheating that is detected
+# -------------------------
+# An auditor who replaces the coins, for example by what the scores suggest, cannot open the
+# commitment any more:
 
 shutil.copytree(auditor / "challenge", auditor / "forged")
 lb.InclusionPlan(loss > np.median(loss)).save(auditor / "forged/secret/plan.npz")
@@ -155,14 +157,14 @@ code = leakbound(auditor, "challenge", "judge", "forged", "--scores", "../public
 print("exit code", code)
 
 # %%
-# A trainer who leaves some canaries out has not scored what was asked for:
+# A trainer who leaves out the scores of some canaries is refused:
 
 (place / "some.csv").write_text("\n".join(["id,loss", *rows[10:], ""]), encoding="utf-8")
 code = leakbound(auditor, "challenge", "judge", "challenge", "--scores", "../some.csv")
 print("exit code", code)
 
 # %%
-# And a number that was changed afterwards is not that of the scores:
+# A result that was changed afterwards no longer matches the scores:
 
 result = public / "bundle/result.json"
 result.write_text(result.read_text("utf-8").replace('"refuted"', '"not refuted"'), "utf-8")
@@ -170,12 +172,14 @@ code = leakbound(trainer, "verify", "../public/bundle", "--commitment", "commitm
 print("exit code", code)
 
 # %%
-# Who cheats, and is not
-# ----------------------
-# The *auditor* alone tosses the coins, can toss until they suit and commit only then, and can
-# commit many times and show one: the trainer keeps the one commitment of the first step, and may
-# ask that both have a part in the seed. The *trainer* can leave canaries out of training, or blunt
-# the scores, or score another model than the deployed one. All of that hides leakage and none makes
-# it up, so that a claim which is not refuted is no evidence of privacy where the trainer scores:
-# ask for the model of the published digest instead. :doc:`/theory/evidence` has the whole list, and
-# what closes each.
+# Cheating that is not detected
+# -----------------------------
+# The *auditor* tosses the coins alone. They could toss until the coins suit them and commit only
+# then, or commit many times and show one result. Therefore the trainer keeps the one commitment of
+# the first step, and may ask that both parties contribute to the seed.
+#
+# The *trainer* can leave canaries out of training, blunt the scores, or score another model than
+# the deployed one. All of this hides leakage, and none of it creates any. So a refuted claim is
+# strong evidence, but a claim that is not refuted is no evidence of privacy if the trainer computed
+# the scores. Ask for the model with the published digest instead. :doc:`/theory/evidence` has the
+# whole list, and what helps against each.

@@ -2,17 +2,17 @@
 Choices: canaries that differ in a secret
 =========================================
 
-A coin decides whether a canary is trained on. A *choice* decides which of k versions of it is: the
-same sentence with another number in it, the same image with another label. The attack names the
-version, and is right by chance once in k times, so a right guess says more than one about a coin,
-and fewer canaries are needed.
+A coin decides whether a canary is trained on. A *choice* decides which of k versions is trained
+on: the same sentence with another number, or the same image with another label. The attack guesses
+the version. By chance it is right once in k times, so a right guess is stronger evidence than one
+about a coin, and you need fewer canaries. :doc:`/audits/choices` is the short version.
 """
 
 # %%
 # One of ten labels for each image
 # --------------------------------
-# 150 images of scikit-learn's digits are the canaries. Each gets a label that has nothing to do
-# with what it shows: one of ten, drawn by `ChoicePlan` before training.
+# The canaries are 150 images of scikit-learn's digits. `ChoicePlan` draws one of ten labels for
+# each, before training and independently of what the image shows.
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -28,9 +28,9 @@ plan = lb.planning.ChoicePlan.create(150, k=10, seed=0)
 plan
 
 # %%
-# Without a seed the draws come from the system's entropy. ``plan.save("plan.npz")`` keeps them for
-# the audit, and ``lb.planning.ChoicePlan.load`` reads them again. `included` picks the version of
-# each canary that is trained on; of images with ten labels each that is the label.
+# Leave out the seed in a real audit. Save the draws for the audit with ``plan.save("plan.npz")``
+# and load them with ``lb.planning.ChoicePlan.load``. `included` returns the version of each canary
+# to train on; here that is a label.
 
 versions = np.tile(np.arange(10), (150, 1))
 secret = plan.included(versions)
@@ -39,7 +39,7 @@ secret[:10]
 # %%
 # Training
 # --------
-# The canaries go in with everything else.
+# Add the canaries, with the drawn labels, to the training data.
 
 model = ExtraTreesClassifier(200, min_samples_leaf=2, bootstrap=True, random_state=0)
 _ = model.fit(
@@ -49,9 +49,9 @@ _ = model.fit(
 # %%
 # Scores of all ten versions
 # --------------------------
-# A row for each canary and a column for each version, in an order that has nothing to do with the
-# draw: the probability that the model gives to each label of the image. A language model would be
-# asked for the log-likelihood of the sentence with each number in it.
+# Scores have a row for each canary and a column for each version, in an order that does not depend
+# on the draw. Here a score is the probability that the model gives to a label. For a language
+# model, use the log-likelihood of each version of the sentence.
 
 scores = model.predict_proba(canaries)
 scores.shape
@@ -59,36 +59,36 @@ scores.shape
 # %%
 # The audit
 # ---------
-# The guess about a canary is its version of the largest score, and the guesses with the largest
-# margin over the second come first. The bound is on replacing one version by another.
+# The guess about a canary is the version with the largest score. Guesses with the largest margin
+# over the second version come first. The bound is on replacing one version by another.
 
 result = lb.audit(scores, lb.Choices(plan))
 print(result.summary().headline)
 print(f"{result.correct} of {result.guesses} guesses were right; by chance one in ten is")
 
 # %%
-# Two versions of each canary would show less, with as many right guesses:
+# With two versions of each canary, the same number of right guesses proves less:
 
 two = lb.audit(np.eye(2)[[0, 1] * 75], lb.Choices([0, 1] * 75, k=2))
 print(f"a perfect attack on 150 canaries proves ε ≥ {two.bound:.2f} among two versions,")
 print(f"and ε ≥ {result.ceiling:.2f} among ten")
 
 # %%
-# A guarantee is usually stated for adding or removing one example, and implies one for replacing a
-# version with twice the ε. The claim is converted; the bound never is.
+# A guarantee is usually stated for adding or removing one example. It implies a guarantee for
+# replacing a version with twice the ε. `check` converts the claim, never the bound.
 
 print("ε = 1, adding or removing:", result.check(epsilon=1.0, relation="add_remove"))
 
 # %%
-# Other claims need no other scores:
+# Other claims use the same scores:
 
 for claim in (lb.ApproxDP(delta=1e-5), lb.GaussianDP()):
     print(lb.audit(scores, lb.Choices(plan), claim=claim, seed=0))
 
 # %%
-# **What can go wrong.** Versions that are listed with the true one first are no audit: a model that
-# says nothing has ties, and whoever breaks them in favour of the first is always right. Here ties
-# are broken at random, and draws that cannot have been uniform are refused:
+# **What can go wrong.** Do not list the true version first. A model that learned nothing gives
+# ties, and an attack that breaks ties in favour of the first version is always right. leakbound
+# breaks ties at random, and refuses draws that cannot have been uniform:
 
 try:
     lb.audit(scores, lb.Choices(np.zeros(150, dtype=int), k=10))
@@ -96,8 +96,7 @@ except lb.LeakboundError as error:
     print(error)
 
 # %%
-# The same on the command line, from a file with the columns ``score_0`` to ``score_9`` and
-# ``chosen``:
+# On the command line, use a file with the columns ``score_0`` to ``score_9`` and ``chosen``:
 #
 # .. code-block:: console
 #

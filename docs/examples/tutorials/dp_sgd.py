@@ -2,15 +2,15 @@
 An opacus run beside its accountant
 ===================================
 
-DP-SGD comes with an accountant that says how private the run is, if the code does what the
-accountant was told. `watch_dp_sgd` puts canaries into the run itself, one row more of every
-batch's gradients, and says afterwards what they prove.
+DP-SGD comes with an accountant that computes how private the run is, provided that the code does
+what the accountant was told. `watch_dp_sgd` adds canaries to the gradients of the run, and reports
+afterwards what they prove.
 """
 
 # %%
 # A private run
 # -------------
-# 1,200 digits, batches by Poisson sampling, opacus as always.
+# The data are 1,200 digits; batches are Poisson samples; opacus is used as always.
 
 import warnings
 
@@ -47,12 +47,12 @@ def private():
 
 
 # %%
-# Watched
-# -------
-# One line around the loop. Sampling rate and the number of steps are declared before training, as
-# they are to the accountant; the model's own gradients are what they would have been. In a loop of
-# your own they are ``loader.sample_rate``, of the loader that `make_private` returned, and the
-# number of epochs times ``len(loader)``. With the number of examples the rate is tested too.
+# Watch the run
+# -------------
+# Put one line around the loop. Declare the sampling rate and the number of steps before training,
+# as for the accountant. In your own loop they are ``loader.sample_rate``, of the loader that
+# `make_private` returned, and the number of epochs times ``len(loader)``. If you pass the number of
+# examples, the rate is tested too. The model's own gradients do not change.
 
 
 def watched(model, optimizer, loader):
@@ -71,24 +71,24 @@ engine, model, optimizer, loader = private()
 watch = watched(model, optimizer, loader)
 
 # %%
-# Beside the accountant
-# ---------------------
+# Compare with the accountant
+# ---------------------------
 
 audit = watch.audit(accounted=accounted_by(engine, delta=1e-5))
 print(audit.summary().headline)
 
 # %%
-# Four questions are asked: does the run as a whole leak more than its noise allows (membership),
-# does each step add the noise it claims (steps), are batches Poisson samples (sampling), and does
-# the accountant say less than the mechanism attains (accounting)?
+# The audit asks four questions. Does the run as a whole leak more than its noise allows
+# (membership)? Does each step add the noise it claims (steps)? Are batches Poisson samples
+# (sampling)? Does the accountant state a smaller ε than the mechanism has (accounting)?
 
 print("refuted by:", ", ".join(audit.refuted_by) or "nothing")
 
 # %%
 # The same run with a fault
 # -------------------------
-# Noise that is not multiplied by the clipping norm is a mistake that no accountant can see. This
-# optimizer makes it; its accountant still says what it was told.
+# Forgetting to multiply the noise by the clipping norm is a mistake that no accountant can see.
+# This optimizer makes the mistake, and its accountant still reports the same ε.
 
 engine, model, optimizer, loader = private()
 add_noise = optimizer.add_noise
@@ -108,5 +108,5 @@ print("refuted by:", ", ".join(audit.refuted_by) or "nothing")
 print(audit.summary().headline)
 
 # %%
-# What the audit cannot see, such as a layer that is left out of clipping, is listed in
-# :doc:`/theory/dp-sgd`, with a zoo of faults and how often each is refuted.
+# Some faults cannot be seen by the audit, such as a layer that is left out of clipping.
+# :doc:`/theory/dp-sgd` lists them, and measures how often other faults are refuted.

@@ -2,18 +2,18 @@
 Fair coins: a classifier of your own, with torch
 ================================================
 
-The audit that proves most per example: before training, a fair coin decides for each *canary*
-whether it is trained on; after training, the model is asked about all of them. How often its
-answers tell which were included bounds its ε from below.
+This is the most powerful audit. Before training, a fair coin decides for each *canary* whether the
+model is trained on it. After training, an attack guesses which canaries were included. The accuracy
+of those guesses gives a lower bound on ε.
 
-It takes one training run, and no other model.
+The audit needs one training run and no other model. :doc:`/audits/canaries` is the short version.
 """
 
 # %%
 # Canaries
 # --------
-# A canary is an example that the model can only know by heart. Here 400 of scikit-learn's digits
-# get a wrong label; the rest are training data as usual.
+# A canary is an example that the model can only get right by memorising it. Here 400 of
+# scikit-learn's digits get a wrong label. The rest are ordinary training data.
 
 import numpy as np
 import torch
@@ -34,22 +34,22 @@ canaries = x[chosen]
 wrong = (y[chosen] + torch.tensor(rng.integers(1, 10, 400))) % 10
 
 # %%
-# The coins are tossed by `InclusionPlan`. Without a seed they come from the system's entropy, which
-# is what a real audit wants; the seed here is for this page to come out the same each time. How
-# many canaries an audit needs is a question to ask before: see :doc:`/guides/planning`.
+# `InclusionPlan` tosses the coins. Leave out the seed in a real audit: the coins then come from the
+# system's entropy. Here the seed makes the page reproducible. :doc:`/guides/planning` shows how
+# many canaries you need.
 
 plan = lb.InclusionPlan.create(400, seed=0)
 plan
 
 # %%
-# Training and audit are often two programs: ``plan.save("plan.npz")`` before the one, and
-# ``lb.InclusionPlan.load("plan.npz")`` in the other. A plan that is lost cannot be made again,
-# unless its seed was written down.
+# Training and audit are often two programs. Call ``plan.save("plan.npz")`` in the first and
+# ``lb.InclusionPlan.load("plan.npz")`` in the second. Save the plan: without it or its seed the
+# audit cannot be run.
 #
 # Training
 # --------
-# The included canaries go in with everything else; the others stay out. Nothing about the loop
-# changes.
+# Add the included canaries to the training data. The others stay out. The training loop does not
+# change.
 
 training_x = torch.cat([x[ordinary], plan.included(canaries)])
 training_y = torch.cat([y[ordinary], plan.included(wrong)])
@@ -67,9 +67,9 @@ for _ in range(60):
 # %%
 # Scores
 # ------
-# One number for each canary, included or not: higher for those that the model treats as if it had
-# seen them. The log-odds of the label are the default; any other function of model and example will
-# do, as long as it does not look at the coins.
+# The attack needs one number for each canary, included or not: higher if the model behaves as if it
+# had seen the canary. The default is the log-odds of the label. Any other function of model and
+# example will do, as long as it does not use the coins.
 
 scores = score(model, (canaries, wrong), ids=plan.ids, progress=False)
 scores
@@ -82,9 +82,9 @@ result = lb.audit(scores, lb.Coins(plan))
 print(result.summary().headline)
 
 # %%
-# That is the sentence to report. The result also holds what it rests on: how many guesses were
-# made, how many were right, and which bound a perfect attack would have reached with these
-# canaries.
+# Report this sentence. The result also has the evidence and the assumptions: the number of guesses,
+# how many were right, and the ceiling, which is the bound that a perfect attack would have reached
+# with these canaries.
 
 print(
     f"{result.correct} of {result.guesses} guesses were right; the ceiling is {result.ceiling:.2f}"
@@ -93,21 +93,21 @@ for assumption in result.assumptions:
     print(f"- {assumption.name}: {assumption.status}")
 
 # %%
-# A claim is checked against the bound. ε = 8 is above the ceiling: even a perfect attack could not
-# have refuted it with 400 canaries, so that this audit says nothing of it.
+# `check` compares a claim with the bound. ε = 8 is above the ceiling: even a perfect attack could
+# not have refuted it with 400 canaries, so the audit is inconclusive about that claim.
 
 print("ε = 1 is", result.check(epsilon=1.0))
 print("ε = 8 is", result.check(epsilon=8.0))
 
 # %%
-# Where did the bound come from? The left of the curve holds the most confident guesses; the dot is
-# the cut with the largest bound, and that so many cuts were looked at is paid for.
+# Where does the bound come from? The most confident guesses are on the left of the curve. The dot
+# marks the best threshold; the bound already accounts for having tried them all.
 
 _ = result.plot("bound")
 
 # %%
-# ``result.report("report.html", about={"Signal": scores.signal})`` writes the same as a page to
-# hand over, ``result.to_json`` and ``lb.AuditResult.from_json`` keep the numbers.
+# ``result.report("report.html", about={"Signal": scores.signal})`` writes a report that you can
+# share. ``result.to_json`` and ``lb.AuditResult.from_json`` store and load the numbers.
 #
-# **What can go wrong.** Scores of the included canaries alone, or a plan that was made after
-# training, are no audit. If the bound is 0, read :doc:`/guides/bound-is-zero`.
+# **What can go wrong.** The audit is invalid if only the included canaries were scored, or if the
+# plan was made after training. If the bound is 0, read :doc:`/guides/bound-is-zero`.

@@ -3,12 +3,12 @@ A fine-tuned language model
 ===========================
 
 A transformer is fine-tuned on private text with low-rank adapters (LoRA); the base model stays
-frozen. How much do the adapters give away? Canaries are texts that nobody would write, and the
-score is how much likelier the fine-tuned model finds each of them than the base model does.
+frozen. How much do the adapters reveal about single texts? The canaries are random strings. The
+score compares the likelihood of each canary under the fine-tuned model with that under the base
+model.
 
-Nothing is downloaded: the model is a small one, with a vocabulary of bytes, and its base is
-trained here on the source of Python's own library. A model of the hub takes its place without
-another change.
+Nothing is downloaded: the model is small, works on bytes, and its base is trained here on the
+source code of Python's library. You can use a model from the hub instead without other changes.
 """
 
 # %%
@@ -64,8 +64,8 @@ train(base, general, epochs=4, rate=3e-3)
 # %%
 # Canaries among the private text
 # -------------------------------
-# 300 strings of random lower-case letters, as long as a page. A fair coin decides for each whether
-# it is part of the fine-tuning data.
+# The canaries are 300 strings of random lower-case letters. A fair coin decides for each whether it
+# is part of the fine-tuning data.
 
 rng = np.random.default_rng(0)
 canaries = torch.tensor(rng.integers(ord("a"), ord("z") + 1, size=(300, LENGTH)))
@@ -81,9 +81,9 @@ train(tuned, torch.cat([private, plan.included(canaries)]), epochs=30, rate=3e-3
 # %%
 # Scores and audit
 # ----------------
-# `signal="loss_drop"` is the loss under the base model less that under the fine-tuned one: what a
-# text is by nature hard or easy for falls out of it. Of texts of several lengths, give all that the
-# tokenizer returns, ``attention_mask`` included: padding is then left out of the loss.
+# `signal="loss_drop"` is the loss under the base model minus the loss under the fine-tuned model.
+# This cancels how hard each text is for any model. For variable-length texts, pass the full
+# tokenizer output, including ``attention_mask``, so that padding does not count.
 
 scores = score(
     tuned,
@@ -97,7 +97,7 @@ result = lb.audit(scores, lb.Coins(plan))
 print(result.summary().headline)
 
 # %%
-# The bound is about fine-tuning: training of the base model saw no canary, and nothing is said of
-# it. The unit is one text of the private data.
+# The bound is about fine-tuning only: the base model was trained without canaries. The unit is one
+# text of the private data.
 
 _ = result.plot("histogram")

@@ -2,16 +2,16 @@
 Synthetic data from three files
 ===============================
 
-A generator learnt from records and made a table that is to be published. With the records it
-learnt from, those held out of the same random split, and the table, an audit says how much the
-table gives away. No generator is run again, and none has to be at hand.
+A generator learned from records and made a synthetic table. How much does the table reveal about
+single records? The audit needs the training records, the records held out of the same random split,
+and the synthetic table. It does not need the generator.
 """
 
 # %%
 # Three files
 # -----------
-# The records are scikit-learn's diabetes table, halved at random. The generator is a careless one:
-# it publishes its training records with a little noise on them.
+# The records are scikit-learn's diabetes table, halved at random. The generator is careless: it
+# publishes its training records with a little noise.
 
 import tempfile
 from pathlib import Path
@@ -36,7 +36,7 @@ holdout.to_csv(folder / "holdout.csv", index=False)
 # %%
 # The audit
 # ---------
-# The three files, read back:
+# Read the three files:
 
 train, held_out, synthetic = (
     pd.read_csv(folder / name) for name in ("train.csv", "holdout.csv", "synthetic.csv")
@@ -46,11 +46,11 @@ print(result.summary().headline)
 print("by the attack", result.attack)
 
 # %%
-# Beside similarity metrics
-# -------------------------
-# No record is copied exactly, and marginals and correlations look as they should. Here distances to
-# the closest record betray the generator too; where only a few records are copied they do not, as
-# the measurements in :doc:`/theory/synthetic` show.
+# Compare with similarity metrics
+# -------------------------------
+# No record is copied exactly, and marginals and correlations look fine. Here the distances to the
+# closest record reveal the problem too. If only a few records are copied, they do not: see the
+# measurements in :doc:`/theory/synthetic`.
 
 similarity = result.similarity
 print(
@@ -64,7 +64,7 @@ print(
 # %%
 # A generator that learns a distribution
 # --------------------------------------
-# A tree of pairwise dependences fitted to the same records, through the same three files:
+# Fit a tree of pairwise dependences to the same records, and audit its table:
 
 from leakbound.generators import ChowLiuTree
 
@@ -74,8 +74,8 @@ better = lb.audit_synthetic(train, held_out, made, seed=0)
 print(better.summary().headline)
 
 # %%
-# A small bound is no proof of privacy: these attacks found little. The ceiling says what a perfect
-# one would have shown.
+# A small bound does not prove privacy: these attacks found little. The ceiling is what a perfect
+# attack would have shown.
 
 print(f"bound {better.bound:.2f}, ceiling {better.ceiling:.2f}")
 
@@ -87,4 +87,4 @@ print(f"bound {better.bound:.2f}, ceiling {better.ceiling:.2f}")
 #    $ leakbound synthetic --members train.csv --nonmembers holdout.csv \
 #        --synthetic synthetic.csv --claim eps=1 --out audit
 #
-# What is assumed, and which references an attack may use, stands in :doc:`/theory/synthetic`.
+# See :doc:`/theory/synthetic` for the assumptions, and for the references that an attack may use.
