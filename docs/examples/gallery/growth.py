@@ -25,6 +25,6 @@ ax.spines[["top", "right"]].set_visible(False)
 _ = ax.legend(frameon=False, loc="lower right")
 
 # %%
-# At 95 % confidence, one audit in twenty may prove more than the true ε. The upper end of the band is
-# close to it, because one audit in twenty is above the band.
+# At 95 % confidence, one audit in twenty may prove more than the true ε. The upper end of the band
+# is close to it, because one audit in twenty is above the band.
 [f"{m:,}: {one.low:.2f} to {one.high:.2f}" for m, one in zip(sizes, found, strict=True)]
