@@ -19,18 +19,7 @@ PAGES = {
     str(page.relative_to(ROOT)): page.read_text(encoding="utf-8")
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 }
-OPTIONAL = {
-    "lightning",
-    "matplotlib",
-    "opacus",
-    "pandas",
-    "peft",
-    "sklearn",
-    "torch",
-    "transformers",
-}
-
-
+OPTIONAL = {"lightning", "opacus", "pandas", "peft", "sklearn", "torch", "transformers"}
 EXAMPLES = [
     page
     for page in PAGES
