@@ -76,7 +76,7 @@ def drawing(name: str, caption: str) -> str:
 
 
 def example(page: str) -> dict[str, Any]:
-    """Run the first example of a page, in a folder of its own, and return its names."""
+    """Run the first example of a page, in a temporary folder, and return its names."""
     text = (Path(__file__).parents[1] / f"{page}.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(io.StringIO()):
@@ -208,7 +208,7 @@ def canaries_in_and_out(plt: Any) -> Any:
 
 
 def versions(plt: Any) -> Any:
-    """Draw what the model says of all versions of some canaries."""
+    """Draw the probabilities of all versions of some canaries."""
     names = example("audits/choices")
     figure, axes = plt.subplots(1, 4, figsize=(5.6, 2.0), sharey=True)
     for ax, secret in zip(axes, range(4), strict=True):
