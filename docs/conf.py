@@ -99,6 +99,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 1_000_000,
     "remove_config_comments": True,
     "reset_modules": ("matplotlib", "leakbound_order.reset"),
+    "default_thumb_file": str(HERE / "_static" / "report.png"),
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 INK, FAINT = "#111111", "#888888"
 """Text and thin lines; both are replaced by the colours of the page."""
-MEMBER, OTHER = "#d1691e", "#5b8fd0"
+MEMBER, OTHER = "#2f80c8", "#cc6a1f"
+PROVED = OTHER
+"""As in the figures of results: what a bound rules out has the colour of its bar in reports."""
 THEME = {INK: "var(--pst-color-text-base)", FAINT: "var(--pst-color-text-muted)"}
 STYLE = {
     "svg.fonttype": "none",
@@ -86,7 +88,7 @@ def example(page: str) -> dict[str, Any]:
 
 def band(ax: Any, bound: float, ceiling: float, end: float) -> None:
     """Draw which ε are ruled out, which are not, and which are out of reach."""
-    ax.barh(0, bound, color=MEMBER, height=0.6)
+    ax.barh(0, bound, color=PROVED, height=0.6)
     ax.barh(0, ceiling - bound, left=bound, color="none", edgecolor=FAINT, hatch="///", height=0.6)
     ax.barh(0, end - ceiling, left=ceiling, color="none", edgecolor=FAINT, height=0.6)
     ax.set(xlim=(0, end), ylim=(-0.4, 0.4), yticks=[])
@@ -172,7 +174,7 @@ def allowed(plt: Any) -> Any:
     least = 1 / (1 + np.exp(-result.bound))
     figure, ax = plt.subplots(figsize=(5.6, 2.7))
     ax.plot(epsilon, 100 / (1 + np.exp(-epsilon)), color=INK)
-    ax.axvspan(0, result.bound, color=MEMBER, alpha=0.3)
+    ax.axvspan(0, result.bound, color=PROVED, alpha=0.3)
     ax.hlines(100 * least, 0, result.bound, color=INK, linestyle="--")
     ax.vlines(result.bound, 50, 100 * least, color=INK, linestyle="--")
     ax.text(0.1, 96.5, "right guesses: at least 93.8 %", va="center")
@@ -230,8 +232,8 @@ def stream(plt: Any) -> Any:
         for rows in np.split(np.arange(1_000), 50)
     ]
     figure, ax = plt.subplots(figsize=(5.6, 2.6))
-    ax.step(seen, bounds, where="post", color=MEMBER)
-    ax.plot(names["stream"].m, names["bound"], "o", color=MEMBER)
+    ax.step(seen, bounds, where="post", color=PROVED)
+    ax.plot(names["stream"].m, names["bound"], "o", color=PROVED)
     ax.axhline(3.0, color=INK, linestyle="--")
     ax.text(5, 3.05, "true ε", va="bottom")
     ax.set(ylim=(0, 3.5), xlabel="canaries", ylabel="ε proved so far")
@@ -260,8 +262,8 @@ def thresholds(plt: Any) -> Any:
     coins = lb.Coins(names["plan"])
     result = lb.audit(names["scores"], coins, cuts=lb.KLScan(), sides="member", seed=0)
     figure, ax = plt.subplots(figsize=(5.6, 2.6))
-    ax.plot(result.curve.guesses, result.curve.bound, color=OTHER)
-    ax.plot(result.guesses, result.bound, "o", color=MEMBER)
+    ax.plot(result.curve.guesses, result.curve.bound, color=PROVED)
+    ax.plot(result.guesses, result.bound, "o", color=PROVED)
     ax.set(
         xlabel="guesses of “member”, highest scores first",
         ylabel="lower bound on ε",
@@ -277,9 +279,9 @@ def growth(plt: Any) -> Any:
     figure, ax = plt.subplots(figsize=(5.6, 2.8))
     ax.plot(sizes, [one.ceiling for one in found], color=FAINT, linestyle=":", label="ceiling")
     ax.axhline(2.0, color=INK, linestyle="--", label="true ε")
-    ax.plot(sizes, [one.mean for one in found], "o-", color=MEMBER, label="bound")
+    ax.plot(sizes, [one.mean for one in found], "o-", color=PROVED, label="bound")
     low, high = [one.low for one in found], [one.high for one in found]
-    ax.fill_between(sizes, low, high, color=MEMBER, alpha=0.25)
+    ax.fill_between(sizes, low, high, color=PROVED, alpha=0.25)
     ax.set(xscale="log", xlabel="canaries", ylabel="ε", xticks=sizes, xticklabels=sizes)
     ax.set(ylim=(0, None))
     ax.minorticks_off()

@@ -67,6 +67,12 @@ print(result.summary().headline)
 print(f"{result.correct} of {result.guesses} guesses were right; by chance one in ten is")
 
 # %%
+# Most labels that were not trained on have a score near 0. Others have a high score because they are
+# what the image really shows.
+
+_ = result.plot("histogram")
+
+# %%
 # With two versions of each canary, the same number of right guesses proves less:
 
 two = lb.audit(np.eye(2)[[0, 1] * 75], lb.Choices([0, 1] * 75, k=2))

@@ -1,6 +1,6 @@
 """
-An opacus run beside its accountant
-===================================
+An opacus run and its accountant
+================================
 
 DP-SGD comes with an accountant that computes how private the run is, provided that the code does
 what the accountant was told. `watch_dp_sgd` adds canaries to the gradients of the run, and reports

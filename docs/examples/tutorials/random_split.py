@@ -67,6 +67,11 @@ print("ε = 0.5, adding or removing:", result.check(epsilon=0.5, relation="add_r
 print("ε = 0.5, replacing:", result.check(epsilon=0.5, relation="replace"))
 
 # %%
+# Examples of the training set score higher. The bound comes from the pairs that differ most.
+
+_ = result.plot("histogram")
+
+# %%
 # What it assumes
 # ---------------
 # The split must have been random, and the test set must not have influenced the model: no early

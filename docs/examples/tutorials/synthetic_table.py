@@ -46,6 +46,11 @@ print(result.summary().headline)
 print("by the attack", result.attack)
 
 # %%
+# Training records score higher than records that were held out.
+
+_ = result.plot("histogram")
+
+# %%
 # Compare with similarity metrics
 # -------------------------------
 # No record is copied exactly, and marginals and correlations look fine. Here the distances to the
