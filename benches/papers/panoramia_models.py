@@ -97,8 +97,8 @@ _TABLE_10: tuple[tuple[Cell, ...], ...] = (
 
 _HELPERS = (
     "Every helper learns from half as many examples as there are members, “real” from non-members. "
-    "A weaker baseline proves a smaller c, which ε̃ is then charged with: that is why the baseline "
-    "needs a helper."
+    "A weaker baseline proves a smaller c, so that ε̃ is too large: this is why the baseline needs "
+    "a helper."
 )
 _SATURATION = (
     "Baselines learn from a part of the training data and are audited on the same test data. The "

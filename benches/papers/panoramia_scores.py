@@ -68,8 +68,8 @@ _LARGER = (
     "non-members, here there are as many as members."
 )
 _RISE = (
-    "A larger test set costs less to be confident of: every bound rises towards what its ranking "
-    "could prove, and ε̃ where the attack's rises faster than the baseline's."
+    "With a larger test set every bound rises towards what its ranking can prove, and ε̃ rises "
+    "where the attack's bound rises faster than the baseline's."
 )
 _OURS = (
     "The first three bounds are ours: a scan of all cuts from 100 guesses up, with a knapsack that "

@@ -57,7 +57,7 @@ _TABLE_6: tuple[tuple[Cell, ...], ...] = (
 
 _CUTS = (
     "Bounds are those of the KL scan; the paper's union bound over all cuts, on the same scores, "
-    "is beside it. ε̃ is an estimate, not a lower bound on ε."
+    "is listed too. ε̃ is an estimate, not a lower bound on ε."
 )
 _LOSSES = (
     "Helpers saw no member that is audited: their losses of members and of real non-members agree, "
@@ -193,7 +193,7 @@ def _chosen(audit: ScoreAudit) -> tuple[Cell, ...]:
 
 PANORAMIA: dict[str, Reproduction] = {
     "panoramia-table3": Reproduction(
-        "Bounds and ε̃ of each target, beside RM;RN and O(1)", f"{PAPER}, Table 3", _table_3
+        "Bounds and ε̃ of each target, with RM;RN and O(1)", f"{PAPER}, Table 3", _table_3
     ),
     "panoramia-table6": Reproduction("Networks on Adult", f"{PAPER}, Table 6", _table_6),
     "panoramia-figure3": Reproduction(

@@ -124,7 +124,7 @@ def _table(*, full: bool, m: int | None = None, seed: int = 0) -> Outcome:
 
 SYNTHETIC: dict[str, Reproduction] = {
     "synthetic-tables": Reproduction(
-        "Generators by the tables that they make, beside similarity metrics",
+        "Generators of tables: bounds and similarity metrics",
         "docs/theory/synthetic.md",
         _table,
     ),

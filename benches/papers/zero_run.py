@@ -29,16 +29,16 @@ _MECHANISM = (
     "The noisy sum of Appendix F with μ = 0.66, bias 2 and as many dimensions as examples, which "
     "the paper does not state; shift is the bias of non-members as a share of that of members."
 )
-_ORACLE = "But for two columns propensities are exact, and the probability of error 0.025."
+_ORACLE = "Except in two columns propensities are exact, and the probability of error is 0.025."
 _BEST_OF_SIX = (
     "As in the paper, the columns “best of six” test counts by Algorithm 3 of Mahloujifar et al., "
     "and report the largest bound over six numbers of guesses, without a correction; those below "
     "are what audits report."
 )
 _LEARNT = (
-    "The columns “learnt” know no propensities: a logistic model is learnt from a tenth as many "
-    "other examples, at probability of error 0.05 as in the paper. Its percentile of 600 refits is "
-    "no confidence bound; the bound over a confidence set, which the audited labels enter too, is."
+    "In the columns “learnt” propensities are not given: a logistic model learns from a tenth "
+    "as many other examples, at probability of error 0.05 as in the paper. Its percentile of 600 "
+    "refits is no confidence bound; the bound over a confidence set, which the audited labels enter too, is."
 )
 _INVALID = "The uncorrected audit takes membership for a fair coin: above 0.66 it is wrong."
 
