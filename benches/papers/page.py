@@ -19,8 +19,11 @@ ROWS = Path(__file__).parent / "rows"
 PAGE = Path(__file__).parents[2] / "docs" / "theory" / "reproductions.md"
 _LONG = 24
 """Rows of a table from which on it is folded."""
-_STORED = {"fdp-guesses", "fdp-confidence", "panoramia-table11"}
-"""Tables of many rows that the page does not show."""
+_STORED = {
+    *("fdp-guesses", "fdp-confidence", "panoramia-table11"),
+    *(f"panoramia-figure{number}" for number in (3, 4, 8, 10, 12, 14)),
+}
+"""Long tables and points of curves, which the page does not show."""
 _HEAD = """# Reproductions
 
 Tables and figures of the papers, and of these pages, computed by leakbound: our values next to the
