@@ -10,7 +10,7 @@ of a few lines does both. This page runs three such tests and shows what pytest 
 # The test
 # --------
 # `assert_not_refuted` raises if the audit refutes the claim. If even a perfect attack could not
-# have refuted it, the test is *inconclusive*, an outcome of its own that also fails the run. With
+# have refuted it, the test is *inconclusive*, a separate outcome that also fails the run. With
 # ``strict=True``, warnings and contradicted assumptions make a test inconclusive too.
 #
 # The scores are simulated here. In your repository they come from a script that trains the model

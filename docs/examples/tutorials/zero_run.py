@@ -4,7 +4,7 @@ A deployed model, without any randomisation
 
 The model is trained, nobody tossed coins, and the split was not random: some kinds of examples were
 much likelier to be trained on than others. Zero-Run takes known members and known non-members, and
-corrects for what their *features* alone give away.
+corrects for what their *features* alone reveal.
 """
 
 # %%
@@ -74,7 +74,7 @@ print(checked.summary().headline)
 # ---------------
 # Three tests try to refute the propensity model without looking at any score. If one succeeds, the
 # bound is withheld. They cannot see a feature that is missing: if members were photographed with
-# another camera, and no feature tells, the audit may accuse an innocent model.
+# another camera, and no feature shows it, the audit may accuse an innocent model.
 
 for assumption in result.assumptions:
     print(f"- {assumption.name}: {assumption.status}")
