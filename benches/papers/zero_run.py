@@ -38,7 +38,8 @@ _BEST_OF_SIX = (
 _LEARNT = (
     "In the columns “learnt” propensities are not given: a logistic model learns from a tenth "
     "as many other examples, at probability of error 0.05 as in the paper. Its percentile of 600 "
-    "refits is no confidence bound; the bound over a confidence set, which the audited labels enter too, is."
+    "refits is no confidence bound; the bound over a confidence set, which the audited "
+    "labels enter too, is."
 )
 _INVALID = "The uncorrected audit takes membership for a fair coin: above 0.66 it is wrong."
 

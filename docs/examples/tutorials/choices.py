@@ -67,8 +67,8 @@ print(result.summary().headline)
 print(f"{result.correct} of {result.guesses} guesses were right; by chance one in ten is")
 
 # %%
-# Most labels that were not trained on have a score near 0. Others have a high score because they are
-# what the image really shows.
+# Most labels that were not trained on have a score near 0. Others have a high score because they
+# are what the image really shows.
 
 _ = result.plot("histogram")
 
