@@ -18,7 +18,7 @@ _DRAWN = (0.001, 0.999)
 def curve(proof: Proof) -> Curve:
     """Return the winning path with its bound at each cut, the chosen one among them.
 
-    Of guesses from either end the path is both in turn, and the chosen cut is none of it.
+    Of guesses from either end the path is both in turn, and the chosen cut is not on it.
     """
     points = proof.points(POINTS - 1)
     # Bounds in the units of the claim; none is above what is reported for the chosen cut.

@@ -52,7 +52,7 @@ class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
     confidence : float
         Of the bound, in (0, 1).
     accounted : Accounted or callable, optional
-        What an accountant says of the run, put beside what is proved; a function without arguments
+        The accountant's (ε, δ) of the run, put beside what is proved; a function without arguments
         is asked after training, such as ``lambda: accounted_by(engine, delta=1e-5)``.
     out : str or os.PathLike, optional
         Folder for ``result.json`` and ``report.html``; ``audit`` in the run's own if None.

@@ -132,7 +132,7 @@ class DPSGDWatch:
         Parameters
         ----------
         accounted : Accounted or tuple of float, optional
-            What an accountant says of the run: (ε, δ), or what `accounted_by` returns.
+            The accountant's (ε, δ) of the run, or what `accounted_by` returns.
         claim : PureDP, ApproxDP or a family of trade-off functions, optional
             What membership is audited under; by default `SubsampledGaussianDP` at the rate and
             number of steps declared, or `ApproxDP` if the noise varied.
@@ -168,7 +168,7 @@ class DPSGDWatch:
 
 
 def accounted_by(engine: Any, *, delta: float) -> Accounted:
-    """Return what the accountant of an opacus PrivacyEngine says of the steps taken so far.
+    """Return the ε of the steps so far by the accountant of an opacus PrivacyEngine.
 
     Sampling rate and noise multiplier are told if they never changed.
 

@@ -35,7 +35,7 @@ class Panoramia(Design[PanoramiaResult]):
     baseline : array-like, shape (m,)
         Scores from the examples alone, higher for likelier members; ±inf allowed.
     gamma : float
-        γ of a generator that is (c, γ)-close, in [0, 1): it may miss real points of so much mass.
+        γ of a generator that is (c, γ)-close, in [0, 1): it may miss real points of this mass.
     relaxation : {"knapsack", "published"}
         How γ and the claim's δ are allowed for: whatever failures depend on, or for `Fixed` and
         `UnionBound` as published, where they depend on nothing.
@@ -64,7 +64,7 @@ class Panoramia(Design[PanoramiaResult]):
 
     With `features` the examples are audited as those of `ZeroRun` too, at the same confidence: by
     each example's own odds (`conditional`; after matching for δ > 0) and after matching
-    (`conditional_by_match`). A fifth of the error pays for a confidence set of propensities, learnt
+    (`conditional_by_match`). A fifth of the error goes to a confidence set of propensities, learnt
     from the audited coins. Each bound holds by itself, the largest of them does not.
     `docs/theory/panoramia.md` has the argument.
 

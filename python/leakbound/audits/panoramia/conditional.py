@@ -77,7 +77,7 @@ class PairAudit:
     Members are independent draws from the population of the training data, non-members from the
     generator, and the coins are fair. So, given all examples shown, the coins are independent with
     P(member | x) = π(x). Where the coin hid the member, training had that member in the place of
-    the example shown; it is a draw that knows nothing of what is shown. To flip a coin is thus to
+    the example shown; it is a draw that is independent of what is shown. To flip a coin is thus to
     replace one example, and under ε-DP the odds of a coin, given the model, all other coins and
     what is shown, are within a factor of exp(±ε) of π/(1 - π): what Zero-Run supposes, for ε of
     replacement. The proof is in `docs/theory/panoramia.md`.
@@ -109,11 +109,11 @@ class PairAudit:
 
 
 def _of_pairs(assumption: Assumption, shown: Shown) -> Assumption:
-    """Say of pairs what is otherwise said of examples that joined training or not."""
+    """Word for pairs what is otherwise about examples that joined training or not."""
     words = {
         "propensities": (
-            f"{assumption.statement} The model is a {shown.model}: what it looks at must say all "
-            "that an example says of its coin, in that form."
+            f"{assumption.statement} The model is a {shown.model}: what it looks at must contain "
+            "all that an example tells about its coin, in that form."
         ),
         "independent memberships": (
             "Members are independent draws from one population, non-members from the generator, "

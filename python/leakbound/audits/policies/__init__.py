@@ -1,1 +1,1 @@
-"""How each claim pays for its cuts, and what a ranking then proves."""
+"""How each claim corrects for its thresholds, and what a ranking then proves."""

@@ -36,7 +36,7 @@ _SHARES = (0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5)
 # Numbers of guesses at which it does.
 _SHARED = 32
 # Smaller levels than the best at the reference need more for failures, as each failure is a larger
-# part of them: so much of the bound at the reference is given for that.
+# part of them: this much of the bound at the reference is given for that.
 _GIVEN = 0.005
 _FORMS: dict[TailBound, str] = {
     "exact": (

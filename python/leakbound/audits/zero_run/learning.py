@@ -35,7 +35,7 @@ from leakbound.results import Assumption
 from leakbound.results.zero_run import LearntLogOdds
 
 SET_SHARE = 0.2
-"""Share of the probability of error that the confidence set takes: a smaller set pays for it."""
+"""Share of the probability of error for the confidence set; a smaller set makes up for it."""
 # The largest feature, in absolute value: the square of a larger one may be no number.
 _HUGE = 1e100
 

@@ -19,7 +19,7 @@ from leakbound.stats import kl_scan_offsets, poisson_binomial_epsilon
 _CUTS = (1.0, 0.2)
 # ε that guesses over a set are balanced for.
 _PLANNED_EPSILON = 0.5
-# What the least ε found over a set is lowered by: ascents may have left so much.
+# What the least ε found over a set is lowered by: ascents may have left this much.
 _LEFT = 5e-4
 # Log-odds beyond which a guess counts as certain.
 _CERTAIN = 250.0
@@ -34,7 +34,7 @@ _APPROX = (
     "Given features and guesses, correct guesses exceed a sum of coins with log-odds ε + |λ| by u "
     "or more with probability at most w = √(m(1 + e^-ε)δ/u), but for guesses that have "
     "probability w themselves (Cebere, Even, Bleistein and Bellet, Theorem D.2, with u in place of "
-    "v under the root). Half of the error probability pays for 2w. "
+    "v under the root). Half of the error probability is spent on 2w. "
 )
 _AT_A_MEMBER = "Two numbers of guesses, fixed in advance, share the level of its exact tail."
 
