@@ -7,7 +7,7 @@ then. Under Gaussian DP of each step the mean of W, given the past, is at most
 
 and 1 - s + s W / w at most 1 on average, for any stake s in [0, 1]. Their product over steps is a
 nonnegative supermartingale: it ever exceeds 1/level with probability at most level (Ville 1939),
-whenever the run ends. One game of all coins must allow for coins given away together; bets need not.
+whenever the run ends. One game of all coins must allow for coins given away together; bets not.
 """
 
 import math
