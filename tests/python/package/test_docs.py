@@ -19,15 +19,10 @@ PAGES = {
     str(page.relative_to(ROOT)): page.read_text(encoding="utf-8")
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 }
-OPTIONAL = {"lightning", "opacus", "pandas", "peft", "sklearn", "torch", "transformers"}
-EXAMPLES = [
-    page
-    for page in PAGES
-    if EXAMPLE.search(PAGES[page]) and ("/theory/" not in page or "poisson" in page)
-]
+OPTIONAL = {"dask", "duckdb", "lightning", "opacus", "pandas", "polars", "sklearn", "torch"}
 
 
-@pytest.mark.parametrize("page", EXAMPLES)
+@pytest.mark.parametrize("page", [page for page in PAGES if EXAMPLE.search(PAGES[page])])
 def test_examples_run_and_print_what_pages_say(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,9 +43,7 @@ def commands(text: str) -> list[list[str]]:
     return [shlex.split(one[1], comments=True) for one in found if one]
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if commands(PAGES[page]) and "/theory/" not in page]
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(PAGES[page])])
 def test_commands_parse(page: str) -> None:
     program: Any = typer.main.get_command(app)
     for words in commands(PAGES[page]):
