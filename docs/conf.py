@@ -1,4 +1,4 @@
-"""How Sphinx builds the documentation: `make docs`, with warnings for errors."""
+"""Configuration of the documentation; `make docs` treats warnings as errors."""
 
 import sys
 from importlib.metadata import version as version_of
@@ -28,10 +28,10 @@ extensions = [
 exclude_patterns = ["_build", "examples"]
 templates_path = ["_templates"]
 nitpicky = False
-default_role = "literal"  # `name` in a docstring is code, of an argument as of a class
+default_role = "literal"  # `name` in a docstring is code
 smartquotes = False  # options begin with two hyphens
 
-# Pages are read on GitHub as well, and say nothing that only one of the two understands.
+# Pages should also be readable on GitHub, so they use few extensions.
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False

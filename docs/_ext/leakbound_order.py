@@ -1,4 +1,4 @@
-"""The order of examples in a gallery, and the seed that each of them starts with."""
+"""The order of examples in a gallery, and a fixed seed for each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def by_index(name: str) -> int:
-    """Return the place of an example in the `order.txt` of its folder."""
+    """Return the position of an example in the `order.txt` of its folder."""
     folder = next(EXAMPLES.glob(f"*/{Path(name).name}")).parent
     return (folder / "order.txt").read_text(encoding="utf-8").split().index(Path(name).name)
 

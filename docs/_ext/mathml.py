@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: no script, nothing from elsewhere."""
+"""Formulas as MathML, which browsers draw without scripts or downloads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def inline(translator: Any, node: nodes.math) -> None:
 
 
 def block(translator: Any, node: nodes.math_block) -> None:
-    """Write a formula that stands by itself."""
+    """Write a displayed formula."""
     if node.get("number"):
         translator.body.append(f"<p>({get_node_equation_number(translator, node)})</p>")
     translator.body.append(tex2mathml(node.astext(), as_block=True))
@@ -27,7 +27,7 @@ def block(translator: Any, node: nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Tell Sphinx of it."""
+    """Register the renderer."""
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     app.config.html_math_renderer = "mathml"
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,6 @@
-"""The directive `picture`: drawn by leakbound while pages are built, inline, in light and dark.
+"""The directive `picture`: figures drawn by leakbound while pages are built, for light and dark.
 
-A page asks for a picture by the name of a function here, and gives its caption. The colours of text
-and lines are those of the page.
+A page names a function of this file and gives a caption. Text and lines have the colours of the page.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ INK, FAINT = "#111111", "#888888"
 """Text and thin lines; both are replaced by the colours of the page."""
 MEMBER, OTHER = "#2f80c8", "#cc6a1f"
 PROVED = OTHER
-"""As in the figures of results: what a bound rules out has the colour of its bar in reports."""
+"""The colours of plots and reports."""
 THEME = {INK: "var(--pst-color-text-base)", FAINT: "var(--pst-color-text-muted)"}
 STYLE = {
     "svg.fonttype": "none",
@@ -324,6 +323,6 @@ def tally(plt: Any) -> Any:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Tell Sphinx of it."""
+    """Register the directive."""
     app.add_directive("picture", Picture)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

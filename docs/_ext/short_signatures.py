@@ -1,8 +1,8 @@
 """Docstrings and signatures as people read them.
 
-Docstrings are written to be read as text, where |x| is an absolute value and no substitution;
-results are made by audits, and nobody needs the forty arguments of their constructors; overloads
-are for type checkers, and people want every option by its name.
+Docstrings are plain text, where |x| is an absolute value, not a substitution. Users do not construct
+results, so the arguments of their constructors are hidden. Overloads are for type checkers, so one
+signature with all options is shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ARRAY = re.compile(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]")
 def escape_bars(
     _app: Sphinx, _what: str, _name: str, _object: object, _options: object, lines: list[str]
 ) -> None:
-    """Take bars for what they are, outside of code and formulas."""
+    """Escape bars outside of code and formulas."""
     for number, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             parts = CODE.split(line)
@@ -41,7 +41,7 @@ def shorten(
     signature: str | None,
     returned: str | None,
 ) -> tuple[str | None, str | None]:
-    """Name arrays by their type, and leave out how results are constructed."""
+    """Shorten array types, and hide the constructors of results."""
     if what == "class" and (name.startswith("leakbound.results") or name.endswith("Result")):
         return None, None
     short = [ARRAY.sub(r"NDArray[\1]", text) if text else text for text in (signature, returned)]
@@ -49,7 +49,7 @@ def shorten(
 
 
 def without_overloads(analyze: Callable[[ModuleAnalyzer], None]) -> Callable[..., None]:
-    """Make an analysis of a module forget the overloads it found."""
+    """Remove overloads from the analysis of a module."""
 
     def analyzed(self: ModuleAnalyzer) -> None:
         analyze(self)
@@ -59,7 +59,7 @@ def without_overloads(analyze: Callable[[ModuleAnalyzer], None]) -> Callable[...
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Tell Sphinx of it."""
+    """Register the handlers."""
     ModuleAnalyzer.analyze = without_overloads(ModuleAnalyzer.analyze)  # type: ignore[method-assign]
     app.connect("autodoc-process-docstring", escape_bars, priority=400)
     app.connect("autodoc-process-signature", shorten)

@@ -1,6 +1,6 @@
-"""Examples on pages run, and print what pages say; commands on pages have the options they use.
+"""Examples on pages run and print what pages show; commands on pages parse.
 
-Those in docstrings are tests of their own: pytest collects them from the package.
+Examples in docstrings are separate tests, which pytest collects from the package.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The documentation, held without building it, which sees to pages and links."""
+"""Checks of the documentation that need no build; the build checks links."""
 
 import importlib
 import re
