@@ -1,6 +1,7 @@
 """The directive `picture`: figures drawn by leakbound while pages are built, for light and dark.
 
-A page names a function of this file and gives a caption. Text and lines have the colours of the page.
+A page names a function of this file and gives a caption. Text and lines take the colours of the
+page.
 """
 
 from __future__ import annotations
