@@ -48,11 +48,10 @@ numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
 
 # These need no table of contents of their own, and code that does not wrap needs the width.
-SHORT = ["what-is-an-audit", "which-audit"] + [
-    f"{folder}/{page.stem}"
-    for folder in ("audits", "guides")
-    for page in (HERE / folder).glob("*.md")
-]
+SHORT = ["what-is-an-audit", "which-audit", "tutorials/index"]
+for place, pattern in (("", "audits/*.md"), ("", "guides/*.md"), ("examples", "tutorials/*.py")):
+    folder = HERE / place
+    SHORT += [page.relative_to(folder).with_suffix("").as_posix() for page in folder.glob(pattern)]
 html_theme = "pydata_sphinx_theme"
 html_title = f"leakbound {release}"
 html_static_path = ["_static"]

@@ -1,8 +1,8 @@
 """Docstrings and signatures as people read them.
 
 Docstrings are plain text, where |x| is an absolute value, not a substitution. Users do not
-construct results, so the arguments of their constructors are hidden. Overloads are for type checkers, so one
-signature with all options is shown.
+construct results, so the arguments of their constructors are hidden. Overloads are for type
+checkers, so one signature with all options is shown.
 """
 
 from __future__ import annotations
