@@ -5,7 +5,6 @@ Blocks of Python share the names of their page. A `text` block right below one i
 
 import contextlib
 import io
-import os
 import re
 import sys
 import tempfile
@@ -33,8 +32,6 @@ def renewed(text: str) -> str:
 
 
 if __name__ == "__main__":
-    pages = [Path(name).resolve() for name in sys.argv[1:]]
-    for page in pages:
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
+    for page in [Path(name).resolve() for name in sys.argv[1:]]:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             page.write_text(renewed(page.read_text(encoding="utf-8")), encoding="utf-8")
