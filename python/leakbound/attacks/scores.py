@@ -39,9 +39,9 @@ def score(
     Parameters
     ----------
     model : estimator or callable
-        A fitted classifier with a method `predict_proba`, such as those of scikit-learn; or a
-        function that takes `X` and returns probabilities of shape (m, classes), such as a model
-        behind an interface.
+        A fitted classifier of scikit-learn or like it, with a method `predict_proba`, or else
+        `decision_function`, whose values are taken for log-odds; or a function that takes `X` and
+        returns probabilities of shape (m, classes), such as a model behind an interface.
     X : array-like or whatever the model takes
         Inputs of m examples.
     y : array-like, shape (m,)
@@ -67,15 +67,21 @@ def score(
     >>> score(predict_proba, [[1.0], [2.0]], [0, 1]).values.round(3).tolist()
     [2.197, 0.0]
     """
-    ask = getattr(model, "predict_proba", model)
+    ask: Any = getattr(model, "predict_proba", getattr(model, "decision_function", model))
     if not callable(ask):
-        message = f"model must have predict_proba, or be a function, got {type(model).__name__}"
+        message = (
+            f"{type(model).__name__} has neither predict_proba nor decision_function: pass a "
+            "function of X that returns probabilities. For a regressor pass model.predict and "
+            "signal=lambda answer, y: -abs(answer - y)"
+        )
         raise InputTypeError(message)
     if callable(signal):
         values = np.asarray(numbers(signal(ask(X), y), "scores"), dtype=np.float64)
         check_length(values, len(np.asarray(y)), "scores")
         return as_scores(values, ids, getattr(signal, "__name__", type(signal).__name__))
     choice(signal, "signal", Answers)
+    if not hasattr(model, "predict_proba") and ask is not model:
+        return _by_decision(model, X, y, signal, ids)
     chances = _probabilities(ask(X))
     own = _positions(y, getattr(model, "classes_", None), chances.shape[1])
     check_length(own, len(chances), "y")
@@ -250,6 +256,17 @@ def _table(values: ArrayInput, name: str, columns: int | None = None) -> FloatAr
     return array
 
 
+def _by_decision(model: Any, x: Any, y: ArrayInput, signal: str, ids: ArrayInput | None) -> Scores:
+    """Score by the values of a decision function, of one column for two classes."""
+    if signal != "logit_margin":
+        message = f"{type(model).__name__} has no predict_proba, which {signal!r} needs"
+        raise OptionError(message)
+    values = numbers(model.decision_function(x), "decision_function")
+    logits = np.column_stack([np.zeros(len(values)), values]) if values.ndim == 1 else values
+    own = _positions(y, model.classes_, logits.shape[1])
+    return as_scores(margin_threshold(logits, own).values, ids, signal)
+
+
 def _probabilities(answer: Any) -> FloatArray:
     """Read a model's answer: rows that sum to 1, but for rounding."""
     if isinstance(answer, list | tuple) and answer and np.ndim(answer[0]) == 2:
@@ -283,7 +300,7 @@ def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
     wrong = np.flatnonzero(names[positions] != labels)
     if wrong.size:
         name = labels[wrong[0]].item()
-        message = f"y has the class {name!r} at index {wrong[0]}, which the model does not know"
+        message = f"y has the class {name!r} at index {wrong[0]}, which the model was not fitted to"
         raise InputError(message)
     return positions
 

@@ -1,45 +1,79 @@
-"""A trained model and its two sets in, a lower bound out."""
+"""A trained model and its data in, a lower bound out."""
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from leakbound import attacks
+from leakbound._base.alignment import row_names
 from leakbound._base.scores import Scores
-from leakbound._base.types import ArrayInput
+from leakbound._base.types import ArrayInput, HasMember
+from leakbound.audits.coins import Coins
 from leakbound.audits.random_split import RandomSplit
 from leakbound.audits.road import audit
 from leakbound.claims import Claim
-from leakbound.errors import InputTypeError
+from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import AuditResult
 
 
+@overload
 def audit_model(
     model: Any,
     *,
     train: Any,
     test: Any,
+    signal: str | Callable[[Any, Any], ArrayInput] = ...,
+    claim: Claim | None = ...,
+    confidence: float = ...,
+    seed: int | None = ...,
+) -> AuditResult: ...
+@overload
+def audit_model(
+    model: Any,
+    *,
+    canaries: Any,
+    coins: HasMember,
+    signal: str | Callable[[Any, Any], ArrayInput] = ...,
+    claim: Claim | None = ...,
+    confidence: float = ...,
+    seed: int | None = ...,
+) -> AuditResult: ...
+def audit_model(
+    model: Any,
+    *,
+    train: Any = None,
+    test: Any = None,
+    canaries: Any = None,
+    coins: HasMember | None = None,
     signal: str | Callable[[Any, Any], ArrayInput] = "logit_margin",
     claim: Claim | None = None,
     confidence: float = 0.95,
     seed: int | None = None,
 ) -> AuditResult:
-    """Score a model's training and test examples and audit the random split between them.
+    """Score a model's examples, and audit the random split or the coins that chose among them.
 
-    Short for the scores of both sets, then ``audit(scores, RandomSplit(member, strata=classes))``.
-    Call these yourself for groups, several attacks, canaries, ids or another design.
+    With `train` and `test` this is short for scoring both sets, then
+    ``audit(scores, RandomSplit(member, strata=classes))``; with `canaries` and `coins`, for
+    ``audit(scores, Coins(coins))``. Call `audit` yourself for groups, several attacks or another
+    design.
 
     Parameters
     ----------
     model : estimator, callable or torch.nn.Module
-        What `leakbound.attacks.score` takes, or a network, as for `leakbound.torch.score`.
-    train : tuple of inputs and targets; for a network also a Dataset or DataLoader
+        What `leakbound.attacks.score` takes, or a network, as for `leakbound.torch.score`: models
+        of transformers are networks.
+    train : tuple of inputs and targets; for a network also a Dataset, DataLoader or tokens
         The examples that the model was trained on, all of them or a random part. For a loader
         that shuffles, pass its dataset.
     test : as `train`
-        The examples that the split left out: training used them for nothing, as early stopping.
+        The examples that the split left out: training must not have used them for anything, such
+        as early stopping. It may be of any size.
+    canaries : as `train`
+        All canaries, in the order of the plan.
+    coins : InclusionPlan
+        The plan that chose the canaries that the model was trained on.
     signal : str or callable
         What is measured of each example: see `leakbound.attacks.score`, and for a network
         `leakbound.torch.score`.
@@ -49,8 +83,14 @@ def audit_model(
     Returns
     -------
     AuditResult
-        The bound, for replacing one training example by another. InputTypeError is raised if
-        `train` or `test` is not a pair and the model is no network.
+        With `train` and `test` the bound for replacing one training example by another, with
+        `coins` for adding or removing one.
+
+    Raises
+    ------
+    InputError
+        If a set is empty or cannot be scored, or if a row is in both sets: by the index of pandas
+        objects, or by the indices of `torch.utils.data.Subset`.
 
     Notes
     -----
@@ -70,6 +110,15 @@ def audit_model(
     >>> lb.audit_model(memorises, train=train, test=test).bound > 3
     True
     """
+    settings: Any = {"claim": claim, "confidence": confidence, "seed": seed}
+    given = [one is not None for one in (train, test, canaries, coins)]
+    if given == [False, False, True, True]:
+        scores = _scores(model, canaries, "canaries", signal)
+        return audit(scores.values, Coins(coins), **settings)
+    if given != [True, True, False, False]:
+        message = "give either train and test, or canaries and coins"
+        raise OptionError(message)
+    _check_apart(train, test)
     inside, outside = (
         _scores(model, data, name, signal) for data, name in ((train, "train"), (test, "test"))
     )
@@ -78,23 +127,44 @@ def audit_model(
     classes = np.concatenate([np.asarray(train[1]), np.asarray(test[1])]) if pairs else member
     # Stratified or not: given the classes' numbers of members, the split is random within classes.
     stratified = pairs and isinstance(signal, str) and classes.ndim == 1
-    return audit(
-        np.concatenate([inside.values, outside.values]),
-        RandomSplit(member, strata=classes if stratified else None),
-        claim=claim,
-        confidence=confidence,
-        seed=seed,
-    )
+    design = RandomSplit(member, strata=classes if stratified else None)
+    return audit(np.concatenate([inside.values, outside.values]), design, **settings)
 
 
 def _scores(model: Any, data: Any, name: str, signal: Any) -> Scores:
-    """Score one of the two sets."""
+    """Score a set of examples; errors begin with its name."""
     torch = sys.modules.get("torch")  # a network exists only where torch was imported
-    if torch is not None and isinstance(model, torch.nn.Module):
-        from leakbound.torch import score
+    try:
+        if torch is not None and isinstance(model, torch.nn.Module):
+            from leakbound.torch import score
 
-        return score(model, data, signal=signal)
-    if not isinstance(data, tuple) or len(data) != 2:
-        message = f"{name} must be a tuple of inputs and classes, got {type(data).__name__}"
-        raise InputTypeError(message)
-    return attacks.score(model, *data, signal=signal)
+            return score(model, data, signal=signal)
+        if not isinstance(data, tuple) or len(data) != 2:
+            message = f"it must be a tuple of inputs and classes, got {type(data).__name__}"
+            raise InputTypeError(message)
+        if not len(data[1]):
+            message = "it is empty: there is nothing to score"
+            raise InputError(message)
+        return attacks.score(model, *data, signal=signal)
+    except LeakboundError as error:
+        message = f"{name}: {error}"
+        raise type(error)(message) from error
+
+
+def _check_apart(train: Any, test: Any) -> None:
+    """Refuse sets that share a row, where rows have names."""
+    parts = [one[0] if isinstance(one, tuple) and one else one for one in (train, test)]
+    sources = [getattr(one, "dataset", None) for one in parts]
+    if sources[0] is not None and sources[0] is sources[1]:
+        names = [getattr(one, "indices", None) for one in parts]
+    else:
+        names = [row_names(one) for one in parts]
+    if names[0] is None or names[1] is None:
+        return
+    shared = np.intersect1d(names[0], names[1])
+    if shared.size:
+        message = (
+            f"{shared.size:,} rows are in both train and test, such as row {shared[0]}: leave them "
+            "out of test, if the model was trained on them"
+        )
+        raise InputError(message)

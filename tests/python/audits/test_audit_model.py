@@ -1,15 +1,21 @@
 """`audit_model`: the scores of both sets and the audit of their split, in one call."""
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
-from torch.utils.data import TensorDataset
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from torch.utils.data import DataLoader, Subset, TensorDataset
 
 import leakbound as lb
-from leakbound.errors import InputError, InputTypeError
+from leakbound.errors import InputError, InputTypeError, OptionError
 
 
 def test_it_is_the_audit_of_both_sets_within_classes() -> None:
@@ -53,15 +59,97 @@ def test_targets_of_a_signal_of_ones_own_are_no_classes() -> None:
     assert "strata" not in result.options
 
 
-def test_what_cannot_be_scored_is_refused_by_name() -> None:
-    pair = (np.zeros((4, 2)), np.zeros(4, int))
+def test_canaries_are_audited_by_their_coins() -> None:
+    plan = lb.InclusionPlan.create(200, seed=3)
+    x, y = torch.arange(200.0)[:, None], torch.zeros(200, dtype=torch.int64)
+    model = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.Dropout(0.5)).train()
+    result = lb.audit_model(model, canaries=(x, y), coins=plan, seed=1)
+    assert result == lb.audit(lb.torch.score(model, (x, y)).values, lb.Coins(plan), seed=1)
+    assert result.relation == "add_remove"
+    assert model.training
+    for wrong in ({"canaries": (x, y)}, {"train": (x, y), "coins": plan}, {}):
+        with pytest.raises(OptionError, match="either train and test, or canaries and coins"):
+            lb.audit_model(model, **wrong)
 
-    def sure(inputs: np.ndarray) -> np.ndarray:
-        return np.tile([0.7, 0.3], (len(inputs), 1))
 
-    with pytest.raises(InputTypeError, match="test must be a tuple of inputs and"):
-        lb.audit_model(sure, train=pair, test=[1, 2])
-    with pytest.raises(InputTypeError, match="model must have predict_proba"):
-        lb.audit_model(object(), train=pair, test=pair)
-    with pytest.raises(InputError, match="y has the class 2 at index 0"):
-        lb.audit_model(sure, train=(pair[0], pair[1] + 2), test=pair)
+def test_decision_functions_are_log_odds() -> None:
+    x, y = load_digits(return_X_y=True)
+    for classes in ((0, 1), (0, 1, 2)):
+        kept = np.isin(y, classes)
+        names = np.array(["zero", "one", "two"])[y[kept]]
+        x1, x2, y1, y2 = train_test_split(x[kept], names, random_state=0, test_size=0.1)
+        model = make_pipeline(StandardScaler(), LinearSVC(random_state=0)).fit(x1, y1)
+        found = lb.attacks.score(model, x2, y2).values
+        assert ((found > 0) == (model.predict(x2) == y2)).all()
+        assert lb.audit_model(model, train=(x1, y1), test=(x2, y2), seed=0).bound >= 0
+    with pytest.raises(OptionError, match="has no predict_proba, which 'cross_entropy' needs"):
+        lb.attacks.score(model, x2, y2, signal="cross_entropy")
+
+
+def test_language_models_and_classifiers_of_transformers() -> None:
+    """One has token losses, the other classes: both from what the tokenizer returns."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        n_layer=1, n_head=2, n_embd=8, vocab_size=30, n_positions=8, num_labels=3, pad_token_id=0
+    )
+    tokens = torch.randint(1, 30, (80, 8))
+    halves = [{"input_ids": one, "attention_mask": one > 0} for one in (tokens[:40], tokens[40:])]
+    causal = transformers.GPT2LMHeadModel(config)
+    result = lb.audit_model(causal, train=halves[0], test=halves[1], signal="cross_entropy", seed=0)
+    assert result.options["pairs"] == 40
+    classifier = transformers.GPT2ForSequenceClassification(config)
+    labels = torch.arange(40) % 3
+    train, test = ({**half, "labels": labels} for half in halves)
+    assert lb.audit_model(classifier, train=train, test=test, seed=0).options["pairs"] == 40
+
+
+def test_a_test_set_of_any_size() -> None:
+    x = np.random.default_rng(0).normal(size=(1100, 1))
+    y = np.arange(1100) % 2
+
+    def answer(inputs: np.ndarray) -> np.ndarray:
+        chance = 1 / (1 + np.exp(-inputs[:, 0]))
+        return np.column_stack([chance, 1 - chance])
+
+    result = lb.audit_model(answer, train=(x[:100], y[:100]), test=(x[100:], y[100:]), seed=0)
+    assert result.options["pairs"] == 100
+
+
+X, Y = np.zeros((4, 2)), np.zeros(4, int)
+FRAME = pd.DataFrame(X, index=[5, 6, 7, 8])
+SET = TensorDataset(torch.randn(6, 2), torch.zeros(6, dtype=torch.int64))
+LINEAR = torch.nn.Linear(2, 2)
+
+
+def sure(inputs: np.ndarray) -> np.ndarray:
+    return np.tile([0.7, 0.3], (len(inputs), 1))
+
+
+@pytest.mark.parametrize(
+    ("model", "train", "test", "error", "words"),
+    [
+        (sure, (X, Y), [1, 2], InputTypeError, "test: it must be a tuple of inputs and"),
+        (sure, (X, Y), (X[:0], Y[:0]), InputError, "test: it is empty"),
+        (LINEAR, SET, Subset(SET, []), InputError, "test: data is empty"),
+        (object(), (X, Y), (X, Y), InputTypeError, "object has neither predict_proba nor"),
+        (sure, (X, Y + 2), (X, Y), InputError, "train: y has the class 2 at index 0, which the"),
+        (sure, (FRAME, Y), (FRAME[2:], Y[2:]), InputError, "2 rows are in both .* such as row 7"),
+        (LINEAR, Subset(SET, [0, 1]), Subset(SET, [1, 2]), InputError, "such as row 1"),
+        (LINEAR, DataLoader(SET, shuffle=True), SET, InputError, "train: the loader must hand out"),
+    ],
+)
+def test_bad_input_is_refused_by_name(
+    model: Any, train: Any, test: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        lb.audit_model(model, train=train, test=test)
+
+
+def test_rows_that_only_look_alike_are_no_overlap() -> None:
+    """Duplicates may be two people, and rows numbered from 0 in both sets have no names."""
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)))
+    result = lb.audit_model(
+        lambda inputs: inputs[0], train=(x, x[1]), test=(x, x[1]), signal=np.subtract, seed=0
+    )
+    assert result.options["pairs"] == 40
