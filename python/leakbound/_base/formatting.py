@@ -1,11 +1,11 @@
-"""Numbers as text: bounds rounded so that what is printed is never more than what was proved."""
+"""Numbers as text: printed bounds are rounded so that they never exceed what was proved."""
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 
 def number(value: float) -> str:
-    """Format a bound with two decimals, rounded down: what is printed is never above it.
+    """Format a bound with two decimals, rounded down.
 
     Examples
     --------
@@ -22,24 +22,25 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a share as a percentage, with no more digits than it has: 1 - 0.95 is 5 %."""
+    """Format a share as a percentage without spurious digits: 1 - 0.95 is 5 %."""
     return f"{100 * share:.10g} %"
 
 
-def share(part: float) -> str:
-    """Format a share that was counted as a percentage with one decimal, rounded down."""
-    return percent(math.floor(round(1_000 * part, 6)) / 1_000)
+def share(part: float, *, up: bool = False) -> str:
+    """Format a share as a percentage with one decimal, rounded down unless `up`."""
+    tenths = round(1_000 * part, 6)
+    return f"{(math.ceil(tenths) if up else math.floor(tenths)) / 10:.1f} %"
 
 
 def down(value: float, direction: str = ROUND_FLOOR) -> str:
-    """Return two decimals, rounded down: what is printed is never more than what was proved."""
+    """Format a number with two decimals, rounded down by default; infinity is "no limit"."""
     if math.isinf(value):
         return "no limit"
     return str(Decimal(repr(float(value))).quantize(Decimal("0.01"), rounding=direction))
 
 
 def up(value: float) -> str:
-    """Return two decimals, rounded up, for a bound from above."""
+    """Format an upper bound with two decimals, rounded up."""
     return down(value, ROUND_CEILING)
 
 
@@ -48,11 +49,11 @@ _LONGEST = 2000
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""Return text with escapes in place of what is no character to see.
+    r"""Return text with invisible characters escaped.
 
-    Escaped are control characters (which move the cursor, rename the window or erase what a
-    terminal shows), marks that turn the direction of writing, other invisible ones, halves of
-    surrogate pairs, and separators of lines; line feeds too, unless `lines`.
+    These are control characters (which can move the cursor or erase what a terminal shows), marks
+    that change the direction of writing, halves of surrogate pairs and line separators. Line feeds
+    are escaped too, unless `lines` is true.
 
     Examples
     --------

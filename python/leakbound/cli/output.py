@@ -124,6 +124,8 @@ def show(result: Result) -> None:
         say(f"contradicted: {one.name}. {one.statement}", "bold red")
     for text in result.warnings:
         say(f"warning: {in_its_words(text)}", "yellow")
+    for text in said.next_steps:
+        say(f"next: {in_its_words(text)}")
 
 
 def say(what: str | Table, style: str | None = None) -> None:

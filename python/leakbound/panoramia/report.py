@@ -14,7 +14,6 @@ from leakbound.panoramia.losses import Losses
 from leakbound.panoramia.scores import CORRECTIONS, GameScores
 from leakbound.panoramia.table import (
     HEADINGS,
-    REAL,
     Audit,
     NonMembers,
     PanoramiaRow,
@@ -23,14 +22,11 @@ from leakbound.panoramia.table import (
     largest,
     note_of,
 )
-from leakbound.report.description import Description, Meaning, Metric, Overview, Section, estimated
+from leakbound.report.description import Description, Metric, Overview, Section, estimated
 from leakbound.report.parts import Checked
 from leakbound.results import PanoramiaResult
 from leakbound.results.base import Composed
-from leakbound.results.descriptions.panoramia import NOTHING, why_zero
-
-# Mean of a bound below which it does not speak against a target that leaks little.
-TRIFLE = 0.05
+from leakbound.results.descriptions.panoramia import NOTHING
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -197,7 +193,6 @@ def describe(report: PanoramiaReport) -> Description:
             Metric("c at least", str(c), "baseline, without the model"),
             Metric("Examples", f"{lead.m:,}", f"tested with each of {len(report.seeds)} seeds"),
         ),
-        meaning=_meaning(report, said.meaning),
         levels=estimated(str(c), c.mean, str(both), both.mean, estimated_epsilon),
         figures=(saturation_figure(report.saturation), *map(loss_figure, report.losses)),
         sections=tuple(own),
@@ -259,26 +254,3 @@ def _evidence(report: PanoramiaReport) -> str:
             f"ε ≥ {rows['O(1)'].epsilon}."
         )
     return " ".join(said)
-
-
-def _meaning(report: PanoramiaReport, meaning: Meaning) -> Meaning:
-    """Return what the numbers say and do not, and why the estimates of some targets are 0."""
-    rows = [row for row in report.rows if row.audit == "PANORAMIA"]
-    zero = [row for row in rows if estimate(row) == 0]
-    if not zero:
-        return replace(meaning, why_zero=())
-    # How much room the baseline leaves, over all targets without an estimate.
-    pairs = [(one.c_lb, one.attack.ceiling) for row in zero for one in row.estimates]
-    c_lb, ceiling = np.mean(pairs, axis=0).tolist()
-    targets = {row.target for row in zero}
-    proofs = [
-        f"{row.audit}{', against real non-members,' * (row.audit in REAL)} gives ε ≥ "
-        f"{row.epsilon} of “{row.target}”"
-        for row in report.rows
-        if row.target in targets and row.epsilon is not None and row.epsilon.mean > TRIFLE
-    ]
-    return replace(
-        meaning,
-        why_zero=why_zero(c_lb, ceiling, "; ".join(proofs)),
-        zero_for=", ".join(row.target for row in zero) if len(rows) > 1 else "",
-    )

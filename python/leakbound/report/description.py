@@ -77,13 +77,10 @@ class Levels:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a number says, what it does not say, and why it may be 0 where that takes words."""
+    """What a number says, and what it does not say."""
 
     says: tuple[str, ...]
     does_not_say: tuple[str, ...]
-    why_zero: tuple[str, ...] = ()
-    zero_for: str = ""
-    """Of which of several models it is 0."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +140,7 @@ class Description:
     levels: Levels
     figures: tuple[Figure, ...]
     sections: tuple[Section, ...]
+    """Why each bound holds; pages fold the theory."""
     numbers: dict[str, float]
     """Finite numbers, for MLflow, Weights & Biases or a row of a table."""
     title: str = "Privacy audit"
@@ -151,7 +149,9 @@ class Description:
     answer: str = ""
     """What is said about the guarantee that was checked; empty if none was."""
     paragraphs: tuple[str, ...] = ()
-    """The evidence, or what is missing."""
+    """What was guessed right, what that means for a promise of ε, and how sure it is."""
+    next_steps: tuple[str, ...] = ()
+    """What to do next: at most three steps."""
     contradicted: tuple[Assumption, ...] = ()
     """The assumptions that the data contradict, each once."""
     claimed: float | None = None
@@ -161,9 +161,12 @@ class Description:
     about: dict[str, str] = field(default_factory=dict)
     """What stands below the title of a page."""
     overview: Overview | None = None
+    shown: int = 4
+    """How many figures a page shows before it folds the others."""
 
     def __str__(self) -> str:
-        return " ".join(filter(None, (self.headline, self.answer, *self.paragraphs)))
+        steps = (f"Next: {text}" for text in self.next_steps)
+        return " ".join(filter(None, (self.headline, self.answer, *self.paragraphs, *steps)))
 
     def _repr_html_(self) -> str:
         def tagged(tag: str, texts: Iterable[str]) -> str:
@@ -174,7 +177,8 @@ class Description:
         rows = (tagged("td", (one.name, one.value, one.note)) for one in self.metrics)
         table = "".join(f"<tr>{row}</tr>" for row in rows)
         said = tagged("p", filter(None, (self.headline, self.answer, *self.paragraphs)))
-        return f"{said}<table>{table}</table><ul>{tagged('li', self.warnings)}</ul>"
+        steps = f"<p>What next</p><ol>{tagged('li', self.next_steps)}</ol>"
+        return f"{said}{steps}<table>{table}</table><ul>{tagged('li', self.warnings)}</ul>"
 
 
 @dataclass(frozen=True)

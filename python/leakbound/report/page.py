@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FIGURE_SIZE = (4.3, 2.9)
 _NAMED = ("Mahloujifar", "Ville", "Wasserman")
-# What each colour of the figures is called in the page's style sheet, which has a dark one too
+# Names of the figures' colours in the page's style sheet, which has a dark theme too
 _COLOURS = {
     style.INK: "ink",
     style.MUTED: "muted",
@@ -38,6 +38,8 @@ _COLOURS = {
     style.OTHER: "other",
     style.ALERT: "alert",
 }
+# Options that only the JSON has: constants of the methods, which no reader chooses
+_INTERNAL = {"kappa", "draws", "min_guesses", "grid", "levels", "transform", "joint_level"}
 # Nothing that changes from run to run: the same figure has the same bytes
 _METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
 
@@ -55,12 +57,12 @@ def render(
     about: Mapping[str, str] | None = None,
     overview: Overview | None = None,
 ) -> str:
-    """Return the report of an audit as one HTML document that needs no other file.
+    """Return the report of an audit as one HTML document that needs no other files.
 
     `summary` is a paragraph below the title, and `about` lists facts below that. `overview`
     compares this audit with others, if the result has no overview itself.
     """
-    # 1. What is said, and its figures; that of an overview is as high as its rows take.
+    # 1. The description and its figures; the height of an overview depends on its rows.
     said, source = result.summary(), result.provenance
     overview = overview or said.overview
     texts = [text for section in said.sections for text in section.paragraphs]
@@ -68,7 +70,7 @@ def render(
     size = (8.6, 1.1 + 0.17 * len(overview.table)) if overview is not None else _FIGURE_SIZE
     versions = {"leakbound": source.leakbound, "Python": source.python, "NumPy": source.numpy}
     digests = {f"SHA-256 of {name}": digest for name, digest in source.sha256.items()}
-    # 2. The template lays out, and says nothing of its own.
+    # 2. The template does the layout.
     template = environment().get_template("report.html.j2")
     return template.render(
         title=title or said.title,
@@ -77,21 +79,25 @@ def render(
         threshold=number(SMALL) if KINDS[said.kind].proves else "",
         said=said,
         tag=KINDS[said.kind].tag,
-        # What is exploratory looks as estimates do.
+        # Exploratory numbers look like estimates.
         tone="leaks" if said.leaks else "bound" if KINDS[said.kind].proves else "estimate",
-        # four tiles in a row, or three, whichever leaves fewer places of the last row empty
-        tiles=min((4, 3), key=lambda row: -len(said.metrics) % row),
+        # as many tiles in a row as leave the fewest empty places in the last row
+        tiles=min((5, 4, 3), key=lambda row: -len(said.metrics) % row),
         range=_range(said),
         figures=draw(said.figures, "figure"),
         grounds=[
             (section, draw(section.figures, f"ground-{i}"))
             for i, section in enumerate(said.sections)
         ],
-        options=dict(_flat(result.options)),
+        options={
+            name: value
+            for name, value in _flat(result.options)
+            if name.rpartition(".")[2] not in _INTERNAL
+        },
         provenance={**versions, "seed": str(source.seed), **digests},
         overview=overview,
         opening=draw(opening, "opening", size=size),
-        # Papers that grounds name are cited, besides those of every page.
+        # Papers named in the text are cited, besides those of every page.
         papers={
             *said.papers,
             *(name for name in _NAMED if any(name in text for text in texts)),
@@ -102,7 +108,7 @@ def render(
 def _range(said: Description) -> dict[str, Any]:
     """Place bound, ceiling and claim on an axis of ε, in percent of its length.
 
-    Parts of no length have no name.
+    Parts of zero length have no name.
     """
     first, second, claimed = said.levels.first, said.levels.second, said.claimed
     top = 1.12 * max(0.1, first, second, claimed or 0.0)
@@ -125,6 +131,8 @@ def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
             yield from _flat(value, f"{prefix}{name}.")
         elif isinstance(value, list | tuple):
             yield f"{prefix}{name}", ", ".join(map(str, value))
+        elif isinstance(value, float):
+            yield f"{prefix}{name}", f"{value:.4g}"
         else:
             yield f"{prefix}{name}", "none" if value is None else str(value)
 
@@ -145,7 +153,7 @@ def environment() -> Environment:
 
 
 def _glue(text: str) -> str:
-    """Keep a number with its sign and unit, and a short name, on one line; set powers of ten."""
+    """Keep numbers with their signs and units on one line, and set powers of ten."""
     text = re.sub(r"\b(?:1|(\d(?:\.\d+)?))e-0*(\d+)\b", _power, text)
     for sign in "=<>≥≤≈+±":
         text = text.replace(f" {sign} ", f"\u00a0{sign}\u00a0")
@@ -161,7 +169,7 @@ def _power(small: re.Match[str]) -> str:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure, ready for the page: its title, SVG that says what it shows, and how to read it."""
+    """A figure for the page: its title, its SVG with a description, and its caption."""
 
     title: str
     svg: str
@@ -199,8 +207,8 @@ def svg(figure: Figure, *, heading: bool = True, size: tuple[float, float] = _FI
 
 
 def _inline(document: str, ident: str, words: str) -> str:
-    """Turn an SVG document into an element that takes its colours and typeface from the page."""
-    # ids are unique on a page, and colours those of its light or dark theme
+    """Turn an SVG document into an element with the page's colours and typeface."""
+    # ids are unique on a page, and colours follow its light or dark theme
     _, view, body = re.split(r'<svg[^>]*(viewBox="[^"]*")[^>]*>', document, maxsplit=1)
     body = re.sub(
         r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.DOTALL

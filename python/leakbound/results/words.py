@@ -1,4 +1,4 @@
-"""Words that all results have in common."""
+"""Words that all results share."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from leakbound._base.types import Kind, PathName, Relation
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.report.description import Meaning, Terms
 
-# The δ at which bounds on families of trade-off functions are put in words
+# The δ at which bounds on families of trade-off functions are stated
 DELTA = 1e-5
 AT = f" at δ = {DELTA:g}"
 # What a guarantee compares, as a verb
@@ -18,41 +18,38 @@ PATHS: dict[PathName, str] = {
     "member": "of membership, highest scores first",
     "members": "of membership, upper half",
     "non-members": "of non-membership, lower half",
-    "interleaved": "both ways, in turn",
-    "ends": "both ways, as many of each as labels of others suggest",
+    "interleaved": "of members and non-members, alternating",
+    "ends": "of members and non-members",
     "pairs": "of which of two is the member, largest difference first",
 }
-# What a number that is no bound says
+# What a number that is not a bound says
 MEANINGS: dict[Kind, Meaning] = {
     "estimate": Meaning(
         (
-            "Two lower bounds hold jointly at the stated confidence: one on c, how far the "
-            "generator is from the data, and one on c + ε, what the attack shows with the model.",
-            "ε̃ is their difference. If c is no larger than its bound, the model is not ε-DP for "
-            "any smaller ε.",
-            "The member that a coin hides stays in the training set: ε is that of replacing one "
-            "example by another.",
+            "Two lower bounds hold together at the stated confidence: one on c, the distance of "
+            "the generator from the data, and one on c + ε, what the attack shows with the model.",
+            "ε̃ is their difference. If c equals its bound, the model is not ε-DP for any smaller "
+            "ε. Here ε is for replacing one example by another.",
         ),
         (
-            "ε̃ is not a lower bound on ε. It overstates leakage if c is larger than could be "
-            "shown, as when a baseline with more training data would find more.",
+            "ε̃ is not a lower bound on ε. It overstates leakage if c is larger than its bound, for "
+            "example because the baseline had too little training data.",
             "ε̃ = 0 is not evidence of privacy.",
         ),
     ),
     "exploratory_lower_bound": Meaning(
-        ("What an audit finds if learnt propensities, or a low percentile of refits, are right.",),
+        ("What the audit finds if the learnt propensities, or most of their refits, are right.",),
         (
-            "It is no lower bound at the stated confidence. Scores that know where the "
-            "propensities err lift it: with many features and few examples to learn from, it "
-            "reports leakage where there is none.",
+            "It is not a lower bound at the stated confidence. With many features and few examples "
+            "to learn propensities from, it can report leakage where there is none.",
             "An exploratory number of 0 is not evidence of privacy.",
         ),
     ),
 }
 _WITHHELD = Meaning(
     (
-        "Nothing about this model: the data contradict an assumption of the bound, which is "
-        "therefore withheld. Features alone may explain the correct guesses.",
+        "Nothing about this model. The data contradict an assumption of the bound, so it is "
+        "withheld: features alone may explain the correct guesses.",
     ),
     ("That the model is private, or that it leaks.",),
 )
@@ -60,7 +57,7 @@ NO_UPPER_LIMIT = "The true ε may be much larger: no audit gives an upper bound.
 
 
 def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = False) -> Meaning:
-    """Return what a number of some kind says, and what it does not."""
+    """Return what a number of this kind says, and what it does not say."""
     if kind in MEANINGS:
         return MEANINGS[kind]
     if withheld:
@@ -70,38 +67,39 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
         says = (
             f"At the stated confidence{condition}, no {terms.guarantee} with ε < "
             f"{number(terms.epsilon)}{terms.at} holds for the procedure that trained this model.",
-            f"{terms.qualified('The bound is a floor')}: a better attack can only show more.",
+            f"{terms.qualified('The bound is a floor')}: a better attack may show more.",
         )
     else:
         says = (
-            f"At the stated confidence no {terms.guarantee} could be refuted, however small its ε.",
-            f"No attack on these {terms.units} could have refuted a guarantee with ε{terms.at} at "
-            "or above the ceiling.",
+            f"At the stated confidence, no {terms.guarantee} could be refuted, however small ε is.",
+            f"No attack on these {terms.units} could refute a guarantee whose ε{terms.at} is at or "
+            "above the ceiling.",
         )
-    search = "The confidence covers how the cut was chosen: nothing was tuned on tested labels."
+    search = "The confidence already accounts for the choice of the threshold."
     not_said = [
         NO_UPPER_LIMIT,
         "A bound of 0 is not evidence of privacy. Compare it with the ceiling.",
-        f"It is about the worst case of a training procedure, shown on the {terms.units} audited, "
-        "not about the risk of an average person in the data.",
+        f"It is about the worst case over the {terms.units} audited, not about the risk of an "
+        "average person in the data.",
     ]
     if terms.at:
         not_said.append(
-            f"It bounds no ε outside {terms.family}: a procedure whose trade-off function is not "
-            "of this family may have a smaller one."
+            f"It bounds no ε outside {terms.family}: if the trade-off function of training is not "
+            "in this family, ε may be smaller."
         )
     if terms.condition:
         not_said.append(
-            f"It holds only {terms.condition}: otherwise features alone may explain the guesses."
+            f"It holds only {terms.condition}. Otherwise features alone may explain the guesses."
         )
     return Meaning((*says, search), tuple(not_said))
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How values of a claim's parameter are written: of DP-SGD the noise, of which less is leakier.
+    """How values of a claim's parameter are written.
 
-    `limit` stands between name and bound.
+    For DP-SGD this is the noise multiplier, which is inverse: less noise leaks more. `limit` comes
+    between name and bound.
     """
 
     name: str
@@ -116,7 +114,7 @@ class Scale:
         return 1 / theta if theta else math.inf
 
     def rounded(self, bound: float) -> str:
-        """Return a bound with two decimals, rounded so that no more is said than is proved."""
+        """Return a bound with two decimals, rounded in the safe direction."""
         return up(self.value(bound)) if self.inverse else down(bound)
 
     def formula(self, bound: float) -> str:
@@ -135,7 +133,7 @@ def scale_of(claim: Claim) -> Scale:
 def terms_of(
     claim: Claim, values: tuple[float, float], replaced: str, condition: str, units: str
 ) -> Terms:
-    """Return what a bound on the claim refers to; `values` are it and its ceiling as an ε."""
+    """Return what a bound on the claim refers to; `values` are bound and ceiling as an ε."""
     if isinstance(claim, FAMILIES):
         name = claim.name + replaced
         return Terms(f"guarantee of {name}", name, *values, AT, condition, units, replaced)

@@ -161,7 +161,7 @@ def test_the_bundle_is_complete_and_nothing_else_is_left(scores: Path, tmp_path:
     assert answer.code == 1
     assert f"Report: {out / 'report.html'}" in answer.out
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
-    figures = {f"figures/{kind}.svg" for kind in ("bound", "precision_recall", "roc", "histogram")}
+    figures = {f"figures/{kind}.svg" for kind in ("precision_recall", "roc", "histogram")}
     assert files == {"result.json", "report.html"} | figures
     assert lb.AuditResult.from_json(out / "result.json") == ONE_RUN.with_check(epsilon=0.5)
     html = (out / "report.html").read_text(encoding="utf-8")

@@ -36,7 +36,7 @@ def test_the_demo_prints_a_table_and_writes_a_report(tmp_path: Path) -> None:
     assert "The worst is “60 epochs”" in answer.stdout
     assert f"Report: {tmp_path / 'demo' / 'report.html'}" in answer.stdout
     html = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
-    assert html.count("<svg") == 4  # of the worst; the others have a line of the table
+    assert html.count("<svg") == 3  # of the worst; the others have a line of the table
     assert all(f">{row.split('  ')[0]}</th>" in html for row in rows)
     stored = json.loads((tmp_path / "demo" / "result.json").read_text(encoding="utf-8"))
     assert [row["name"] for row in stored["rows"]] == ["1 epoch", "60 epochs", "DP-SGD, ε = 1"]

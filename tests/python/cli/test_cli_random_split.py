@@ -95,5 +95,5 @@ def test_a_withheld_bound_tests_no_claim(tmp_path: Path) -> None:
     answer = leakbound("split", path, *SPLIT, "--features", "time", *asked)
     assert answer.code == 3
     assert answer.out.startswith("Withheld: features alone tell members from non-members")
-    assert "cannot be tested, as the bound is withheld" in " ".join(answer.out.split())
+    assert "cannot be tested, because the bound is withheld" in " ".join(answer.out.split())
     assert leakbound("split", path, *SPLIT, *asked).code == 1  # what it is withheld from

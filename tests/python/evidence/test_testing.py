@@ -99,7 +99,7 @@ def test_pytest_tells_the_outcomes_apart(tmp_path: Path) -> None:
     assert "test_out_of_reach INCONCLUSIVE" in done.stdout
     assert "test_refuted FAILED" in done.stdout
     (why,) = [line for line in done.stdout.splitlines() if line.startswith("INCONCLUSIVE ")]
-    assert "test_out_of_reach: Inconclusive: the claimed ε = 50 is out of reach, since" in why
+    assert "test_out_of_reach: Inconclusive: the claimed ε = 50 is out of reach." in why
     assert "RefutedError: The claimed ε = 1 is refuted (95 % confidence)." in done.stdout
     assert "raise RefutedError" not in done.stdout  # the sentence, and not our source
     assert "leakbound/testing.py" not in done.stdout

@@ -41,9 +41,9 @@ def test_zero_run_says_where_shift_is_and_what_is_withheld_nothing_of_the_model(
     assert not known.withheld
     for result in (known, withheld):
         captions = {figure.name: figure.caption for figure in result.summary().figures}
-        assert "Shift is not corrected for here" in captions["roc"]
+        assert "not corrected for distribution shift" in captions["roc"]
     says, not_said = withheld.summary().meaning.says, withheld.summary().meaning.does_not_say
-    assert says[0].startswith("Nothing about this model: the data contradict an assumption")
+    assert says[0].startswith("Nothing about this model. The data contradict an assumption")
     assert not_said == ("That the model is private, or that it leaks.",)
     assert "could be refuted, however small" not in words_of(report.render(withheld))
     coins = lb.audit(GAME.scores, lb.Coins(GAME.member)).summary()

@@ -44,7 +44,7 @@ RESULTS: dict[str, Any] = {
 }
 
 
-@pytest.fixture(params=["nothing", "few_cuts", "estimate"])
+@pytest.fixture(params=["leaks", "few_cuts", "estimate"])
 def result(request: pytest.FixtureRequest) -> Any:
     return RESULTS[request.param]
 
@@ -89,6 +89,11 @@ def test_bound_shows_the_curve_the_bound_and_the_ceiling() -> None:
     assert low < 0
     assert high > result.ceiling
     assert ax.get_xscale() == "log"
+
+
+def test_one_threshold_is_not_drawn_as_a_curve() -> None:
+    with pytest.raises(OptionError, match="kind must be one of precision_recall, roc, histogram"):
+        RESULTS["fixed"].plot("bound")
 
 
 def test_precision_recall_shows_the_curve_and_the_chosen_cut() -> None:

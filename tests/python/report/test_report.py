@@ -100,7 +100,7 @@ def test_all_figures_are_inside_and_described(name: str, html: str) -> None:
     figures = [one for one in elements(html, "svg") if "role" in one]
     assert len(figures) == len(RESULTS[name].summary().figures)
     assert all(one["role"] == "img" and len(one["aria-label"]) > 40 for one in figures)
-    for title in ("Bound against guesses", "Precision and recall", "ROC", "Scores"):
+    for title in ("Precision and recall", "ROC", "Scores"):
         assert title in words_of(html)
 
 
@@ -196,7 +196,7 @@ def test_a_report_names_title_model_auditor_and_date(tmp_path: Path) -> None:
     escaped = {"Model": "ResNet &lt;9&gt;", "Auditor": "A &amp; B", "Date": "2025-03-01"}
     assert escaped.items() <= facts().items()
     assert facts()["Signal &lt;b&gt;"] == "&lt;i&gt;loss"
-    assert facts()["Design"] == "independent coins for each example"
+    assert facts()["Design"] == "independent coin for each example"
     assert result.summary().answer.split(" (")[0].replace(" = ", "\u00a0=\u00a0") in page
     before = date.today().isoformat()
     result.report(path)

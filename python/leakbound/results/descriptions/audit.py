@@ -1,30 +1,36 @@
-"""What is said of an audit with random inclusion."""
+"""The description of an audit whose members were chosen at random."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from leakbound._base.formatting import number, percent
-from leakbound.claims import FAMILIES, SubsampledGaussianDP, replacing
+from leakbound.claims import FAMILIES, PureDP, SubsampledGaussianDP, replacing
 from leakbound.report.description import KINDS, Description, Drawing, Metric, Series
 from leakbound.report.style import MEMBER
+from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, standard
 from leakbound.results.one_run import AuditResult, as_epsilon
 from leakbound.results.words import AT, DELTA, PATHS, scale_of, terms_of
 
+# How many exposed members are named, and how much of a name is shown
+_NAMED, _LONG = 4, 24
+# An ε whose exponential is still a number
+_HUGE = 500.0
 _PROFILE = (
-    "The ε that the least private rejected curve of the family has at each δ, and dotted the curve "
-    "that a perfect attack would have rejected."
+    "The ε at each δ of the least private curve that is ruled out. Dotted: the curve that a "
+    "perfect attack would have ruled out."
 )
 
 
 def describe(result: AuditResult) -> Description:
-    """Describe an audit with random inclusion."""
+    """Describe an audit whose members were chosen at random."""
     return of_audit(result)
 
 
 def of_audit(result: AuditResult, *, subject: str = "model", condition: str = "") -> Description:
-    """Describe an audit of a `subject`; the bound may hold on a condition."""
+    """Describe an audit of a `subject`; its bound may depend on a condition."""
     # 1. The bound as an ε: of a family at δ = 1e-5, by the rejected curve.
     unit, claim, kind = result.options.get("unit", "example"), result.claim, KINDS[result.kind]
     replaced = f" for replacing one {unit}" if result.relation == "replace" else ""
@@ -33,7 +39,7 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         as_epsilon(claim, result.ceiling, result.rejectable),
     )
     family = isinstance(claim, FAMILIES)
-    # 2. What every audit of one ranking says.
+    # 2. What all audits of one ranking say.
     terms = terms_of(claim, values, replaced, condition or kind.condition, f"{unit}s")
     scale = scale_of(claim)
     bound = scale.rounded(result.bound)
@@ -50,7 +56,7 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         subject=subject,
         withheld=result.is_withheld,
     )
-    # 3. The key numbers: first the family's own parameter, then ε.
+    # 3. Key numbers: the parameter of a family first, then ε.
     own = f"{scale.name} {scale.limit}" if kind.proves else scale.name
     ranked = f"{_asked(result)}, largest margin first"
     asked = ranked if result.options.get("design") == "choices" else PATHS[result.path]
@@ -67,6 +73,7 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         ),
         Metric("Correct guesses", f"{result.correct:,} of {result.guesses:,}", asked),
         *counted(result, result, terms, "0.5 is guessing"),
+        *_exposed(result),
     )
     return replace(
         said,
@@ -75,7 +82,21 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         paragraphs=_evidence(result, said),
         metrics=metrics,
         claimed=_claimed(result),
+        next_steps=steps.first(steps.of_audit(result, terms)),
     )
+
+
+def _exposed(result: AuditResult) -> tuple[Metric, ...]:
+    """Return how many members the audit singles out, and the first of them."""
+    listed = result.exposed
+    if listed is None:
+        return ()
+    rate = f"at a false discovery rate of {percent(listed.rate)}"
+    names = listed.ids or tuple(f"row {row}" for row in listed.rows[: _NAMED + 1].tolist())
+    first = ", ".join(one if len(one) <= _LONG else f"{one[:_LONG]}…" for one in names[:_NAMED])
+    more = " and others" if len(names) > _NAMED else ""
+    name = "Most exposed members"
+    return (Metric(name, f"{listed.rows.size:,}", f"{rate}{': ' * bool(first)}{first}{more}"),)
 
 
 def _claimed(result: AuditResult) -> float | None:
@@ -101,8 +122,8 @@ def _headline(result: AuditResult, said: Description) -> str:
     claim = result.claim
     if result.is_withheld:
         return (
-            "Withheld: features alone tell members from non-members, so that the split was not "
-            "random and correct guesses may be explained by it. Nothing is proved."
+            "Withheld: features alone tell members from non-members. The split was not random, "
+            "which may explain the correct guesses. Nothing is proved."
         )
     if not (said.leaks and isinstance(claim, SubsampledGaussianDP)):
         return said.headline
@@ -111,34 +132,40 @@ def _headline(result: AuditResult, said: Description) -> str:
     return (
         f"This {said.subject} leaks: {condition} training is DP-SGD "
         f"(q = {claim.sampling_rate:g}, {steps}), its noise multiplier was at most "
-        f"{scale_of(claim).rounded(result.bound)}, so ε ≥ {number(said.epsilon)}{AT}"
+        f"{scale_of(claim).rounded(result.bound)} and ε ≥ {number(said.epsilon)}{AT}"
         f"{said.terms.replaced} ({percent(result.confidence)} confidence)."
     )
 
 
 def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
-    """Return the evidence of a valid audit, or what is missing."""
+    """Return what was guessed right, what that means for a promise of ε, and how sure it is."""
     if result.is_withheld:
         return (f"The bound is 0 because {result.reason}.",)
     terms = said.terms
-    if result.refutes:
-        cuts = result.options.get("cuts")  # what was read may hold anything
-        fixed = isinstance(cuts, dict) and cuts.get("type") == "Fixed"
-        search = "" if fixed else ", the search over the cuts of the ranking included"
-        about = _asked(result) if result.path == "pairs" else "membership"
+    about = _asked(result) if result.path == "pairs" else "membership"
+    guessed = (
+        f"The attack was right in {result.correct:,} of its {result.guesses:,} most confident "
+        f"guesses about {about}"
+    )
+    if not result.refutes:
+        tried = f"{guessed}, which chance can explain. " if result.guesses else ""
         return (
-            f"{result.correct:,} of {result.guesses:,} guesses about {about} were correct. Under "
-            f"any {terms.guarantee} with a smaller ε{terms.at}, evidence this strong has a chance "
-            f"of at most {percent(1 - result.confidence)}{search}.",
+            f"{tried}No promise of any ε is ruled out. This is not evidence of privacy: a stronger "
+            "attack may still reveal leakage.",
         )
-    if said.ceiling > 0:
-        return (
-            "This is not evidence of privacy: a stronger attack, better scores or planted canaries "
-            "may still reveal leakage.",
-        )
-    return (f"This is not evidence of privacy: audit more {terms.units}.",)
+    cuts = result.options.get("cuts")  # what was read may hold anything
+    fixed = isinstance(cuts, dict) and cuts.get("type") == "Fixed"
+    search = "" if fixed else ", even after trying every threshold"
+    odds = ""
+    if isinstance(result.claim, PureDP):
+        factor = number(math.exp(min(result.bound, _HUGE)))
+        odds = f"ε = {number(result.bound)} allows odds of {factor} to 1 for each guess. "
+    return (
+        f"{guessed}. {odds}If training kept any promise of a smaller ε{terms.at}, results this "
+        f"strong would occur at most {percent(1 - result.confidence)} of the time{search}.",
+    )
 
 
 def _asked(result: AuditResult) -> str:
-    """Return what guesses within pairs, or among candidates of a secret, were about."""
-    return f"which of {result.options.get('k', 'two')} was trained on"
+    """Return what guesses about pairs, or about candidates of a secret, are about."""
+    return f"which of {result.options.get('k', 'two')} was in the training data"

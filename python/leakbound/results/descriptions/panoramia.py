@@ -1,4 +1,4 @@
-"""What is said of an audit against generated non-members, and its own figure."""
+"""The description of an audit against generated non-members, and its own figure."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from leakbound.report.description import (
     estimated,
 )
 from leakbound.report.style import MEMBER, MUTED, OTHER, house_style, name_axes, new_axes
+from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, grounds, standard
 from leakbound.results.descriptions.zero_run import HOW
 from leakbound.results.words import terms_of
@@ -32,17 +33,17 @@ _REPLACED = " for replacing one example"
 
 
 def describe(result: PanoramiaResult) -> Description:
-    """Describe an audit against generated non-members: c, c + ε, and what is between."""
+    """Describe an audit against generated non-members: c, c + ε, and their difference."""
     values, condition = (result.bound, result.ceiling), KINDS[result.kind].condition
     terms = terms_of(result.claim, values, _REPLACED, condition, "examples")
     said = standard(result, result.attack, terms, _figures(result))
-    # Conditional bounds stand beside the estimate: doubts about them are told as well.
+    # Doubts about the conditional bounds are shown as well.
     others = "real" if result.options["real_nonmembers"] else "generated"
     conditionals = tuple(one.summary() for one in result.conditionals)
     doubted = (*said.contradicted, *(x for one in conditionals for x in one.contradicted))
     beside = _conditional(result)
-    headline, levels, meaning = said.headline, said.levels, said.meaning
-    # An estimate is no bound: the bar shows c and c + ε, and 0 takes an explanation.
+    headline, levels = said.headline, said.levels
+    # An estimate is not a bound: the bar shows c and c + ε.
     if result.kind == "estimate":
         c, both = number(result.c_lb), number(result.c_plus_epsilon_lb)
         tilde = number(result.bound)
@@ -50,12 +51,6 @@ def describe(result: PanoramiaResult) -> Description:
         headline = f"Estimated leakage: ε̃ = {tilde}. This is not a lower bound on ε."
         if not result.bound:
             headline = NOTHING
-            certified = ""
-            if conditionals and conditionals[0].epsilon > 0:
-                proof = f"ε ≥ {number(conditionals[0].epsilon)}"
-                certified = conditionals[0].terms.conditional(f"Zero-Run gives {proof}")
-            reasons = why_zero(result.c_lb, result.attack.ceiling, certified)
-            meaning = replace(meaning, why_zero=reasons)
     sections: tuple[Section, ...] = said.sections
     if conditionals:
         shown = tuple(one for one in conditionals[0].figures if one.name == "overlap")
@@ -67,9 +62,10 @@ def describe(result: PanoramiaResult) -> Description:
         headline=headline,
         paragraphs=(_evidence(result), *((beside,) if beside else ())),
         metrics=_metrics(result, said, conditionals),
-        meaning=meaning,
+        next_steps=steps.first(steps.of_estimate(result)),
         levels=levels,
         sections=sections,
+        shown=2,
         contradicted=tuple(dict.fromkeys(doubted)),
         papers=("PANORAMIA", "Zero-Run") if conditionals else ("PANORAMIA",),
     )
@@ -82,26 +78,24 @@ NOTHING = "No leakage estimated: the attack with the model finds no more than th
 def _evidence(result: PanoramiaResult) -> str:
     """Return both bounds, and what follows from them."""
     both = (
-        f"The audit finds c ≥ {number(result.c_lb)} (the bound of the baseline, without the model) "
-        f"and c + ε ≥ {number(result.c_plus_epsilon_lb)} (the bound of the attack, with it). "
+        f"The attack was right in {result.correct:,} of its {result.guesses:,} most confident "
+        f"guesses. Without the model, the baseline shows c ≥ {number(result.c_lb)}; with it, the "
+        f"attack shows c + ε ≥ {number(result.c_plus_epsilon_lb)}. "
     )
     if result.c_upper is not None:
         source = "real non-members" if result.c_upper == 0 else f"c at most {result.c_upper:g}"
-        return f"{both}Given {source}, the bound on ε is certified."
+        return f"{both}With {source}, this gives the bound on ε."
     if result.bound > 0:
         return (
-            f"{both}If c is no larger than {number(result.c_lb)}, this model is not ε-DP"
-            f"{_REPLACED} for any ε below {number(result.bound)}; if c is larger, part or all of "
-            "the difference is the generator's doing, not the model's."
+            f"{both}If c is {number(result.c_lb)}, the model breaks every promise of ε < "
+            f"{number(result.bound)}{_REPLACED}. If c is larger, the generator explains part or "
+            "all of the difference."
         )
-    return (
-        f"{both}Either the generated points are too easily told from real ones, or the attack is "
-        "too weak, or the model leaks little. This is not evidence of privacy."
-    )
+    return f"{both}This is not evidence of privacy."
 
 
 def _conditional(result: PanoramiaResult) -> str:
-    """Return what Zero-Run says of the same examples, and what that rests on."""
+    """Return what Zero-Run shows on the same examples, and on which condition."""
     results = result.conditionals
     if not results:
         return ""
@@ -110,28 +104,27 @@ def _conditional(result: PanoramiaResult) -> str:
         refuted = [one.tested for one in results if one.withheld and one.refuted]
         by = f" (p = {refuted[0]:.2g})" if refuted else ""
         return (
-            f"Zero-Run on the same examples gives no bound: the {model}, was refuted{by}, so the "
-            "examples say more of their coins than it knows."
+            f"Zero-Run on the same examples gives no bound, because its model of membership "
+            f"({model}) was refuted{by}."
         )
     if not any(one.bound for one in results):
         return (
-            "Zero-Run on the same examples gives no bound either: what the examples say of their "
-            f"coins by themselves, and chance, explain all correct guesses, if the {model}, is "
-            "right."
+            "Zero-Run on the same examples gives no bound either: features and chance can explain "
+            "all correct guesses."
         )
     bounds = " and ".join(f"ε ≥ {number(one.bound)} {HOW[one.correction]}" for one in results)
     tested = results[0].tested
     tried = "" if tested is None else f" Tests did not refute it (p = {tested:.2g})."
     return (
         f"Zero-Run on the same examples gives a conditional lower bound: {bounds}. It holds if "
-        f"log-odds of membership have the form of the model, a {model}.{tried}"
+        f"membership follows the model ({model}).{tried}"
     )
 
 
 def _metrics(
     result: PanoramiaResult, said: Description, conditionals: tuple[Description, ...]
 ) -> tuple[Metric, ...]:
-    """Return the key numbers, and how the first follows from the others as these are printed."""
+    """Return the key numbers; a note says how the first follows from the others."""
     most, c = result.c_plus_epsilon_lb, result.c_lb
     allowed = c if result.c_upper is None else result.c_upper
     difference = "0, as c + ε is no larger than c"
@@ -157,21 +150,6 @@ def _metrics(
     )
 
 
-def why_zero(c_lb: float, ceiling: float, certified: str = "") -> tuple[str, str, str]:
-    """Return the three possible reasons of an estimate of 0 (Kazmi et al. 2024, appendix D.5)."""
-    little = "The target model leaks too little for any attack to see."
-    if certified:
-        little += f" {certified}: then this is not the reason."
-    return (
-        little,
-        "The generated points are so easy to tell from real ones that the baseline already "
-        f"explains what the attack finds. Its bound is c ≥ {number(c_lb)}, of the "
-        f"{number(ceiling)} that a perfect attack reaches, which leaves ε̃ at most "
-        f"{number(max(0.0, ceiling - c_lb))}.",
-        "The attack is too weak, or has too few examples, to use what the model reveals.",
-    )
-
-
 def _figures(result: PanoramiaResult) -> tuple[Figure, ...]:
     """Return the figures of both rankings."""
     attack, baseline = result.attack, result.baseline
@@ -184,7 +162,7 @@ def _figures(result: PanoramiaResult) -> tuple[Figure, ...]:
         "true_positives",
         "True positives",
         partial(_plot_true_positives, result),
-        "Members among the first guesses. Between the dotted lines lies what beats a coin toss.",
+        "Members among the first guesses. Dotted: a coin toss, and all guesses correct.",
     )
     return (*shared, positives)
 

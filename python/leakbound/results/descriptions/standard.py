@@ -1,4 +1,4 @@
-"""What is said in the same way of every result that comes from one ranking of the examples."""
+"""The words that all results of one ranking of examples share."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from leakbound._base.formatting import number, percent
+import numpy as np
+
+from leakbound._base.formatting import number, percent, share
 from leakbound.report.description import KINDS, SMALL, Description, Figure, Levels, Metric, Section
 from leakbound.report.figures import PLOTS
 from leakbound.results.words import COMPARED, Scale, meaning_of, scale_of
+from leakbound.stats import clopper_pearson
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from leakbound.report.description import Drawing, Terms
     from leakbound.report.parts import ScoreAudit
     from leakbound.results.one_run import AuditResult
@@ -20,8 +25,8 @@ if TYPE_CHECKING:
     Audit: TypeAlias = AuditResult | PanoramiaResult
 
 CUTS = (
-    "Each tested cut of the ranking, with the bound it would give were it the best. The dashed "
-    "line is the final bound, the dotted line what a perfect attack would have reached."
+    "The bound that each tested threshold would give if it were the best one. Dashed: the final "
+    "bound. Dotted: what a perfect attack would have reached."
 )
 
 
@@ -34,9 +39,11 @@ def standard(
     subject: str = "model",
     withheld: bool = False,
 ) -> Description:
-    """Return what is said of most results: types of their own replace what differs."""
+    """Return the description that most results share; each type replaces what differs."""
     kind, unit, epsilon = KINDS[result.kind], terms.units.removesuffix("s"), terms.epsilon
-    leaks = result.refutes and epsilon >= SMALL
+    one = result.checked
+    # the word is for what is proved and more than what was claimed, if something was
+    leaks = result.refutes and epsilon >= SMALL and (one is None or one.verdict == "refuted")
     sign, tail = {
         "estimate": ("ε̃ =", ", estimate"),
         "exploratory_lower_bound": ("ε ≈", ", exploratory"),
@@ -49,7 +56,7 @@ def standard(
         verdict = "nothing refuted"
     else:
         verdict = terms.qualified("leaks" if leaks else f"at least {number(epsilon)}")
-    one, accounted = result.checked, tuple[Metric, ...]()
+    accounted = tuple[Metric, ...]()
     if one is not None and one.proved is not None:
         note = f"{one.source or 'stated'}; {COMPARED[one.compares or 'add_remove']} one {unit}"
         name = f"ε proved, accounted at δ = {one.delta:g}"
@@ -60,9 +67,9 @@ def standard(
         warnings=result.warnings,
         claim=result.claim.name + terms.replaced,
         design={
-            "random_split": "a random split",
-            "choices": "uniform draws of one candidate of each secret",
-        }.get(str(result.options.get("design")), "independent coins for each example"),
+            "random_split": "random split",
+            "choices": "one candidate of each secret, drawn uniformly",
+        }.get(str(result.options.get("design")), "independent coin for each example"),
         terms=terms,
         epsilon=epsilon,
         ceiling=terms.ceiling,
@@ -90,26 +97,21 @@ def _headline(
     bound, sure = number(terms.epsilon), f"({percent(result.confidence)} confidence)"
     if result.kind == "exploratory_lower_bound":
         return (
-            f"Exploratory: ε ≈ {bound}{terms.at}, with learnt propensities whose error no "
-            "confidence set covers. It is not a lower bound, and it refutes nothing."
+            f"Exploratory: ε ≈ {bound}{terms.at}. This is not a lower bound, because the error of "
+            "the learnt propensities is not covered. It refutes nothing."
         )
     if leaks:
         return terms.conditional(
-            f"This {subject} leaks: no {terms.guarantee} with ε < {bound}{terms.at} is "
-            f"compatible with this audit {sure}."
+            f"This {subject} leaks: the audit rules out every {terms.guarantee} with ε < "
+            f"{bound}{terms.at} {sure}."
         )
     if result.refutes:
-        return terms.conditional(
-            f"ε is at least {bound}{terms.at}{terms.within} {sure}: this audit proves little, "
-            "and a stronger one may prove more."
-        )
-    said = (
-        f"Nothing could be refuted. With these {ranking.m:,} {terms.units} a perfect attack would"
-    )
+        little = ". This is little: a stronger attack may prove more" * (terms.epsilon < SMALL)
+        return terms.conditional(f"ε is at least {bound}{terms.at}{terms.within} {sure}{little}.")
+    said = f"Nothing could be refuted. A perfect attack on these {ranking.m:,} {terms.units} would"
     if terms.ceiling > 0:
-        reach = f"ε = {number(terms.ceiling)}{terms.at}, so the audit could have shown leakage"
-        return f"{said} have reached {reach}: this attack did not."
-    return f"{said} refute nothing either {sure}."
+        return f"{said} have reached ε = {number(terms.ceiling)}{terms.at}; this attack did not."
+    return f"{said} not refute anything either {sure}."
 
 
 def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool) -> str:
@@ -126,23 +128,23 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
         claim += terms.replaced
     claim = claim if one.c is None else f"c = {one.c:g} with {claim}"
     sure = f"({percent(result.confidence)} confidence)"
-    said = f"The claimed {claim} is not refuted, though this audit could have refuted it {sure}."
+    said = f"The claimed {claim} is not refuted, although this audit could have done so {sure}."
     if one.verdict == "refuted":
         said = terms.conditional(f"The claimed {claim} is refuted{terms.within} {sure}.")
     elif result.kind == "estimate" and one.c is None:
         said = (
-            f"The claimed {claim} cannot be tested alone: an estimate refutes nothing. Claim c "
-            "and ε together."
+            f"The claimed {claim} cannot be tested alone, because an estimate refutes nothing: "
+            "claim c and ε together."
         )
     elif one.verdict == "inconclusive":
         why = (
-            f"is out of reach, since with these {ranking.m:,} {terms.units} even a perfect attack "
-            "could not refute it"
+            f"is out of reach. Even a perfect attack on these {ranking.m:,} {terms.units} could "
+            "not refute it"
         )
         if withheld:
-            why = "cannot be tested, as the bound is withheld"
+            why = "cannot be tested, because the bound is withheld"
         elif not KINDS[result.kind].proves and one.c is None:
-            why = "cannot be tested: an exploratory number refutes nothing"
+            why = "cannot be tested, because an exploratory number refutes nothing"
         said = f"Inconclusive: the claimed {claim} {why}."
     if one.proved is None:
         return said
@@ -152,29 +154,60 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
 
 
 def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple[Metric, ...]:
-    """Return the key numbers that stand last: AUC, examples, confidence."""
+    """Return the key numbers that come last: rates, AUC, examples, confidence."""
     members = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
     split = result.options.get("relation") == "replace"
     chance = "over the random split" if split else "over the coins of membership"
     if result.options.get("design") == "choices":
         chance = "over the draws of candidates"
     return (
+        *(() if result.options.get("design") == "choices" else _rates(result, ranking)),
         Metric("AUC", f"{ranking.auc:.3f}", auc),
         Metric(terms.units.capitalize(), f"{ranking.m:,}", members),
         Metric("Confidence", percent(result.confidence), chance),
     )
 
 
+def _rates(result: Audit, ranking: ScoreAudit) -> Iterator[Metric]:
+    """Return true positive rates at low false positive rates, and accuracy, with exact limits.
+
+    Thresholds are found by the scores of non-members, or by the number of examples.
+    """
+    roc = ranking.roc
+    wrong, examples = roc.guesses - roc.members, int(roc.guesses[-1]) if roc.guesses.size else 0
+    members = int(roc.members[-1]) if examples else 0
+    others = examples - members
+    if not members or not others:
+        return
+
+    def metric(name: str, right: int, trials: int, what: str = "") -> Metric:
+        counts, beta = np.array([right, trials - right]), (1 - result.confidence) / 2
+        low, least_wrong = clopper_pearson(counts, trials, beta=beta).tolist()
+        limits = f"{share(low)} to {share(1 - least_wrong, up=True)}"
+        return Metric(name, share(right / trials), f"{what}{limits}; descriptive, no bound")
+
+    for rate in (0.01, 0.001):
+        name, least = f"TPR at {percent(rate)} FPR", round(1 / rate)
+        if others < least:
+            yield Metric(name, "unknown", f"needs {least:,} non-members; there are {others:,}")
+            continue
+        place = int(np.searchsorted(wrong, rate * others, side="right")) - 1
+        yield metric(name, int(roc.members[place]) if place >= 0 else 0, members)
+    half = int(np.abs(roc.guesses - examples / 2).argmin())
+    right = int(roc.members[half] + others - wrong[half])
+    yield metric("Accuracy", right, examples, "50 % is guessing; ")
+
+
 def levels_of(terms: Terms, *, proves: bool) -> Levels:
     """Return bound and ceiling, and what the parts of the axis between them are."""
     second = max(terms.epsilon, terms.ceiling)
     low, high = number(terms.epsilon), number(second)
-    names = (f"not a bound: ε below {low}", f"up to the ceiling, {high}", "beyond the ceiling")
+    names = (f"not a bound: ε below {low}", f"up to the ceiling, {high}", "above the ceiling")
     if proves:
         names = (
             f"{terms.qualified('ruled out')}: ε below {low}{terms.at}",
-            f"not ruled out, though within reach: up to {high}",
-            f"out of reach of this audit: ε of {high} and more",
+            f"not ruled out, but within reach: up to {high}",
+            f"out of reach of this audit: above {high}",
         )
     return Levels(terms.epsilon, second, names)
 
@@ -196,33 +229,36 @@ def _numbers(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, floa
 
 
 def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...] = ()) -> Section:
-    """Return why a bound holds, below some paragraphs, and what it assumes."""
+    """Return why a bound holds, after some paragraphs, and what it assumes."""
     because = (f"The bound is 0 because {result.reason}.",) if result.reason else ()
     said = (*before, result.theorem, *because)
     return Section(title, said, result.assumptions, figures)
 
 
 def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
-    """Return the figures that every audit has; `first` is title and caption of that of bounds."""
-    rates = "The dotted line is guessing. Rates of 0 are drawn at the edge."
+    """Return the figures that every audit has; `first` has title and caption of the bound's."""
+    rates = "Dotted: guessing. Rates of 0 are drawn at the edge."
     if drawing.series[0].ranking.bound > 0:
         rates = (
-            "The dashed line is the most that a guarantee at the bound allows. How far the "
-            "measured curve passes it is partly chance, which the bound leaves out."
+            "Dashed: the most that a guarantee with ε at the bound allows. The measured curve may "
+            "lie above it by chance; the bound accounts for that."
         )
     if drawing.kind in {"conditional_lower_bound", "exploratory_lower_bound"}:
-        rates += " Shift is not corrected for here: features alone may lift the curve."
+        rates += " This curve is not corrected for distribution shift."
     captions = (
         first,
-        ("Precision and recall", "The mark is the chosen cut."),
+        ("Precision and recall", "The dot marks the best threshold."),
         ("ROC on logarithmic axes", rates),
         (
             "Scores",
-            "The scores used to rank. Leakage shows where the two groups separate, most often in "
-            "the right tail. The outermost bins hold everything beyond.",
+            "Scores used to rank examples. Leakage shows where the two groups separate, most often "
+            "in the right tail. The outermost bins include all scores beyond them.",
         ),
     )
+    # a curve of one point shows nothing that the key numbers do not
+    tested = max(int(np.isfinite(one.ranking.curve.bound).sum()) for one in drawing.series)
     return tuple(
         Figure(name, title, partial(plot, drawing), caption)
         for (name, plot), (title, caption) in zip(PLOTS.items(), captions, strict=True)
+        if name != "bound" or drawing.family or tested > 1
     )

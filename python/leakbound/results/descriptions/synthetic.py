@@ -1,4 +1,4 @@
-"""What is said of an audit of synthetic data."""
+"""The description of an audit of synthetic data."""
 
 from dataclasses import replace
 
@@ -10,19 +10,18 @@ from leakbound.results.synthetic import SyntheticResult
 from leakbound.results.words import scale_of
 
 _MISSED = (
-    "Similarity metrics compare distances of synthetic records. They are neither a bound nor a "
-    "test: a generator can pass all of them and leak, and fail them and leak nothing that this "
-    "audit could prove."
+    "The similarity metrics are neither a bound nor a test. A generator can look good on all of "
+    "them and leak, or look bad without leaking."
 )
 
 
 def describe(result: SyntheticResult) -> Description:
-    """Describe an audit of synthetic data: similarity metrics stand beside the bound."""
+    """Describe an audit of synthetic data: the bound, and the usual similarity metrics."""
     said, similarity = of_audit(result, subject="generator"), result.similarity
     compared = "of synthetic records; of non-members"
     expected = f"of synthetic records; {share(similarity.expected)} if nothing is copied"
     metrics = (
-        ("Attack", result.attack.replace("_", " "), "the one that the bound comes from"),
+        ("Attack", result.attack.replace("_", " "), "gave the bound"),
         (
             "Equal to a member",
             share(similarity.copies_of_members),
@@ -47,10 +46,10 @@ def describe(result: SyntheticResult) -> Description:
     listed = ", ".join(
         f"{name.replace('_', ' ')} {rounded(float(bound))}" for name, bound in attacks.items()
     )
-    several = "each at its share of the error probability" if len(attacks) > 1 else "alone"
+    several = ", each at an equal share of the error probability" if len(attacks) > 1 else ""
     meaning = said.meaning
     says = tuple(text.replace("trained this model", "made this table") for text in meaning.says)
-    why = grounds(result, "Why it holds", f"Attacks, {several}, and their bounds: {listed}.")
+    why = grounds(result, "Why it holds", f"Bounds of the attacks{several}: {listed}.")
     return replace(
         said,
         metrics=(*said.metrics, *(Metric(*one) for one in metrics)),

@@ -1,0 +1,243 @@
+"""What to do next: at most three steps, chosen by the numbers of a result."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from leakbound._base.formatting import number
+from leakbound.claims import PureDP
+from leakbound.report.description import KINDS, SMALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from leakbound.report.description import Terms
+    from leakbound.report.parts import ScoreAudit
+    from leakbound.results.dp_sgd import DPSGDAudit
+    from leakbound.results.one_run import AuditResult
+    from leakbound.results.panoramia import PanoramiaResult
+
+# Deviations of an AUC from 1/2, in standard deviations, that are chance, and that are large
+_CHANCE, _LARGE = 3, 12
+# The ε that a perfect attack should reach at least, and the share of it that is nearly all
+_REACH, _NEAR = 1.0, 0.9
+# Shares of all examples that are few, and that are many
+_FEW, _MANY = 0.1, 0.5
+# A ROC shows every threshold of so many, and at least 700 of more
+_POINTS = 1000
+_INSPECT = "for duplicates, outliers and wrong labels. Fix or remove these, and train again."
+_OF_PARTS = {
+    "membership": "Look for data that bypasses clipping, such as batch statistics, and for "
+    "examples that are used twice: the canaries show more than the accountant allows.",
+    "steps": "Check how noise is scaled: its standard deviation must be the noise multiplier times "
+    "the clipping norm, before the sum is divided by the batch size.",
+    "sampling": "Use a loader that draws Poisson samples at the stated rate, or give the "
+    "accountant the sampling that was used.",
+    "accounting": "Recompute ε with another accountant from the same noise, rate and steps: a test "
+    "of the stated mechanism attains more than the stated ε.",
+}
+
+
+def first(steps: Iterable[str]) -> tuple[str, ...]:
+    """Return the most urgent steps."""
+    return tuple(islice(steps, 3))
+
+
+def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
+    """Yield steps after an audit of one ranking, the most urgent first."""
+    unit, m, one, reach = terms.units, result.m, result.checked, terms.ceiling
+    proves = KINDS[result.kind].proves
+    if result.is_withheld:
+        yield (
+            "Find out why features tell members from non-members: drop columns that were written "
+            "after the split, such as an index, and audit again. If the split was not random, "
+            "audit with ZeroRun(member, features=…)."
+            if result.options.get("design") == "random_split"
+            else "Fit richer propensities, or fit them to more examples, and audit again."
+        )
+        return
+    # 1. Scores, or a number of examples, that cannot show what the model leaks.
+    flaws = (*_of_doubts(result), *_of_scores(result, unit))
+    yield from flaws
+    target = _REACH
+    if one is not None and one.delta is not None and one.verdict == "inconclusive":
+        target = max(target, one.value)
+    if proves and reach <= target:
+        enough = _enough(result, target)
+        many = f"about {enough:,} {unit}" if enough else f"more {unit}"
+        yield (
+            f"Audit {many}: with these {m:,}, even a perfect attack reaches only ε = "
+            f"{number(reach)}{terms.at}, and ε = {target:g} is the target."
+        )
+    elif not result.bound and not flaws:
+        yield from _of_nothing(result, unit)
+    # 2. What is special about the design.
+    yield from _of_shift(result)
+    if not result.bound:
+        return
+    # 3. Where the leak is, and how to prove more.
+    if proves and terms.epsilon >= SMALL:
+        yield _of_leak(result, unit)
+    if terms.epsilon >= _NEAR * reach:
+        yield (
+            f"To prove more, audit more {unit}: nearly every guess was right, so that the bound is "
+            f"limited by the number of {unit} ({m:,}), not by the attack."
+        )
+    if one is not None and one.verdict == "not refuted":
+        yield (
+            f"To test the claimed ε = {one.value:g} harder, use a stronger attack: these {unit} "
+            f"allow bounds up to {number(reach)}{terms.at}."
+        )
+    if isinstance(result.claim, PureDP) and proves:
+        small = 10.0 ** -math.ceil(math.log10(10 * m))
+        yield (
+            "If the promise is (ε, δ)-DP, as for DP-SGD, audit again with "
+            f"claim=ApproxDP(delta={small:g}): this bound refutes promises with δ = 0 only."
+        )
+
+
+def _of_doubts(result: AuditResult | PanoramiaResult) -> Iterator[str]:
+    """Yield which assumptions to check, and whether δ is too large."""
+    for one in result.assumptions:
+        if one.status == "contradicted":
+            yield f"Check “{one.name}” before you use this result: the data contradict it."
+    if result.claim.delta * result.m >= 1:
+        yield (
+            f"Claim a δ far below 1/m = {1 / result.m:.2g}: a δ of {result.claim.delta:g} allows "
+            "training to reveal an example."
+        )
+
+
+def _of_scores(ranking: ScoreAudit, unit: str) -> Iterator[str]:
+    """Yield what is wrong with the scores: inverted, or tied."""
+    deviations, distinct = _deviations(ranking), ranking.roc.guesses.size
+    examples = int(ranking.roc.guesses[-1]) if distinct else 0
+    if deviations < -_CHANCE:
+        yield (
+            f"Check the sign of the score: members score lower than non-members (AUC "
+            f"{ranking.auc:.3f}). Do not flip it on these data, which would be a choice made with "
+            "the labels: decide on other data, or audit both signs together as two attacks."
+        )
+    if distinct < _MANY * min(examples, _POINTS):
+        yield (
+            f"Use a score of finer precision, such as a log-probability: {examples:,} {unit} have "
+            f"only {distinct:,} different scores."
+        )
+
+
+def _of_nothing(result: AuditResult, unit: str) -> Iterator[str]:
+    """Yield what to do about a bound of 0 where examples are enough."""
+    deviations, m, auc = _deviations(result), result.m, f"AUC {result.auc:.3f}"
+    if deviations > _CHANCE:
+        yield (
+            f"Audit more {unit}, about {4 * m:,}: the scores separate members from non-members "
+            f"({auc}), but too weakly for {m:,} {unit}."
+        )
+        return
+    yield (
+        "Use a stronger attack, such as offline_lira or rmia with reference models: these scores "
+        f"separate members from non-members no better than chance ({auc})."
+    )
+    if result.options.get("design") == "coins":
+        yield (
+            "Audit canaries that the model can only get right by memorising them: these "
+            f"{unit} may be easy to learn without that."
+        )
+
+
+def _of_shift(result: Any) -> Iterator[str]:
+    """Yield what to do about a Zero-Run audit."""
+    if result.kind == "exploratory_lower_bound":
+        yield (
+            'Audit with uncertainty="set": this number ignores how far the learnt propensities may '
+            "be off, and no claim can be tested with it."
+        )
+    if getattr(result, "correction", "") != "match":
+        return
+    if result.kept < _MANY * result.m:
+        yield (
+            f"Look for non-members that are more like the members: matching kept {result.kept:,} "
+            f"of {result.m:,} examples."
+        )
+    if result.by_tampering is not None and result.by_tampering < _MANY * result.bound:
+        yield (
+            "Check the propensities before you rely on this bound: matching allows for no error "
+            "in them, and tampering with guesses, which allows for some, shows much less."
+        )
+
+
+def _of_leak(result: AuditResult, unit: str) -> str:
+    """Return where the leak is, and what may be done about it."""
+    guessed, listed = result.guesses / max(1, result.m), result.exposed
+    if guessed >= _MANY or _deviations(result) > _LARGE:
+        return (
+            "Reduce overfitting by fewer epochs, regularisation or DP-SGD: the leak is spread over "
+            f"many {unit} (AUC {result.auc:.3f})."
+        )
+    where = {"members": "the highest scores", "non-members": "the lowest scores"}
+    who = f"{result.guesses:,} {unit} with {where.get(result.path, 'the most extreme scores')}"
+    if listed is not None and listed.rows.size:
+        who = f"{listed.rows.size:,} most exposed members (result.exposed)"
+    return f"{'The leak is in few records. ' * (guessed <= _FEW)}Look at the {who} {_INSPECT}"
+
+
+def of_estimate(result: PanoramiaResult) -> Iterator[str]:
+    """Yield steps after an audit against generated non-members."""
+    attack, baseline, c = result.attack, result.baseline, result.c_lb
+    estimate = result.kind == "estimate"
+    yield from _of_doubts(result)
+    yield from _of_scores(attack, "examples")
+    if estimate and c > _MANY * attack.ceiling:
+        yield (
+            "Improve the generator: its points are so easy to tell from real ones (c ≥ "
+            f"{number(c)} of at most {number(attack.ceiling)}) that ε̃ cannot exceed "
+            f"{number(max(0.0, attack.ceiling - c))}, whatever the model leaks."
+        )
+    if not result.bound:
+        aucs = f"with the model its AUC is {attack.auc:.3f}, and without {baseline.auc:.3f}"
+        weak = _deviations(attack) - _deviations(baseline) < _CHANCE
+        yield f"{'Use a stronger attack' if weak else 'Audit more examples'}: {aucs}."
+    if result.conditional is not None and result.conditional.bound > 0:
+        bound = f"ε ≥ {number(result.conditional.epsilon())}"
+        yield f"Report the conditional bound, {bound}, with its condition, beside the estimate."
+    if estimate and result.conditional is None:
+        yield (
+            "Pass features=…, for a conditional lower bound from the same examples. With real "
+            "non-members, real_nonmembers=True gives a lower bound without a condition."
+        )
+    if result.bound and result.bound >= _NEAR * result.ceiling:
+        yield f"To see more, audit more than {result.m:,} examples: nearly all guesses were right."
+
+
+def of_run(result: DPSGDAudit) -> Iterator[str]:
+    """Yield steps after an audit of a training run with DP-SGD."""
+    stated, proved = result.accounted, result.epsilon()
+    yield from (_OF_PARTS[part] for part in result.refuted_by)
+    if not result.sampling.limits:
+        yield "Pass examples=len(dataset): without it, the sampling rate is not tested."
+    yield from _of_scores(result.membership, "canaries")
+    if stated is not None and proved < _MANY * stated.epsilon:
+        yield (
+            f"Close the gap between ε ≥ {number(proved)} and the accounted {stated.epsilon:.4g}: "
+            f"use more canaries than {result.membership.m:,}, or canaries with larger gradients."
+        )
+
+
+def _deviations(ranking: ScoreAudit) -> float:
+    """Return how many standard deviations of chance an AUC is above 1/2."""
+    roc = ranking.roc
+    members, examples = (int(x[-1]) if x.size else 1 for x in (roc.members, roc.guesses))
+    pairs = max(1, members * (examples - members))
+    return (ranking.auc - 0.5) / math.sqrt((examples + 1) / (12 * pairs))
+
+
+def _enough(result: AuditResult, target: float) -> int:
+    """Return about how many examples a perfect attack needs to reach an ε; 0 if that is unknown."""
+    if not isinstance(result.claim, PureDP) or result.ceiling <= 0:
+        return 0
+    # all of m guesses right have probability level = q^m, with q / (1 - q) = e^ceiling
+    exact = result.m * math.log1p(math.exp(-result.ceiling)) / math.log1p(math.exp(-target))
+    digits: int = 10 ** max(0, math.floor(math.log10(exact)) - 1)
+    return math.ceil(1.1 * exact / digits) * digits

@@ -1,0 +1,197 @@
+"""What a result says to do next follows from its own numbers."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import planning, report
+from leakbound.audits.dp_sgd.audit import audit_dp_sgd
+from leakbound.results import Accounted
+from leakbound.results.descriptions.steps import _enough
+from noisy_steps import EXAMPLES, play
+from oracle_calls import coins, panoramia, split, zero_run
+from pages import words_of
+
+M = 1000
+
+
+@cache
+def game() -> Any:
+    rng = np.random.default_rng(3)
+    return rng.random(M) < 0.5, rng.random(M) < 0.05, rng.normal(size=M)
+
+
+def audited(leak: float, claim: Any = None, **checked: Any) -> Any:
+    member, _, noise = game()
+    found = lb.audit(noise + leak * member, lb.Coins(member), claim=claim, seed=1)
+    return found.with_check(**checked) if checked else found
+
+
+def tail() -> Any:
+    member, leaky, noise = game()
+    return lb.audit(noise + 4 * (member & leaky), lb.Coins(member), seed=1)
+
+
+def at_one_end() -> Any:
+    member, leaky, noise = game()
+    scores = noise - 6 * (~member & leaky)
+    return lb.audit(scores, lb.RandomSplit(member), cuts=lb.Fixed(guesses=30), seed=1)
+
+
+def rounded() -> Any:
+    member, _, noise = game()
+    return lb.audit((noise + member).round(), lb.Coins(member), seed=1)
+
+
+def indexed() -> Any:
+    member, _, noise = game()
+    features = np.column_stack([member + 0.1 * noise, noise])
+    return lb.audit(noise + member, lb.RandomSplit(member, features=features), seed=1)
+
+
+def run(**given: Any) -> Any:
+    options = {"accounted": Accounted(epsilon=600.0, delta=1e-6), "examples": (EXAMPLES,) * 2}
+    extra = {name: given.pop(name) for name in list(given) if name in options}
+    return audit_dp_sgd(play(1, **given), **(options | extra))  # type: ignore[arg-type]
+
+
+RULES: dict[str, tuple[Callable[[], Any], str]] = {
+    "inverted scores": (lambda: audited(-2.0), "Check the sign of the score: members score lower"),
+    "unlikely coins": (
+        lambda: lb.audit(game()[2], lb.Coins(np.arange(M) < 560)),
+        "Check “independent fair coins” before you use this result",
+    ),
+    "a large δ": (
+        lambda: audited(3.0, lb.ApproxDP(delta=0.01)),
+        "Claim a δ far below 1/m = 0.001",
+    ),
+    "ties": (rounded, "Use a score of finer precision, such as a log-probability: 1,000 examples"),
+    "a claim out of reach": (
+        lambda: audited(2.0, epsilon=8.0),
+        "even a perfect attack reaches only ε = 5.75, and ε = 8 is the target",
+    ),
+    "too few examples": (lambda: coins("few"), "Audit about"),
+    "no signal": (lambda: audited(0.0), "Use a stronger attack, such as offline_lira or rmia"),
+    "no signal, of coins": (lambda: audited(0.0), "Audit canaries that the model can only get"),
+    "a weak signal": (
+        lambda: audited(0.25),
+        "Audit more examples, about 4,000: the scores separate members from non-members (AUC 0.5",
+    ),
+    "a leak in few records": (tail, "The leak is in few records. Look at the 2"),
+    "a leak at one end": (at_one_end, "The leak is in few records. Look at the 30 examples with"),
+    "a leak of many records": (lambda: audited(3.0), "Reduce overfitting by fewer epochs"),
+    "all that examples allow": (lambda: coins("perfect"), "To prove more, audit more examples:"),
+    "a claim that stands": (
+        lambda: audited(1.0, epsilon=4.0),
+        "To test the claimed ε = 4 harder, use a stronger attack",
+    ),
+    "pure DP": (tail, "audit again with claim=ApproxDP(delta=0.0001)"),
+    "a split that is not random": (indexed, "drop columns that were written after the split"),
+    "refuted propensities": (
+        lambda: zero_run("pure", given="half", features=True),
+        "Fit richer propensities, or fit them to more examples",
+    ),
+    "an exploratory number": (
+        lambda: zero_run("pure", given="replicates"),
+        'Audit with uncertainty="set"',
+    ),
+    "matching alone": (lambda: zero_run("gaussian"), "Check the propensities before you rely on"),
+    "few matched": (
+        lambda: zero_run("gaussian", shift=2.0),
+        "Look for non-members that are more like the members: matching kept",
+    ),
+    "a generator that is far": (
+        lambda: panoramia(leak=0.0, shift=8.0),
+        "Improve the generator: its points are so easy to tell",
+    ),
+    "an attack like the baseline": (
+        lambda: panoramia(leak=0.0),
+        "Use a stronger attack: with the model its AUC is",
+    ),
+    "an estimate without features": (
+        lambda: panoramia(leak=2.0),
+        "Pass features=…, for a conditional lower bound",
+    ),
+    "a conditional bound": (
+        lambda: panoramia(leak=3.0, shift=1.0, features=True),
+        "Report the conditional bound, ε ≥ 2.65, with its condition",
+    ),
+    "less noise": (lambda: run(noise=0.2), "Check how noise is scaled"),
+    "batches of one size": (lambda: run(batch=lambda _: 20), "Use a loader that draws Poisson"),
+    "an unknown size": (lambda: run(examples=None), "Pass examples=len(dataset)"),
+    "a wrong accountant": (
+        lambda: run(accounted=Accounted(epsilon=0.01, delta=1e-6)),
+        "Recompute ε with another accountant",
+    ),
+    "a gap": (run, "Close the gap between ε ≥"),
+}
+
+
+@pytest.mark.parametrize(("make", "words"), RULES.values(), ids=RULES)
+def test_each_rule_is_followed_where_numbers_call_for_it(
+    make: Callable[[], Any], words: str
+) -> None:
+    said = make().summary()
+    assert any(words in step for step in said.next_steps), said.next_steps
+    assert 1 <= len(said.next_steps) <= 3
+    assert all(step in str(said) for step in said.next_steps)
+    assert not any(" prove " in step and not said.refutes for step in said.next_steps)
+
+
+def test_a_withheld_bound_has_no_other_advice() -> None:
+    for make in (indexed, lambda: zero_run("pure", given="half", features=True)):
+        assert len(make().summary().next_steps) == 1
+
+
+def test_a_leak_is_in_few_records_or_in_many() -> None:
+    for found in (tail(), audited(3.0), audited(1.0), split("uneven", "pure", "default", "strata")):
+        said = " ".join(found.summary().next_steps)
+        assert ("most exposed" in said) + ("spread over many" in said) == 1
+
+
+@pytest.mark.parametrize("target", [1.0, 4.0, 8.0])
+def test_as_many_examples_as_are_named_are_enough(target: float) -> None:
+    found = coins("few")
+    enough = _enough(found, target)
+    least = planning.ceiling(enough, cuts=lb.KLScan(), sides="both")
+    assert target <= least <= target + 0.3
+
+
+def test_leaks_is_said_only_of_what_the_claim_does_not_allow() -> None:
+    for epsilon, leaks in ((0.5, True), (4.0, False), (9.0, False)):
+        said = audited(2.0, epsilon=epsilon).summary()
+        assert said.leaks == said.headline.startswith("This model leaks") == leaks
+        assert ("leaks" in said.verdict) == leaks
+    assert "ε is at least" in audited(2.0, epsilon=4.0).summary().headline
+
+
+def test_rates_have_exact_limits_or_say_what_they_need() -> None:
+    few = {one.name: one for one in audited(2.0).summary().metrics}
+    assert few["TPR at 0.1 % FPR"].value == "unknown"
+    assert "needs 1,000 non-members; there are 498" in few["TPR at 0.1 % FPR"].note
+    member = np.arange(4000) % 2 == 0
+    scores = np.where(member, 1.0, np.arange(4000) < 4) + np.arange(4000) / 1e5
+    many = {one.name: one for one in lb.audit(scores, lb.Coins(member)).summary().metrics}
+    assert many["TPR at 1 % FPR"].value == "100.0 %"
+    assert float(many["TPR at 0.1 % FPR"].value.removesuffix(" %")) > 99
+    limits = lb.stats.clopper_pearson
+    shown = few["Accuracy"]
+    right = round(float(shown.value.removesuffix(" %")) * 10)
+    low, high = limits(right, 1000, beta=0.025), 1 - limits(1000 - right, 1000, beta=0.025)
+    assert f"{100 * low - 0.05:.1f} % to {100 * high + 0.05:.1f} %; descriptive" in shown.note
+
+
+def test_a_page_shows_what_next_and_folds_the_theory() -> None:
+    found = tail()
+    page = report.render(found)
+    assert found.exposed is not None
+    for text in (*found.summary().next_steps, f"Most exposed members {found.exposed.rows.size} at"):
+        assert text in words_of(page)
+    open_, folded = page.split("<details>", 1)
+    assert found.theorem.split(".")[0][:40] in words_of(folded)
+    assert "Why it holds" not in words_of(open_)
+    assert not any(word in words_of(page) for word in ("kappa", "min_guesses"))
