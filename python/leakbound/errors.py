@@ -35,7 +35,7 @@ class InputTypeError(LeakboundError, TypeError):
 
 
 class OptionError(LeakboundError, ValueError):
-    """An option outside its allowed values, or options that make no sense together."""
+    """An option outside its allowed values, or an invalid combination of options."""
 
 
 class DesignError(LeakboundError, ValueError):
@@ -43,7 +43,7 @@ class DesignError(LeakboundError, ValueError):
 
 
 class AbstentionError(LeakboundError, ValueError):
-    """Scores that order nothing: every example abstains."""
+    """Scores that are all equal, so that every example abstains."""
 
 
 class FitError(LeakboundError, RuntimeError):

@@ -1,1 +1,1 @@
-"""What every room stands on: types, checks, records, files, random streams."""
+"""Shared foundations: types, checks, records, files, random streams."""

@@ -1,4 +1,4 @@
-"""The one place that puts what describes the same examples into one order, by ids."""
+"""Alignment of everything that describes the same examples, by ids."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ class _Ids:
 
     @property
     def plain(self) -> bool:
-        """Whether this is the index that pandas gives to rows that have none: 0, 1, …, n - 1."""
+        """Whether this is the default index of pandas: 0, 1, …, n - 1."""
         return self.kind == "index" and _is_range(self.values)
 
 
@@ -89,12 +89,12 @@ class ExampleOrder:
         return check_membership(values, examples)
 
     def placed(self, values: Any, name: str, *, across: bool = False) -> Any:
-        """Return something about the examples in their order."""
+        """Return data about the examples in their order."""
         if self._moved and np.ndim(values) and not self._tells(_own(values, name, across=across)):
             message = (
                 f"scores and membership list the examples in different orders, and {name} has no "
-                "ids that say which of the two is its own: put all in one order, or give it the "
-                "same ids (a pandas index)"
+                "ids that tell its order: put all in one order, or give it the same ids (a pandas "
+                "index)"
             )
             raise InputError(message)
         rows = self._rows(values, name, across=across)
@@ -211,8 +211,8 @@ def _order(known: _Ids, own: _Ids) -> IntArray | None:
     if twice.size:
         message = (
             f"{own.of} and {known.of} list the same ids in different orders, and id "
-            f"{listed[twice[0]]!s} occurs twice, so that rows cannot be joined: give each example "
-            "an id of its own"
+            f"{listed[twice[0]]!s} occurs twice, so rows cannot be joined: give each example "
+            "a different id"
         )
         raise InputError(message)
     rows = np.empty(here.size, dtype=np.int64)
@@ -221,10 +221,10 @@ def _order(known: _Ids, own: _Ids) -> IntArray | None:
 
 
 def _unmatched(known: _Ids, own: _Ids) -> str:
-    """Say which ids are on one side only, and what to do."""
+    """Return a message about ids that occur only once, and what to do."""
     if _are_text(known) != _are_text(own):
         return (
-            f"ids are numbers on one side and text on the other: {_first(known.values)} of "
+            f"ids are numbers in one and text in the other: {_first(known.values)} of "
             f"{known.of}, {_first(own.values)} of {own.of}; give both the same ids"
         )
     sides = [
@@ -237,10 +237,10 @@ def _unmatched(known: _Ids, own: _Ids) -> str:
         if left.size
     ]
     if not differing:
-        return f"ids of {known.of} and of {own.of} repeat: give each example an id of its own"
+        return f"ids of {known.of} and of {own.of} repeat: give each example a different id"
     return (
-        f"ids do not match: {' and '.join(differing)}; score all examples of the plan, or make "
-        "the ids the same (.to_numpy() of a pandas object is read by position)"
+        f"ids do not match: {' and '.join(differing)}; score all examples of the plan, or use "
+        "the same ids (.to_numpy() of a pandas object is read by position)"
     )
 
 

@@ -50,7 +50,7 @@ def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
     if isinstance(value, dict):
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None:
-            message = f"{name} has the name {wrong!r:.60}, which is no text"
+            message = f"{name} has the name {wrong!r:.60}, which is not text"
             raise InputTypeError(message)
         return {
             cast("str", plain(key, name)): plain(part, f"{name}.{key:.60}", depth + 1)
@@ -66,11 +66,11 @@ def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
         raise InputTypeError(message)
     flaw = ""
     if isinstance(value, float) and not math.isfinite(value):
-        flaw = f"is {value}: a protocol holds finite numbers only"
+        flaw = f"is {value}: a protocol can only have finite numbers"
     elif type(value) is int and value.bit_length() > _BITS:
-        flaw = f"is an integer of {value.bit_length()} bits: {_BITS} at most"
+        flaw = f"is an integer of {value.bit_length()} bits; at most {_BITS} are allowed"
     elif isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
-        flaw = f"holds text that UTF-8 cannot: {value!r:.60}"
+        flaw = f"has text that UTF-8 cannot encode: {value!r:.60}"
     if flaw:
         message = f"{name} {flaw}"
         raise OptionError(message)

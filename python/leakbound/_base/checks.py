@@ -1,4 +1,4 @@
-"""The only checks of input and options: everything behind them may trust what it is given."""
+"""Checks of input and options: all other code may rely on them."""
 
 import math
 import operator
@@ -78,7 +78,7 @@ def integer(value: object, name: str, *, least: int, most: int | None = None) ->
 
 
 def flag(value: object, name: str) -> bool:
-    """Check that an option is a boolean, and nothing else that Python takes for one."""
+    """Check that an option is a boolean, and nothing that only converts to one."""
     if not isinstance(value, bool | np.bool_):
         message = f"{name} must be True or False, got {shown(value)}"
         raise InputTypeError(message)
@@ -110,7 +110,7 @@ def complement(confidence: float) -> float:
 
 
 def shown(value: object) -> str:
-    """Return a value as messages show it, whatever its repr does."""
+    """Return a value as shown in messages, even if its repr raises."""
     try:
         shown = repr(value)
     except Exception:  # a repr is anybody's code, and refuses integers of 5,000 digits
@@ -219,13 +219,13 @@ def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray
 
 
 def check_ids(ids: ArrayInput, member: BoolArray) -> None:
-    """Check that every example has an id of its own."""
+    """Check that every example has a different id."""
     values = vector(ids, "ids", kinds="biufSUOT")
     check_length(values, member.size, "ids")
     try:
         _, group, count = np.unique(values, return_inverse=True, return_counts=True)
     except TypeError:
-        message = "ids must be all numbers or all strings, got a mixture that cannot be compared"
+        message = "ids must be all numbers or all strings, got a mixture of both"
         raise InputTypeError(message) from None
     if count.size == values.size:
         return
@@ -319,7 +319,7 @@ def _check_distinct(
         pair = [distinct[merged[0]], distinct[merged[0] + 1]]
         rows = [int(np.flatnonzero(exact == one)[0]) for one in pair]
         message = (
-            f"{name} lose differences in float64: {merged.size} of {distinct.size} values become "
+            f"{name} lose precision in float64: {merged.size} of {distinct.size} values become "
             f"equal to another, the first being {pair[0]} at row {rows[0]} and {pair[1]} at row "
             f"{rows[1]}; give their ranks, numpy.unique({name}, return_inverse=True)[1]"
         )

@@ -69,7 +69,7 @@ def check_counts(keys: IntArray, examples: IntArray, members: IntArray, bits: in
     """Check that keys are those of numbers, and that counts can be."""
     least, most = (_ordered(_INFINITY) >> np.uint32(_MOST - bits)).tolist()
     wrong = (
-        ((keys < least) | (keys > most), f"is the key of no number, of {bits} bits"),
+        ((keys < least) | (keys > most), f"is not the key of a number, with {bits} bits"),
         (examples < 0, "has a negative number of examples"),
         (members < 0, "has a negative number of members"),
         (members > examples, "has more members than examples"),
@@ -115,7 +115,7 @@ def counted_records(batch: Any, score: str, member: str, bits: int, first: int =
 
 
 def arrow(what: str) -> Any:
-    """Return pyarrow, or say which extra installs what this needs."""
+    """Return pyarrow, or raise an error that names the extra to install."""
     with needs("io", what):
         import_module("pyarrow.parquet")
         return import_module("pyarrow")
@@ -125,13 +125,13 @@ def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[NDAr
     """Return columns of Arrow records as arrays; InputTypeError where one is missing or null."""
     pa = arrow("counting Arrow records")
     if not isinstance(batch, pa.RecordBatch | pa.Table):
-        message = f"a pyarrow.RecordBatch is counted, got {type(batch).__name__}"
+        message = f"records must be a pyarrow.RecordBatch, got {type(batch).__name__}"
         raise InputTypeError(message)
     columns = []
     for name in names:
         if batch.schema.get_field_index(name) < 0:
             seen = ", ".join(map(repr, batch.schema.names))
-            message = f"there is no column {name!r}, or more than one; the columns are {seen}"
+            message = f"there must be exactly one column {name!r}; the columns are {seen}"
             raise InputTypeError(message)
         column = batch.column(name)
         if column.null_count:
@@ -202,5 +202,5 @@ def _merged(parts: Sequence[Counts]) -> Counts:
 
 def _check_total(examples: IntArray) -> None:
     if examples.sum(dtype=np.float64) > _LARGEST:
-        message = "there are more examples than a count of 64 bits holds"
+        message = "there are more examples than a count of 64 bits can hold"
         raise InputError(message)

@@ -1,6 +1,6 @@
-"""Files and folders that are either the old ones or the new ones, never half of each; and arrays.
+"""Atomic writing of files and folders, and reading of arrays.
 
-Arrays are read without unpickling objects, and whatever is wrong with their file is one error.
+Arrays are read without unpickling objects; every problem with their file raises FormatError.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield temporary
         _sync_folder(temporary)
-        # The old folder steps aside for a moment, and goes.
+        # The old folder is renamed for a moment, and then deleted.
         old = target.rename(f"{temporary}.old") if target.is_dir() else None
         try:
             temporary.rename(target)
@@ -90,7 +90,7 @@ def _sync_folder(folder: Path) -> None:
 # Bytes that arrays may unpack to whatever they were packed from, and how often their packed size
 # more of them may be: scores and memberships pack less well.
 _PLAIN, _RATIO = 1 << 28, 100
-# Bytes for which there is memory: where there is none, the header is to blame.
+# Bytes that fit in memory: if even these do not, the header is wrong.
 _SMALL = 1 << 30
 
 
@@ -102,12 +102,12 @@ class Archive:
         self._size = sum(member.file_size for member in members)
         packed = sum(member.compress_size for member in members)
         if most is not None and self._size > most:
-            message = f"its arrays have {self._size:,} bytes in all, and at most {most:,} are read"
+            message = f"its arrays have {self._size:,} bytes in total; at most {most:,} are read"
             raise FormatError(message)
         if self._size > max(_PLAIN, _RATIO * packed):
             message = (
-                f"its arrays would unpack from {packed:,} to {self._size:,} bytes; if that is "
-                "meant, save them with numpy.savez, unpacked"
+                f"its arrays would unpack from {packed:,} to {self._size:,} bytes; if this is "
+                "intended, save them uncompressed with numpy.savez"
             )
             raise FormatError(message)
         self._content = content
@@ -122,7 +122,7 @@ class Archive:
             values: Any = self._content[name]
             if isinstance(values, np.ndarray):
                 return values
-        message = f"{name!r} is no array"
+        message = f"{name!r} is not an array"
         raise FormatError(message)
 
 
@@ -133,7 +133,7 @@ def open_archive(
     """Open an .npz file; `most` is how many bytes its arrays may have in all, unpacked."""
     with _loaded(source) as content:
         if not isinstance(content, NpzFile):
-            message = "it is no archive of arrays"
+            message = "it is not an archive of arrays (.npz)"
             raise FormatError(message)
         with content:
             yield Archive(content, most)
@@ -144,13 +144,13 @@ def read_array_file(source: str | os.PathLike[str] | IO[bytes]) -> NDArray[Any]:
     with _loaded(source) as array:
         if isinstance(array, np.ndarray):
             return array
-    message = "it holds several arrays, and one is read"
+    message = "it has several arrays; save one in an .npy file"
     raise FormatError(message)
 
 
 @contextmanager
 def _loaded(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[Any]:
-    """Lend what NumPy makes of a file, of which an archive reads on."""
+    """Open a file with NumPy; it stays open for an archive."""
     place: Any = source
     named = isinstance(source, str | os.PathLike)
     with Path(place).open("rb") if named else nullcontext(place) as file:
@@ -161,7 +161,7 @@ def _loaded(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[Any]:
 
 @contextmanager
 def _explained(size: int = 0) -> Iterator[None]:
-    """Turn whatever reading hostile bytes raises into one error."""
+    """Convert all errors of reading a file into FormatError."""
     try:
         yield
     except FormatError:
@@ -169,7 +169,7 @@ def _explained(size: int = 0) -> Iterator[None]:
     except MemoryError as error:
         if size > _SMALL:
             raise
-        message = "it declares an array far beyond its own size"
+        message = "it declares an array that is much larger than the file"
         raise FormatError(message) from error
     except Exception as error:  # zipfile and NumPy have a dozen ways to say that bytes are wrong
         message = " ".join(str(error).split())[:200] or type(error).__name__
@@ -205,8 +205,8 @@ class Checkpoints:
             return
         for file in sorted(self._folder.glob("*.npz")):
             message = (
-                f"{self._folder} holds {file.name} without the record of what it was made of: name "
-                "an empty or new folder"
+                f"{self._folder} has {file.name} but no record of its inputs: choose an empty or "
+                "new folder"
             )
             raise FormatError(message)
         write_text(record, json.dumps(content, indent=1) + "\n")
@@ -221,10 +221,10 @@ class Checkpoints:
                 outcome = {array: content[array] for array in content.names}
             if str(outcome.pop(_SEAL, None)) == self._seal(name, outcome):
                 return outcome
-            flaw = f"is not as {name!r} was stored"
+            flaw = f"is damaged or not the outcome {name!r}"
         except (FormatError, OSError) as error:
             flaw = f"cannot be read: {error}"
-        message = f"the checkpoint {file} {flaw}: remove it to redo its work"
+        message = f"the checkpoint {file} {flaw}: delete it to repeat this step"
         raise FormatError(message)
 
     def save(self, name: str, outcome: Arrays) -> None:
@@ -265,7 +265,7 @@ def digest(*arrays: NDArray[Any] | None) -> str:
 
 def _check_record(record: Path, content: Mapping[str, str]) -> None:
     """Compare what a folder's outcomes were made of with a run."""
-    remedy = "name another folder, or remove this one to start again"
+    remedy = "choose another folder, or delete this one to start again"
     try:
         stored = json.loads(record.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
@@ -276,5 +276,5 @@ def _check_record(record: Path, content: Mapping[str, str]) -> None:
     differing = [name for name in {**stored, **content} if stored.get(name) != content.get(name)]
     if differing:
         other = "version of leakbound" if "scheme" in differing else " and another ".join(differing)
-        message = f"the checkpoints in {record.parent} are of another {other:.200}; {remedy}"
+        message = f"the checkpoints in {record.parent} are from another {other:.200}; {remedy}"
         raise FormatError(message)

@@ -87,9 +87,7 @@ class Record:
         table: object = data
         schema = table.get("schema") if isinstance(table, dict) else None
         if type(schema) is not int or schema != SCHEMA:  # True is 1 to Python
-            message = (
-                f"not a {cls.__name__} of this version of leakbound: its schema must be {SCHEMA}"
-            )
+            message = f"not a {cls.__name__} of this version of leakbound: schema must be {SCHEMA}"
             raise FormatError(message)
         return _read(cls, {name: part for name, part in data.items() if name != "schema"})
 
@@ -182,14 +180,17 @@ def text_of(source: str | bytes | os.PathLike[str], most: int = _LARGEST) -> str
         message = f"it has more than {most:,} bytes"
     except (TypeError, ValueError) as error:  # no UTF-8, or a name with a NUL byte
         message = str(error)
-    message = f"{source!r:.60} is neither JSON, with a brace first, nor a text file: {message}"
+    message = f"{source!r:.60} is neither JSON that begins with a brace nor a text file: {message}"
     raise FormatError(message)
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        message = f"{digits:.40} is not JSON, or beyond a double: infinities are text, NaN is null"
+        message = (
+            f"{digits:.40} is not JSON, or too large for a double: write infinity as text and NaN "
+            "as null"
+        )
         raise ValueError(message)
     return value
 
@@ -238,7 +239,7 @@ def _read(kind: type[T], data: Any) -> T:
         first = error.errors(include_url=False)[0]
         message = f"{'.'.join(map(str, [kind.__name__, *first['loc']]))}: {first['msg']}"
     except UnicodeEncodeError:  # of a name, where pydantic looks for it
-        message = f"{kind.__name__} has names or text that UTF-8 cannot hold"
+        message = f"{kind.__name__} has names or text that UTF-8 cannot encode"
     raise FormatError(message)
 
 
@@ -332,7 +333,7 @@ def _named(name: str) -> Callable[..., Any]:
     """Return what stands for a function that was stored by its name."""
 
     def function(*_: object, **__: object) -> Any:
-        message = f"the function {name} was not stored, only its name: make it again"
+        message = f"only the name of the function {name} was stored: define it again"
         raise FormatError(message)
 
     function.__qualname__ = name

@@ -1,4 +1,4 @@
-"""Where all random numbers come from: one stream for each purpose of each seed.
+"""Random streams: one for each purpose of each seed.
 
 Members are often drawn from the same integer that an audit is given, such as by
 ``default_rng(0).permutation(n)``. An audit that drew from ``default_rng(0)`` too would see them in
@@ -20,7 +20,7 @@ SCHEME = "leakbound/1"
 
 
 class Purpose(Enum):
-    """What random numbers are drawn for: each purpose has streams of its own, used in one place.
+    """Purposes of random numbers: each has separate streams, used in one place.
 
     The stream of a seed is NumPy's for a `SeedSequence` of the SHA-256 digest of the purpose and
     the seed. Renaming a purpose changes the stream.

@@ -1,4 +1,4 @@
-"""Examples counted by score: what any engine can add up, and an audit needs."""
+"""Tallies: examples counted by score, which can be added up anywhere and audited."""
 
 import hashlib
 import json
@@ -89,11 +89,13 @@ class Tally:
             values.flags.writeable = False
             object.__setattr__(self, name, values)
         if not self.keys.size:
-            message = "there are no examples to count: at least one is needed"
+            message = "there are no examples to count: give at least one"
             raise InputError(message)
         check_counts(self.keys, self.examples_at, self.members_at, self.bits)
         if (np.diff(self.keys) <= 0).any() or not self.examples_at.all():
-            message = "keys must increase, each with an example: sort them, add up equal ones"
+            message = (
+                "keys must be increasing, each with an example: sort them and add up equal ones"
+            )
             raise InputError(message)
         if not self.shards:
             object.__setattr__(self, "shards", frozenset({self.digest}))
@@ -123,7 +125,7 @@ class Tally:
                 bits.add(tally.bits)
                 if len(bits) > 1:
                     message = (
-                        f"keys of {max(bits)} and of {min(bits)} bits do not add up: count all "
+                        f"keys of {max(bits)} and {min(bits)} bits cannot be added: count all "
                         "shards with the same number of bits"
                     )
                     raise InputError(message)
@@ -181,7 +183,7 @@ class Tally:
         return f"Tally({counts})"
 
     def __array__(self, dtype: object = None, copy: object = None) -> NDArray[Any]:
-        message = "a Tally is no array of scores: audit(tally, Coins()) takes it"
+        message = "a Tally is not an array of scores: use audit(tally, Coins())"
         raise TypeError(message)
 
     @staticmethod
@@ -221,7 +223,7 @@ class Tally:
             Columns key, examples and members; rows of one key are added up. Anything with
             ``__arrow_c_stream__`` will do: a data frame of Polars, a relation of DuckDB.
         bits : int, optional
-            Bits of a key. If None those of the metadata, or 20 where there is none.
+            Bits of a key. If None those of the metadata, or 20 without metadata.
         """
         pa = arrow("reading a tally")
         if isinstance(data, pa.RecordBatch):
@@ -254,10 +256,12 @@ class Tally:
         try:
             table = pa.parquet.read_table(path)
         except pa.ArrowException as error:
-            message = f"{path} is no tally: {error}"
+            message = f"{path} is not a tally: {error}"
             raise InputError(message) from error
         if _METADATA not in (table.schema.metadata or {}):
-            message = f"{path} is no tally: it has no metadata of one; count it with Tally.of"
+            message = (
+                f"{path} is not a tally, since it has no metadata of one: count it with Tally.of"
+            )
             raise InputError(message)
         return cls.from_arrow(table)
 
@@ -280,13 +284,15 @@ def _described(metadata: dict[bytes, bytes] | None, bits: int | None) -> tuple[i
     try:
         described = json.loads(metadata[_METADATA])
         if described["version"] != _VERSION:
-            message = f"schema version {described['version']}, and this leakbound reads {_VERSION}"
+            message = (
+                f"schema version {described['version']}; this version of leakbound reads {_VERSION}"
+            )
             raise InputError(message)
         width, shards = check_bits(described["bits"]), frozenset(map(str, described["shards"]))
     except (ValueError, TypeError, KeyError) as error:
         message = f"the metadata of the tally cannot be read: {error}"
         raise InputError(message) from error
     if bits not in {None, width}:
-        message = f"the tally has keys of {width} bits, and bits={bits} was asked for"
+        message = f"the tally has keys of {width} bits, but bits={bits} was given"
         raise InputError(message)
     return width, shards

@@ -1,9 +1,10 @@
-"""How much bounds prove, and how often they are false: every bound on every game, row by row.
+"""Compare bounds: how much they prove, and how often they are false.
 
-`run` plays games of known truth, or stored scores of trained models, lets each bound audit each of
-them, and keeps a row: the bound beside the truth and beside the best fixed cut with the labels at
-hand. A game is one of the mechanisms here or anything that is called as ``game(m, seed=seed)``, and
-a bound is a cut policy or a function of your own, ``bound(scores, member, claim, level)``.
+`run` plays games with a known truth, or stored scores of trained models. Every bound audits every
+game, and each audit gives a row with the bound, the truth, and the bound of the best fixed
+threshold with labels known. A game is one of the mechanisms here or any callable
+``game(m, seed=seed)``. A bound is a cut policy or your own function,
+``bound(scores, member, claim, level)``.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Bounds to compare: cut policies, functions of the user's; and the oracle beside them."""
+"""Bounds to compare: cut policies and your own functions, and the oracle."""
 
 import inspect
 import re
@@ -21,7 +21,7 @@ from leakbound.errors import InputTypeError, LeakboundError, OptionError
 from leakbound.simulate import Game
 from leakbound.stats import clopper_pearson, normal_quantile
 
-# Numbers of guesses that the oracle tries, and those tested where tests are dear.
+# Numbers of guesses that the oracle tries, and those tested if tests are slow.
 _NUMBERS, _TESTED = 32, 6
 
 
@@ -55,7 +55,7 @@ class Audit:
 
 
 class Named(NamedTuple):
-    """A bound as rows have it, and a digest of its code if it is a user's."""
+    """A bound with its name in rows, and a digest of its code if it is your own."""
 
     bound: Any
     name: str
@@ -92,7 +92,7 @@ class Named(NamedTuple):
 
 
 def words(thing: Any) -> tuple[str, str]:
-    """Return the name of an object, and those of its options that are no defaults."""
+    """Return the name of an object, and its options that are not defaults."""
     if isinstance(thing, partial):
         options = [
             *map(repr, thing.args),
@@ -107,7 +107,7 @@ def words(thing: Any) -> tuple[str, str]:
 
 
 def label(play: Any) -> str:
-    """Return what rows call a game: the name of a function, or a class with its parameters."""
+    """Return the name of a game in rows: a function, or a class with its parameters."""
     name = getattr(play, "__name__", None) or repr(play)
     return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
 
@@ -136,7 +136,7 @@ def _text(code: Any) -> str:
 
 
 def oracle(game: Game, claim: Claim, level: float, seed: int) -> float:
-    """Return the best bound of all cuts fixed in advance, found with the labels at hand.
+    """Return the best bound of a threshold fixed in advance, found by looking at the labels.
 
     No audit may look so; what it proves beside that is what its search costs. Numbers of guesses
     are tried on a geometric grid: of both sides, of members, and of non-members.

@@ -1,4 +1,4 @@
-"""Games: mechanisms of known privacy, an attack of the user's, and stored scores.
+"""Games: mechanisms of known privacy, your own attack, and stored scores.
 
 Each is a frozen dataclass of its parameters: ``game(m, seed=seed)`` plays it.
 """
@@ -27,7 +27,7 @@ from leakbound.simulate import Game, gaussian, mixture, null, randomized_respons
 from leakbound.simulate.games import LEAST_DELTA, Profile, coins
 from leakbound.stats import normal_cdf
 
-# Where scores are looked for by name: a clone of the repository has them.
+# Folder of scores by name, in a clone of the repository.
 CORPUS = Path(__file__).parents[3] / "benches" / "corpus"
 # Thresholds at which tails are compared: so many deviations about the middle of each component.
 _WIDTH, _STEPS = 12.0, 2001
@@ -50,7 +50,7 @@ class Mechanism(ABC):
 
 
 class _OfCoins(Mechanism):
-    """A game whose members fair coins draw, whatever scores show of them."""
+    """A game whose members are drawn by fair coins."""
 
     def __call__(self, m: int, *, seed: int) -> Game:
         rng = _generator(m, seed)
@@ -59,7 +59,7 @@ class _OfCoins(Mechanism):
 
     @abstractmethod
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        """Return the scores of members and others, and what is true of them."""
+        """Return the scores of members and non-members, and the truth."""
 
 
 def _generator(m: int, seed: int) -> np.random.Generator:
@@ -102,7 +102,7 @@ class Mixture(_Simulated):
 
 @dataclass(frozen=True)
 class RandomizedResponse(_Simulated):
-    """Reports that are right with odds e^ε: `leakbound.simulate.randomized_response`."""
+    """Reports that are correct with odds e^ε: `leakbound.simulate.randomized_response`."""
 
     epsilon: float = 1.0
     fraction: float = 1.0
@@ -112,7 +112,7 @@ class RandomizedResponse(_Simulated):
 
 @dataclass(frozen=True)
 class Ties(_OfCoins):
-    """Reports that are right with odds e^ε, and whose sizes are integers from 1 to `values`."""
+    """Reports that are correct with odds e^ε, and whose sizes are integers from 1 to `values`."""
 
     epsilon: float = 1.0
     values: int = 4
@@ -200,7 +200,7 @@ def _tail_profile(share: float, inside: float, outside: float) -> Profile:
         rest, shown = normal_cdf(sign * at), normal_cdf(sign * (at - mean))
         return np.asarray((1 - share) * rest + share * shown)
 
-    # What is told from what: members by high scores, and the others by low ones.
+    # Members are found by high scores, and non-members by low ones.
     tests = (chance(inside, -1), chance(outside, -1)), (chance(outside, 1), chance(inside, 1))
 
     def delta(epsilon: float) -> float:
@@ -239,7 +239,7 @@ class DPSGD(_OfCoins):
 
 @lru_cache(maxsize=64)
 def _curve(family: SubsampledGaussianDP, theta: float) -> TradeOff:
-    """Return a curve of DP-SGD, which takes a good part of a second."""
+    """Return a curve of DP-SGD, which takes up to a second."""
     return family.tradeoff(theta)
 
 
@@ -269,7 +269,7 @@ class Shifted(Mechanism):
 
 @dataclass(frozen=True)
 class Rankings(_OfCoins):
-    """PANORAMIA's pair: a baseline and an attack that are right with these probabilities.
+    """PANORAMIA's pair: a baseline and an attack that are correct with these probabilities.
 
     ε is what the log-odds of `attack` exceed those of `baseline` by, both in [0.5, 1).
     """
@@ -291,13 +291,13 @@ class Rankings(_OfCoins):
 
 @dataclass(frozen=True)
 class Attack:
-    """A game with an attack of your own, on coins that are tossed for it.
+    """A game with your own attack, on members drawn by fair coins.
 
     Parameters
     ----------
     attack : callable
         ``attack(member, seed)`` returns scores, shape (m,). Train on the members, where the bool
-        array `member` is True; or ignore it to see what your scoring makes of noise.
+        array `member` is True; or ignore it to see the scores of noise.
     truth : float
         The ε that your training keeps, at least 0; 0 if it ignores `member`.
     """
@@ -316,7 +316,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Scores:
-    """Stored scores of a trained model whose members fair coins drew; its truth is not known.
+    """Stored scores of a trained model whose members were drawn by fair coins; unknown truth.
 
     A game of m examples is a random part of them, chosen by its seed.
 
@@ -340,7 +340,7 @@ class Scores:
         written = (path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else None
         scores, member = _stored(path, self.column, written)
         if m > scores.size:
-            message = f"{path} has {scores.size:,} examples: m={m:,} is too many"
+            message = f"{path} has only {scores.size:,} examples: m={m:,} is too large"
             raise OptionError(message)
         rows = Purpose.CORPUS_ROWS.rng(integer(seed, "seed", least=0)).permutation(scores.size)[:m]
         return Game(scores=scores[rows], member=member[rows], truth=math.nan, parameter="epsilon")
@@ -352,19 +352,21 @@ def _stored(path: Path, column: str, _written: object) -> tuple[FloatArray, Bool
     table = read_parquet(path)
     for name in (column, "member"):
         if name not in table.column_names:
-            message = f"{path} has no column {name!r}, but {', '.join(table.column_names)}"
+            message = (
+                f"{path} has no column {name!r}; its columns are {', '.join(table.column_names)}"
+            )
             raise FormatError(message)
     scores = check_scores(table[column].to_numpy(), f"{column!r} of {path}")
     return scores, check_membership(table["member"].to_numpy(), scores.size)
 
 
 def read_parquet(path: Path) -> Any:
-    """Read a parquet file; one that is damaged or cut short is an error that names it."""
+    """Read a parquet file; an error about a damaged one names it."""
     with needs("io", "leakbound.benchmark"):
         import pyarrow as pa
         from pyarrow import parquet
     try:
         return parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
-        message = f"{path} is no whole parquet file: {' '.join(str(error).split()):.200}"
+        message = f"{path} is not a complete parquet file: {' '.join(str(error).split()):.200}"
         raise FormatError(message) from error

@@ -1,4 +1,4 @@
-"""Playing every game, at every size and seed, under every bound; rows are kept as they come."""
+"""Play every game, at every size and seed, under every bound; rows are saved as they come."""
 
 import math
 import multiprocessing
@@ -34,7 +34,7 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True)
 class _Task:
-    """A game to play once, and what is to be computed of it: keys of rows, claims and bounds."""
+    """A game to play once, and the rows to compute from it: keys, claims and bounds."""
 
     play: Play
     m: int
@@ -63,32 +63,32 @@ def run(
     ----------
     games : sequence of callable
         ``game(m, seed=seed)`` returns a `leakbound.simulate.Game`: `Gaussian(mu=1)` and the others
-        here, `Scores(…)`, `Attack(…)`, or a function or class of your own.
+        here, `Scores(…)`, `Attack(…)`, or your own function or class.
     bounds : sequence of CutPolicy, Audit, callable or None
-        Policies of `leakbound.cuts`; None is the default of the claim. A function of your own,
-        ``bound(scores, member, claim, level)``, returns a number of at least 0; what has a method
-        ``audit(game, claim, level, seed)`` gets all that the game has.
+        Policies of `leakbound.cuts`; None is the default of the claim. Your own function,
+        ``bound(scores, member, claim, level)``, returns a number of at least 0. An object with a
+        method ``audit(game, claim, level, seed)`` gets all data of the game.
     claims : sequence of Claim
         Guarantees whose parameters are bounded.
     m, seeds : sequence of int
         Numbers of examples; and seeds, each of one game of every size.
     confidence : float
-        Probability that a bound is not above the truth, in (0, 1).
+        Confidence level of the bounds, in (0, 1).
     reference : bool
         Whether to compute the oracle, which takes longer than most bounds.
     store : str or os.PathLike, optional
-        Folder of parquet files that keeps the rows. Those of the same code that it has are not
-        computed again: a run that was interrupted goes on, and a larger one computes what is new.
+        Folder of parquet files for the rows. Rows of the same code are not computed again, so an
+        interrupted run resumes, and a larger run computes only new rows.
     processes : int
-        How many processes; but for their seconds, rows do not depend on it.
+        Number of processes; rows do not depend on it, except for their seconds.
     progress : bool
-        Whether to show a bar, where standard error is a terminal.
+        Whether to show progress if standard error is a terminal.
 
     Returns
     -------
     Table
-        A row for each game, size, seed, claim and bound. One that raises, or is no bound, is a row
-        with its error.
+        A row for each game, size, seed, claim and bound. An exception, or an invalid bound, is a
+        row with its error.
 
     Raises
     ------
@@ -164,14 +164,16 @@ def _played(tasks: Sequence[_Task], processes: int) -> Iterator[Rows]:
     try:
         pickle.dumps(tasks[0])
     except Exception as error:  # pickle has several
-        message = f"games and bounds of other processes must be importable, no lambdas: {error}"
+        message = (
+            f"games and bounds must be importable (not lambdas) with several processes: {error}"
+        )
         raise OptionError(message) from error
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         yield from pool.map(_play, tasks)
 
 
 def _play(task: _Task) -> Rows:
-    """Play a game and compute its rows; what raises becomes their error."""
+    """Play a game and compute its rows; an exception becomes their error."""
     game, flaw = _tried(_game, task)
     rows: Rows = {}
     for claim, some in groupby(task.audits, lambda one: one[1]):
@@ -190,7 +192,7 @@ def _play(task: _Task) -> Rows:
 
 
 def _tried(function: Callable[..., Any], *arguments: Any) -> tuple[Any, str]:
-    """Return what a function returns and no error, or none and what a user's code raised."""
+    """Return the value of a function and no error, or no value and the error that it raised."""
     try:
         return function(*arguments), ""
     except Exception as error:  # whatever a game or a bound of the user's does

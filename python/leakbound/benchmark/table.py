@@ -35,7 +35,7 @@ _TYPES = {
     "seed": "int64",
     "confidence": "float64",
 }
-# What the rows of a line of the summary have in common, and what becomes of the rest.
+# Columns that the rows of a line of the summary share, and aggregates of the others.
 _SAME = ["game", "m", "claim", "method", "options", "code", "confidence"]
 _SUMS = ["bound mean", "bound count", "truth mean", "oracle mean", "false_claim sum"]
 _SUMS += ["false_claim count", "seconds approximate_median", "error max", "row min"]
@@ -74,13 +74,13 @@ def origin(package: Path = Path(__file__).parents[1]) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class Summary:
-    """What became of each bound on each claim, in games of each kind and size.
+    """A summary of each bound on each claim, in games of each kind and size.
 
     Parameters
     ----------
     lines : tuple of dict
         Each has the game, m, claim, method and options of its rows; mean bound, truth and oracle,
-        and the bound's shares of both (`of_truth`, `of_oracle`), NaN where there is none; the
+        and the bound's shares of both (`of_truth`, `of_oracle`), NaN if unknown; the
         number of false claims among those that could be judged, Clopper-Pearson limits of its share
         (`low`, `high`), each at 97.5 %, and the p-value P(Bin(judged, 1 - confidence) ≥ false
         claims); the number of games, and how many raised an error, which count for nothing else;
@@ -91,7 +91,7 @@ class Summary:
 
     @property
     def false(self) -> tuple[Row, ...]:
-        """Bounds with more false claims than luck explains, family-wise at 0.001."""
+        """Bounds with more false claims than chance explains, at family-wise level 0.001."""
         level = _FAMILY_WISE / len(self.lines)
         return tuple(line for line in self.lines if line["p_value"] < level)
 
@@ -203,7 +203,7 @@ def method(line: Row) -> str:
 
 
 def _line(group: Row) -> Row:
-    """Return what the rows of a group come to."""
+    """Return the aggregates of the rows of a group."""
     false, judged = group["false_claim_sum"] or 0, group["false_claim_count"]
     found = {name: group[f"{name}_mean"] for name in ("bound", "truth", "oracle")}
     mean, truth, oracle = (math.nan if one is None else one for one in found.values())
@@ -234,7 +234,9 @@ def _bounds(ax: "Axes", lines: list[Row]) -> None:
         look = f"C{number}", _MARKS[number % len(_MARKS)]
         ax.plot(*zip(*points, strict=True), color=look[0], marker=look[1], label=name)
     points = sorted({line["m"]: line["oracle"] for line in lines}.items())
-    ax.plot(*zip(*points, strict=True), ":", color=MUTED, label="best fixed cut, labels at hand")
+    ax.plot(
+        *zip(*points, strict=True), ":", color=MUTED, label="best fixed threshold, labels known"
+    )
     if lines[0]["truth"] <= 3 * max(line["bound"] for line in lines):
         ax.axhline(lines[0]["truth"], color=INK, linestyle="--")
     ax.set(xscale="log", xlabel="examples m", ylabel="mean bound")

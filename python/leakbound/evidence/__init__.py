@@ -1,4 +1,4 @@
-"""Evidence that others can check: bundles that hold all it takes to recompute a result."""
+"""Evidence that others can check: bundles with everything needed to recompute a result."""
 
 from leakbound.evidence.bundle import write_bundle
 from leakbound.evidence.challenge import judge_challenge, new_challenge, opened_challenge

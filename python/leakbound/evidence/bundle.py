@@ -1,4 +1,4 @@
-"""Bundles: all that it takes to recompute a result, in one folder."""
+"""Bundles: everything needed to recompute a result, in one folder."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def write_bundle(
     options: Mapping[str, Any] | None = None,
     **inputs: Any,
 ) -> None:
-    """Write all that it takes to recompute a result to a folder, whole or not at all.
+    """Write everything needed to recompute a result to a folder, completely or not at all.
 
     Parameters
     ----------
@@ -63,41 +63,45 @@ def write_bundle(
     result : AuditResult, ZeroRunResult or PanoramiaResult
         What the audit returned.
     scores : array-like or mapping
-        What was audited. A protocol names its attacks: audit and give one as ``{name: scores}``.
+        The scores that were audited. With a protocol, audit and pass them as ``{name: scores}``.
     plan : InclusionPlan, ChoicePlan or array-like of shape (m,)
         Membership, or the candidates that were chosen.
     protocol : mapping, optional
-        What was to be done by `audit`, as `leakbound.planning.read_protocol` reads it.
+        Rules of the audit, as `leakbound.planning.read_protocol` returns them.
     opening : leakbound.planning.Opening, optional
-        In place of plan and protocol: both, and what opens the commitment to them.
+        Instead of plan and protocol: both, with the opening of their commitment.
     model : str, optional
         SHA-256 of the model, 64 hexadecimal digits.
     vouchers : mapping of str to str, optional
-        Who vouches for an assumption, by its name; by default who its status says.
+        Who vouches for an assumption, by its name; the default depends on its status.
     options : mapping, optional
-        Options of the audit that the result does not tell, by their names.
+        Options of the audit that the result does not store, by their names.
     **inputs : array-like
         Other data of the audit by their names, such as `propensity`, `features` or `prior`.
     """
     place = Path(folder)
     _check_place(place)
     if type(result).__name__ not in RESULTS:
-        message = f"a {type(result).__name__} has no audit that can be run again from its options"
+        message = (
+            f"a {type(result).__name__} cannot be recomputed from its options, so it has no bundle"
+        )
         raise FormatError(message)
     if opening is not None and (plan is not None or protocol is not None):
-        message = "an opening has its own plan and protocol: leave out plan= and protocol="
+        message = "an opening already has a plan and a protocol: leave out plan= and protocol="
         raise OptionError(message)
     if opening is not None:
         plan, protocol = opening.plan, opening.protocol
     if isinstance(plan, HasMember) and not isinstance(plan, Plan):
         plan = InclusionPlan(plan.member, ids=getattr(plan, "ids", None))
     if plan is None:
-        message = "plan= is missing: the InclusionPlan, or who was a member"
+        message = "plan= is missing: give the InclusionPlan, or the membership of each example"
         raise OptionError(message)
     if model is not None and not is_digest(model):
-        message = f"model is the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
+        message = (
+            f"model must be the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
+        )
         raise OptionError(message)
-    # 1. What runs the audit again; it is run once more, from what a reader will read.
+    # 1. The recipe of the audit, which is run once more from the files.
     data = _data_of(scores, plan, inputs)
     agreed = None if protocol is None else checked_protocol(protocol)
     recipe = _recipe(result, data, dict(options or {}), agreed)
@@ -134,7 +138,7 @@ def write_bundle(
 
 
 def _check_place(place: Path) -> None:
-    """Refuse to put a bundle where something else is, which would be lost."""
+    """Refuse a folder with other files, which would be lost."""
     if not place.exists():
         return
     held = {one.name for one in place.iterdir()} if place.is_dir() else {place.name}
@@ -143,8 +147,8 @@ def _check_place(place: Path) -> None:
     others = held - FILES.keys() if ours else held
     if others:
         message = (
-            f"{place} holds {min(others)!r}, which is of no bundle and would be lost: move it "
-            "away, or name another folder"
+            f"{place} contains {min(others)!r}, which would be lost: move it "
+            "away, or choose another folder"
         )
         raise OptionError(message)
 
@@ -155,20 +159,20 @@ def _recipe(
     options: Mapping[str, Any],
     protocol: Mapping[str, JsonValue] | None,
 ) -> Recipe:
-    """Return the recipe of a result, which has to be what the protocol says, if there is one."""
+    """Return the recipe of a result, which must follow the protocol if there is one."""
     if protocol is None:
         return recipe_of(result, data, options)
     agreed = Agreed.of(protocol)
     recipe = recipe_of(result, data, {"cuts": agreed.options["cuts"], **options})
     wrong = departure(agreed, result, recipe)
     if wrong:
-        message = f"the audit is not what the protocol says: {wrong}"
+        message = f"the audit does not follow the protocol: {wrong}"
         raise FormatError(message)
     return recipe
 
 
 def _data_of(scores: Any, plan: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-    """Return the data arguments of the audit by name; ids of scores and of tables come along."""
+    """Return the data arguments of the audit by name, with ids of scores and tables."""
     ids = inputs.pop("ids", None)
     if ids is None and hasattr(scores, "iloc"):
         ids = None if np.array_equal(scores.index, np.arange(len(scores))) else scores.index
@@ -190,7 +194,7 @@ def _written(write: Callable[[io.BytesIO], None]) -> bytes:
 
 
 def _put(place: Path, files: Mapping[str, bytes]) -> None:
-    """Write files that see the disk to a folder, in place only if they verify as they stand."""
+    """Write files to a folder, and put it in place only if the bundle verifies."""
     with replacing_folder(place) as new:
         for name, content in files.items():
             with (new / name).open("xb") as file:

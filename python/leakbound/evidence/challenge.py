@@ -27,7 +27,7 @@ DEFAULT: dict[str, JsonValue] = {
     "unit": "one canary",
     "canaries": "those of the file whose SHA-256 is canaries_sha256",
 }
-"""The protocol where none is given."""
+"""The default protocol."""
 # The probability of each coin of a challenge.
 _FAIR = 0.5
 
@@ -38,43 +38,45 @@ def new_challenge(
     *,
     protocol: Mapping[str, JsonValue] | None = None,
 ) -> Commitment:
-    """Toss a coin for each canary, commit to the coins, and lay out what each side gets.
+    """Flip a coin for each canary, commit to the coins, and write the files for each side.
 
     Parameters
     ----------
     canaries : str or os.PathLike
-        A file of canaries: ``.csv`` with a header, ``.jsonl`` or ``.txt`` with one a line, or
-        ``.npy`` with one in each row. Lines end in LF or CR LF, and in nothing else.
+        A file of canaries: ``.csv`` with a header, ``.jsonl`` or ``.txt`` with one per line, or
+        ``.npy`` with one per row. Lines must end in LF or CR LF.
     folder : str or os.PathLike
         A new or empty folder. It gets ``for-the-trainer`` with the canaries to train on,
         ``secret`` with all of them and the coins, and ``public`` with the commitment, which is
         returned.
     protocol : mapping, optional
-        What the audit will be; by default a bound on pure ε from one column of scores. The digest
-        of the canaries is added, as `canaries_sha256`. A protocol that `judge_challenge` could not
-        keep with so many canaries is refused.
+        Rules of the audit; by default a bound on pure ε from one column of scores. The digest of
+        the canaries is added, as `canaries_sha256`. A protocol that `judge_challenge` could not
+        follow with this number of canaries is refused.
     """
     source, place = Path(canaries), Path(folder)
     if place.exists() and any(place.iterdir()):
-        message = f"{place} is not empty: a challenge needs a folder of its own"
+        message = f"{place} is not empty: choose a new folder"
         raise OptionError(message)
     if not source.is_file():
-        message = f"{source} is no regular file: canaries are read from a file, as often as needed"
+        message = (
+            f"{source} is not a regular file: save the canaries to a file, which is read twice"
+        )
         raise OptionError(message)
     content = source.read_bytes()
     count, some = _records(source, content)
     if count < 2:
-        message = f"{source} has {count} canaries: a challenge needs two at least"
+        message = f"{source} has {count} canaries: a challenge needs at least two"
         raise FormatError(message)
     plan, own = InclusionPlan.create(count), sha256(content)
     agreed = {"canaries_sha256": own, **(DEFAULT if protocol is None else protocol)}
     if agreed["canaries_sha256"] != own:
         message = (
-            f"the protocol's canaries_sha256 is not the digest of {source}, {own}: leave it out, "
-            "or name the file that it is of"
+            f"canaries_sha256 in the protocol differs from the digest of {source}, {own}: leave "
+            "it out, or give the file with that digest"
         )
         raise OptionError(message)
-    # The audit is rehearsed before a coin is handed out.
+    # The audit is rehearsed before coins are flipped.
     _check_judged(Agreed.of(checked_protocol(agreed)))
     opening = plan.commit(agreed)
     name = f"canaries{source.suffix.lower()}"
@@ -89,7 +91,7 @@ def new_challenge(
 
 
 def opened_challenge(folder: str | os.PathLike[str]) -> Opening:
-    """Open a challenge: its commitment, and that its canaries are those committed to.
+    """Open a challenge, and check that coins, protocol and canaries match the commitment.
 
     Parameters
     ----------
@@ -105,7 +107,7 @@ def opened_challenge(folder: str | os.PathLike[str]) -> Opening:
         with path.open("rb") as file:
             digests.append(digest(file))
     if digests != [opening.agreed.canaries_sha256]:
-        message = f"{place / 'secret'} has other canaries than those committed to"
+        message = f"the canaries in {place / 'secret'} do not match the commitment"
         raise FormatError(message)
     return opening
 
@@ -117,17 +119,17 @@ def judge_challenge(
     ids: ArrayInput,
     model: str | None = None,
 ) -> AuditResult:
-    """Audit the scores of all canaries as the protocol says, and write the bundle.
+    """Audit the scores of all canaries by the rules of the protocol, and write the bundle.
 
     Parameters
     ----------
     folder : str or os.PathLike
         What `new_challenge` wrote; it gets the folder ``bundle``.
     scores : array-like of shape (m,), or mapping from the names of attacks
-        From the trained model: a score for each canary, higher for likelier members. One array is
-        of the one attack that the protocol names.
+        A score of the trained model for each canary, higher for likelier members. One array is
+        enough if the protocol has one attack.
     ids : array-like of integers, shape (m,)
-        Which canary each score is of: its place in the file, from 0.
+        The canary of each score, by its position in the file, from 0.
     model : str, optional
         SHA-256 of the model, as the trainer published it.
     """
@@ -136,7 +138,7 @@ def judge_challenge(
     _check_judged(agreed)
     by_attack = scores if isinstance(scores, Mapping) else {agreed.attacks[0]: scores}
     if set(by_attack) != set(agreed.attacks):
-        message = f"scores of {[*agreed.attacks]} were agreed on, and those of {[*by_attack]} given"
+        message = f"the protocol has the attacks {[*agreed.attacks]}, but scores has {[*by_attack]}"
         raise OptionError(message)
     named = {name: by_attack[name] for name in agreed.attacks}
     places = np.asarray(ids)
@@ -146,17 +148,19 @@ def judge_challenge(
 
 
 def _check_judged(agreed: Agreed) -> None:
-    """Refuse a protocol for which scores of canaries, included by fair coins, are not enough."""
+    """Refuse a protocol that needs more than scores and fair coins."""
     if agreed.arrays:
-        message = f"the protocol names {min(agreed.arrays)}, and a challenge has scores alone"
+        message = (
+            f"the protocol has {min(agreed.arrays)}, but a challenge has only scores: leave it out"
+        )
         raise OptionError(message)
     if agreed.options.get("prior", _FAIR) != _FAIR:
-        message = "the protocol's prior is not 0.5, and the coins of a challenge are fair"
+        message = "leave the prior out of the protocol: the coins of a challenge are fair"
         raise OptionError(message)
 
 
 def _records(source: Path, content: bytes) -> tuple[int, Callable[[list[int]], bytes]]:
-    """Return how many canaries a file has, and what writes some of them as a file of its kind."""
+    """Return the number of canaries in a file, and a function that writes some of them."""
     kind = source.suffix.lower()
     try:
         if kind == ".npy":
@@ -173,9 +177,9 @@ def _records(source: Path, content: bytes) -> tuple[int, Callable[[list[int]], b
                 f"{line}\n" for line in (*header, *(canaries[i] for i in places))
             ).encode()
     except (ValueError, RecursionError, csv.Error) as error:
-        message = f"{source} is no file of canaries: {' '.join(str(error).split())}"
+        message = f"{source} cannot be read as canaries: {' '.join(str(error).split())}"
         raise FormatError(message) from error
-    message = f"{source}: canaries are in a .csv, .jsonl, .txt or .npy file"
+    message = f"{source}: canaries must be in a .csv, .jsonl, .txt or .npy file"
     raise FormatError(message)
 
 
@@ -197,13 +201,13 @@ def _rows(lines: list[str]) -> list[tuple[str, ...]]:
     """Return the fields of each line of a table but its header."""
     rows = [tuple(row) for row in csv.reader(lines, strict=True)]
     if len(rows) != len(lines):
-        message = "a row goes over several lines, and a canary is a line: write .jsonl"
+        message = "a row spans several lines, but a canary must be one line: use .jsonl"
         raise ValueError(message)
     return rows[1:]
 
 
 def _check_distinct(canaries: Sequence[Hashable]) -> None:
-    """Refuse a canary that is there twice: one coin would include it and the other not."""
+    """Refuse a duplicate canary: one coin could include it and the other not."""
     first: dict[Hashable, int] = {}
     for place, canary in enumerate(canaries):
         if first.setdefault(canary, place) != place:

@@ -1,4 +1,4 @@
-"""Results as model cards of Hugging Face: plain dictionaries that no library is needed to make."""
+"""Results for Hugging Face model cards, as plain dictionaries."""
 
 import math
 
@@ -8,7 +8,7 @@ from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
 from leakbound.results.base import Audit
 
-# What a refuted curve implies, in words.
+# Names of what a refuted curve implies.
 _IMPLIED = {
     "advantage": "membership advantage",
     "tpr_at_fpr_0_001": "true positive rate at a false positive rate of 0.1 %",
@@ -43,11 +43,11 @@ def model_index(
     names: dict[str, object] = {"model": model, "dataset": dataset, "dataset_type": dataset_type}
     for name, text in names.items():
         if not isinstance(text, str) or not text.strip():
-            message = f"{name} must be a name that is not empty, got {text!r:.80}"
+            message = f"{name} must be a non-empty name, got {text!r:.80}"
             raise OptionError(message)
     implied, said = result.implied(), result.summary()
     if implied is None:
-        message = f"a result of kind {result.kind!r} is no bound, and does not belong among metrics"
+        message = f"a result of kind {result.kind!r} is not a bound, not a metric of a model card"
         raise OptionError(message)
     tag = f"{KINDS[result.kind].tag} at {percent(result.confidence)} confidence"
     at = said.terms.at.strip() or f"at δ = {result.claim.delta:g}"

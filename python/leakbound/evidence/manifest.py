@@ -1,4 +1,4 @@
-"""What a bundle holds: its files by digest, as an in-toto Statement about a test, and its page."""
+"""The content of a bundle: digests of its files in an in-toto Statement, and its report."""
 
 import json
 import os
@@ -71,7 +71,7 @@ class Contents:
         files: dict[str, IO[bytes]] = {}
         for entry in sorted(os.scandir(folder), key=lambda one: one.name):
             if entry.name not in FILES:
-                message = f"{entry.name!r:.80} was added: bundles hold no such file"
+                message = f"{entry.name!r:.80} was added: it does not belong in a bundle"
                 raise FormatError(message)
             files[entry.name] = held.enter_context(_opened(entry))
         for name, file in files.items():
@@ -86,7 +86,7 @@ class Contents:
 
 
 def environment() -> dict[str, str]:
-    """Return what the last bits of a result depend on."""
+    """Return the versions that the last bits of a result depend on."""
     return {
         "leakbound": _core.__version__,
         "python": platform.python_version(),
@@ -117,7 +117,7 @@ def sums(digests: Mapping[str, str]) -> bytes:
 
 
 def notes_of(result: Result, made: Mapping[str, str], tossed: int | None) -> dict[str, JsonValue]:
-    """Return what a manifest says of a result: where it was made, and seeds, the plan's if any."""
+    """Return the notes on a result: versions, and the seeds of audit and plan."""
     seeds: dict[str, JsonValue] = {"audit": result.provenance.seed}
     seeds |= {} if tossed is None else {"plan": str(tossed)}
     return {"layout": LAYOUT, **made, "seeds": seeds}
@@ -128,11 +128,11 @@ def assumptions_of(result: Result, vouchers: Mapping[str, JsonValue]) -> list[Js
     unknown = vouchers.keys() - {one.name for one in result.assumptions}
     if unknown:
         named = ", ".join(sorted(map(str, unknown)))
-        message = f"vouchers names {named}, which the result does not assume"
+        message = f"vouchers has {named}, which is not an assumption of the result"
         raise OptionError(message)
     for name, who in vouchers.items():
         if not isinstance(who, str) or not who.strip():
-            message = f"vouchers has {shown(who)} for {name!r}: name somebody, in words"
+            message = f"vouchers has {shown(who)} for {name!r}: give a name as text"
             raise OptionError(message)
         plain(who, f"vouchers.{name}")
     return [
@@ -147,11 +147,11 @@ def assumptions_of(result: Result, vouchers: Mapping[str, JsonValue]) -> list[Js
 
 
 def _opened(entry: os.DirEntry[str]) -> IO[bytes]:
-    """Open a file that is one, and no larger than it may be."""
+    """Open a regular file of limited size."""
     # What is put in its place meanwhile, a link or a pipe, is not followed nor waited for.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if not entry.is_file(follow_symlinks=False):
-        message = f"{entry.name} is no regular file: a link could lead out of the bundle"
+        message = f"{entry.name} is not a regular file; links are not followed"
         raise FormatError(message)
     file = os.fdopen(os.open(entry.path, flags | getattr(os, "O_BINARY", 0)), "rb")
     status, most = os.fstat(file.fileno()), FILES[entry.name]
@@ -163,7 +163,7 @@ def _opened(entry: os.DirEntry[str]) -> IO[bytes]:
 
 
 def _outcome(result: Result) -> dict[str, JsonValue]:
-    """Return what a claim came to: failed if refuted, passed if it could have been and was not."""
+    """Return the outcome of a claim: failed if refuted, passed if it could have been refuted."""
     claimed = result.checked
     tests: dict[str, list[JsonValue]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
     if claimed is None:

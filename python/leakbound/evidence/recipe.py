@@ -47,14 +47,14 @@ _OBJECTS = {
 _DATA = ("scores", "baseline", "member", "propensity", "features", "strata", "groups", "ids")
 # Arguments that may be arrays.
 _ARRAYS = {*_DATA, "prior"}
-# Options that an audit decides on where nobody does.
+# Options that the audit chooses by default.
 _FILLED_IN = {"cuts", "correction", "adversary", "uncertainty"}
 _LIMITS = "lower and upper limits"
 
 SHARE = 1e-9
 """Part of a number by which other versions and processors may differ."""
 VERSIONS = ("leakbound", "python", "numpy")
-"""What a result says of where it was made, which no audit computes."""
+"""Fields of a result about its origin, which no audit computes."""
 # What the auditor stated: numbers that were computed from nothing differ in no place.
 _STATED = {"confidence", "claim"}
 # An input that is computed from those at hand: its digest has no last places.
@@ -70,7 +70,7 @@ class Recipe:
     arguments: Mapping[str, Any]
 
     def run(self) -> Result:
-        """Run the audit: the one place where that is done."""
+        """Run the audit."""
         result: Result = audit_of(self.audit, **self.arguments)
         return result
 
@@ -88,16 +88,16 @@ class Recipe:
 
     @classmethod
     def decoded(cls, content: Any, arrays: Mapping[str, NDArray[Any]], plan: Any) -> Recipe:
-        """Return the recipe of JSON and arrays; a plan stands for itself."""
+        """Return the recipe stored as JSON and arrays."""
         if not isinstance(content, dict) or content.keys() != {"audit", "options", "data"}:
-            message = "it has audit, options and data, and nothing else"
+            message = "it must have exactly audit, options and data"
             raise FormatError(message)
         audit, options, data = content["audit"], content["options"], content["data"]
         if not isinstance(audit, str) or audit not in DESIGNS:
-            message = f"{audit!r:.60} is none of the designs {', '.join(DESIGNS)}"
+            message = f"unknown design {audit!r:.60}: it must be one of {', '.join(DESIGNS)}"
             raise FormatError(message)
         if not isinstance(options, dict) or not isinstance(data, dict) or data.keys() - _ARRAYS:
-            message = "options and data are tables of arguments"
+            message = "options and data must be tables of arguments"
             raise FormatError(message)
         _check_taken(audit, [*options, *data])
         arguments = {name: _read_option(name, value) for name, value in options.items()}
@@ -133,20 +133,19 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
             return recipe
         differs = differs or wrong
     message = (
-        f"these scores and this membership do not give the result again by {audit}: {differs}; "
-        "pass what it was audited with, and options that the result does not tell by options={…}"
+        f"auditing these scores and this membership by {audit} gives another result: {differs}; "
+        "pass the original data, and options that the result does not store as options={…}"
     )
     raise FormatError(message)
 
 
 def difference(again: Result, result: Result, *, exact: bool = True) -> str:
-    """Return where two results differ first; empty if nowhere.
+    """Return the first difference between two results; empty if there is none.
 
-    Versions of where each was made do not count, nor does the claim that was checked, which any
-    bound answers; the verdict on it has to be the one that the bound of `again` gives. Unless
-    exact, numbers may differ by `SHARE` of themselves, however small, but for claim and confidence,
-    which are not computed, and digests of computed numbers at all; everything else is the same or
-    differs: what somebody says of the version that made a result excuses no word of it.
+    Versions are ignored, and so is the claim that was checked, but its verdict must follow from
+    the bound of `again`. Unless exact, numbers may differ by the relative amount `SHARE`, except
+    claim and confidence, which are not computed; digests of computed numbers are then ignored.
+    Everything else must be equal, whatever version a result names.
     """
     one, other = dict(_leaves(again.to_dict())), dict(_leaves(result.to_dict()))
     for place in dict.fromkeys([*one, *other]):
@@ -156,11 +155,11 @@ def difference(again: Result, result: Result, *, exact: bool = True) -> str:
             continue  # a result may leave out ids, as of an index, but has no others
         name = ".".join(map(str, (type(result).__name__, *place)))
         if place not in one or place not in other:
-            return f"{name} is in one of the two only"
+            return f"only one of the two has {name}"
         if not exact and place[-3:] == _COMPUTED:
             continue
         if not _same(one[place], other[place], exact=exact or place[0] in _STATED):
-            return f"{name} is {shown(other[place])}, and computed again {shown(one[place])}"
+            return f"{name} is {shown(other[place])}, but recomputed it is {shown(one[place])}"
     if result.checked is not None and not exact:  # a verdict that `again` does not give is refused
         type(again).from_dict(again.to_dict() | {"checked": result.to_dict()["checked"]})
     return ""
@@ -192,7 +191,7 @@ def design_name(result: Result) -> str:
 
 
 def _own_options(result: Result, audit: str) -> dict[str, Any]:
-    """Return the options that a result tells of its audit."""
+    """Return the options of the audit that a result stores."""
     own = {**result.options, "claim": result.claim, "confidence": result.confidence}
     if own.get("uncertainty") == "given":
         del own["uncertainty"]  # known propensities, which no option says
@@ -216,7 +215,7 @@ def _option(name: str, value: Any) -> JsonValue:
         return content
     kind = _OBJECTS.get(name, {}).get(str(content.get("type")))
     if kind is None:
-        message = f"{name} is a {content.get('type', 'table')}, which a bundle cannot hold"
+        message = f"{name} is a {content.get('type', 'table')}, which a bundle cannot store"
         raise FormatError(message)
     stored = {one.name for one in fields(kind) if one.init} | {"type"}
     return {key: part for key, part in content.items() if key in stored}
@@ -226,7 +225,7 @@ def _read_option(name: str, content: Any) -> Any:
     if name in _OBJECTS and (isinstance(content, dict) or name != "cuts"):
         return build(content, name, _OBJECTS[name])
     if name in _DATA or isinstance(content, dict | list):
-        message = f"{name} is {shown(content)}, which this option cannot be"
+        message = f"{name} is {shown(content)}, which is not a value of this option"
         raise FormatError(message)
     return float(content) if content in ("inf", "-inf") else content
 
@@ -244,7 +243,7 @@ def _stored(name: str, value: Any, arrays: dict[str, NDArray[Any]]) -> JsonValue
     if array.dtype.kind == "O" and {type(part) for part in array.ravel().tolist()} == {str}:
         array = array.astype(np.str_)
     if array.dtype.kind not in "biufSU":
-        message = f"{name} is a {type(value).__name__}, which a bundle cannot hold"
+        message = f"{name} is a {type(value).__name__}, which a bundle cannot store"
         raise FormatError(message)
     arrays[name] = array
     return "array"
@@ -259,7 +258,7 @@ def _read_data(name: str, form: Any, arrays: Mapping[str, Any], plan: Any, used:
     places = [name] if form == "array" else [f"{name}.{i}" for i, _ in enumerate(names or limits)]
     distinct = all(isinstance(one, str) for one in names) and len(set(names)) == len(names)
     if not (places and distinct and set(places) <= arrays.keys()):
-        message = f"{name} is {form!r:.80}, which is none of a bundle's data"
+        message = f"{name} is {form!r:.80}, which is not data of a bundle"
         raise FormatError(message)
     used |= set(places)
     values = [arrays[place] for place in places]
@@ -269,21 +268,21 @@ def _read_data(name: str, form: Any, arrays: Mapping[str, Any], plan: Any, used:
 
 
 def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
-    """Return where an audit departs from its protocol first; empty if nowhere.
+    """Return the first departure of an audit from its protocol; empty if there is none.
 
     Every option of the audit is compared, with its default where the protocol, or the audit, leaves
     it out, but a seed only where the protocol has one; so are the names of the attacks, and the
     guarantee that was checked.
     """
     if recipe.audit not in (known := get_args(Design)):
-        return f"a protocol is one of {', '.join(known)}, and this is {recipe.audit}"
+        return f"a protocol can be for {', '.join(known)}, but this is {recipe.audit}"
     arguments = recipe.arguments
     arrays = {name for name in (*ARRAYS, "prior") if isinstance(arguments.get(name), np.ndarray)}
     if arrays != agreed.arrays:
         name = min(arrays ^ agreed.arrays)
         if name in arrays:
-            return f"{name}: an array was given, and the protocol does not name one"
-        return f"{name}: the protocol names one, and none was given"
+            return f"{name}: an array was given, but the protocol has none"
+        return f"{name}: the protocol requires an array, and none was given"
     done = {name: arguments[name] for name in arguments.keys() & {*OPTIONS} - arrays}
     done["design"] = recipe.audit
     for name in OPTIONS:
@@ -291,14 +290,14 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
             continue  # a seed that was not agreed on is the audit's own
         said, did = (options.get(name, DEFAULTS[name]) for options in (agreed.options, done))
         if encode(said) != encode(did):
-            return f"{name}: it says {_shown(name, said)}, and the audit was by {_shown(name, did)}"
+            return f"{name}: the protocol has {_shown(name, said)}, the audit {_shown(name, did)}"
     audited = result.options.get("attacks")
     names, listed = list(agreed.attacks), list(audited) if isinstance(audited, dict) else []
     if not listed:
-        bare = "scores without a name audited: give them as {name: scores}"
-        return f"attacks: {names} were agreed on, and {bare}"
+        bare = "scores have no name: give them as {name: scores}"
+        return f"attacks: the protocol has {names}, but {bare}"
     if names != listed:
-        return f"attacks: {names} were agreed on, and {listed!r:.200} audited"
+        return f"attacks: the protocol has {names}, but {listed!r:.200} were audited"
     wrong = _other_check(agreed.checked, result)
     return f"checked: {wrong}" if wrong else ""
 
@@ -318,4 +317,4 @@ def _other_check(agreed: Any, result: Result) -> str:
     stated = {} if agreed is None else {"delta": 0.0, "relation": "add_remove", **agreed}
     if stated == checked:
         return ""
-    return f"{agreed or 'nothing'} was agreed on, and {checked or 'nothing'} checked"
+    return f"the protocol has {agreed or 'nothing'}, but {checked or 'nothing'} was checked"

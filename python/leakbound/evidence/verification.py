@@ -1,4 +1,4 @@
-"""Verifying: whatever can be recomputed of a result or of a bundle is, and compared."""
+"""Verification: recompute and compare everything in a result or a bundle."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def verify_bundle(
     commitment: Commitment | str | os.PathLike[str] | None = None,
     page: bool = True,
 ) -> Verification:
-    """Recompute what a bundle claims.
+    """Recompute a bundle, and compare.
 
     Parameters
     ----------
@@ -98,30 +98,30 @@ def verify_bundle(
     commitment : Commitment, str or os.PathLike, optional
         What was published before training, or its file.
     page : bool
-        Whether the page is drawn again too. Where it is not, do not read it.
+        Whether the report is drawn again too. If not, do not trust it.
 
     Returns
     -------
     Verification
-        Each check and what it found; the first that fails is the last. Where this machine lacks a
-        package, a readable file or memory nothing is judged, and their error raised.
+        Each check and its result, up to the first that fails. If a package, a readable file or
+        memory is missing on this machine, an error is raised instead.
 
     Notes
     -----
-    The result is to be the same bit for bit where versions of leakbound, Python and NumPy, vector
-    instructions and system are those that the bundle names. Elsewhere numbers may differ by 1e-9 of
-    themselves, and everything else has to be the same: counts, choices, words, statuses,
-    warnings, and the verdict that the bound computed here gives.
+    With the versions of leakbound, Python and NumPy, the vector instructions and the system that
+    the bundle names, the result must be the same bit for bit. Otherwise numbers may differ by a
+    relative 1e-9, and everything else must be the same: counts, choices, words, statuses,
+    warnings, and the verdict that follows from the bound computed here.
     """
     left_out = () if flag(page, "page") else ("report",)
     place = Path(folder)
     if not place.is_dir():
-        message = f"{place} is no folder: name that of a bundle"
+        message = f"{place} is not a folder: give the folder of a bundle"
         raise OptionError(message)
     if isinstance(commitment, str | os.PathLike):
         source = Path(commitment)
         if source.exists() and not source.is_file():
-            message = f"{source} is no regular file"
+            message = f"{source} is not a regular file"
             raise OptionError(message)
         commitment = Commitment.from_json(source)
     return _Bundle(place, commitment).verified(without=left_out)
@@ -154,7 +154,7 @@ class _Bundle:
         with self.held:
             for name in _CHECKS:
                 if name in without:
-                    words = "left out, as asked: do not rely on it"
+                    words = "skipped: do not rely on it"
                     self.checks.append(Check(name, passed=None, words=words))
                 elif not self._passes(name, getattr(self, f"_{name}")):
                     break
@@ -192,7 +192,7 @@ class _Bundle:
             )
             strange = sorted(line[66:] or line for line in here ^ there)
             what = f"{strange[0]!r:.80} was changed, added or removed" if strange else "lines moved"
-            return False, f"{SUMS} is not that of these files: {what}"
+            return False, f"{SUMS} does not match these files: {what}"
         return True, f"{len(rest)} files, none missing, added or changed"
 
     def _json(self, name: str) -> Any:
@@ -223,13 +223,13 @@ class _Bundle:
         if "plan.npz" in self.files.archives:
             self.plan = Plan.load(self.files.archives["plan.npz"])
         if self.plan is None:
-            return None, "there is none: membership is the auditor's word"
+            return None, "none: membership rests on the auditor's word"
         seed = self.plan.seed
         if seed is not None:
             kind: Any = type(self.plan)
             k = [self.plan.k] if self.plan.k else []
             if kind.create(len(self.plan), *k, seed=seed, ids=self.plan.ids) != self.plan:
-                return False, f"its coins are not those of its seed, {seed}{self._elsewhere}"
+                return False, f"its coins do not follow from its seed, {seed}{self._elsewhere}"
         return True, repr(self.plan)
 
     def _manifest(self) -> tuple[bool, str]:
@@ -249,7 +249,7 @@ class _Bundle:
         made = {name: getattr(self.result.provenance, name) for name in VERSIONS}
         for name, version in made.items():
             if not _VERSION.fullmatch(version):
-                return False, f"{shown(version)} is no version of {name}"
+                return False, f"{shown(version)} is not a version of {name}"
         here = environment()
         made = {name: str(notes[name]) for name in here} | made
         tossed = None if self.plan is None else self.plan.seed
@@ -258,10 +258,10 @@ class _Bundle:
         rest = {name: one for name, one in files if name not in {MANIFEST, SUMS}}
         if manifest(rest, self.result, expected, model) != self.files.texts[MANIFEST]:
             wrong = [name for name in expected if notes.get(name) != expected[name]]
-            said = f"{MANIFEST} is not the statement of these files, this result and plan"
+            said = f"{MANIFEST} does not match these files, this result and this plan"
             return False, f"{said}{': ' * bool(wrong)}{', '.join(wrong)}"
         self.exact = made == here
-        what = f"about the model {model[:16]}…" if model else "about no model by digest"
+        what = f"about the model {model[:16]}…" if model else "no digest of a model"
         return True, f"an in-toto statement of leakbound {made['leakbound']}, {what}"
 
     @property
@@ -287,14 +287,14 @@ class _Bundle:
             return False, f"inputs.npz: {error}"
         self.recipe = Recipe.decoded(content, arrays, self.plan)
         if self.recipe.audit != design_name(self.result):
-            return False, f"{self.recipe.audit} makes no {type(self.result).__name__}"
+            return False, f"{self.recipe.audit} does not give a {type(self.result).__name__}"
         if (self.recipe.arguments.get("member") is self.plan) != (self.plan is not None):
             return False, "membership is not that of the plan"
         return True, f"{self.recipe.audit} with {len(arrays)} arrays"
 
     def _protocol(self) -> tuple[bool | None, str]:
         if "protocol.json" not in self.files.texts:
-            return None, "there is none: that options were chosen before is the auditor's word"
+            return None, "none: that options were chosen before rests on the auditor's word"
         agreed = Agreed.of(checked_protocol(self._json("protocol.json")))
         wrong = departure(agreed, self.result, self.recipe)
         canaries = agreed.canaries_sha256
@@ -305,18 +305,18 @@ class _Bundle:
         held = {"opening.json", "commitment.json"} & self.files.texts.keys()
         if not held:
             if self.published is not None:
-                return False, "the bundle opens no commitment"
-            return None, "there is none: that coins and protocol came first is the auditor's word"
+                return False, "the bundle has no opening of a commitment"
+            return None, "none: that coins and protocol came first rests on the auditor's word"
         if len(held) == 1 or self.plan is None or "protocol.json" not in self.files.texts:
-            missing = "plan, protocol, opening and commitment belong together, and one is missing"
+            missing = "plan, protocol, opening or commitment is missing; all four are needed"
             return False, missing
         own = Commitment.from_json(self.files.texts["commitment.json"])
         opening = read_opening(self.files.texts["opening.json"], self.plan)
         own.check(opening)
         if opening.protocol != self._json("protocol.json"):
-            return False, "protocol.json is not the one that was committed to"
+            return False, "protocol.json does not match the commitment"
         if self.published is None:
-            return True, f"opens {own.sha256[:16]}…; compare it with what was published before"
+            return True, f"opens {own.sha256[:16]}…; compare this with the published digest"
         self.published.check(opening)
         return True, f"opens {own.sha256[:16]}…, as published"
 
@@ -326,8 +326,8 @@ class _Bundle:
         if wrong:
             return False, wrong + self._elsewhere
         if self.exact:
-            return True, "run again from its own scores: the same, bit for bit"
-        by = "run again from its own scores, by other versions or on another processor"
+            return True, "recomputed from its scores: the same, bit for bit"
+        by = "recomputed from its scores, with other versions or on another processor"
         return True, f"{by}: the same but for last places, numbers within {SHARE:g} of themselves"
 
     def _report(self) -> tuple[bool | None, str]:

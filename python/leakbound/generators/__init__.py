@@ -1,4 +1,4 @@
-"""Generators of synthetic non-members: data that looks like members and was in no training set.
+"""Generators of synthetic non-members: data like the members that no model was trained on.
 
 An audit without retraining compares members with examples that a generator made. One small protocol
 holds for all of them: `Generator.fit` learns from members that are kept out of the audit, and

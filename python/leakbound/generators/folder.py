@@ -1,4 +1,4 @@
-"""Samples that some other program made, and a filter that drops obviously bad ones."""
+"""Samples made by another program, and a filter that drops obviously bad ones."""
 
 import os
 from dataclasses import KW_ONLY, dataclass, field
@@ -54,7 +54,9 @@ class FolderOfSamples:
         classes = read_labels(labels, len(array))
         parts = [_read(file, array) for file in _files(Path(self.path))]
         if len({part.labels is None for part in parts}) > 1:
-            message = f"{self.path}: some files have labels and others have none; give all or none"
+            message = (
+                f"{self.path}: some files have labels and others do not; give labels in all or none"
+            )
             raise FormatError(message)
         pool = joined(parts)
         if classes is None:
@@ -75,7 +77,7 @@ class FittedFolderOfSamples(SeededSampler):
         rng = Purpose.FOLDER_SAMPLES.rng(seed)
         if n > len(self.pool):
             message = (
-                f"{n} samples are asked for and the files hold {len(self.pool)}: generate more"
+                f"{n} samples are needed and the files have only {len(self.pool)}: generate more"
             )
             raise InputError(message)
         drawn = self.pool.take(rng.permutation(len(self.pool))[:n])
@@ -86,7 +88,7 @@ def _files(path: Path) -> list[Path]:
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     files = [file for file in files if file.suffix.lower() in IMAGES + ARRAYS and file.is_file()]
     if not files:
-        message = f"{path} holds no samples: {', '.join(IMAGES + ARRAYS)} files are read"
+        message = f"{path} has no samples: give {', '.join(IMAGES + ARRAYS)} files"
         raise FormatError(message)
     return files
 
@@ -107,12 +109,14 @@ def _read(file: Path, members: NDArray[Any]) -> Samples:
                 values = archive["values"]
                 labels = archive["labels"] if "labels" in archive.names else None
         if not values.ndim or values.shape[1:] != members.shape[1:] or not len(values):
-            message = f"it has shape {values.shape}, and the members have {members.shape}"
+            message = f"its shape is {values.shape}, but that of the members is {members.shape}"
             raise OptionError(message)
-        # Bytes are not taken for floats: nobody knows what they would be scaled by.
+        # Bytes are not converted to floats: their scale is unknown.
         kind, wanted = values.dtype.kind, members.dtype
         if kind not in "biuf" or (kind == "f") != (wanted.kind == "f"):
-            message = f"it holds {values.dtype} and the members {wanted}: give both in one dtype"
+            message = (
+                f"its dtype is {values.dtype}, but that of the members is {wanted}: use one dtype"
+            )
             raise OptionError(message)
         return Samples(values.astype(wanted), read_labels(labels, len(values)))
     except (FormatError, OSError, SyntaxError, ValueError, TypeError) as error:
@@ -147,7 +151,9 @@ class Filtered:
     def __post_init__(self) -> None:
         instance(self.generator, "generator", Generator)
         if isinstance(self.generator, FolderOfSamples):
-            message = "a filter would learn from the pool that it judges: filter before"
+            message = (
+                "a filter cannot be trained on the pool that it filters: filter the files first"
+            )
             raise OptionError(message)
         real(self.share, "share", least=0, below=1)
         integer(self.seed, "seed", least=0)
@@ -193,8 +199,8 @@ class FittedFiltered(SeededSampler):
             if sum(map(len, passed)) >= n:
                 return joined(passed).take(slice(n))
         message = (
-            f"the filter kept {sum(map(len, passed))} of {ATTEMPTS * n} samples, and {n} are asked "
-            "for: the generator is too far from its members for a filter to help"
+            f"the filter kept only {sum(map(len, passed))} of {ATTEMPTS * n} samples, but {n} are "
+            "needed: use a generator that is closer to its members"
         )
         raise InputError(message)
 

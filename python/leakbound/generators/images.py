@@ -20,7 +20,7 @@ RIDGE = 1e-3  # variance added to every component, in mean variances of the prin
 
 @dataclass(frozen=True)
 class Labeler:
-    """Labels examples that a generator made without labels, as their distribution would have it.
+    """Adds labels to generated examples, drawn from their distribution given the example.
 
     A classifier learns the probability of each label from the members of the generator, and labels
     are *drawn* from it. The likeliest label of each would be a giveaway: real labels are noisy.
@@ -44,7 +44,7 @@ class Labeler:
         array = read_array(values)
         classes = read_labels(labels, len(array))
         if classes is None:
-            message = "a labeler learns from labels, got None"
+            message = "a labeler needs labels, got None"
             raise InputError(message)
         # One label needs no classifier, and scikit-learn's refuse to learn from it.
         names = np.unique(classes)

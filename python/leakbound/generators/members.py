@@ -1,4 +1,4 @@
-"""Members: what is read, which train the generator, and samples that are copies of them."""
+"""Reading members, dividing them, and finding samples that copy them."""
 
 import hashlib
 import math
@@ -28,7 +28,9 @@ def read_array(members: ArrayInput) -> NDArray[Any]:
         )
         raise InputTypeError(message)
     if array.ndim < 2 or 0 in array.shape[1:]:
-        message = f"members must have a row for each, of a value or more, got shape {array.shape}"
+        message = (
+            f"members must have one row per member and at least one value, got shape {array.shape}"
+        )
         raise InputError(message)
     strange = np.argwhere(~np.isfinite(array))
     if strange.size:
@@ -39,7 +41,7 @@ def read_array(members: ArrayInput) -> NDArray[Any]:
         )
         raise InputError(message)
     if len(array) < LEAST_ROWS:
-        message = f"there are {len(array)} members, and a generator needs at least {LEAST_ROWS}"
+        message = f"there are only {len(array)} members; a generator needs at least {LEAST_ROWS}"
         raise InputError(message)
     return array
 
@@ -51,7 +53,7 @@ def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None
     classes = vector(labels, "labels", kinds="biufU")
     if classes.dtype.kind == "f":
         message = (
-            f"labels must be classes, got dtype {classes.dtype}: a number is a column of members"
+            f"labels must be classes, got dtype {classes.dtype}: make numbers a column of members"
         )
         raise InputTypeError(message)
     check_length(classes, examples, "labels")
@@ -121,7 +123,7 @@ def split_members(
 def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     """Check that a generator does not return copies of members.
 
-    A target may have been trained on such a "non-member". Where a record has few possible values,
+    A target may have been trained on such copies. Where a record has few possible values,
     though, records repeat by chance: the probability that a new one equals one of N is estimated by
     the share of members that equal another member (Good 1953). More copies than twice that and five
     standard deviations are refused; where no two members are equal, the first copy is.

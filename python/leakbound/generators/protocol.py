@@ -1,4 +1,4 @@
-"""What every generator is: something that is fitted to members and then sampled."""
+"""The protocol of generators: fit to members, then sample."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ class Sampler(Protocol):
     """A fitted generator."""
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw exactly `n` new examples, exchangeable: their order says nothing.
+        """Draw exactly `n` new examples in exchangeable order.
 
         Draw all that an audit needs in one call and divide it with `Samples.take`: parts of one
         call never share an example, while two calls on a fixed pool of samples would. The same seed

@@ -21,14 +21,14 @@ def read_table(
     """Read members that are rows of numbers, and their labels, at least 20 of each."""
     rows = read_array(members)
     if rows.ndim != 2:
-        message = f"members must be a table with one row for each, got shape {rows.shape}"
+        message = f"members must be a table with one row per member, got shape {rows.shape}"
         raise InputError(message)
     classes = read_labels(labels, len(rows))
     if classes is not None:
         names, sizes = np.unique(classes, return_counts=True)
         if sizes.min() < LEAST_ROWS:
             message = (
-                f"label {names[sizes.argmin()]} has {sizes.min()} members, and a generator needs "
+                f"label {names[sizes.argmin()]} has {sizes.min()} members, but a generator needs "
                 f"{LEAST_ROWS}: merge rare labels"
             )
             raise InputError(message)
@@ -40,7 +40,7 @@ def categories(rows: NDArray[Any], named: tuple[int, ...]) -> tuple[bool, ...]:
     columns = rows.shape[1]
     for column in named:
         if not 0 <= column < columns:
-            message = f"categorical names column {column}, and the columns are 0 to {columns - 1}"
+            message = f"categorical has column {column}, but the columns are 0 to {columns - 1}"
             raise OptionError(message)
     return tuple(j in named or np.unique(rows[:, j]).size <= FEW for j in range(columns))
 

@@ -54,7 +54,7 @@ def chunk_texts(
 ) -> Chunks:
     """Cut documents into chunks of equal length.
 
-    Chunks of one document go right or wrong together: a limit keeps any one document from deciding
+    Guesses about chunks of one document are dependent: a limit keeps any one document from deciding
     an audit. A longer document gives a run of chunks from a random place.
 
     Parameters
@@ -88,7 +88,9 @@ def chunk_texts(
         pieces.append(run)
         documents.append(np.full(len(run), number))
     if not any(map(len, pieces)):
-        message = f"none of {len(texts)} documents has {length} tokens, the length of a chunk"
+        message = (
+            f"none of {len(texts)} documents has at least {length} tokens, the length of a chunk"
+        )
         raise InputError(message)
     return Chunks(np.concatenate(pieces), np.concatenate(documents))
 
@@ -162,7 +164,7 @@ class LanguageModel:
             )
             raise InputError(message)
         if labels is not None:
-            message = "a language model has no use for labels: fit it with members only"
+            message = "a language model takes no labels: fit it with members only"
             raise OptionError(message)
         with needs("hf", "LanguageModel"):
             import transformers  # noqa: F401
@@ -199,7 +201,7 @@ class FittedLanguageModel(SeededSampler):
         count, each = len(self.prompts), self.options.samples_per_prompt
         if n > count * each:
             message = (
-                f"{n} samples are asked for, and {count} prompts with samples_per_prompt={each} "
+                f"{n} samples are needed, but {count} prompts with samples_per_prompt={each} "
                 f"give {count * each}"
             )
             raise InputError(message)
@@ -220,7 +222,7 @@ def _load(model: "str | os.PathLike[str] | PretrainedConfig", *, seed: int) -> "
     torch.manual_seed(Purpose.LANGUAGE_WEIGHTS.derived(seed))
     if isinstance(model, PretrainedConfig):
         return AutoModelForCausalLM.from_config(model)
-    # The progress bars of transformers do not ask whether there is a terminal.
+    # The progress bars of transformers appear even without a terminal.
     bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:

@@ -88,7 +88,7 @@ class ChowLiuTree:
     """Tables: a tree of the strongest pairwise dependences, on columns cut into intervals.
 
     Within an interval values are drawn from the members'. Dependence of more than two columns at a
-    time is lost; in exchange, little is learnt by heart.
+    time is lost; in exchange, little is memorised.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Examples, and what models say of them."""
+"""Examples, and the outputs of models on them."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -30,7 +30,7 @@ class Examples:
         inputs, labels = pair
         x: NDArray[Any] = numbers(inputs, f"{name}'s inputs")
         if not x.size or x.ndim < 2:
-            message = f"{name} must have a row for each example, got inputs of shape {x.shape}"
+            message = f"{name} must have one row per example, got inputs of shape {x.shape}"
             raise InputError(message)
         if labels is None:
             return cls(x, None)
@@ -63,7 +63,7 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Examples of known membership, with what models say of them: what an attack learns from."""
+    """Examples of known membership, with outputs of models: the training data of an attack."""
 
     examples: Examples
     signals: FloatArray

@@ -1,4 +1,4 @@
-"""Figures of a run: all audits beside each other, c against training data, losses."""
+"""Figures of a run: all audits, c against training data, losses."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def saturation_figure(saturation: Saturation) -> Figure:
         "saturation",
         "c against training data",
         partial(_plot_saturation, saturation),
-        "Each grey line is a seed, the dots their mean. Where the line still rises at the right "
-        "end, c is larger than shown, and ε̃ smaller.",
+        "Grey lines show individual seeds; dots show their mean. If the line still rises at the "
+        "right end, the true c is larger and ε̃ is smaller.",
     )
 
 
@@ -57,8 +57,8 @@ def audits_figure(rows: Sequence[PanoramiaRow]) -> Figure:
         "audits",
         "All targets, audit by audit",
         partial(_plot_audits, rows),
-        "Filled marks are lower bounds on ε, open ones estimates, which bound nothing; a filled "
-        "square holds on a condition. Each is the mean over seeds, ticks are the seeds.",
+        "● lower bound, ■ conditional lower bound, ○ estimate (not a bound). Marks show the mean "
+        "over seeds; ticks show individual seeds.",
     )
 
 
@@ -103,16 +103,16 @@ def loss_figure(losses: Losses) -> Figure:
     """Return the losses of members, generated and real non-members under one of the models."""
     of = f"“{losses.model}”"
     caption = (
-        "What the attack learns from: members whose losses are smaller than those of real "
-        "non-members were learnt by heart. Where generated examples differ from real non-members, "
-        "it is the generator that shows."
+        "Training data of the attack. Members with smaller losses than real non-members were "
+        "memorised. A difference between generated examples and real non-members is due to the "
+        "generator."
     )
     if is_helper(losses.model):
         of = f"the {losses.model}"
         caption = (
-            "What the baseline learns from. The helper saw no member that is audited: where "
-            "generated examples differ from the others, they can be told from real data, and c is "
-            "large."
+            "Training data of the baseline. The helper was not trained on audited members. If "
+            "generated examples differ from the others, they can be recognised without the target, "
+            "and c is large."
         )
     name = f"losses of {losses.model}"
     return Figure(name, f"Losses under {of}", partial(_plot_losses, losses), caption)

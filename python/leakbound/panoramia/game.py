@@ -19,7 +19,7 @@ LEAST = 20  # pairs in a part: with fewer, no bound is above 0 and no model wort
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Members, or non-members, what each model says of them, and how far its losses fell."""
+    """Members or non-members, the outputs of each model, and how far its losses fell."""
 
     examples: Examples
     helper: FloatArray
@@ -47,7 +47,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Parts:
-    """How many pairs train, choose and are audited."""
+    """Numbers of pairs for training, validation and the audit."""
 
     train: int
     validation: int
@@ -87,7 +87,7 @@ def play(
     seed: int,
     tick: Callable[[str], None],
 ) -> Arrays:
-    """Train baseline and attacks, then toss the coins and score what they show."""
+    """Train baseline and attacks, then flip the coins and score the examples shown."""
     # 1. Pairs that train, choose and are audited.
     rows = parts.drawn(len(members), Purpose.GAME_MEMBERS, seed)
     other_rows = parts.drawn(len(others), Purpose.GAME_OTHERS, seed)
@@ -112,7 +112,7 @@ def play(
             prepared=ready,
         )
 
-    # 2. Baselines, which know no target, and an attack on each.
+    # 2. Baselines, which do not use a target, and an attack on each target.
     fitted = dict[str, tuple[FittedAttack, str | None]]()
     # further baselines learn from fewer pairs
     for size in sizes:
@@ -125,7 +125,7 @@ def play(
     for name in members.targets:
         tick(f"seed {seed}: the attack on {name}")
         fitted[f"attack-{name}"] = fit(name, ready=ready), name
-    # 3. Coins, when nothing is left to train; they show one example of each pair.
+    # 3. Coins, once training is over: they show one example of each pair.
     coins = Purpose.GAME_COINS.rng(seed).random(parts.test) < 0.5
     row_of_coin = np.arange(coins.size) + np.where(coins, 0, coins.size)
     scores = {}

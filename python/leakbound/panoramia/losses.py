@@ -1,4 +1,4 @@
-"""Losses of members, generated and real non-members under each model: what attacks learn from."""
+"""Losses of members, generated and real non-members under each model."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

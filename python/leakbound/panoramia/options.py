@@ -32,31 +32,30 @@ Target: TypeAlias = "nn.Module | Classifier | Callable[[Any], Any]"
 
 @dataclass(frozen=True)
 class Helper:
-    """How to train a helper: a model for the target's task that saw no member that is audited.
+    """How to train a helper: a model for the target's task that was trained on no audited member.
 
-    What helpers say of an example is for the baseline what the target's word is for the attack
-    (Kazmi et al. 2024, section 5.1 and appendix C.1).
+    The baseline uses the outputs of helpers as the attack uses those of the target (Kazmi et al.
+    2024, section 5.1 and appendix C.1).
 
     Parameters
     ----------
     trained_on : {"generated", "members", "real"}
-        Generated examples, which need nothing else; the members that the generator learnt from,
-        which are never audited; or real non-members, which must then be given.
+        Generated examples; the members that trained the generator, which are never audited; or
+        real non-members, which must then be given.
     network : callable, optional
-        Returns a torch network of the helper's own; by default the target's architecture is
-        initialised anew, or an estimator like the target fitted. A target that is a function has
-        no such default.
+        Returns a torch network for the helper. By default the target's architecture with new
+        weights, or an estimator like the target; there is no default for a function.
     epochs, batch_size, learning_rate : int, int and float
         Most passes of Adam over its training data, in batches; it is kept as it was where its loss
         on a tenth held out was smallest.
 
     Notes
     -----
-    A target knows what real examples and their labels look like, even where it remembers none. A
-    helper trained on generated examples does not, so that ε̃ may be too large of a target that leaks
-    nothing; with a second one, trained on members, the baseline knows it too. Given the members D_G
-    that the generator learnt from, both helpers are fixed functions of an example, and all bounds
-    hold as before: `docs/theory/panoramia.md` has the argument.
+    A target has learnt what real examples and their labels look like, even if it memorises none.
+    A helper trained on generated examples has not, so ε̃ may be too large for a target that leaks
+    nothing. A second helper, trained on members, gives the baseline that information. Given the
+    members D_G that trained the generator, both helpers are fixed functions of an example, and all
+    bounds hold as before: see `docs/theory/panoramia.md`.
     """
 
     trained_on: Trained = "generated"
@@ -128,13 +127,13 @@ class Options:
             instance(helper, "helper", Helper)
         shares = [real(share, "shares", above=0, below=1) for share in self.shares]
         if len(shares) != 3 or sum(shares) >= 1:
-            message = f"shares must be three that leave members to audit, got {self.shares}"
+            message = f"shares must be three numbers that leave members to audit, got {self.shares}"
             raise OptionError(message)
         if self.helper_examples is not None:
             integer(self.helper_examples, "helper_examples", least=20)
         ends = [0.0, *(real(x, "saturation", above=0, below=1) for x in self.saturation)]
         if any(high <= low for low, high in pairwise(ends)):
-            message = f"saturation must increase, got {self.saturation}"
+            message = f"saturation must be increasing, got {self.saturation}"
             raise OptionError(message)
         seeds = [integer(seed, "seeds", least=0) for seed in self.seeds]
         if not seeds or len(set(seeds)) < len(seeds):
@@ -144,8 +143,8 @@ class Options:
         instance(self.cuts, "cuts", CUT_POLICIES)
         if self.conditional and self.attack.modality == "text":
             message = (
-                "conditional bounds need features to bet on, and tokens are none: pass embeddings, "
-                "with scores of the report's games, to Panoramia(features=...)"
+                "conditional bounds need features, and tokens cannot be used as such: pass "
+                "embeddings, with scores of the report's games, to Panoramia(features=...)"
             )
             raise OptionError(message)
 

@@ -1,4 +1,4 @@
-"""What a run finds: a record of all its audits, and what is said of them."""
+"""The report of a run: all its audits, and their description."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -31,14 +31,14 @@ from leakbound.results.descriptions.panoramia import NOTHING
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PanoramiaReport(Composed):
-    """What `Panoramia.run` finds: its number is the largest estimate, a mean over seeds."""
+    """The report of `Panoramia.run`: its number is the largest estimate, a mean over seeds."""
 
     _words: ClassVar[str] = "leakbound.panoramia.report"
 
     rows: tuple[PanoramiaRow, ...]
     """Each target under each audit."""
     saturation: Saturation
-    """What the baseline's training data do to c_lb."""
+    """How c_lb depends on the baseline's training data."""
     seeds: tuple[int, ...]
     """Of splits, coins and training."""
     sizes: dict[str, int]
@@ -46,14 +46,14 @@ class PanoramiaReport(Composed):
     options: dict[str, Any]
     """Every option in force."""
     warnings: tuple[str, ...]
-    """What a reader should know; none of it changes a bound."""
+    """Warnings for the reader; none of them changes a bound."""
     losses: tuple[Losses, ...]
     """Histograms of losses under each target, and under the helper if there is one."""
     scores: tuple[GameScores, ...] = unstored()
     """Coins and scores of each seed, against generated and, if there are some, real non-members.
     They are left out of JSON: a report read from there has none."""
     checked: Checked | None = field(default=None, metadata=IF_ANY)
-    """A claimed guarantee that was put to the test, by `with_check`."""
+    """A claimed guarantee that was checked, by `with_check`."""
 
     def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
         """Return one row of the table.
@@ -70,7 +70,7 @@ class PanoramiaReport(Composed):
         return rows[target, audit]
 
     def games(self, nonmembers: NonMembers = "generated") -> tuple[GameScores, ...]:
-        """Return coins and scores, one game for each seed, to audit anew without training anything.
+        """Return coins and scores, one game for each seed, to audit again without training.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class PanoramiaReport(Composed):
         if not games:
             message = (
                 f"there are no scores of games with {nonmembers} non-members: the run had none, or "
-                "this report was read from JSON, which holds no scores"
+                "this report was read from JSON, which has no scores"
             )
             raise OptionError(message)
         return games
@@ -98,7 +98,7 @@ class PanoramiaReport(Composed):
         ]
 
     def check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Verdict:
-        """Say whether the run refutes that every target has a claimed guarantee.
+        """Check a claimed guarantee of all targets.
 
         It is refuted if the audit of any target with any seed refutes it: PANORAMIA the pair
         (c, ε), so that it takes a claimed c, and RM;RN, where c is 0, ε alone. Other rows are not
@@ -136,11 +136,11 @@ class PanoramiaReport(Composed):
 
     @property
     def confidence(self) -> float:
-        """Of every result by itself."""
+        """Of every result separately."""
         return self._lead.confidence
 
     def __str__(self) -> str:
-        """Return the table, and what its numbers mean."""
+        """Return the table and the meaning of its numbers."""
         columns = zip(HEADINGS, *self.table(), strict=True)
         padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
         lines = ("  ".join(line).rstrip() for line in zip(*padded, strict=True))
@@ -244,13 +244,13 @@ def _evidence(report: PanoramiaReport) -> str:
     rows = {row.audit: row for row in report.rows if row.target == lead.target}
     if proved := [f"{rows[name].epsilon} by {name}" for name in CORRECTIONS if name in rows]:
         said.append(
-            "If the baseline's score says all that an example says of its coin, ε is at least "
+            "If membership depends on an example only through the baseline's score, ε is at least "
             f"{' and '.join(proved)}, on the same examples."
         )
     if "RM;RN" in rows:
         said.append(
             "Against real non-members, where c = 0, the same kind of attack gives ε ≥ "
-            f"{rows['RM;RN'].epsilon}, and guesses of members and non-members by the loss alone "
+            f"{rows['RM;RN'].epsilon}, and guesses by the loss alone give "
             f"ε ≥ {rows['O(1)'].epsilon}."
         )
     return " ".join(said)

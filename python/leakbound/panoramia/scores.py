@@ -26,7 +26,7 @@ from leakbound.panoramia.table import (
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 
-# Rows of the table, and how each takes out what examples give away by themselves.
+# Rows of the table, and the correction of each for what examples alone reveal.
 CORRECTIONS: dict[Conditional, PairCorrection] = {
     "Zero-Run, match": "match",
     "Zero-Run, Poisson-binomial": "poisson_binomial",
@@ -92,7 +92,7 @@ class GameScores:
     def audit_losses(self, target: str, **options: Any) -> AuditResult:
         """Audit one target by its losses alone: O(1), against real non-members."""
         if self.nonmembers != "real":
-            message = 'losses prove nothing against generated non-members: take games("real")'
+            message = 'losses prove nothing against generated non-members: use games("real")'
             raise OptionError(message)
         scores = _of(self.losses, target)
         known: dict[str, Any] = {"member": self.member, "seed": self.seed}
@@ -179,11 +179,11 @@ def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult
 
 
 def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Shown:
-    """Say what is known of the test part of a game without a target.
+    """Return what is known about the test part of a game without a target.
 
-    The baseline has learnt from the features, with more examples than the validation part has, so
-    its score stands for them: the bound holds if that score says all that an example says of its
-    coin. The validation part is D'; a sceptic may use all features.
+    The baseline is trained on the features, with more examples than the validation part has, so its
+    score replaces them: the bound holds if membership depends on an example only through that
+    score. The validation part is D'; a sceptic may use all features.
     """
     known, baseline = game["baseline-validation"], game["baseline"]
     coins = np.repeat([True, False], known.size // 2)

@@ -51,9 +51,9 @@ def run(
 ) -> PanoramiaReport:
     """Audit a trained model, or several that were trained on the same members.
 
-    Some members train a generator; the others are compared with what it generates. A baseline says
-    how well the two can be told apart from the examples alone, an attack how well with what the
-    target says of them; what the attack proves beyond the baseline is put down to the target.
+    Some members train a generator; the others are compared with generated examples. A baseline
+    distinguishes the two from the examples alone, an attack also uses the outputs of the target.
+    What the attack proves beyond the baseline is attributed to the target.
 
     Parameters
     ----------
@@ -63,36 +63,36 @@ def run(
     members : pair of array-like, or array-like
         Inputs and labels of examples that all models were trained on.
     generator : Generator
-        Learns from members that are then not audited; see `leakbound.generators`. One that is
-        fitted already, a `Sampler`, needs `generator_ids`.
+        Trained on members that are then not audited; see `leakbound.generators`. A fitted one, a
+        `Sampler`, needs `generator_ids`.
     nonmembers : pair of array-like, or array-like, optional
         Real examples of the same distribution that no model was trained on. With them the table has
-        the rows RM;RN and O(1) beside those of PANORAMIA.
+        the rows RM;RN and O(1) in addition to those of PANORAMIA.
     initial : nn.Module, classifier or callable, optional
         A model before training, for O(1): the score is then the drop of the loss.
     ids, documents : array-like, shape (n,), optional
-        A different number or string for each member, by default 0, 1, …, n - 1; and the document it
-        is a piece of: those of one document train the generator together or not at all.
+        A different number or string for each member, by default 0, 1, …, n - 1; and the document
+        it comes from: members of one document all train the generator, or none of them do.
     generator_ids : array-like, optional
         Ids of the members that train the generator, or did; they are not audited. By default drawn
         at random.
     options : Options, optional
         Attack, helpers, shares, seeds, confidence and rows of the table.
     checkpoints : str or os.PathLike, optional
-        A folder in which each phase leaves its outcome: an interrupted run goes on from there when
-        it is started again with the same data and options, `seeds` among them.
+        Folder for the outcome of each phase. An interrupted run resumes from there if started
+        again with the same data and options, including `seeds`.
     progress : callable, optional
-        Called with what is being done and the share done.
+        Called with a description of the current step and the share of the work done.
 
     Notes
     -----
     The first of `seeds` draws members for the generator and samples; splits, training of baseline
-    and attack, and coins are drawn by each. Coins are tossed when everything that scores is
-    trained, and no part that trains is ever audited.
+    and attack, and coins are drawn by each. Coins are flipped after all training, and no part that
+    is used for training is audited.
     """
     from leakbound.panoramia.models.target import device_for  # brings torch
 
-    # 1. Whatever can be checked before hours of work.
+    # 1. Checks before hours of work.
     options = Options() if options is None else options
     instance(options, "options", Options)
     real = None if nonmembers is None else Examples.read(nonmembers, "nonmembers")
@@ -176,7 +176,7 @@ class _Study:
         """Check models, sizes and what helpers need."""
         options, others = self.options, self.nonmembers
         if not self.models:
-            message = "model must be a trained model, or several by name, got none"
+            message = "model must be a trained model, or several by name; got none"
             raise OptionError(message)
         if others is None and self.helped_by("real"):
             message = "a helper trained on real non-members needs some: pass nonmembers"
@@ -249,7 +249,7 @@ class _Study:
         samples = Examples.read(both, "the generator")
         self.members.check_alike(samples, "the generator's samples")
         if len(samples) != needed:
-            message = f"the generator returned {len(samples)} samples and not {needed}"
+            message = f"the generator returned {len(samples)} samples instead of {needed}"
             raise InputError(message)
         # The target may have learnt a copy of a member.
         check_duplicates(samples.x, self.members.x)
@@ -346,7 +346,7 @@ def _teaching(
         chosen = vector(generator_ids, "generator_ids", kinds="biufSU")
         unknown = np.setdiff1d(chosen, labels)
         if unknown.size:
-            message = f"generator_ids names {unknown[0]!r}, which is no member's id"
+            message = f"generator_ids has {unknown[0]!r}, which is not the id of a member"
             raise OptionError(message)
         return np.flatnonzero(np.isin(labels, chosen))
     if not hasattr(generator, "fit"):

@@ -20,23 +20,23 @@ Result: TypeAlias = PanoramiaResult | ZeroRunResult | AuditResult
 
 HEADINGS = ("Target", "Audit", "m", "c ≥", "c + ε ≥", "ε̃", "ε ≥")
 NOTE = (
-    "Means over seeds ± half of the 95 % t-interval. ε̃ is an estimate, not a lower bound on ε: "
-    "what the attack finds beyond the baseline, put down to the model. With each seed it is c + ε "
-    "less c, or 0; its mean is rounded down by itself, so that columns need not add up."
+    "Means over seeds ± half of the 95 % t-interval. ε̃ is an estimate, not a lower bound on ε. "
+    "For each seed it is c + ε minus c, or 0 if that is negative. Means are rounded down "
+    "separately, so columns need not add up."
 )
 # The audits whose non-members are real, and whose bounds need no generator.
 REAL: tuple[Audit, ...] = ("RM;RN", "O(1)")
-# What audits are, for whoever reads the table.
+# Descriptions of the audits for readers of the table.
 DEFINITIONS: dict[Audit, str] = {
     "PANORAMIA": "PANORAMIA: members against generated non-members.",
-    "PANORAMIA, union": "PANORAMIA, union: the same scores, all cuts by a union bound.",
+    "PANORAMIA, union": "PANORAMIA, union: the same scores, with a union bound over thresholds.",
     "RM;RN": "RM;RN, real members and real non-members: the same kind of attack, with c = 0.",
     "O(1)": "O(1), one training run: real members and real non-members guessed by the loss alone.",
 }
 CONDITION = (
-    "Zero-Run gives conditional lower bounds: they hold if the baseline's score says all that an "
-    "example says of its coin, whose log-odds are linear in it, and 0 is reported where that is "
-    "refuted with any seed."
+    "Zero-Run gives conditional lower bounds: they hold if log-odds of membership are linear in "
+    "the baseline's score and depend on nothing else. 0 is reported if a test rejects this for any "
+    "seed."
 )
 # Gain of c_lb from the last doubling of the training data that is still growth.
 GROWTH = 0.05
@@ -173,12 +173,12 @@ def note_of(rows: Sequence[PanoramiaRow]) -> str:
 
 
 def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Iterator[str]:
-    """Yield what a reader should know of baseline, generator, non-members and propensities."""
+    """Yield warnings about baseline, generator, non-members and propensities."""
     if saturation.growth > GROWTH:
         before, last = saturation.examples[-2:]
         yield (
             f"the baseline's c_lb still grows with its training data: by {saturation.growth:.2f} "
-            f"from {before:,} to {last:,} examples; with more of it c_lb would be larger and ε̃ "
+            f"from {before:,} to {last:,} examples; with more data c_lb would be larger and ε̃ "
             "smaller"
         )
     first = {row.audit: row.estimates for row in reversed(rows)}
@@ -186,9 +186,9 @@ def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Itera
     c_lb, ceiling = (float(x) for x in np.mean(pairs, axis=0))
     if c_lb > FAR:
         yield (
-            f"members and generated examples are told apart without the model (c_lb = "
-            f"{number(c_lb)} in the mean), so that ε̃ rests on the baseline having learnt all of "
-            "that difference; use a closer generator, or read ε̃ beside audits against real "
+            f"members and generated examples can be distinguished without the model (mean c_lb = "
+            f"{number(c_lb)}), so ε̃ is only meaningful if the baseline captures all of that "
+            "difference; use a closer generator, or compare ε̃ with audits against real "
             "non-members"
         )
     yield from saturation_warnings(c_lb, lambda: ceiling)
@@ -196,14 +196,14 @@ def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Itera
         gap = float(np.median([result.baseline.bound for result in first["RM;RN"]]))
         if gap > 0:
             yield (
-                "the real non-members are not like the members: a baseline without the model "
-                f"tells them apart (c >= {number(gap)} in the median over seeds), so that the "
-                "audits against them, RM;RN and O(1), overstate ε; draw both from one distribution"
+                "the real non-members differ from the members: a baseline without the model "
+                f"distinguishes them (median c >= {number(gap)} over seeds), so the audits "
+                "against them, RM;RN and O(1), overstate ε; draw both from one distribution"
             )
     refuted = [result.refuted for row in rows for result in row.conditional]
     if any(refuted):
         yield (
             f"the propensity model was refuted in {sum(refuted)} of {len(refuted)} audits by "
-            "Zero-Run, and the bounds of all seeds are withheld: examples say more of their coin "
-            "than the baseline's score does, so that c_lb is not tight either"
+            "Zero-Run, so the bounds of all seeds are withheld: examples carry more information "
+            "about membership than the baseline's score, so c_lb is not tight either"
         )

@@ -1,8 +1,8 @@
 """Canaries for black-box audits: examples made of the user's data, and a fair coin for each.
 
-A canary is an example of its own. Train on `Canaries.included`, score all of them, and audit the
-scores against `Canaries.plan`: the bound is on adding or removing one example, whatever the kind of
-canary. Kinds differ in how much a score tells, which docs/theory/canaries.md measures.
+Train on `Canaries.included` besides the training data, score all canaries, and audit the scores
+against `Canaries.plan`. The bound is on adding or removing one example, for every kind of canary.
+Kinds differ in how strongly they leak: see docs/theory/canaries.md.
 """
 
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ __all__ = ["Canaries", "mislabelled", "new_tokens", "random_pixels", "random_tok
 
 # The largest finite input: differences of two of them are finite, too.
 _LARGEST = 1e300
-# The label of a token that does not count, as in torch and in transformers.
+# The label of a token without a loss, as in torch and transformers.
 _IGNORED = -100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Canaries:
-    """Examples to train on by fair coins, and to score all of.
+    """Canaries: some of them, chosen by fair coins, are trained on, and all are scored.
 
     Parameters
     ----------
@@ -36,10 +36,10 @@ class Canaries:
     x : ndarray, shape (n, ...)
         Inputs, or tokens of shape (n, length).
     y : ndarray of int64, shape (n,) or (n, length)
-        Labels; for tokens -100 where a token does not count.
+        Labels; for tokens -100 where a token has no loss.
     taken : ndarray of int64, shape (n, k)
-        Positions, in the user's data, of the examples that each was made of; k is 0 if of none.
-        Leave these out of training: what the model learns of them hides their canaries.
+        Positions, in your data, of the examples that each was made from; k is 0 if there are none.
+        Leave these out of training, since the model would otherwise learn their canaries too.
     plan : InclusionPlan
         The coins.
     """
@@ -52,7 +52,7 @@ class Canaries:
 
     @property
     def included(self) -> tuple[NDArray[Any], IntArray]:
-        """Inputs and labels of those to train on."""
+        """Inputs and labels of the canaries to train on."""
         return self.plan.included(self.x), self.plan.included(self.y)
 
     def __len__(self) -> int:
@@ -63,19 +63,19 @@ class Canaries:
 
 
 def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None) -> Canaries:
-    """Return examples with a wrong label, each of the other classes being as likely.
+    """Return examples with a wrong label, drawn uniformly from the other classes.
 
     Parameters
     ----------
     x : array-like, shape (N, ...)
-        Inputs of examples that training can do without.
+        Inputs of examples that can be removed from the training data.
     y : array-like of int, shape (N,)
         Their classes, at least two different ones.
     n : int
         Canaries, from 1 to N.
     seed : int, optional
-        Of choice, labels and coins, at least 0; a new one from the system's entropy if None.
-        Whoever knows it knows the coins.
+        Seed of choice, labels and coins, at least 0; a new one from the system's entropy if None.
+        Keep it secret: it determines the coins.
 
     References
     ----------
@@ -102,7 +102,7 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
 
 
 def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None) -> Canaries:
-    """Return inputs of independent uniform values, with labels as likely as each other.
+    """Return inputs of independent uniform values, with uniform labels.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _data(x: ArrayInput, y: ArrayInput) -> tuple[NDArray[Any], IntArray, IntArra
 
 
 def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = None) -> Canaries:
-    """Return sequences of independent uniform tokens, whose labels are themselves.
+    """Return sequences of independent uniform tokens, which are their own labels.
 
     Parameters
     ----------
@@ -174,25 +174,25 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
 
 
 def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None) -> Canaries:
-    """Return texts of the user's, each ending in a token that no other example has.
+    """Return your texts, each ending in a new token that no other example has.
 
     Only that token is trained on and scored: a model that was not trained on a canary has no reason
-    to write it. The model's vocabulary has to grow by `n` tokens, by
+    to predict it. Extend the model's vocabulary by `n` tokens, with
     ``model.resize_token_embeddings(vocabulary + n)`` in transformers.
 
     Parameters
     ----------
     prefixes : array-like of int, shape (n, length)
-        Tokens, of which the last of each row is replaced; at least 2 of them.
+        Tokens, at least 2 per row; the last of each row is replaced.
     vocabulary : int
-        Tokens that the model has: that of canary i is vocabulary + i.
+        Size of the model's vocabulary: the token of canary i is vocabulary + i.
     seed : int, optional
-        Of the coins; as for `mislabelled`.
+        Seed of the coins, as for `mislabelled`.
 
     Returns
     -------
     Canaries
-        `n` sequences, with labels of -100 but for the last. `taken` has the positions of the
+        `n` sequences, with labels of -100 except at the end. `taken` has the positions of the
         prefixes: leave them out of training.
 
     References
@@ -221,7 +221,7 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
 def _tossed(
     kind: str, x: NDArray[Any], y: NDArray[Any], seed: int, *, taken: IntArray | None = None
 ) -> Canaries:
-    """Return examples with a coin for each."""
+    """Return examples with a coin flip for each."""
     return Canaries(
         kind=kind,
         x=x,

@@ -1,4 +1,4 @@
-"""A promise about an audit, made before training: its coins and its protocol, by a digest."""
+"""Commitments: a digest of the coins and the protocol of an audit, published before training."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from leakbound.results import AuditResult
 
 # How a digest is computed: the number rises whenever the same content would give another digest.
 SCHEME = "leakbound commitment 1"
-# Bytes of a nonce: 256 bits, so that nobody finds the coins by trying them.
+# Bytes of a nonce: 256 bits, so that nobody can guess the coins.
 NONCE = 32
 # Bytes of the largest protocol, opening or commitment that is read.
 _LARGEST = 1 << 20
@@ -33,7 +33,7 @@ _DOTS = 200
 class Commitment:
     """The digest of an audit's coins, nonce and protocol: publish it before training.
 
-    It tells nothing about the coins, and nobody can find other coins or another protocol that it
+    It reveals nothing about the coins, and nobody can find other coins or another protocol that it
     would open to, unless SHA-256 is broken.
 
     Parameters
@@ -57,13 +57,13 @@ class Commitment:
             raise FormatError(message)
 
     def check(self, opening: "Opening") -> None:
-        """Raise FormatError unless an opening is the one that was committed to."""
+        """Raise FormatError if an opening does not match the commitment."""
         other = opening.commitment
         if other != self:
             message = (
-                f"the commitment is to {self.sha256[:16]}… of {self.examples:,} coins, and nonce, "
-                f"plan and protocol give {other.sha256[:16]}… of {other.examples:,}: one of the "
-                "three is not what was committed to"
+                f"the commitment has the digest {self.sha256[:16]}… and {self.examples:,} coins, "
+                f"but nonce, plan and protocol give {other.sha256[:16]}… and {other.examples:,}: "
+                "one of these three was changed"
             )
             raise FormatError(message)
 
@@ -77,7 +77,7 @@ class Commitment:
 
     @classmethod
     def from_json(cls, source: str | bytes | os.PathLike[str]) -> Self:
-        """Read a commitment; raise FormatError if it is none of this version.
+        """Read a commitment; raise FormatError if it is not one of this version.
 
         `source` is the JSON itself, as text or bytes, or the path of a file of it; a str that does
         not start with a brace is a path.
@@ -88,7 +88,7 @@ class Commitment:
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """What a commitment hides until the audit is over: keep it secret while the model is trained.
+    """The opening of a commitment: keep it secret until the audit.
 
     Parameters
     ----------
@@ -159,13 +159,13 @@ class Opening:
         write_text(place / "opening.json", self.to_json() + "\n")
 
     def to_json(self) -> str:
-        """Return nonce and protocol as JSON; the plan is a file of its own."""
+        """Return nonce and protocol as JSON; the plan is another file."""
         content = {"scheme": SCHEME, "nonce": self.nonce, "protocol": self.protocol}
         return json.dumps(content, indent=1, ensure_ascii=False)
 
 
 def read_opening(source: str | bytes | os.PathLike[str], plan: Any) -> Opening:
-    """Read nonce and protocol beside a plan; raise FormatError if they are none."""
+    """Read nonce and protocol next to a plan; raise FormatError if they are invalid."""
     content = _object(source, {"scheme", "nonce", "protocol"}, "an opening")
     _check_scheme(content["scheme"])
     try:
@@ -176,17 +176,17 @@ def read_opening(source: str | bytes | os.PathLike[str], plan: Any) -> Opening:
 
 
 def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
-    """Read a protocol from TOML, or from JSON if the file is named so.
+    """Read a protocol from TOML, or from JSON if the file is named ``.json``.
 
     Parameters
     ----------
     path : str or os.PathLike
-        The file. It has to say `claim` (a table with the claim's type and parameters),
+        The file. It must set `claim` (a table with the claim's type and parameters),
         `confidence`, `cuts` (a table with the policy's type and options, or "auto"), `sides`,
         `attacks` (the names of the scores that will be audited), `unit` (what one example is) and
-        `canaries` (how they are made). Other options of `audit` may be said, and have
-        their defaults if they are not; `checked` is the guarantee to put to the test,
-        `canaries_sha256` the digest of a file of canaries, and `notes` are for people.
+        `canaries` (how they are made). Other options of `audit` can be set, and have their
+        defaults otherwise. `checked` is the guarantee to check, `canaries_sha256` the digest of a
+        file of canaries, and `notes` are remarks for readers.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
     Raises
     ------
     OptionError, InputTypeError
-        If something is missing, or has a name, a type or a value that no audit takes.
+        If something is missing, or has an invalid name, type or value.
     """
     place = Path(path)
     try:
@@ -225,7 +225,7 @@ def _object(source: Any, names: set[str], what: str) -> dict[str, JsonValue]:
     """Read an object of JSON that has certain fields and no others."""
     try:
         table = parsed(text_of(source, _LARGEST))
-        flaw = f"it has {', '.join(sorted(names))}, and nothing else"
+        flaw = f"it must have exactly {', '.join(sorted(names))}"
     except FormatError as error:
         table, flaw = None, str(error)
     if not isinstance(table, dict) or table.keys() != names:

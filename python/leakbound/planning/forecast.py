@@ -25,7 +25,7 @@ _CLAIMS = (PureDP, ApproxDP, GaussianDP)
 _PURE_DP = PureDP()
 # The fewest canaries that are tried: fewer hardly prove anything.
 _FEWEST = 8
-# More simulations change no digit that is printed.
+# More simulations do not change the printed digits.
 _MOST_SIMULATIONS = 10**6
 # How closely the number of canaries is searched: 2 %, less than simulations tell.
 _RATIO = 1.02
@@ -33,7 +33,7 @@ _RATIO = 1.02
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Power(Record):
-    """What an audit is going to prove if the truth is as assumed.
+    """The bounds that an audit will reach if the assumed truth is correct.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Power(Record):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CanariesNeeded(Record):
-    """How many canaries it takes.
+    """The number of canaries that an audit needs.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def ceiling(
     cuts: CutPolicy | None = None,
     sides: Sides = "auto",
 ) -> float:
-    """Return the bound of a perfect attack, more than which no audit of so many guesses proves.
+    """Return the bound of a perfect attack: no audit with as many guesses can prove more.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def ceiling(
     if guesses is None:
         return _Plan.of(integer(m, "m", least=_FEWEST), beta, claim, cuts, sides).ceiling
     if cuts is not None:
-        message = "give the number of guesses, or cuts=, which decide on it; not both"
+        message = "give either guesses, or cuts, which determine the number of guesses"
         raise OptionError(message)
     right = integer(guesses, "guesses", least=1, most=integer(m, "m", least=1))
     return claim.lower_bound(right, right, m, beta, one_sided=sides == "member")
@@ -159,14 +159,14 @@ def power(
     simulations: int = 200,
     seed: int = 0,
 ) -> Power:
-    """Simulate audits to see what they prove if the truth is as assumed.
+    """Simulate audits to see what they prove under an assumed truth.
 
     Parameters
     ----------
     m : int
         Examples, at least 8 and at most 10^8.
     truth : float, Gaussian or Response
-        What is true. A number is a value of the claim's parameter: for `PureDP` that of
+        The assumed truth. A number is a value of the claim's parameter: for `PureDP` that of
         `Response`, for `ApproxDP` that of the `Gaussian` with this ε at the claim's δ, for
         `GaussianDP` that of `Gaussian`.
     target : float
@@ -176,10 +176,10 @@ def power(
     confidence : float
         Confidence of the bound, in (0, 1).
     cuts : CutPolicy, optional
-        Which cuts are tested; if None, those of the claim's default.
+        Policy for thresholds; if None, the default of the claim.
     sides : {"auto", "both", "member", "pairs"}
         Guess members and non-members, members only, or which of a pair of a random split is the
-        member: then examples are pairs, and the truth is that of replacing one example.
+        member: then m counts pairs, and the truth is for replacing one example.
     simulations : int
         Audits to simulate, at least 1 and at most 10^6.
     seed : int
@@ -238,9 +238,9 @@ def canaries_needed(
     most: int = 100_000,
     seed: int = 0,
 ) -> CanariesNeeded:
-    """Return how many canaries an audit needs to reach a bound if the truth is as assumed.
+    """Return how many canaries an audit needs to reach a bound under an assumed truth.
 
-    The answer is as uncertain as a share of `simulations` audits is.
+    The answer has the sampling error of a share of `simulations` audits.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def canaries_needed(
     if start is None:
         reason = why_short(limit, ceiling(limit, **same), sides)
         return CanariesNeeded(m=None, power=None, reason=reason)
-    # 2. Double the number until one will do.
+    # 2. Double the number until it is enough.
     low, high = sizes[max(0, start - 1)], at(sizes[start])
     for m in sizes[start + 1 :]:
         if high.probability >= enough:
@@ -287,7 +287,7 @@ def canaries_needed(
         low, high = high.m, at(m)
     if high.probability < enough:
         return CanariesNeeded(m=None, power=high, reason=why_short(high.m, high, sides))
-    # 3. Bisect between the last number that will not do and the first that will.
+    # 3. Bisect between the last number that is too small and the first that is enough.
     while high.m - low > max(1.0, (_RATIO - 1) * high.m) and high.m > _FEWEST:
         middle = at((low + high.m) // 2)
         low, high = (low, middle) if middle.probability >= enough else (middle.m, high)
@@ -295,15 +295,17 @@ def canaries_needed(
 
 
 def units(sides: Sides) -> str:
-    """Return what is counted."""
+    """Return the unit that m counts."""
     return "pairs" if sides == "pairs" else "canaries"
 
 
 def why_short(m: int, forecast: Power | float, sides: Sides) -> str:
-    """Say that so many examples are too few: by the ceiling, or by what audits of them prove."""
+    """Return why m examples are too few: the ceiling, or what simulated audits prove."""
     if isinstance(forecast, Power) and forecast.ceiling >= forecast.target:
         chance = f"{100 * forecast.probability:.3g} %"
-        return f"{m:,} {units(sides)} prove {number(forecast.target)} with chance {chance} only"
+        return (
+            f"{m:,} {units(sides)} prove {number(forecast.target)} with probability {chance} only"
+        )
     best = forecast.ceiling if isinstance(forecast, Power) else forecast
     return f"even a perfect attack on {m:,} {units(sides)} would prove {number(best)} only"
 
@@ -311,7 +313,7 @@ def why_short(m: int, forecast: Power | float, sides: Sides) -> str:
 def beyond_truth(
     target: float, truth: Truth, claim: PlannedClaim, *, chance: float, confidence: float
 ) -> str:
-    """Return why no audit reaches a target with some chance; empty if the truth allows it.
+    """Return why no audit reaches a target with some probability; empty if the truth allows it.
 
     At the truth itself a valid audit refutes with probability at most 1 - confidence.
     """
@@ -319,14 +321,14 @@ def beyond_truth(
     if target < most or chance <= beta:
         return ""
     return (
-        f"the target, {target:g}, is not below the truth, {most:.4g}: whatever the number of "
-        f"examples, a valid audit proves so much with a chance of at most {percent(beta)}"
+        f"the target, {target:g}, is not below the assumed truth, {most:.4g}, so a valid audit "
+        f"of any size reaches it with a probability of at most {percent(beta)}"
     )
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What an audit of so many examples proves, as a function of a ranking."""
+    """The bound of an audit of m examples, as a function of a ranking."""
 
     m: int
     beta: float
@@ -337,9 +339,9 @@ class _Plan:
     def of(
         cls, m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
     ) -> Self:
-        """Return the plan of what `audit` does."""
+        """Return the plan of an audit."""
         if cuts is not None and not isinstance(cuts, PathPolicy):
-            message = f"cuts={type(cuts).__name__} is not planned for: plan with Fixed or KLScan"
+            message = f"cuts={type(cuts).__name__} cannot be planned: use Fixed or KLScan"
             raise OptionError(message)
         policy: PathPolicy
         if isinstance(claim, GaussianDP):
@@ -363,14 +365,14 @@ class _Plan:
         return self.policy.ladder(self.m, self.beta, self.sides)
 
     def prove(self, ranking: _core.Ranking) -> tuple[float, int]:
-        """Return what a ranking proves, and the guesses made."""
+        """Return the bound of a ranking and the number of guesses."""
         orders = self.policy.orders(self.sides)
         _, _, best = self.policy.best(ranking, orders, self.beta / len(orders))
         return max(0.0, best.logit), best.cut
 
     @property
     def ceiling(self) -> float:
-        """What a perfect attack on half members proves."""
+        """The bound of a perfect attack if half of the examples are members."""
         scores: FloatArray = np.arange(self.m, dtype=np.float64)
         right = scores >= (0 if self.sides == "pairs" else self.m // 2)
         return self.prove(_core.Ranking(scores, right))[0]

@@ -40,7 +40,7 @@ _MOST = 1 << 32
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Plan:
-    """What was drawn for each example before training: an `InclusionPlan` or a `ChoicePlan`."""
+    """The draws for each example before training: an `InclusionPlan` or a `ChoicePlan`."""
 
     drawn: NDArray[Any]
     ids: NDArray[Any]
@@ -49,10 +49,11 @@ class Plan:
     """Candidates of each secret; 0 for coins."""
 
     def commit(self, protocol: Mapping[str, JsonValue]) -> Opening:
-        """Commit to what was drawn and to what the audit will be, before training.
+        """Commit to this plan and to the protocol of the audit, before training.
 
-        The opening has draws, protocol and 256 random bits: keep it secret until the audit, by
-        `opening.save(folder)`. Publish `opening.commitment`, a digest of the three.
+        The opening has the plan, the protocol and 256 random bits. Save it by
+        `opening.save(folder)`, and keep it secret until the audit. Publish `opening.commitment`,
+        a digest of the three.
 
         Parameters
         ----------
@@ -64,8 +65,7 @@ class Plan:
         # Whoever may choose the seed after scoring can try many, and report the best.
         seeded = {"seed": secrets.randbelow(2**53), **protocol}
         opening = Opening(self, seeded, secrets.token_hex(NONCE))
-        # The audit is rehearsed on scores that tell nothing: what it would refuse after training
-        # is refused before.
+        # The audit is rehearsed on uninformative scores, so that errors appear before training.
         opening.agreed.rehearse(self.drawn, self.k)
         return opening
 
@@ -93,7 +93,7 @@ class Plan:
                 return cls._of(archive)
         except (LeakboundError, ValueError, TypeError) as error:
             what = path if isinstance(path, str | os.PathLike) else "the content"
-            message = f"{what} is not an inclusion plan, or one of choices: {error}; write plans "
+            message = f"{what} is not an InclusionPlan or ChoicePlan: {error}; write plans "
             raise FormatError(message + "with plan.save(path)") from error
 
     def __len__(self) -> int:
@@ -115,18 +115,18 @@ class Plan:
     @classmethod
     def _of(cls, archive: Archive) -> Self:
         if archive["inclusion_plan"] != SCHEMA:
-            message = f"its layout is not number {SCHEMA}"
+            message = f"its layout must be number {SCHEMA}"
             raise FormatError(message)
         seed, k = str(archive["seed"]), int(archive["k"])
         kind: Any = ChoicePlan if k else InclusionPlan
         if not issubclass(kind, cls):
-            message = f"it is a {kind.__name__}, and a {cls.__name__} is needed"
+            message = f"it is a {kind.__name__}, but a {cls.__name__} is needed"
             raise FormatError(message)
         more = {"ids": archive["ids"], "seed": int(seed) if seed else None}
         return cast("Self", kind(archive["drawn"], **more, **({"k": k} if k else {})))
 
     def _hold(self, drawn: NDArray[Any], ids: Any, seed: int | None, k: int = 0) -> None:
-        """Set what was drawn, ids and the seed, as arrays that nobody else can write to."""
+        """Set draws, ids and seed, as read-only arrays."""
         coins = np.ones(drawn.size, dtype=np.bool_) if k else drawn
         names = np.arange(drawn.size) if ids is None else _read_ids(ids, coins)
         for array in (drawn, names):
@@ -137,38 +137,38 @@ class Plan:
     def _check_items(self, items: Any) -> None:
         if not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
             message = (
-                "items must have a length and be picked by position (a sequence, array, tensor, "
+                "items must have a length and be indexed by position (a sequence, array, tensor, "
                 f"data frame or map-style dataset), got {type(items).__name__}"
             )
             raise InputTypeError(message)
         if len(items) != len(self):
             message = (
-                f"items has {len(items)} elements and the plan has {len(self)}; pass one for each "
-                "example of the plan, in its order"
+                f"items has {len(items)} elements but the plan has {len(self)}; pass one for each "
+                "example of the plan, in the same order"
             )
             raise InputError(message)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class InclusionPlan(Plan):
-    """Which of `n` examples are members: independent fair coins, tossed before training.
+    """Which of `n` examples are members: independent fair coins, flipped before training.
 
-    Train on `included` and keep `excluded` away from training, then score all `n` examples and
-    audit the scores against the plan.
+    Train on `included` and keep `excluded` out of training. Then score all `n` examples and audit
+    the scores against the plan.
 
-    Given all the other coins, an independent fair coin is still fair: under ε-DP each guess is
-    right with probability at most e^ε / (1 + e^ε) whatever the other guesses were, which every
-    bound rests on. With exactly n/2 members the last memberships follow from the others.
+    An independent fair coin stays fair given all the other coins. Every bound relies on this: under
+    ε-DP each guess is correct with probability at most e^ε / (1 + e^ε), whatever the other guesses
+    were. If exactly n/2 members were drawn, the last memberships would follow from the others.
 
     Parameters
     ----------
     member : array-like of shape (n,)
-        True for the members; coins tossed elsewhere. `create` tosses them here.
+        True for the members, from coins flipped elsewhere. `create` flips new ones.
     ids : array-like of shape (n,), optional
         A different integer or string for each example; by default the index of a pandas Series of
-        membership if it names each row, and else 0, 1, …, n - 1.
+        membership if it names each row, otherwise 0, 1, …, n - 1.
     seed : int, optional
-        The seed of `create`; None for coins tossed elsewhere.
+        The seed of `create`; None for coins flipped elsewhere.
 
     References
     ----------
@@ -193,12 +193,12 @@ class InclusionPlan(Plan):
 
     @classmethod
     def create(cls, n: int, *, seed: int | None = None, ids: ArrayInput | None = None) -> Self:
-        """Toss an independent fair coin for each of `n` examples.
+        """Flip an independent fair coin for each of `n` examples.
 
         The same seed gives the same plan on every machine, and a longer plan of the same seed
         begins with the shorter one. No other stream of the seed, in NumPy or here, has these coins.
-        Whoever knows the seed knows them all: keep it from the model and from the attack, and take
-        another one for another training run.
+        The seed determines all coins: keep it from the model and from the attack, and use another
+        one for another training run.
 
         Parameters
         ----------
@@ -241,8 +241,8 @@ class InclusionPlan(Plan):
         Parameters
         ----------
         items : sequence, array, tensor, data frame or torch Dataset
-            One item for each example. What is returned is of the same kind; a list for other
-            sequences, a `torch.utils.data.Subset` for a map-style dataset.
+            One item for each example. The result has the same type; a list for other sequences,
+            a `torch.utils.data.Subset` for a map-style dataset.
         """
         return self._pick(items, self.indices)
 
@@ -274,15 +274,15 @@ class InclusionPlan(Plan):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class ChoicePlan(Plan):
-    """Which of k candidates each of m secrets is trained on: uniform draws, before training.
+    """Which of k candidates of each of m secrets is trained on: uniform draws before training.
 
-    Train on `included`, one candidate of each secret, and keep the others away from training; then
-    score all candidates, and audit by ``Choices(plan)``.
+    Train on `included`, one candidate of each secret, and keep the others out of training. Then
+    score all candidates and audit by ``Choices(plan)``.
 
     Parameters
     ----------
     chosen : array-like of shape (m,)
-        The candidate of each secret, integers in [0, k); drawn elsewhere. `create` draws them here.
+        The candidate of each secret, in [0, k), drawn elsewhere. `create` draws new ones.
     k : int
         Candidates of each secret, at least 2.
     ids, seed : optional
@@ -306,7 +306,7 @@ class ChoicePlan(Plan):
     def create(
         cls, m: int, k: int, *, seed: int | None = None, ids: ArrayInput | None = None
     ) -> Self:
-        """Draw one of `k` candidates for each of `m` secrets, uniformly but for 2⁻⁴⁴.
+        """Draw one of `k` candidates for each of `m` secrets, uniformly up to 2⁻⁴⁴.
 
         At most 10^8 secrets and 10^6 candidates; seed and ids as for `InclusionPlan.create`.
         """
@@ -329,15 +329,16 @@ class ChoicePlan(Plan):
     def included(self, items: Any) -> Any:
         """Return the chosen candidate of each of m sequences of k: what the model is trained on.
 
-        Of an array or tensor that is another one, else a list. Candidates of a secret differ.
+        The result is an array or tensor if `items` is, otherwise a list. Candidates of a secret
+        must differ.
         """
         self._check_items(items)
         for secret, candidates in enumerate(items):
             distinct = {np.asarray(readable(one)).tobytes() for one in candidates}
             if len(candidates) != self.k or len(distinct) < self.k:
                 message = (
-                    f"items must have k = {self.k} candidates each, all different: those of secret "
-                    f"{secret} are {len(candidates)}, {len(distinct)} of them different"
+                    f"items must have k = {self.k} different candidates each: secret {secret} has "
+                    f"{len(candidates)}, of which {len(distinct)} differ"
                 )
                 raise InputError(message)
         if hasattr(items, "shape"):
@@ -353,12 +354,12 @@ class ChoicePlan(Plan):
 
 
 def load_opening(folder: str | os.PathLike[str]) -> Opening:
-    """Read what `Opening.save` wrote: a plan, and nonce and protocol beside it.
+    """Read what `Opening.save` wrote: plan, nonce and protocol.
 
     Parameters
     ----------
     folder : str or os.PathLike
-        The folder; FormatError says which of its files is not what it should be.
+        The folder; FormatError names a file that is not valid.
     """
     place = Path(folder)
     return read_opening(place / "opening.json", Plan.load(place / "plan.npz"))

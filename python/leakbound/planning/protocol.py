@@ -1,4 +1,4 @@
-"""What an audit will be, as it is written down before training: read whole, and rehearsed."""
+"""Protocols: the rules of an audit, written down before training, read and rehearsed."""
 
 import difflib
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
 from leakbound.results import AuditResult
 
-# What a protocol has to say.
+# What a protocol must contain.
 PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
-# The options of an audit of one run: a protocol fixes each, if only by leaving it out.
+# The options of an audit of one run. A protocol fixes each, also by leaving it out.
 DEFAULTS: Mapping[str, Any] = {
     "claim": PureDP(),
     "confidence": 0.95,
@@ -39,22 +39,22 @@ DEFAULTS: Mapping[str, Any] = {
 OPTIONS = tuple(DEFAULTS)
 # Options of one value for each example, as a prior may be: a protocol names them by a word.
 ARRAYS = ("strata", "groups", "features")
-# What else a protocol may say.
+# What a protocol may contain besides.
 _MORE = ("checked", "canaries_sha256", "notes")
-# Columns of tables that are no scores.
+# Columns of tables that are not scores.
 _RESERVED = {"id", "member", "split"}
 
 
 @dataclass(frozen=True)
 class Agreed:
-    """A protocol that was understood: all of it can be done."""
+    """A protocol that was read and can be carried out."""
 
     attacks: tuple[str, ...]
     # Options of `audit` and of its design, the claim and the cuts as objects.
     options: Mapping[str, Any]
     # Options that will be an array, which the protocol names by a word.
     arrays: frozenset[str] = frozenset()
-    # The guarantee that will be put to the test.
+    # The guarantee that will be checked.
     checked: Mapping[str, Any] | None = None
     canaries_sha256: str | None = None
 
@@ -65,7 +65,7 @@ class Agreed:
 
     @classmethod
     def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreed":
-        """Understand a protocol; OptionError says which of its names is wrong, and how."""
+        """Read a protocol; OptionError says which of its names is wrong, and how."""
         arrays = {name for name in ARRAYS if name in protocol}
         arrays |= {"prior"} if isinstance(protocol.get("prior"), str) else set()
         for name in ("unit", "canaries", *sorted(arrays)):
@@ -80,7 +80,7 @@ class Agreed:
             options["prior"] = real(options["prior"], "prior", above=0, below=1)
         digest = protocol.get("canaries_sha256")
         if "canaries_sha256" in protocol and not is_digest(digest):
-            _refuse(f"canaries_sha256 is {shown(digest)}, and a digest has 64 hexadecimal digits")
+            _refuse(f"canaries_sha256 is {shown(digest)}; it must have 64 hexadecimal digits")
         return cls(
             _attacks(protocol["attacks"]),
             options,
@@ -99,7 +99,7 @@ class Agreed:
         return cast("AuditResult", audit_of(design, scores, member=member, **options))
 
     def put_to_test(self, result: AuditResult) -> AuditResult:
-        """Return a result with the guarantee of the protocol put to the test, if it names one."""
+        """Return a result in which the guarantee of the protocol is checked, if it has one."""
         if self.checked is None:
             return result
         stated = dict(self.checked)
@@ -108,7 +108,7 @@ class Agreed:
         return result.with_check(**stated)
 
     def rehearse(self, drawn: NDArray[Any], k: int) -> None:
-        """Audit scores that tell nothing: raise OptionError if the audit or its check refuses."""
+        """Audit scores without information: raise OptionError if the audit or its check refuses."""
         options = dict(self.options) | ({"k": k} if k else {})
         size = drawn.size
         # Arrays that the protocol only names: each says nothing about membership.
@@ -127,30 +127,30 @@ class Agreed:
             raise
         except LeakboundError as error:
             message = (
-                f"the protocol cannot be kept: an audit of these {size:,} examples by it is "
+                f"the protocol cannot be kept: its audit of these {size:,} examples is "
                 f"refused: {error}"
             )
             raise OptionError(message) from error
 
 
 def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
-    """Return a copy of a protocol that can be understood whole, in a form that has one spelling."""
+    """Return a copy of a protocol in a form with only one spelling."""
     if not isinstance(protocol, Mapping):
-        _refuse(f"a protocol is a table, got {type(protocol).__name__}")
+        _refuse(f"a protocol must be a table, got {type(protocol).__name__}")
     content = cast("dict[str, JsonValue]", plain(dict(protocol), "protocol"))
     missing = [name for name in PROTOCOL if name not in content]
     if missing:
         _refuse(
-            f"the protocol lacks {', '.join(missing)}: what is not written down before training "
-            "can be chosen after it"
+            f"the protocol must also set {', '.join(missing)}: otherwise they could be chosen "
+            "after training"
         )
     known = (*PROTOCOL, *OPTIONS, *_MORE)
     for name in (one for one in content if one not in known):
         near = difflib.get_close_matches(name[:60], known, n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         _refuse(
-            f"the protocol has {name!r:.60}, which is no option of an audit of one run{hint}; "
-            "what is for people alone goes under notes"
+            f"the protocol has {name!r:.60}, which is not an option of this audit{hint}; "
+            "put remarks for readers under notes"
         )
     try:
         Agreed.of(content)
@@ -196,16 +196,16 @@ def _attacks(names: Any) -> tuple[str, ...]:
         word = isinstance(name, str) and name == name.strip() and name.isprintable()
         if not word or not name or "," in name or name in _RESERVED:
             _refuse(
-                f"attacks has {shown(name)}, which is no name of a column of scores: take a word "
-                f"without a comma, other than {', '.join(sorted(_RESERVED))}"
+                f"attacks has {shown(name)}, which cannot be the name of a column of scores: use a "
+                f"word without a comma, other than {', '.join(sorted(_RESERVED))}"
             )
     if len(set(names)) < len(names):
-        _refuse(f"attacks is {shown(names)}: name each once")
+        _refuse(f"attacks is {shown(names)}: list each name once")
     return tuple(names)
 
 
 def _checked(stated: Any, claim: Any) -> dict[str, Any]:
-    """Check the guarantee that will be put to the test: ε and δ, or the claim's own parameter."""
+    """Check the guarantee to check: ε and δ, or the claim's own parameter."""
     own = claim.parameter
     known = {"epsilon", "delta", "relation", own}
     if (
@@ -216,7 +216,7 @@ def _checked(stated: Any, claim: Any) -> dict[str, Any]:
     ):
         other = "" if own == "epsilon" else f", or {own} alone"
         _refuse(
-            f"checked is {shown(stated)}: name epsilon, and delta{other}; and relation, of a "
+            f"checked is {shown(stated)}: give epsilon and delta{other}, and relation for a "
             "random split"
         )
     for name in stated.keys() - {"relation"}:
@@ -228,4 +228,4 @@ def _checked(stated: Any, claim: Any) -> dict[str, Any]:
 
 def _check_words(value: Any, name: str) -> None:
     if not isinstance(value, str) or not value.strip():
-        _refuse(f"{name} is {shown(value)}: say it in words")
+        _refuse(f"{name} is {shown(value)}: give text")

@@ -1,4 +1,4 @@
-"""What a plan assumes to be true: independent Gaussian scores, or randomised response."""
+"""Truths that a plan can assume: independent Gaussian scores, or randomised response."""
 
 import math
 from collections.abc import Iterator
@@ -94,7 +94,7 @@ Truth: TypeAlias = Gaussian | Response
 
 
 def truth_of(truth: float | Truth, claim: PlannedClaim) -> Truth:
-    """Return the truth that a number stands for: a value of the claim's parameter."""
+    """Return the truth for a number, which is a value of the claim's parameter."""
     if isinstance(truth, Gaussian | Response):
         return truth
     value = real(truth, "truth", least=0, below=math.inf)

@@ -1,4 +1,4 @@
-"""Propensities: how likely examples with given features are to be members.
+"""Propensities: the probability that an example with given features is a member.
 
 Where members and non-members were not drawn by coin tosses, the propensity π(x) = P(member | x)
 says how many correct guesses the features explain. It is learnt, its error is covered by a

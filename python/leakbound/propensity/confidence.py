@@ -22,7 +22,7 @@ from leakbound.errors import InputError, OptionError
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ConfidenceSet:
-    r"""All coefficients of a logistic model of membership that the labels do not rule out.
+    r"""The coefficients of a logistic model of membership that are plausible given the labels.
 
     Given the features all labels are independent and P(S = 1 | x) = σ(o + θ₀ + x·θ), o a known part
     of the log-odds. The set is C = {θ : ℓ(θ) ≥ c}, ℓ the log-likelihood of all labels and c that of
@@ -35,8 +35,8 @@ class ConfidenceSet:
     level: float
     """p."""
     coefficients: FloatArray
-    """θ₀ and θ of largest likelihood; last, where D' has an intercept of its own, what it differs
-    by."""
+    """θ₀ and θ of largest likelihood; then, if D' has a separate intercept, the difference of the
+    two."""
     squared_radius: float
     """Twice their log-likelihood over c: about k in a set of Wilks at level ½, three times k here.
     """
@@ -63,7 +63,7 @@ class ConfidenceSet:
         level: float = 0.01,
         seed: int | None = None,
     ) -> "ConfidenceSet":
-        """Find the set from the labels of audited examples, and of D' where there is one.
+        """Compute the set from the labels of audited examples, and of D' if there is one.
 
         Parameters
         ----------
@@ -75,8 +75,7 @@ class ConfidenceSet:
         offsets, reference_offsets : array-like, shapes (m,) and (n,), optional
             Known parts of the log-odds, in nats; 0 if None.
         own_intercept : bool
-            Whether D' has an intercept of its own, because its share of members is another one by
-            design.
+            Whether D' has a separate intercept, because its share of members differs by design.
         level, seed : float and int, optional
             Probability that the true coefficients are outside of the set, in (0, 1), and seed of
             the coins that halve the rows; by default a new one, which the set records.
@@ -119,7 +118,7 @@ class ConfidenceSet:
                 np.concatenate([others[2], known]),
             )
         elif apart or reference_offsets is not None:
-            message = "own_intercept and reference_offsets are about D': pass reference"
+            message = "own_intercept and reference_offsets describe D': pass reference too"
             raise OptionError(message)
         fewer = everything[1].size - labels.size
         core = _core.LogOddsSet(
@@ -144,7 +143,7 @@ class ConfidenceSet:
         )
 
     def contains(self, coefficients: ArrayInput) -> bool:
-        """Return whether the labels do not rule out coefficients, in the order of the best ones."""
+        """Return whether coefficients, in the order of `coefficients`, are in the set."""
         return self.core.contains(_numbers(coefficients, "coefficients", self.coefficients.size))
 
     def log_odds(self, coefficients: ArrayInput | None = None) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Tests of propensities that read no scores: bets against numbers, and the form of a model."""
+"""Tests of propensities that do not use scores: bets against them, and tests of the model."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -22,16 +22,16 @@ from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.stats.poisson_binomial import poisson_binomial_tail_offsets
 
 _TREES = "gradient-boosted trees"
-# Three tests of one audit then withhold a right model in 3 of 100 audits.
+# The three tests of an audit then withhold a correct model in 3 of 100 audits.
 REFUTED_BELOW = 0.01
 """p-value below which propensities count as refuted."""
-# Parts of the examples: on each but the first a sceptic bets.
+# Parts of the examples: a sceptic bets on each but the first.
 _PARTS = 5
-# Log-odds, in absolute value, beyond which nothing is guessed: their odds are no doubles.
+# Absolute log-odds beyond which nothing is guessed: their odds overflow.
 _LARGEST = 300.0
 # Standard deviations at which features are clipped, so that no few rows decide a product.
 _CLIPPED = 3.0
-# Share of a product's variance below which the model's own columns count as explaining it.
+# Share of a product's variance below which the model's columns explain it.
 _EXPLAINED = 1e-3
 # Newton's steps towards a saddle point, and the squared decrement at which they end.
 _STEPS, _SETTLED = 100, 1e-9
@@ -39,21 +39,21 @@ _STEPS, _SETTLED = 100, 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Falsification(Record):
-    """What came of an attempt to refute propensities.
+    """The result of a test of propensities.
 
     `refuted` is whether the p-value is below 0.01.
     """
 
     p_value: float
-    """At most this is the chance of so many correct guesses if the propensities are right."""
+    """Upper bound on the probability of as many correct guesses if the propensities are correct."""
     refuted: bool
     guesses: int
     """How often the sceptic bet against the propensities, and below, was right."""
     correct: int
     expected: float
-    """How often it would be right on average if the propensities were."""
+    """Expected number of correct guesses if the propensities are correct."""
     sceptic: str
-    """The model that bet, in words: of two the one with the smaller p-value."""
+    """Description of the model that bet; of two the one with the smaller p-value."""
     seed: int
     """Of the sceptic and of the order of the examples."""
 
@@ -73,16 +73,16 @@ class Falsification(Record):
 
 @dataclass(frozen=True, eq=False)
 class FormTest(Record):
-    """What came of a test of the form of a logistic model.
+    """The result of a test of the form of a logistic model.
 
     `refuted` is whether the p-value is below 0.01.
     """
 
     p_value: float
-    """At most this is the chance of the observation, if the log-odds are linear in the features."""
+    """Upper bound on the probability of the observation if log-odds are linear in the features."""
     refuted: bool
     test: str
-    """What was tested, in words."""
+    """Description of the test."""
     terms: int
     """Number of products or bets."""
     worst: tuple[int, ...] = ()
@@ -96,17 +96,17 @@ def falsify(
 
     The examples are put in random order and cut into five parts. From the second on, two sceptics,
     a logistic regression and gradient-boosted trees, are trained on the *earlier* parts, with the
-    claimed log-odds as one more feature. Each guesses "member" where it finds membership likelier
-    than claimed, "non-member" where less likely, and bets on those examples that make its expected
-    evidence largest. If the propensities are right, then given all earlier labels the guesses of a
-    part are right independently of one another, with probabilities σ(Tλ) (Theorem C.1 of the
+    claimed log-odds as one more feature. Each guesses "member" if it considers membership likelier
+    than claimed, "non-member" if less likely, and bets on the examples that maximise its expected
+    evidence. If the propensities are correct, then given all earlier labels the guesses of a part
+    are correct independently of one another, with probabilities σ(Tλ) (Theorem C.1 of the
     Zero-Run paper at ε = 0). Their Poisson-binomial tail P_k is then at least as large as a uniform
     variable, given the past; so -Σ ln P_k is at most a Gamma(4) variable in distribution (Fisher's
     combination, 1932). The p-value is twice the smaller one of the two.
 
-    Estimates are never quite right as numbers: with many examples their sampling error is refuted.
-    That is no false alarm: scores that point along this error would be taken for leakage. Mild
-    misspecification, and shift along features that `X` does not hold, pass.
+    Estimated propensities always have some sampling error, which this test refutes if there are
+    many examples. This is not a false alarm: scores that correlate with the error would be taken
+    for leakage. Mild misspecification, and shift along features not in `X`, are not detected.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def falsify(
 def bet_against_set(
     confidence_set: ConfidenceSet, *, features: FloatArray | None = None, seed: int | None = None
 ) -> FormTest:
-    """Let gradient-boosted trees bet against every member of a confidence set, as in `falsify`.
+    """Let gradient-boosted trees bet against all members of a confidence set, as in `falsify`.
 
     The p-value holds whichever member of the set is true, plus the chance that none is: each tail
     is that at the member that makes so many correct guesses likeliest.
@@ -232,7 +232,7 @@ def products_missing(
 
 
 def link_bent(confidence_set: ConfidenceSet) -> FormTest:
-    """Test whether membership follows the log-odds by another curve than the logistic one.
+    """Test whether membership depends on the log-odds by another curve than the logistic one.
 
     Stukel's terms (JASA 83, 1988) of the log-odds λ are λ² where λ > 0 and λ² where λ < 0. Their
     difference bends both tails alike, as Cauchy's link does, and their sum one against the other:
@@ -269,7 +269,7 @@ def _rounds(
 def beliefs(
     model: Any, table: FloatArray, labels: BoolArray, past: IntArray, rows: IntArray, *numbers: int
 ) -> FloatArray | None:
-    """Return a sceptic's log-odds of some rows, learnt from others."""
+    """Return a sceptic's log-odds of some rows, fitted on others."""
     if rows.size == 0 or np.unique(labels[past]).size < 2:
         return None
     from sklearn.base import clone
@@ -279,7 +279,7 @@ def beliefs(
 
 
 def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return where a sceptic bets, and on what: where claim and belief differ most."""
+    """Return the bets of a sceptic: rows where claim and belief differ most, and guesses."""
     chance = expit(claimed)
     excess = np.where(believed == claimed, 0.0, expit(believed) - chance)
     # The larger of two variances: a claim near 0 or 1 does not make the sceptic certain.
@@ -311,7 +311,7 @@ def ensembles() -> Any:
 
 
 def default_sceptics() -> dict[str, Any]:
-    """Return the sceptics that bet by default, by name."""
+    """Return the default sceptics by name."""
     trees = ensembles().HistGradientBoostingClassifier(
         max_iter=60, max_leaf_nodes=15, learning_rate=0.1, early_stopping=False
     )
@@ -324,7 +324,7 @@ def default_sceptics() -> dict[str, Any]:
 
 
 def in_a_line(classifier: Any) -> str:
-    """Return the words for a scikit-learn classifier, which must predict probabilities."""
+    """Return the description of a scikit-learn classifier, which must predict probabilities."""
     if not all(hasattr(classifier, name) for name in ("fit", "predict_proba", "get_params")):
         message = f"pass a scikit-learn classifier with predict_proba, got {classifier!r}"
         raise InputTypeError(message)

@@ -1,4 +1,4 @@
-"""A fitted propensity model: the rows it learnt from, predictions, bootstrap draws, diagnostics."""
+"""Fitted propensity models: their rows, predictions, bootstrap refits and diagnostics."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
@@ -57,9 +57,7 @@ class Rows:
         names = None if names is None else np.array(names)
         for included, name in ((True, "members"), (False, "non-members")):
             if not (classes == included).any():
-                message = (
-                    f"D' holds no {name}: the odds of membership cannot be learnt from one class"
-                )
+                message = f"D' has no {name}: a model of membership needs both classes"
                 raise InputError(message)
         assigned = _stratified(classes, folds, seed) if folds else None
         for array in (table, classes, names, assigned):
@@ -83,10 +81,10 @@ class Rows:
         if shared.size:
             row = int(rows.min())
             message = (
-                f"{shared.size} ids of the audit are in D' too, the first being {values[row]!s} at "
-                f"row {row}: a propensity model knows the membership of what it learnt from; hold "
-                "D' out (hold_out) or cross-fit (cross_fit); where other examples happen to have "
-                "the same pandas index, give both ids of their own"
+                f"{shared.size} ids of the audit are also in D', first {values[row]!s} at row "
+                f"{row}: a propensity model must not be fitted on audited examples; use "
+                "hold_out or cross_fit; if these are different examples with the same pandas "
+                "index, give them different ids"
             )
             raise InputError(message)
 
@@ -127,7 +125,7 @@ class Model(ABC):
 
     @abstractmethod
     def _refits(self, rows: Rows, features: FloatArray, count: int, seed: int, /) -> FloatArray:
-        """Return log-odds of features under refits to so many resamples, a row for each."""
+        """Return log-odds of features under `count` bootstrap refits, a row for each."""
 
     def fit(
         self,
@@ -137,7 +135,7 @@ class Model(ABC):
         ids: ArrayInput | None = None,
         seed: int | None = None,
     ) -> "PropensityFit":
-        """Learn P(member | features) from D'.
+        """Fit P(member | features) on D'.
 
         Parameters
         ----------
@@ -168,7 +166,7 @@ class PropensityFit:
     rows: Rows
     """D': features, classes, folds and ids, read-only."""
     offset: float = 0.0
-    """What is added to all log-odds: the audit set may have another share of members than D'."""
+    """Constant added to all log-odds if the audit set has another share of members than D'."""
     share_of_reference: ReferenceShare = "as audited"
     """What is known of the share of members in D' by design: see `with_member_share`."""
     seed: int = field(kw_only=True)
@@ -195,7 +193,7 @@ class PropensityFit:
         """Return log-odds under refits on K resamples of D', a row for each.
 
         A resample draws as many rows as D' has, with replacement; one that lacks a class outside of
-        a fold is drawn anew. Every refit repeats the whole procedure, and copies of a row are held
+        a fold is drawn again. Every refit repeats the whole procedure, and copies of a row are held
         out of the calibration together. Resample k depends on the seed (by default a new one) and k
         alone. `X` has features of other examples than those of D', shape (m, d).
         """
@@ -236,7 +234,7 @@ class PropensityFit:
             there = real(of_reference, "of_reference", above=0, below=1)
         if share is None:
             if of_reference is not None:
-                message = "of_reference says nothing without that of the audit set: pass share"
+                message = "of_reference needs the share of the audit set: pass share"
                 raise OptionError(message)
             return replace(self, offset=0.0, share_of_reference="unknown", _declared=None)
         here = real(share, "share", above=0, below=1)

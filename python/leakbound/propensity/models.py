@@ -1,4 +1,4 @@
-"""The models of P(member | features) to choose from, and where they may be learnt."""
+"""Models of P(member | features), and ways to split the data for fitting."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -93,10 +93,10 @@ class LogisticPropensity(Model):
 
 @dataclass(frozen=True)
 class SklearnPropensity(Model):
-    """Any scikit-learn classifier with `predict_proba` as a propensity model, to explore with.
+    """Any scikit-learn classifier with `predict_proba` as an exploratory propensity model.
 
-    Every bootstrap refit clones and fits it anew on copies of rows. A `random_state` that is None
-    is set from the seeds. A `CalibratedClassifierCV` is refused: it would split copies of one row
+    Every bootstrap refit fits a clone on resampled rows. A `random_state` that is None is set from
+    the seeds. A `CalibratedClassifierCV` is refused: it would split copies of one row
     between its folds.
 
     Examples
@@ -145,7 +145,7 @@ class SklearnPropensity(Model):
     def _fitted(
         self, rows: Rows, copies: NDArray[np.uint32], purpose: Purpose, *numbers: int
     ) -> Any:
-        """Fit a clone to so many copies of each row."""
+        """Fit a clone to rows repeated by `copies`."""
         from sklearn.base import clone
 
         chosen = np.repeat(np.arange(copies.size), copies)
@@ -154,7 +154,7 @@ class SklearnPropensity(Model):
 
 
 def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[IntArray, IntArray]:
-    """Split examples into D', to learn propensities from, and the audit set; return rows of each.
+    """Split examples into D', used to fit propensities, and the audit set; return rows of each.
 
     An example's side depends on its id, the seed and the other ids alone: not on the order of the
     rows, nor on membership. Split first. Where members and non-members are two pools of fixed
@@ -224,7 +224,7 @@ def cross_fit(
     folds: int = 2,
     seed: int | None = None,
 ) -> CrossFit:
-    """Learn propensities from the audit set itself, each fold's from the other folds.
+    """Fit propensities on the audit set itself, those of each fold on the other folds.
 
     For when there is too little data to hold any out (Zero-Run, Algorithm 4). The folds are drawn
     without a look at membership, of equal sizes up to one example.

@@ -1,4 +1,4 @@
-"""How far members and non-members can be compared: diagnostics of the propensities."""
+"""Overlap of members and non-members: diagnostics of the propensities."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ _BINS = 40
 
 @dataclass(frozen=True, eq=False)
 class Overlap(Record):
-    """How the propensities π of an audit set are spread, by class.
+    """The distribution of the propensities π of an audit set, by class.
 
     Of `m` examples, `members` are members. A histogram has the `edges` of its bins in π, and counts
     of each class.
@@ -28,8 +28,8 @@ class Overlap(Record):
     m: int
     members: int
     m_eff: float
-    """Σ 2 min(πᵢ, 1 - πᵢ), which matching keeps on average: m if every π is ½, 0 if features give
-    membership away."""
+    """Σ 2 min(πᵢ, 1 - πᵢ), which matching keeps on average: m if every π is ½, 0 if features
+    determine membership."""
     ess_members: float
     """Kish's effective size of a class, (Σ w)² / Σ w², with the weights of matching: min(1, e^-λ)
     for members and min(1, e^λ) for non-members."""
@@ -50,8 +50,8 @@ class Overlap(Record):
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the propensities of members and of non-members, in axes or in a new figure.
 
-        Where the two overlap, correct guesses say something about the model; beyond, the features
-        alone give membership away.
+        Where the two overlap, correct guesses are evidence about the model. Elsewhere, the features
+        alone reveal membership.
         """
         with house_style():
             ax = new_axes(ax)

@@ -159,7 +159,7 @@ def test_a_family_of_ones_own_is_stored_without_its_function() -> None:
     assert own.bound == pytest.approx(mu.bound, rel=1e-3)
     assert "mean >=" in repr(own)
     claim: Any = lb.AuditResult.from_json(own.to_json()).claim
-    with pytest.raises(errors.FormatError, match="only its name"):
+    with pytest.raises(errors.FormatError, match="only the name"):
         claim.tradeoff(1.0)
 
 

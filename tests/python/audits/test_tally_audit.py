@@ -106,7 +106,7 @@ def test_what_counts_cannot_tell_is_refused() -> None:
         refused("a prior other than 1/2 tells examples apart", tally, prior=prior)
     refused("weighs every example", tally, cuts=lb.Weighted(), sides="member")
     for several in ({"a": tally}, [tally, tally]):
-        with pytest.raises(errors.InputTypeError, match="a Tally is no array of scores"):
+        with pytest.raises(errors.InputTypeError, match="a Tally is not an array of scores"):
             lb.audit(several, lb.Coins(member))
     with pytest.raises(errors.OptionError, match="ZeroRun tells examples apart"):
         lb.audit(tally, lb.ZeroRun(member, np.full(100, 0.5)))

@@ -121,14 +121,14 @@ def test_tallies_that_do_not_add_up_are_refused() -> None:
 @pytest.mark.parametrize(
     ("keys", "examples", "members", "message"),
     [
-        ([2**19, 2**19], [1, 1], [0, 0], "must increase, each with an example"),
+        ([2**19, 2**19], [1, 1], [0, 0], "must be increasing, each with an example"),
         ([2**19], [-1], [0], "negative number of examples"),
         ([2**19], [1], [-1], "negative number of members"),
         ([2**19], [1], [2], "more members than examples"),
-        ([2**19], [0], [0], "must increase, each with an example"),
-        ([2**20], [1], [0], "key of no number"),
-        ([2**20 - 1], [1], [0], "key of no number"),  # a NaN
-        ([-1], [1], [0], "key of no number"),
+        ([2**19], [0], [0], "must be increasing, each with an example"),
+        ([2**20], [1], [0], "not the key of a number"),
+        ([2**20 - 1], [1], [0], "not the key of a number"),  # a NaN
+        ([-1], [1], [0], "not the key of a number"),
     ],
 )
 def test_counts_that_cannot_be_are_refused(
@@ -190,7 +190,7 @@ def test_other_versions_and_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.InputError, match="no metadata"):
         lb.Tally.from_parquet(tmp_path / "bare.parquet")
     (tmp_path / "text.parquet").write_text("score,member\n")
-    with pytest.raises(errors.InputError, match="no tally"):
+    with pytest.raises(errors.InputError, match="not a tally"):
         lb.Tally.from_parquet(tmp_path / "text.parquet")
 
 

@@ -130,7 +130,7 @@ def test_rows_of_other_code_are_not_taken(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(rows(benchmark.Table.read(tmp_path))) == 2
     (file, *_) = tmp_path.glob("*.parquet")
     file.write_bytes(file.read_bytes()[:-9])
-    with pytest.raises(FormatError, match="is no whole parquet file"):
+    with pytest.raises(FormatError, match="is not a complete parquet file"):
         play()
 
 
@@ -186,7 +186,7 @@ def test_bad_options() -> None:
         ((noise, [half, half]), {}, "have one name"),
         ((noise, ["kl"]), {}, "a bound must be a cut policy or callable"),
         ((noise, [half], ["pure"]), {}, "claims must be"),
-        ((noise, [lambda *_: 0.0]), {"m": [9], "processes": 2}, "no lambdas"),
+        ((noise, [lambda *_: 0.0]), {"m": [9], "processes": 2}, "not lambdas"),
         ((noise, [half]), {"m": [0]}, "m must be at least 1"),
     ]
     for arguments, options, said in bad:

@@ -102,7 +102,7 @@ def test_bad_shards_are_refused_with_their_names_and_rows(tmp_path: Path) -> Non
     lb.Tally.of(SCORES[3000:], MEMBER[3000:], bits=12).to_parquet(tmp_path / "coarse.parquet")
     lb.Tally.of(SCORES[:3000], MEMBER[:3000]).to_parquet(out)
     coarse = leakbound("tally", out, tmp_path / "coarse.parquet", "--out", out)
-    assert "bits do not add up" in coarse.refusal
+    assert "bits cannot be added" in coarse.refusal
     assert not list(tmp_path.glob("*.tmp"))
 
 

@@ -293,7 +293,7 @@ def declaring(shape: str, descr: str = "<f8", packed: bytes = b"") -> bytes:
 
 
 HOSTILE: dict[str, tuple[bytes, str]] = {
-    "terabytes": (declaring(f"({10**13},)"), "declares an array far beyond"),
+    "terabytes": (declaring(f"({10**13},)"), "declares an array that is much larger"),
     "terabytes of text": (declaring("(3,)", "<U1000000000000"), "cannot be read"),
     "no bytes each": (declaring(f"({10**13},)", "<U0"), "must hold real numbers"),
     "a bomb": (declaring(f"({2**26},)", packed=bytes(2**29)), "would unpack from"),

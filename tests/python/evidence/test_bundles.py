@@ -66,7 +66,7 @@ AUDITS: dict[str, Audit] = {
         ),
         GIVEN | {"propensity": (CHANCES - 0.1, CHANCES + 0.1)},
     ),
-    "left out": (
+    "skipped": (
         lambda: lb.audit(
             SCORES,
             lb.ZeroRun(PLAN, CHANCES, correction="tamper", adversary="raw", max_log_odds=0.5),
@@ -87,7 +87,7 @@ def test_a_result_verifies_from_its_own_options(name: str) -> None:
     wrong = {key: -one for key, one in scores.items()} if isinstance(scores, dict) else -scores
     found = result.verify(wrong, PLAN, **data)
     assert not found.valid
-    assert "do not give the result again" in found.why
+    assert "gives another result" in found.why
 
 
 @pytest.mark.parametrize("name", ["approximate", "attacks", "panoramia", "limits"])
@@ -142,7 +142,7 @@ def test_rows_in_another_order_are_joined_by_ids(tmp_path: Path) -> None:
     result = lb.audit(SCORES[order], lb.Coins(plan), ids=names[order])
     result.bundle(tmp_path / "bundle", scores=SCORES[order], plan=plan, ids=names[order])
     assert why(tmp_path / "bundle") == ""
-    with pytest.raises(FormatError, match="do not give the result again"):
+    with pytest.raises(FormatError, match="gives another result"):
         result.bundle(tmp_path / "other", scores=SCORES[order], plan=plan)
     assert not (tmp_path / "other").exists()
 
@@ -180,21 +180,25 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"scores": {"loss": SCORES + np.arange(M)}}, FormatError, "not give the result again"),
+        ({"scores": {"loss": SCORES + np.arange(M)}}, FormatError, "gives another result"),
         ({"plan": None}, OptionError, "plan= is missing"),
         ({"model": "sha256:ab"}, OptionError, "64 hexadecimal"),
         ({"vouchers": {"fair weather": "me"}}, OptionError, "fair weather"),
-        ({"vouchers": {"independent fair coins": ""}}, OptionError, "name somebody"),
+        ({"vouchers": {"independent fair coins": ""}}, OptionError, "give a name"),
         ({"vouchers": {"independent fair coins": "\ud800"}}, OptionError, "UTF-8 cannot"),
-        ({"plan": lb.InclusionPlan(PLAN.member, seed=6)}, FormatError, "not those of its seed"),
-        ({"protocol": {"unit": "one"}}, OptionError, "the protocol lacks"),
+        (
+            {"plan": lb.InclusionPlan(PLAN.member, seed=6)},
+            FormatError,
+            "do not follow from its seed",
+        ),
+        ({"protocol": {"unit": "one"}}, OptionError, "the protocol must also set"),
         ({"protocol": PROTOCOL | {"confidence": 0.99}}, FormatError, "says 0.99, .* by 0.95"),
         ({"protocol": PROTOCOL | {"attacks": ["a", "b"]}}, FormatError, r"\['loss'\] audited"),
         ({"protocol": PROTOCOL | {"features": "age"}}, FormatError, "features: .* none was given"),
         ({"protocol": PROTOCOL | {"checked": {"epsilon": 2}}}, FormatError, "nothing checked"),
         ({"opening": PLAN.commit(PROTOCOL)}, OptionError, "leave out plan="),
         ({"tail": "exact"}, FormatError, "takes no tail"),
-        ({"options": {"seed": 4}}, FormatError, "do not give the result again"),
+        ({"options": {"seed": 4}}, FormatError, "gives another result"),
     ],
 )
 def test_what_would_not_verify_is_not_written(
@@ -207,7 +211,7 @@ def test_what_would_not_verify_is_not_written(
 
 
 def test_scores_without_a_name_keep_no_protocol(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"\['loss'\] were agreed on, and scores without a name"):
+    with pytest.raises(FormatError, match=r"\['loss'\], but scores without a name"):
         one_run(SCORES, PLAN).bundle(tmp_path / "b", scores=SCORES, plan=PLAN, protocol=PROTOCOL)
     panoramia = lb.audit(SCORES, lb.Panoramia(PLAN, baseline=SCORES[::-1]))
     with pytest.raises(FormatError, match="a protocol is one of coins"):
@@ -222,7 +226,7 @@ def test_what_would_be_read_back_otherwise_is_not_written(tmp_path: Path) -> Non
     cases: tuple[tuple[Any, Any, str], ...] = (
         ({1: SCORES, 2: -SCORES}, PLAN, "options.attack is 1, and computed again '1'"),
         ({"\ud800": SCORES, "b": -SCORES}, PLAN, "text that UTF-8 cannot"),
-        (pd.Series(SCORES, index=member.index), member[::-1], "do not give the result again"),
+        (pd.Series(SCORES, index=member.index), member[::-1], "gives another result"),
     )
     for scores, plan, words in cases:
         with pytest.raises(FormatError, match=words):
@@ -235,7 +239,7 @@ def test_what_would_be_read_back_otherwise_is_not_written(tmp_path: Path) -> Non
 
 def test_functions_and_fitted_models_are_refused(tmp_path: Path) -> None:
     family = lb.TradeOffFamily(parameter="mu", tradeoff=lb.TradeOff.gaussian, bracket=(0.1, 9.0))
-    with pytest.raises(FormatError, match="which a bundle cannot hold"):
+    with pytest.raises(FormatError, match="which a bundle cannot store"):
         one_run(SCORES, PLAN, claim=family).bundle(tmp_path / "b", scores=SCORES, plan=PLAN)
     fit = LogisticPropensity().fit(FEATURES, PLAN.member)
     result = lb.audit(
@@ -331,7 +335,7 @@ def test_from_commitment_to_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     renamed = csv_text(id=order, margin=SCORES[order])
     Path("scores.csv").write_text(renamed, encoding="utf-8")
     other = (*arguments[:-1], "margin", "--claim", "eps=1")
-    assert "['loss'] were agreed on, and ['margin'] audited" in leakbound(*other).refusal
+    assert "['loss'], but ['margin'] audited" in leakbound(*other).refusal
     swapped = csv_text(loss=SCORES[order], member=PLAN.member[order].astype(int))
     Path("scores.csv").write_text(swapped, encoding="utf-8")
     assert "column member differs from the plan" in leakbound(*arguments).refusal
@@ -359,7 +363,7 @@ def test_bundles_of_the_other_commands(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_what_is_no_bundle_is_bad_input(tmp_path: Path) -> None:
-    assert "is no folder" in leakbound("verify", tmp_path / "nowhere").refusal
+    assert "is not a folder" in leakbound("verify", tmp_path / "nowhere").refusal
     write(tmp_path / "bundle")
     (tmp_path / "c.json").write_text("{}", encoding="utf-8")
     answer = leakbound("verify", tmp_path / "bundle", "--commitment", tmp_path / "c.json")

@@ -154,11 +154,11 @@ def test_the_protocol_is_what_is_done(tmp_path: Path) -> None:
         ({"claim": {"type": "Popen"}}, "claim is .* cannot make"),
         ({"attacks": []}, r"attacks is \[\]"),
         ({"cuts": {"type": "Fixed"}}, "cuts: Fixed: missing a required argument"),
-        ({"cuts": {"type": "Fixed", "guesses": M + 1}}, f"an audit of these {M} examples by it is"),
+        ({"cuts": {"type": "Fixed", "guesses": M + 1}}, f"its audit of these {M} examples is"),
         ({"prior": 0.4}, "the coins of a challenge are fair"),
-        ({"design": "random_split", "groups": "the author"}, "a challenge has scores alone"),
-        ({"canaries_sha256": "ab" * 32}, "is not the digest of .*canaries.csv, "),
-        ({"checked": {"mu": 1.0}}, "name epsilon"),
+        ({"design": "random_split", "groups": "the author"}, "a challenge has only scores"),
+        ({"canaries_sha256": "ab" * 32}, "differs from the digest of .*canaries.csv, "),
+        ({"checked": {"mu": 1.0}}, "give epsilon"),
     ],
 )
 def test_protocols_that_cannot_be_judged_make_no_challenge(
@@ -225,7 +225,7 @@ def test_lines_that_would_move_the_numbers_of_canaries_are_refused(
 
 
 def test_what_is_no_regular_file_holds_no_canaries(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="no regular file"):
+    with pytest.raises(OptionError, match="not a regular file"):
         new_challenge("/dev/zero", tmp_path / "challenge")
 
 
@@ -241,11 +241,11 @@ def test_an_auditor_who_changes_coins_or_canaries_is_found_out(tmp_path: Path) -
     folder, scores = played(tmp_path)
     kept = (folder / "secret/canaries.csv").read_bytes()
     (folder / "secret/canaries.csv").write_bytes(kept.replace(b"secret 7,", b"secret 8,"))
-    with pytest.raises(FormatError, match="other canaries"):
+    with pytest.raises(FormatError, match="do not match the commitment"):
         judge_challenge(folder, scores, ids=np.arange(M))
     (folder / "secret/canaries.csv").write_bytes(kept)
     InclusionPlan(scores > 1).save(folder / "secret/plan.npz")
-    with pytest.raises(FormatError, match="not what was committed to"):
+    with pytest.raises(FormatError, match="was changed"):
         judge_challenge(folder, scores, ids=np.arange(M))
 
 
@@ -267,17 +267,17 @@ def test_a_trainer_who_leaves_canaries_out_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_challenge(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="canaries are in a"):
+    with pytest.raises(FormatError, match="canaries must be in a"):
         new_challenge(tmp_path / __file__, tmp_path / "c")
     for name, content, words in (
         ("a.csv", b"text\n", "0 canaries"),
-        ("a.csv", b'text\n"open', "no file of canaries"),
-        ("a.csv", b"\xff\xfe", "no file of canaries"),
-        ("a.csv", b'text\n"one\ntwo"\nthree\n', "a row goes over several lines"),
+        ("a.csv", b'text\n"open', "cannot be read as canaries"),
+        ("a.csv", b"\xff\xfe", "cannot be read as canaries"),
+        ("a.csv", b'text\n"one\ntwo"\nthree\n', "a row spans several lines"),
         ("a.csv", b'text\n"one"\none\n', r"canaries 0 and 1 \(from 0\) are the same"),
         ("a.txt", b"one\nboth\none\n", r"canaries 0 and 2 \(from 0\) are the same"),
-        ("a.jsonl", b'{"a": 1}\n{\n', "no file of canaries"),
-        ("a.npy", b"\x93NUMPY", "no file of canaries"),
+        ("a.jsonl", b'{"a": 1}\n{\n', "cannot be read as canaries"),
+        ("a.npy", b"\x93NUMPY", "cannot be read as canaries"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(FormatError, match=words):

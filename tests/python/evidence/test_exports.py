@@ -63,5 +63,5 @@ def test_scalars_of_a_checked_claim() -> None:
 
 @pytest.mark.parametrize("name", NO_BOUNDS)
 def test_what_is_no_bound_is_no_metric(name: str) -> None:
-    with pytest.raises(OptionError, match="is no bound"):
+    with pytest.raises(OptionError, match="is not a bound"):
         model_index(NO_BOUNDS[name], model="digits", dataset="d")

@@ -30,7 +30,7 @@ def test_versions_are_those_of_the_manifest(name: str, bundle: Path) -> None:
     certified = "0.1.0, certified by nobody"
     tampered(bundle, "result.json", change(f"provenance/{name}", certified))
     tampered(bundle, "manifest.json", change(f"{NOTES}/{name}", certified))
-    assert why(bundle) == f"manifest: {certified!r} is no version of {name}"
+    assert why(bundle) == f"manifest: {certified!r} is not a version of {name}"
 
 
 def test_a_result_of_another_version_is_audited_again_before_it_is_bundled(tmp_path: Path) -> None:

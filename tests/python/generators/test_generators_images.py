@@ -154,7 +154,7 @@ def test_bad_filters_are_refused(tmp_path: Path) -> None:
         Filtered(3)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="share"):
         Filtered(SequentialCART(), share=1)
-    with pytest.raises(OptionError, match="filter before"):
+    with pytest.raises(OptionError, match="filter the files first"):
         Filtered(FolderOfSamples(tmp_path))
 
 
@@ -197,7 +197,7 @@ def test_samples_without_labels_get_them_from_the_members(tmp_path: Path, glyphs
 
 def test_what_holds_no_samples_is_refused(tmp_path: Path) -> None:
     members = np.zeros((20, 2))
-    with pytest.raises(FormatError, match="holds no samples"):
+    with pytest.raises(FormatError, match="has no samples"):
         FolderOfSamples(tmp_path).fit(members)
     (tmp_path / "a.npy").write_bytes(b"nothing")
     with pytest.raises(FormatError, match=r"a\.npy cannot be read"):

@@ -123,7 +123,7 @@ def test_a_run_prints_it_beside_the_estimate(tmp_path: Path) -> None:
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     for words in (
         "Zero-Run, match",
-        "If the baseline's score says all that an example says of its coin, ε is at least",
+        "If membership depends on an example only through the baseline's score, ε is at least",
         "Grounds of the conditional lower bounds",
         "had no part in them",
         "Privacy Auditing with Zero (0) Training Run",

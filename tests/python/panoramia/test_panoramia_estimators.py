@@ -51,7 +51,7 @@ def test_margins_of_certain_answers_are_finite_and_ordered() -> None:
 
 
 def test_targets_without_labels_must_be_networks() -> None:
-    with pytest.raises(OptionError, match="members must have labels"):
+    with pytest.raises(OptionError, match="members need labels"):
         margins_of(lambda x: x, Examples(np.zeros((4, 3), np.int64), None), None)
 
 

@@ -156,7 +156,7 @@ def test_scores_stay_with_the_report_but_not_in_json(
 ) -> None:
     stored = PanoramiaReport.from_json(report.to_json())
     assert stored.scores == ()
-    with pytest.raises(OptionError, match="which holds no scores"):
+    with pytest.raises(OptionError, match="which has no scores"):
         stored.games()
     copy = pickle.loads(pickle.dumps(report))
     assert copy == report
@@ -214,7 +214,7 @@ def test_a_generator_far_from_real_data_is_named() -> None:
     assert row.c_lb.mean > 3
     assert row.epsilon_tilde is not None
     assert row.epsilon_tilde.mean < 0.1
-    for said in ("told apart without the model (c_lb", "ε̃ cannot exceed"):
+    for said in ("distinguished without the model (c_lb", "ε̃ cannot exceed"):
         assert any(said in text for text in found.warnings)
 
 
@@ -285,7 +285,7 @@ def test_checkpoints_of_other_data_or_options_are_refused(
     given: dict[str, Any] = {"model": untrained(), "checkpoints": tmp_path}
     with pytest.raises(StopError):
         audited(**given, progress=stopping("fitting the generator"))
-    with pytest.raises(FormatError, match=f"of another {named};"):
+    with pytest.raises(FormatError, match=f"from another {named};"):
         audited(**(given | data), options=changed)
 
 
@@ -308,8 +308,12 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
         ({"helper": (HELPER, "members")}, InputTypeError, "helper must be .*'members'"),
         ({"shares": (0.3, 0.0, 0.1)}, OptionError, "shares must be above 0"),
         ({"shares": (0.3, 0.7, 0.1)}, OptionError, "leave members to audit"),
-        ({"conditional": True, "attack": StackedAttack("text")}, OptionError, "tokens are none"),
-        ({"saturation": (0.5, 0.25)}, OptionError, "saturation must increase"),
+        (
+            {"conditional": True, "attack": StackedAttack("text")},
+            OptionError,
+            "tokens cannot be used",
+        ),
+        ({"saturation": (0.5, 0.25)}, OptionError, "saturation must be increasing"),
         ({"seeds": ()}, OptionError, "seeds must be different"),
         ({"seeds": (1, 1)}, OptionError, "seeds must be different"),
         ({"confidence": 1.0}, OptionError, "confidence"),
@@ -352,11 +356,11 @@ class Short(Census):
         ({}, {"members": X}, OptionError, "must have labels if and only if"),
         ({}, {"members": (X, Y[:-1])}, InputError, "labels has 999 values"),
         ({}, {"members": (X, Y + 0.5)}, InputTypeError, "labels must hold .*got dtype float64"),
-        ({}, {"members": (X[:, 0], Y)}, InputError, "a row for each example"),
+        ({}, {"members": (X[:, 0], Y)}, InputError, "one row per example"),
         ({}, {"members": (X[:60], Y[:60])}, OptionError, "at least 20 pairs"),
         ({}, {"nonmembers": (OTHERS[0][:, :3], OTHERS[1])}, InputError, "of shape"),
         ({}, {"ids": np.zeros(MEMBERS)}, InputError, "occur more than once"),
-        ({}, {"generator_ids": [-1]}, OptionError, "no member's id"),
+        ({}, {"generator_ids": [-1]}, OptionError, "not the id of a member"),
         ({}, {"generator": Sampler()}, OptionError, "pass generator_ids"),
         ({}, {"generator": Short()}, InputError, "returned 1699 samples and not 1700"),
         ({}, {"generator": Copier()}, InputError, "copies what it was trained on"),

@@ -75,7 +75,7 @@ def test_damaged_counts_are_refused(tmp_path: Path) -> None:
     renamed = whole.replace(b"counts", b"caunts")
     for damaged in (b"", b"[]", whole[:-1], renamed, second.read_bytes()):
         first.write_bytes(damaged)
-        with pytest.raises(FormatError, match="remove it to redo its work"):
+        with pytest.raises(FormatError, match="delete it to repeat this step"):
             suite.run(cases, repetitions=250, checkpoint=tmp_path)
 
 

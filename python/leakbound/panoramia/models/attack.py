@@ -1,4 +1,4 @@
-"""Baseline and attack: a model of the example, and of what other models say of it, stacked."""
+"""Baseline and attack: stacked models of the example and of the outputs of other models."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _MODULES: dict[Modality, str] = {"tabular": "trees", "image": "images", "text": 
 
 @dataclass(frozen=True, eq=False)
 class FittedAttack:
-    """An attack that was trained."""
+    """A trained attack."""
 
     options: dict[str, JsonValue]
     """Hyper-parameters chosen on the validation data."""

@@ -1,4 +1,4 @@
-"""What models say of examples, and the helper: a model that never saw a member."""
+"""Outputs of models on examples, and the helper: a model trained without audited members."""
 
 import copy
 import hashlib
@@ -39,7 +39,7 @@ def device_for(named: str | None, models: Iterable[Target]) -> str:
 
 
 def signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
-    """Return what a model says of each example."""
+    """Return the outputs of a model on each example."""
     if not isinstance(model, nn.Module):
         return margins_of(model, examples, inputs)
     x = examples.x if inputs is None else inputs(examples.x)
@@ -49,7 +49,7 @@ def signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatAr
         values = _margins(model, x, examples.y)[:, None]
     bad = np.flatnonzero(np.isnan(values).any(axis=1))
     if bad.size:
-        message = f"the model says NaN of {bad.size} examples, the first in row {bad[0]}"
+        message = f"the model returns NaN for {bad.size} examples, the first in row {bad[0]}"
         raise InputError(message)
     return values
 
@@ -99,7 +99,7 @@ def pairs(examples: Examples, inputs: Inputs | None) -> TensorDataset:
 def fingerprint(model: Target) -> str:
     """Return a digest of a model's parameters and buffers."""
     if not isinstance(model, nn.Module):
-        # The state of a function is known to nobody: it is never the same.
+        # The state of a function is unknown, so it never counts as equal.
         known = hasattr(model, "get_params")
         return hashlib.sha256(pickle.dumps(model)).hexdigest() if known else secrets.token_hex(32)
     total = hashlib.sha256()
@@ -132,7 +132,7 @@ def _blank(target: Target) -> nn.Module:
             fresh |= {id(weight) for weight in module.parameters(recurse=False)}
     stale = [name for name, weight in model.named_parameters() if id(weight) not in fresh]
     if stale:
-        message = f"the target's {stale[0]} cannot be initialised anew: pass Helper(network=...)"
+        message = f"the target's {stale[0]} cannot be initialised again: pass Helper(network=...)"
         raise OptionError(message)
     return model.requires_grad_()
 
@@ -161,7 +161,7 @@ def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatArray:
     """Return the log-odds of each label; those of probabilities 0 and 1 are ±37."""
     if examples.y is None:
-        message = "a target that is no torch module must be a classifier: members must have labels"
+        message = "a target that is not a torch module must be a classifier, so members need labels"
         raise OptionError(message)
     x = examples.x if inputs is None else inputs(examples.x)
     # inputs of models, baseline and attack: no bound is cut off
@@ -172,7 +172,9 @@ def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatAr
 def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> Any:
     """Return an estimator like the target, fitted to other examples."""
     if not hasattr(target, "get_params"):
-        message = "the target is a function: pass Helper(network=...) to train anew, or helper=None"
+        message = (
+            "the target is a function: pass Helper(network=...) to train a helper, or helper=None"
+        )
         raise OptionError(message)
     from sklearn.base import clone
 

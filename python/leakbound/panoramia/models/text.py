@@ -1,4 +1,4 @@
-"""Texts: a small transformer whose hidden vector stands beside the losses of every token."""
+"""Texts: a small transformer whose hidden vector is combined with the losses of every token."""
 
 from collections.abc import Iterator
 from copy import deepcopy
