@@ -76,7 +76,7 @@ def test_tampered_plans(count: int, tmp_path: Path) -> None:
 def test_phases_without_a_record_are_refused_and_named(tmp_path: Path) -> None:
     Checkpoints(tmp_path, MADE_OF).phase("trained", lambda: OUTCOME)
     (tmp_path / "made-of.json").unlink()
-    with pytest.raises(FormatError, match=r"holds trained\.npz without the record"):
+    with pytest.raises(FormatError, match=r"has trained\.npz but no record"):
         Checkpoints(tmp_path, MADE_OF | {"members": "b"})
 
 
@@ -97,7 +97,7 @@ def test_a_block_that_is_not_as_it_was_stored(tmp_path: Path) -> None:
     with np.load(file) as content:
         seal = content["sha256"]
     np.savez(file, block=BLOCK + 1, sha256=seal)
-    with pytest.raises(FormatError, match="not as '0-4' was stored"):
+    with pytest.raises(FormatError, match="not the outcome '0-4'"):
         checkpoint.load("0-4")
 
 
@@ -106,20 +106,20 @@ def test_an_outcome_does_not_move(tmp_path: Path) -> None:
     checkpoint.save("0-4", {"block": BLOCK})
     content = (tmp_path / "one" / "0-4.npz").read_bytes()
     (tmp_path / "one" / "4-4.npz").write_bytes(content)
-    with pytest.raises(FormatError, match="not as '4-4' was stored"):
+    with pytest.raises(FormatError, match="not the outcome '4-4'"):
         checkpoint.load("4-4")
     other = Checkpoints(tmp_path / "other", MADE_OF | {"seed": "2"})
     (tmp_path / "other" / "0-4.npz").write_bytes(content)
-    with pytest.raises(FormatError, match="not as '0-4' was stored"):
+    with pytest.raises(FormatError, match="not the outcome '0-4'"):
         other.load("0-4")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("made-of.json", '{"members": "a", "seed": "1"}', "of another version of leakbound"),
+        ("made-of.json", '{"members": "a", "seed": "1"}', "from another version of leakbound"),
         ("made-of.json", "[]", "not a record of checkpoints"),
-        ("0-4.npz", "", r"holds 0-4\.npz without the record"),
+        ("0-4.npz", "", r"has 0-4\.npz but no record"),
     ],
     ids=["scheme", "record", "block"],
 )
@@ -133,5 +133,5 @@ def test_folders_of_other_files_are_refused(
 
 def test_other_runs_are_named(tmp_path: Path) -> None:
     Checkpoints(tmp_path, MADE_OF)
-    with pytest.raises(FormatError, match="are of another members and another seed; name"):
+    with pytest.raises(FormatError, match="are from another members and another seed; choose"):
         Checkpoints(tmp_path, {"members": "b", "seed": "2"})

@@ -115,7 +115,7 @@ def test_the_longest_seed_is_read_back() -> None:
 @pytest.mark.parametrize("schema", [True, 1.0, "1", None, 2])
 def test_the_number_of_the_layout_is_a_number(schema: Any) -> None:
     data = RESULTS["one run"].to_dict() | {"schema": schema}
-    with pytest.raises(FormatError, match="its schema must be 1"):
+    with pytest.raises(FormatError, match="schema must be 1"):
         lb.AuditResult.from_dict(data)
 
 

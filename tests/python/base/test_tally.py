@@ -106,7 +106,7 @@ def test_a_shard_is_not_added_twice() -> None:
 
 def test_tallies_that_do_not_add_up_are_refused() -> None:
     fine, coarse = lb.Tally.of(SCORES, MEMBER), lb.Tally.of(SCORES, MEMBER, bits=12)
-    with pytest.raises(errors.InputError, match="20 and of 12 bits"):
+    with pytest.raises(errors.InputError, match="20 and 12 bits"):
         fine + coarse
     with pytest.raises(errors.InputError, match="at least one"):
         lb.Tally.sum([])
@@ -121,11 +121,16 @@ def test_tallies_that_do_not_add_up_are_refused() -> None:
 @pytest.mark.parametrize(
     ("keys", "examples", "members", "message"),
     [
-        ([2**19, 2**19], [1, 1], [0, 0], "must be increasing, each with an example"),
+        (
+            [2**19, 2**19],
+            [1, 1],
+            [0, 0],
+            "must be increasing, each with an example|no examples to count",
+        ),
         ([2**19], [-1], [0], "negative number of examples"),
         ([2**19], [1], [-1], "negative number of members"),
         ([2**19], [1], [2], "more members than examples"),
-        ([2**19], [0], [0], "must be increasing, each with an example"),
+        ([2**19], [0], [0], "must be increasing, each with an example|no examples to count"),
         ([2**20], [1], [0], "not the key of a number"),
         ([2**20 - 1], [1], [0], "not the key of a number"),  # a NaN
         ([-1], [1], [0], "not the key of a number"),
@@ -173,7 +178,7 @@ def test_arrow_and_parquet_keep_everything(tmp_path: Path) -> None:
     assert again.shards == both.shards
     with pytest.raises(errors.InputError, match="added before"):
         again + both
-    with pytest.raises(errors.InputError, match="bits=20 was asked for"):
+    with pytest.raises(errors.InputError, match="bits=20 was given"):
         lb.Tally.from_arrow(batch, bits=20)
 
 
@@ -237,7 +242,7 @@ def test_a_plan_is_joined_by_ids() -> None:
 
 
 def test_a_missing_column_is_named() -> None:
-    with pytest.raises(errors.InputTypeError, match="no column 'loss'"):
+    with pytest.raises(errors.InputTypeError, match="one column 'loss'"):
         lb.Tally.batch(rows(), score="loss")
     with pytest.raises(errors.InputTypeError, match=r"pyarrow\.RecordBatch"):
         lb.Tally.batch(SCORES)

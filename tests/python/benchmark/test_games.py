@@ -116,13 +116,13 @@ def test_stored_scores(tmp_path: Path) -> None:
     assert math.isnan(played.least(lb.PureDP()))
     assert benchmark.Scores("fashion-mnist", "small")(12_000, seed=0).member.size == 12_000
     bad: list[tuple[Any, int, str]] = [
-        (benchmark.Scores(file), 301, "m=301 is too many"),
-        (benchmark.Scores(file, "loss"), 5, "has no column 'loss', but score, member"),
+        (benchmark.Scores(file), 301, "m=301 is too large"),
+        (benchmark.Scores(file, "loss"), 5, "has no column 'loss'; its columns are score, member"),
         (benchmark.Scores("none"), 5, "none.parquet"),
     ]
     for play, m, said in bad:
         with pytest.raises((FormatError, OptionError), match=said):
             play(m, seed=0)
     file.write_bytes(file.read_bytes()[:-9])
-    with pytest.raises(FormatError, match=r"mine.parquet is no whole parquet file"):
+    with pytest.raises(FormatError, match=r"mine.parquet is not a complete parquet file"):
         benchmark.Scores(str(file))(5, seed=1)

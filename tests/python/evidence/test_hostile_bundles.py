@@ -69,13 +69,13 @@ def test_what_is_no_regular_file_is_refused(bundle: Path, tmp_path: Path) -> Non
     (tmp_path / "passwd").write_bytes((bundle / "result.json").read_bytes())
     (bundle / "result.json").unlink()
     (bundle / "result.json").symlink_to(tmp_path / "passwd")
-    assert "result.json is no regular file" in why(bundle)
+    assert "result.json is not a regular file" in why(bundle)
     (bundle / "result.json").unlink()
     (bundle / "result.json").mkdir()
-    assert "result.json is no regular file" in why(bundle)
+    assert "result.json is not a regular file" in why(bundle)
     (bundle / "result.json").rmdir()
     os.mkfifo(bundle / "result.json")
-    assert "result.json is no regular file" in why(bundle)
+    assert "result.json is not a regular file" in why(bundle)
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "a\0b", ""])
@@ -83,7 +83,7 @@ def test_names_that_lead_elsewhere(name: str, bundle: Path) -> None:
     sums = bundle / "SHA256SUMS"
     kept = sums.read_bytes()
     sums.write_bytes(kept + f"{'0' * 64}  {name}\n".encode())
-    assert "SHA256SUMS is not that of these files" in why(bundle)
+    assert "SHA256SUMS does not match these files" in why(bundle)
     sums.write_bytes(kept)
 
     path = bundle / "manifest.json"
@@ -91,7 +91,7 @@ def test_names_that_lead_elsewhere(name: str, bundle: Path) -> None:
     statement["subject"][3]["name"] = name
     path.write_text(json.dumps(statement, indent=1), encoding="utf-8")
     summed(bundle)
-    assert "manifest.json is not the statement of these files" in why(bundle)
+    assert "manifest.json does not match these files" in why(bundle)
 
 
 PURE = {"type": "PureDP"}
@@ -102,7 +102,7 @@ PURE = {"type": "PureDP"}
 @pytest.mark.parametrize(
     ("name", "place", "value", "words"),
     [
-        ("result.json", "bound", 2.0, "audit: AuditResult.bound is 2.0, and computed again"),
+        ("result.json", "bound", 2.0, "audit: AuditResult.bound is 2.0, but recomputed"),
         ("result.json", "bound", 99.0, "result: .* outside"),
         ("result.json", "kind", "estimate", "result: .*contradict"),
         ("result.json", "type", "Panoramia", "result: .* of type"),
@@ -122,7 +122,7 @@ PURE = {"type": "PureDP"}
         ("audit.json", "options/confidence", {}, "inputs: confidence is {}"),
         ("audit.json", "options/scores", None, "inputs: scores is None"),
         ("audit.json", "options/checkpoint", "/tmp/x", "takes no checkpoint"),
-        ("audit.json", "options/seed", "x", "seed: it says 0"),
+        ("audit.json", "options/seed", "x", "seed: the protocol has 0"),
         ("audit.json", "options", [], "options and data must be tables"),
         ("audit.json", "data/scores", [PURE], "not data of a bundle"),
         ("audit.json", "data/scores/0", "margin", "audit: .*attack"),
@@ -135,16 +135,16 @@ PURE = {"type": "PureDP"}
         ("audit.json", "audit", "panoramia", "takes no|does not give a"),
         ("audit.json", "audit", "os.system", "must be one of"),
         ("audit.json", "layout", 2, "another layout"),
-        ("protocol.json", "unit", "one person", "commitment: protocol.json is not the one"),
+        ("protocol.json", "unit", "one person", "commitment: protocol.json does not match"),
         ("protocol.json", "checked", {"epsilon": 2.0}, "protocol: checked"),
         ("opening.json", "nonce", "00" * 31, "commitment: .*256 random bits"),
         ("opening.json", "protocol/unit", "one person", "commitment: .*was changed"),
         ("opening.json", "scheme", "mine", "commitment: this version reads the scheme .*'mine'"),
         ("commitment.json", "sha256", "00" * 32, "commitment: .*was changed"),
-        ("manifest.json", "predicate/result", "PASSED", "manifest.json is not the statement"),
-        ("manifest.json", f"{NOTES}/certified", "by nobody", "manifest.json is not the statement"),
-        ("manifest.json", f"{NOTES}/seeds/audit", 7, "result and plan: seeds"),
-        ("manifest.json", f"{NOTES}/numpy", ["2"], "result and plan: numpy"),
+        ("manifest.json", "predicate/result", "PASSED", "manifest.json does not match"),
+        ("manifest.json", f"{NOTES}/certified", "by nobody", "manifest.json does not match"),
+        ("manifest.json", f"{NOTES}/seeds/audit", 7, "result and this plan: seeds"),
+        ("manifest.json", f"{NOTES}/numpy", ["2"], "result and this plan: numpy"),
         ("manifest.json", "subject", {}, "manifest: "),
         ("manifest.json", "subject/0/digest/sha256", None, "manifest"),
     ],
@@ -209,14 +209,14 @@ def test_another_page_scores_or_plan(bundle: Path, whole: tuple[Path, Opening]) 
 
     lb.InclusionPlan.create(300, seed=6).save(bundle / "plan.npz")
     resealed(bundle)
-    assert "result and plan: seeds" in why(bundle)
+    assert "result and this plan: seeds" in why(bundle)
     plan, _ = scored()
     lb.InclusionPlan(~plan.member, seed=5).save(bundle / "plan.npz")
     resealed(bundle)
     assert "its coins do not follow from its seed" in why(bundle)
     (bundle / "plan.npz").write_bytes(b"PK\x03\x04")
     resealed(bundle)
-    assert "plan: the content is not an inclusion plan" in why(bundle)
+    assert "plan: the content is not an InclusionPlan" in why(bundle)
 
 
 def test_a_bundle_that_opens_another_commitment(bundle: Path) -> None:

@@ -26,7 +26,7 @@ def by_other(bundle: Path, what: str = "instructions") -> None:
 @pytest.mark.parametrize("name", ["leakbound", "numpy"])
 def test_versions_are_those_of_the_manifest(name: str, bundle: Path) -> None:
     tampered(bundle, "result.json", change(f"provenance/{name}", "0.0.9"))
-    assert why(bundle).endswith(f"the statement of these files, this result and plan: {name}")
+    assert why(bundle).endswith(f"these files, this result and this plan: {name}")
     certified = "0.1.0, certified by nobody"
     tampered(bundle, "result.json", change(f"provenance/{name}", certified))
     tampered(bundle, "manifest.json", change(f"{NOTES}/{name}", certified))
@@ -37,7 +37,9 @@ def test_a_result_of_another_version_is_audited_again_before_it_is_bundled(tmp_p
     plan, scores = scored()
     data: Any = lb.audit(scores, lb.Coins(plan)).to_dict()
     data["provenance"]["numpy"] = "0.0.9"
-    with pytest.raises(FormatError, match=r"would not verify: manifest: .* result and plan: numpy"):
+    with pytest.raises(
+        FormatError, match=r"would not verify: manifest: .* result and this plan: numpy"
+    ):
         lb.AuditResult.from_dict(data).bundle(tmp_path / "bundle", scores=scores, plan=plan)
     assert not (tmp_path / "bundle").exists()
 
@@ -139,7 +141,7 @@ def test_coins_of_another_version_are_those_of_their_seed(bundle: Path) -> None:
     lb.InclusionPlan(~plan.member, seed=5).save(bundle / "plan.npz")
     resealed(bundle)
     by_other(bundle, "leakbound")
-    assert "not those of its seed, 5; if leakbound 0.0.9 made it" in why(bundle)
+    assert "do not follow from its seed, 5; if leakbound 0.0.9 made it" in why(bundle)
 
 
 def test_a_page_that_this_version_does_not_draw_may_be_left_unread(bundle: Path) -> None:

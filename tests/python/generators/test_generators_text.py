@@ -51,7 +51,7 @@ def test_no_document_has_more_chunks_than_allowed() -> None:
 
 
 def test_texts_without_chunks_are_refused() -> None:
-    with pytest.raises(InputError, match="none of 2 documents has 64 tokens"):
+    with pytest.raises(InputError, match="none of 2 documents has at least 64 tokens"):
         chunk_texts(["short", "too"])
     with pytest.raises(OptionError, match="most must be at least 1"):
         chunk_texts(["text"], most=0)
@@ -102,7 +102,7 @@ def test_a_model_from_a_folder_is_fine_tuned(tmp_path: Path) -> None:
     [
         (counting() * 1.5, InputError, "chunks of tokens"),
         (counting() - 1, InputError, "non-negative"),
-        (counting()[:, 0], InputError, "row for each"),
+        (counting()[:, 0], InputError, "one row per member"),
         (counting()[:10], InputError, "10 members"),
         (counting() + 7, OptionError, "tokens 0 to 11 .* hold token 12"),
         (counting().reshape(-1, 16), OptionError, "takes 16 of them.* are 32"),

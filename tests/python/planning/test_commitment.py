@@ -61,7 +61,7 @@ def test_a_seed_that_nobody_named_is_drawn(tmp_path: Path) -> None:
     scores = {"loss": np.arange(200) % 4}
     result = opening.audit(scores)
     assert result == lb.audit(scores, lb.Coins(plan), seed=opening.agreed.options["seed"])
-    with pytest.raises(FormatError, match="seed: it says"):
+    with pytest.raises(FormatError, match="seed: the protocol has"):
         other.audit(scores).bundle(tmp_path / "bundle", scores=scores, opening=opening)
     with pytest.raises(OptionError, match="fixes the seed"):
         Opening(plan, protocol, NONCE)
@@ -123,7 +123,7 @@ def test_what_is_no_commitment_is_refused(content: str, words: str, tmp_path: Pa
             r"protocol.attacks\[0\] is of type float64",
         ),
         ({"unit": {1: 2}}, InputTypeError, "not text"),
-        ({"notes": {"\ud800": 2}}, OptionError, "protocol.notes holds text that UTF-8 cannot"),
+        ({"notes": {"\ud800": 2}}, OptionError, "protocol.notes has text that UTF-8 cannot"),
         ({"notes": {"x" * 90: {1, 2}}}, InputTypeError, r"protocol\.notes\.x{60} is of type set"),
     ],
 )
@@ -135,7 +135,7 @@ def test_protocols_without_one_spelling_are_refused(
 
 
 def test_what_a_protocol_has_to_say(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="lacks claim, cuts"):
+    with pytest.raises(OptionError, match="must also set claim, cuts"):
         PLAN.commit({name: PROTOCOL[name] for name in PROTOCOL if name not in {"claim", "cuts"}})
     for name, text in (("p.toml", protocol_toml()), ("p.json", json.dumps(PROTOCOL))):
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -200,5 +200,5 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_opening("s2").plan == opening.plan
     Path("lacking.toml").write_text('unit = "x"', encoding="utf-8")
     refused = leakbound("commit", "lacking.toml", "-m", 4, "--out", "p3", "--secret", "s3")
-    assert "the protocol lacks attacks" in refused.refusal
+    assert "the protocol must also set attacks" in refused.refusal
     assert not Path("p3").exists()

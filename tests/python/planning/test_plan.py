@@ -134,7 +134,7 @@ def archive(**arrays: Any) -> bytes:
 )
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "plan.npz").write_bytes(content)
-    with pytest.raises(FormatError, match=r"plan\.npz is not an inclusion plan"):
+    with pytest.raises(FormatError, match=r"plan\.npz is not an InclusionPlan"):
         InclusionPlan.load(tmp_path / "plan.npz")
 
 
@@ -170,7 +170,7 @@ def test_bad_ids(ids: Any, error: type[Exception], message: str) -> None:
 @pytest.mark.parametrize(
     ("items", "error", "message"),
     [
-        ([1, 2], InputError, "items has 2 elements and the plan has 3"),
+        ([1, 2], InputError, "items has 2 elements but the plan has 3"),
         (iter([1, 2, 3]), InputTypeError, "got list_iterator"),
         ({1, 2, 3}, InputTypeError, "got set"),
     ],

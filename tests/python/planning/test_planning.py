@@ -111,7 +111,7 @@ def test_canaries_needed_are_enough_and_not_many_more() -> None:
 def test_targets_out_of_reach_are_known_without_a_simulation() -> None:
     beyond = planning.canaries_needed(2.5, 2.0, most=500)
     assert (beyond.m, beyond.power) == (None, None)
-    assert "not below the truth, 2" in beyond.reason
+    assert "not below the assumed truth, 2" in beyond.reason
     assert planning.CanariesNeeded.from_json(beyond.to_json()) == beyond
     above = planning.canaries_needed(6.0, 8.0, most=300)
     assert (above.m, above.power) == (None, None)
@@ -199,7 +199,10 @@ def test_the_command() -> None:
     found = planning.CanariesNeeded.from_json(short.stdout)
     power = planning.power(50, 2.0, target=1.0, simulations=20)
     assert (found.m, found.power) == (None, power)
-    assert f"50 canaries prove 1.00 with chance {100 * power.probability:g} % only" in found.reason
+    assert (
+        f"50 canaries prove 1.00 with probability {100 * power.probability:g} % only"
+        in found.reason
+    )
     for wrong, words in (
         (["--target", "2", "--claim", "eps=2"], "--claim already sets the target"),
         (["-m", "500"], "give the bound to reach by --target or --claim"),

@@ -147,7 +147,7 @@ BROKEN[3, 2] = np.nan
         (lambda f: f([["a", "b"]], [True]), InputTypeError, "encode categories"),
         (lambda f: f(FEATURES, MEMBER[:9]), InputError, "9 values"),
         (lambda f: f(FEATURES, np.arange(50)), InputError, "row 2"),
-        (lambda f: f(FEATURES, np.ones(50, bool)), InputError, "holds no non-members"),
+        (lambda f: f(FEATURES, np.ones(50, bool)), InputError, "has no non-members"),
         (lambda f: f(FEATURES, np.arange(50) < 1), InputError, "no members outside of fold"),
         (lambda f: f(FEATURES, MEMBER, ids=np.zeros(50)), InputError, "both members and"),
         (lambda f: f(FEATURES, MEMBER, seed=-1), OptionError, "seed"),
@@ -178,7 +178,7 @@ def test_bad_input_to_a_fitted_model() -> None:
         fit.bootstrap(BROKEN, K=2)
     with pytest.raises(OptionError, match="K must be at least 1"):
         fit.bootstrap(FEATURES, K=0)
-    with pytest.raises(InputError, match=r"2 ids .* the first being 49 at row 0"):
+    with pytest.raises(InputError, match=r"2 ids .* first 49 at row 0"):
         fit.check_disjoint([49, 50, 3])
     fit.check_disjoint([50, 51])
     with pytest.raises(OptionError, match="share"):

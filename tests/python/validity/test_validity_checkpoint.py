@@ -60,10 +60,10 @@ def test_counts_of_another_seed_or_source_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
-    with pytest.raises(FormatError, match="are of another seed; name another folder"):
+    with pytest.raises(FormatError, match="are from another seed; choose another folder"):
         suite.run([case(Coin())], repetitions=10, seed=2, checkpoint=tmp_path)
     monkeypatch.setattr("validity.suite.source_digest", lambda: "0" * 64)
-    with pytest.raises(FormatError, match="of another source"):
+    with pytest.raises(FormatError, match="from another source"):
         suite.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
 
 

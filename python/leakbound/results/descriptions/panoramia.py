@@ -131,7 +131,7 @@ def _metrics(
     if most > allowed:
         known = "c" if result.c_upper is None else f"{number(allowed)}, the limit of c"
         adds = Decimal(number(most)) - Decimal(number(allowed)) == Decimal(number(result.bound))
-        difference = f"c + ε less {known}" + ("" if adds else ", before rounding")
+        difference = f"c + ε minus {known}" + ("" if adds else ", before rounding")
     name = {"estimate": "Estimate ε̃", "lower_bound": "ε at least"}.get(result.kind, "ε")
     withheld = "withheld: propensities refuted"
     return (
