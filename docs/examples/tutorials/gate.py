@@ -23,7 +23,7 @@ from pathlib import Path
 
 folder = Path(tempfile.mkdtemp())
 (folder / "conftest.py").write_text('pytest_plugins = ["leakbound.testing"]\n', encoding="utf-8")
-(folder / "test_release.py").write_text(
+_ = (folder / "test_release.py").write_text(
     """
 import numpy as np
 import leakbound as lb

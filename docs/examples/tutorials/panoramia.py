@@ -41,7 +41,8 @@ results = {
     for name in ("10 epochs", "100 epochs", "DP-SGD")
 }
 for name, result in results.items():
-    print(f"{name}: {result}")
+    shown = (f"{metric.name} {metric.value}" for metric in result.summary().metrics[:3])
+    print(f"{name}: {', '.join(shown)}")
 
 # %%
 # How to read it
