@@ -201,10 +201,13 @@ def split(plt: Any) -> Any:
 
 def canaries_in_and_out(plt: Any) -> Any:
     """Draw scores of canaries."""
+    from leakbound.torch import score
+
     names = example("audits/canaries")
     figure, ax = plt.subplots(figsize=(5.6, 2.4))
-    member = names["canaries"].plan.member
-    histogram(ax, names["scores"].values, member, ("trained on", "left out"))
+    canaries = names["canaries"]
+    scores = score(names["model"], (canaries.x, canaries.y), progress=False).values
+    histogram(ax, scores, canaries.plan.member, ("trained on", "left out"))
     ax.set(xlabel="log-odds of the canary's wrong label", ylabel="canaries")
     return figure
 

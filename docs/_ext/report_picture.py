@@ -18,5 +18,5 @@ if __name__ == "__main__":
         os.chdir(folder)
         exec(examples[0], {})
         browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-        size, target = "--window-size=920,780", f"--screenshot={DOCS / '_static/report.png'}"
+        size, target = "--window-size=920,660", f"--screenshot={DOCS / '_static/report.png'}"
         subprocess.run([*browser, size, target, f"file://{folder}/report.html"], check=True)
