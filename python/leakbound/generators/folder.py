@@ -130,7 +130,7 @@ class Filtered:
 
     A classifier learns to tell the members of the generator from samples of it. Samples that look
     less real than all but a small share of those members, each judged by a classifier that did not
-    see it, are dropped and drawn anew. So large a share of real members is of a kind that is never
+    see it, are dropped and redrawn. So large a share of real members is of a kind that is never
     generated, and a baseline may find it out: keep it small.
 
     Parameters

@@ -163,7 +163,7 @@ def _tree(bins: IntArray) -> tuple[list[int], list[int]]:
     for i in range(columns):
         for j in range(i):
             cost[i, j] = -mutual_info_score(bins[:, i], bins[:, j])
-    # Positive costs: an edge of cost 0 is none to scipy.
+    # Positive costs: scipy takes an edge of cost 0 for no edge.
     tree = minimum_spanning_tree(np.tril(cost - cost.min() + 1, -1))
     order, parents = breadth_first_order(tree, 0, directed=False)
     return order.tolist(), [-1 if parent < 0 else int(parent) for parent in parents.tolist()]

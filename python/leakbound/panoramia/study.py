@@ -206,7 +206,7 @@ class _Study:
 
     @property
     def held_out(self) -> Examples | None:
-        """Non-members that did not train a helper: the second half where there is such a one."""
+        """Non-members that did not train a helper: the second half, if there is one."""
         if self.nonmembers is None or not self.helped_by("real"):
             return self.nonmembers
         return self.nonmembers.take(slice(len(self.nonmembers) // 2, None))

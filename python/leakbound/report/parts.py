@@ -38,7 +38,7 @@ class Checked:
     delta: float | None
     """For ε of (ε, δ)-differential privacy, the δ; None for a claim's own parameter."""
     verdict: Verdict
-    """What the audit says of it."""
+    """What the audit found."""
     c: float | None = field(default=None, metadata=IF_ANY)
     """For PANORAMIA, the closeness of the generator that is claimed together with ε."""
     compares: Relation | None = field(default=None, metadata=IF_ANY)

@@ -41,8 +41,8 @@ class SamplingResult(Record):
     """What Poisson sampling gives at that mean; of all sizes of the data, what is nearest."""
     p_mean: float
     p_variance: float
-    """Probability, under Poisson sampling, of a mean so far from N q, and of such a variance given
-    the mean, whatever the rate; 1 if not tested."""
+    """Probability, under Poisson sampling, of a mean so far from N q, and of as extreme a variance
+    given the mean, whatever the rate; 1 if not tested."""
     lower_rate: float | None = field(default=None, metadata=IF_ANY)
     upper_rate: float | None = field(default=None, metadata=IF_ANY)
     """Limits of the rate, each at half of the probability of error; None where the number of
@@ -225,7 +225,7 @@ Part: TypeAlias = Literal["membership", "steps", "sampling", "accounting"]
 
 @dataclass(frozen=True, kw_only=True)
 class Accounted(Record):
-    """What an accountant says of a training run."""
+    """The (ε, δ) of a training run by an accountant."""
 
     epsilon: float
     """At least 0, in nats."""

@@ -11,7 +11,7 @@ from leakbound.propensity import Falsification, FormTest, Overlap
 from leakbound.results.base import flaw_of
 from leakbound.results.one_run import AuditResult
 
-# What the options say of uncertainty where a number is of some kind
+# How options describe uncertainty where a number is of some kind
 _UNCERTAINTY: dict[Kind, tuple[str, ...]] = {
     "conditional_lower_bound": ("given", "set"),
     "exploratory_lower_bound": ("bootstrap", "none"),

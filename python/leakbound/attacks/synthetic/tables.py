@@ -43,7 +43,7 @@ FEW_DIMENSIONS = 5  # up to here a k-d tree is faster than products of matrices
 SPARE = 4  # neighbours looked at beyond those asked for: products of matrices round
 BLOCK = 8192  # queries at a time, to bound memory
 ONE_HOT = 8  # words of a column with a coordinate each; of more, each has a random vector
-CODE = 8  # coordinates of such a vector
+CODE = 8  # coordinates of this vector
 NORMAL_IQR = 1.349  # interquartile range of a standard normal distribution
 
 
@@ -240,7 +240,7 @@ def nearest(
     distances, indices = list[FloatArray](), list[IntArray]()
     for start in track(starts, what, total=len(starts), shown=shown):
         block = queries[start : start + BLOCK]
-        # Products of matrices round, so that distances of candidates are computed anew.
+        # Products of matrices round, so that distances of candidates are computed again.
         candidates = np.asarray(search.kneighbors(block, return_distance=False))
         exact = np.sqrt(((block[:, None] - points[candidates]) ** 2).sum(axis=2))
         order = np.lexsort((candidates, exact), axis=1)[:, :k]

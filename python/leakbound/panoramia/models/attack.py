@@ -58,8 +58,8 @@ class FittedAttack:
 class StackedAttack:
     """A classifier of members against non-members.
 
-    It sees the example and what models say of it: the helper alone makes it a baseline, helper and
-    target the attack. Both are the same kind of model, so that they differ by the target only.
+    It sees the example and outputs of models on it: the helper's make it a baseline, helper's and
+    target's the attack. Both are the same kind of model, so that they differ by the target only.
 
     Parameters
     ----------
