@@ -52,10 +52,10 @@ for name, result in results.items():
 # *estimate* of what the model adds. It is not a lower bound on ε: if the true c is larger than the
 # baseline could show, part of ε̃ belongs to the generator.
 
-_ = results["100 epochs"].plot("true_positives")
+_ = results["100 epochs"].plot("precision_recall")
 
 # %%
-# The attack (upper curve) finds more members than the baseline at the same number of guesses.
+# The attack (upper curve) is right more often than the baseline at the same recall.
 #
 # A warning from the data
 # -----------------------

@@ -1,6 +1,6 @@
 """Reports: one HTML page for a result, and the figures on it.
 
-Nothing here knows a type of result: results hand over their `Description`.
+This package does not depend on types of results: each provides its `Description`.
 """
 
 from leakbound.report.page import render, write

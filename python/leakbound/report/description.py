@@ -1,7 +1,7 @@
-"""What is said of a result: words, key numbers, figures and grounds, made once and read everywhere.
+"""Descriptions of results: words, key numbers, figures and assumptions, made once for all outputs.
 
-A result holds numbers. A function `describe` for each type of result makes its `Description`, which
-console, page, notebook and tables lay out: none of them knows a type of result.
+A result holds numbers. A function `describe` for each type of result makes its `Description`.
+Console, page, notebook and tables lay it out, whatever the type of the result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """One key number: its name, its value, and a note beside it."""
+    """One key number: its name, its value, and a note."""
 
     name: str
     value: str
@@ -33,13 +33,13 @@ class Terms:
     """What a bound refers to: guarantees, within a family or not, under a condition or not."""
 
     guarantee: str
-    """Any of them, as in "no ε-DP guarantee"."""
+    """One guarantee, as in "no ε-DP guarantee"."""
     family: str
-    """All of the guarantees that are audited, as in "some guarantee of …"."""
+    """All guarantees that are audited, as in "some guarantee of …"."""
     epsilon: float
     """The bound as an ε: of a family of trade-off functions, at δ = 1e-5."""
     ceiling: float
-    """The ceiling, likewise."""
+    """The ceiling as an ε, converted in the same way."""
     at: str = ""
     """For a family, the δ at which ε is converted."""
     condition: str = ""
@@ -95,7 +95,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """Grounds of one bound: why it holds, what it assumes, and figures of its own."""
+    """Why one bound holds, what it assumes, and its figures."""
 
     title: str
     paragraphs: tuple[str, ...]
@@ -105,7 +105,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Overview:
-    """Several audits beside each other: a table with its headings first, a note, and a figure."""
+    """A comparison of audits: a table with its headings first, a note, and a figure."""
 
     title: str
     table: Sequence[tuple[str, ...]]
@@ -147,7 +147,7 @@ class Description:
     subject: str = "model"
     """What is audited."""
     answer: str = ""
-    """What is said about the guarantee that was checked; empty if none was."""
+    """The answer about the guarantee that was checked; empty if none was."""
     paragraphs: tuple[str, ...] = ()
     """What was guessed right, what that means for a promise of ε, and how sure it is."""
     next_steps: tuple[str, ...] = ()
@@ -157,9 +157,9 @@ class Description:
     claimed: float | None = None
     """The ε of the guarantee that was checked, where the bar can show it."""
     papers: tuple[str, ...] = ()
-    """Names of papers to cite, besides those that every report cites."""
+    """Names of papers to cite in addition to those that every report cites."""
     about: dict[str, str] = field(default_factory=dict)
-    """What stands below the title of a page."""
+    """Facts to list below the title of a page."""
     overview: Overview | None = None
     shown: int = 4
     """How many figures a page shows before it folds the others."""
@@ -229,13 +229,13 @@ SMALL = 0.1
 
 @dataclass(frozen=True)
 class KindWords:
-    """The tag printed beside every number of one kind, and whether it proves anything."""
+    """The tag of every number of one kind, and whether it proves anything."""
 
     tag: str
     proves: bool = True
     """Whether the number bounds something from below, so that it may refute a claim."""
     condition: str = ""
-    """What has to hold for that, besides what every audit assumes; as it ends a sentence."""
+    """What it assumes in addition to what every audit assumes; as it ends a sentence."""
 
 
 KINDS: dict[Kind, KindWords] = {

@@ -39,7 +39,9 @@ _COLOURS = {
     style.ALERT: "alert",
 }
 # Options that only the JSON has: constants of the methods, which no reader chooses
-_INTERNAL = {"kappa", "draws", "min_guesses", "grid", "levels", "transform", "joint_level"}
+_INTERNAL = {
+    *["kappa", "draws", "min_guesses", "grid", "levels", "transform", "joint_level", "rate_level"]
+}
 # Nothing that changes from run to run: the same figure has the same bytes
 _METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
 
@@ -97,7 +99,7 @@ def render(
         provenance={**versions, "seed": str(source.seed), **digests},
         overview=overview,
         opening=draw(opening, "opening", size=size),
-        # Papers named in the text are cited, besides those of every page.
+        # Papers named in the text are cited in addition to those of every page.
         papers={
             *said.papers,
             *(name for name in _NAMED if any(name in text for text in texts)),

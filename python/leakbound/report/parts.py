@@ -23,8 +23,8 @@ class Assumption:
     statement: str
     """What exactly is assumed."""
     status: Status
-    """Whether the audit made sure of it, was told so, knows that it holds only roughly, cannot
-    know, or saw data that speak against it."""
+    """Whether the audit checked it, relies on a declaration, takes it to hold approximately,
+    cannot verify it, or found data that contradict it."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Checked:
     delta: float | None
     """For ε of (ε, δ)-differential privacy, the δ; None for a claim's own parameter."""
     verdict: Verdict
-    """What the audit found."""
+    """The verdict of the audit."""
     c: float | None = field(default=None, metadata=IF_ANY)
     """For PANORAMIA, the closeness of the generator that is claimed together with ε."""
     compares: Relation | None = field(default=None, metadata=IF_ANY)
@@ -83,9 +83,9 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The winning path at no more than 2,000 cuts, picked without looking at membership.
+    """The winning order of guesses at up to 2,000 thresholds, chosen without membership.
 
-    Where guesses are from either end, both ends in turn, at which nothing was tested.
+    If guesses come from both ends of the ranking, the order alternates, and no bound is given.
     """
 
     guesses: IntArray
@@ -142,9 +142,9 @@ class ScoreAudit(Record):
     correct: int
     """Those that were correct."""
     path: PathName
-    """Which guesses: "member" takes all examples from the highest score down as members, "members"
-    the upper half so, "non-members" the lower half upwards as non-members, "interleaved" both
-    halves in turn, "ends" as many of each as other labels suggest, and "pairs" which of two."""
+    """Which guesses: "member" calls all examples members, from the highest score down; "members"
+    does so for the upper half, and "non-members" calls the lower half non-members; "interleaved"
+    alternates between both, "ends" takes some of each, and "pairs" guesses which of two."""
     auc: float
     """Probability that a member scores above a non-member, ties counting half."""
     options: dict[str, Any]

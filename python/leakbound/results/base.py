@@ -1,8 +1,7 @@
 """What all results offer; the public names are those of `leakbound.results`.
 
-A result is a frozen record of numbers. What is said of it is made by `describe`, a function for
-each type of result, in a module of its own that is read when something is first said: it stands on
-the types, which stand on this file.
+A result is a frozen record of numbers. Its words come from `describe`, a function for each type of
+result. That function is in a separate module, which is imported when words are first needed.
 """
 
 import datetime as dt
@@ -84,7 +83,7 @@ def implied_by(curve: TradeOff | None) -> Implied:
     if curve is None:
         return Implied(0.0, low, high, 0.5)
     rates = np.linspace(0.0, 1.0, _POINTS)
-    for _ in range(3):  # concave: the best point of a grid is beside the best of all
+    for _ in range(3):  # concave: the best point of a grid is next to the best of all
         gain = 1 - np.asarray(curve.f(rates)) - rates
         best = int(np.argmax(gain))
         rates = np.linspace(rates[max(best - 1, 0)], rates[min(best + 1, _POINTS - 1)], _POINTS)
@@ -116,11 +115,11 @@ class Result(Record, _Numbers):
         return self.summary().verdict
 
     def summary(self) -> "Description":
-        """Return all that is said of the result; its `str` is a paragraph."""
+        """Return the description of the result; its `str` is a paragraph."""
         return cast("Description", import_module(self._words).describe(self))
 
     def with_check(self, **claimed: Any) -> Self:
-        """Return this result with a claimed guarantee put to the test: JSON and pages tell of it.
+        """Return this result with a claimed guarantee checked, for JSON and pages.
 
         Parameters
         ----------
@@ -157,7 +156,7 @@ class Result(Record, _Numbers):
         return f"checked is {shown(one.verdict)} on {one.parameter}, and the bound gives {again}"
 
     def _flaw_unless(self, sound: bool) -> str:  # noqa: FBT001 (the only argument)
-        """Return why what was read is no result; empty if it is sound, as is what was checked."""
+        """Return why what was read is not a valid result; empty if it is."""
         return flaw_of(self, sound=sound, confidence=self.confidence) or self._flaw_of_check()
 
     def plot(self, kind: str = "", ax: "Axes | None" = None) -> "Axes":
@@ -325,9 +324,9 @@ class Audit(Result):
         return cast("Verification", _evidence().verify_result(self, data, options or {}))
 
     def bundle(self, folder: str | os.PathLike[str], **given: Any) -> None:
-        """Write all that it takes to recompute this result to a folder, whole or not at all.
+        """Write everything needed to recompute this result to a folder, completely or not at all.
 
-        It is audited again first, so that what is written is what `leakbound verify` accepts.
+        The audit is repeated first, so that `leakbound verify` will accept the folder.
 
         Parameters
         ----------
@@ -341,18 +340,18 @@ class Audit(Result):
 
 
 def _evidence() -> Any:
-    """Return what audits again, and so stands above results: the package hands it out by name."""
+    """Return `leakbound.evidence`, which is above results and so is found by name."""
     return sys.modules["leakbound"].evidence
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at."""
+    """One check."""
 
     name: str
-    """What was looked at."""
+    """What was checked."""
     passed: bool | None
-    """Whether it is as it should be; None if there was nothing to look at."""
+    """Whether it passed; None if there was nothing to check."""
     words: str
     """What was found."""
 
@@ -362,7 +361,7 @@ class Verification:
     """The checks of a result or a bundle, in order; the first that fails is the last."""
 
     checks: tuple[Check, ...]
-    """What was looked at, at least one."""
+    """The checks, at least one."""
 
     @property
     def valid(self) -> bool:
@@ -400,7 +399,7 @@ def check_delta(delta: float, claim: "Claim") -> None:
 
 
 def flaw_of(part: object, *, sound: bool, confidence: float = 0.5) -> str:
-    """Return why what was read is no result; empty if it is one."""
+    """Return why what was read is not a valid result; empty if it is."""
     if not 0 < confidence < 1:
         return f"confidence is {confidence:g}, outside (0, 1)"
     return "" if sound else f"the parts of this {type(part).__name__} contradict each other"

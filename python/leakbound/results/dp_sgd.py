@@ -17,16 +17,16 @@ from leakbound.results.one_run import AuditResult
 from leakbound.results.words import DELTA
 
 RateSource: TypeAlias = Literal["lower limit", "stated"]
-# Relative difference of sums and inverses that is put down to rounding
+# Relative difference of sums and inverses that rounding may cause
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SamplingResult(Record):
-    """What the sizes of the batches say about how they were drawn."""
+    """What batch sizes show about how batches were drawn."""
 
     sampling_rate: float
-    """As the watch was told."""
+    """As declared."""
     batches: int
     """Batches seen."""
     least_examples: int
@@ -36,17 +36,17 @@ class SamplingResult(Record):
     """Examples in the largest batch."""
     mean: float
     variance: float
-    """Of the sizes of the batches, as the mean is."""
+    """Mean and variance of batch sizes."""
     expected_variance: float
-    """What Poisson sampling gives at that mean; of all sizes of the data, what is nearest."""
+    """The variance under Poisson sampling at that mean; the nearest one if the size is unknown."""
     p_mean: float
     p_variance: float
-    """Probability, under Poisson sampling, of a mean so far from N q, and of as extreme a variance
-    given the mean, whatever the rate; 1 if not tested."""
+    """p-values of Poisson sampling: of the mean, and of the variance given the mean; 1 if not
+    tested."""
     lower_rate: float | None = field(default=None, metadata=IF_ANY)
     upper_rate: float | None = field(default=None, metadata=IF_ANY)
-    """Limits of the rate, each at half of the probability of error; None where the number of
-    examples is not known, so that the rate is just stated."""
+    """Limits of the rate, each at half of the probability of error; None if the number of examples
+    is unknown."""
     confidence: float
     """One minus the probability that batches drawn as claimed are refuted."""
     reason: str
@@ -54,7 +54,7 @@ class SamplingResult(Record):
 
     @property
     def p_value(self) -> float:
-        """Probability of batches so unlike what is claimed: both tests together."""
+        """The p-value of both tests together."""
         return min(1.0, 2 * min(self.p_mean, self.p_variance))
 
     @property
@@ -64,7 +64,7 @@ class SamplingResult(Record):
 
     @property
     def limits(self) -> str:
-        """The limits of the rate; empty where it is just stated."""
+        """The limits of the rate; empty if it was not tested."""
         if self.reason or self.lower_rate is None or self.upper_rate is None:
             return ""
         return f"{self.lower_rate:.4g} to {self.upper_rate:.4g}"
@@ -80,7 +80,7 @@ class SamplingResult(Record):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BettingResult(Record):
-    """What bets on the coins, one step after the other, prove about the noise that was added."""
+    """What sequential bets on the coins prove about the noise that was added."""
 
     bound: float
     """Some step's noise multiplier is at most this; inf if nothing is proved."""
@@ -91,7 +91,7 @@ class BettingResult(Record):
     guesses: int
     """Guesses about each step."""
     stake: float
-    """Share of what there is that is staked in each step."""
+    """Share of the capital that is bet in each step."""
     correct: int
     """Correct guesses, of all steps."""
     confidence: float
@@ -110,9 +110,9 @@ class BettingResult(Record):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseResult(Record):
-    """What the squares of the released noise prove of it, if it is fresh Gaussian noise.
+    """What the squares of the released noise prove about it, if it is fresh Gaussian noise.
 
-    They say nothing of clipping. Noise that is processed, or on another scale, is not covered.
+    They do not test clipping. Noise that is processed, or on another scale, is not covered.
     """
 
     bound: float
@@ -156,9 +156,9 @@ class StepsResult(Record):
     sampling_rate: float
     """The rate that ε is converted at."""
     rate_source: RateSource
-    """Whether it is a lower confidence limit, or just what was claimed."""
+    """Whether it is a lower confidence limit, or the stated rate."""
     confidence: float
-    """Probability that bound and rate both are on the safe side."""
+    """Probability that both the bound and the rate are conservative."""
     game: AuditResult
     """The audit of all coins as one game, of Gaussian DP: μ is the inverse of the noise."""
     betting: BettingResult
@@ -173,7 +173,7 @@ class StepsResult(Record):
 
     @property
     def by_coins(self) -> float:
-        """The bound that coins prove by bets or as one game, whatever noise it is."""
+        """The bound that guesses about coins prove, by bets or as one game, for any noise."""
         return min(self.betting.bound, 1 / self.game.bound if self.game.bound else math.inf)
 
     @property
@@ -184,9 +184,9 @@ class StepsResult(Record):
     def epsilon(self, delta: float) -> float:
         """Return the ε of the whole training that the bound converts to; 0 if nothing is proved.
 
-        It holds *if* the run is so many steps of one constant noise multiplier on Poisson samples
-        at this rate or more, all noisy gradients released. Nothing checks that they are: a few
-        quiet steps among loud ones give the same bound, and less leakage.
+        It holds *if* all steps have the same noise multiplier and draw Poisson samples at this rate
+        or more, and all noisy gradients are released. This is not checked: a few steps with little
+        noise among others with more give the same bound, and less leakage.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ Part: TypeAlias = Literal["membership", "steps", "sampling", "accounting"]
 
 @dataclass(frozen=True, kw_only=True)
 class Accounted(Record):
-    """The (ε, δ) of a training run by an accountant."""
+    """What an accountant states about a training run."""
 
     epsilon: float
     """At least 0, in nats."""
@@ -264,11 +264,11 @@ class Accounted(Record):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DPSGDAudit(Composed):
-    """What a watched training run with DP-SGD proves, beside what its accountant says.
+    """What a watched training run with DP-SGD proves, compared with what its accountant states.
 
-    Each of the three audits holds with the stated confidence by itself; `refuted_by` gives each a
-    third of the probability of error, so that a correct run is refuted by any of them with no more
-    than that.
+    Each of the three audits holds at the stated confidence separately. For `refuted_by`, each has
+    a third of the probability of error, so that this is the probability that a correct run is
+    refuted.
     """
 
     _words: ClassVar[str] = "leakbound.results.descriptions.dp_sgd"

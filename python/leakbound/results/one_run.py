@@ -72,7 +72,7 @@ class AuditResult(Audit, ScoreAudit):
 
     @property
     def is_withheld(self) -> bool:
-        """Whether there is a bound, and it is not to be reported."""
+        """Whether the bound is withheld because an assumption was contradicted."""
         doubted = (one.status == "contradicted" for one in self.assumptions)
         return self.relation == "replace" and any(doubted)
 
@@ -92,7 +92,7 @@ class AuditResult(Audit, ScoreAudit):
         parameter: float | None = None,
         relation: Relation | None = None,
     ) -> Verdict:
-        """Say whether the audit refutes a claimed ε, or a claimed parameter.
+        """Return whether the audit refutes a claimed ε, or a claimed parameter.
 
         "refuted" if the bound is above the claim; "inconclusive" if even a perfect attack could not
         have refuted it, the bound is withheld, or the kind is "exploratory_lower_bound". Of a
@@ -149,10 +149,10 @@ class AuditResult(Audit, ScoreAudit):
         unit: Unit = "example",
         source: str = "",
     ) -> Self:
-        """Return this result with an accountant's ε beside the one that is proved.
+        """Return this result with an accountant's ε to compare with the proved one.
 
-        What the audit proves is at most the truth, and what an accountant states at least. Both are
-        of the same δ, relation and unit, or the message names the conversion.
+        The audit gives a lower bound, and the accountant an upper bound. Both must have the same δ,
+        relation and unit; otherwise the message names the conversion.
 
         Parameters
         ----------
@@ -179,7 +179,9 @@ class AuditResult(Audit, ScoreAudit):
         at = real(delta, "delta", least=0, below=1)
         instance(source, "source", str)
         if not KINDS[self.kind].proves:
-            message = f"this audit is {KINDS[self.kind].tag}: it proves no ε to put beside another"
+            message = (
+                f"this audit is {KINDS[self.kind].tag}: it proves no ε to compare with another"
+            )
             raise OptionError(message)
         # Both are about one change of the data, or what follows for the other is said.
         choice(unit, "unit", Unit)

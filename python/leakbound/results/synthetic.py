@@ -14,7 +14,7 @@ class SyntheticResult(AuditResult):
     _words: ClassVar[str] = "leakbound.results.descriptions.synthetic"
 
     similarity: Similarity
-    """The usual similarity metrics, beside the bound and no part of it."""
+    """The usual similarity metrics; the bound does not use them."""
 
     @property
     def attack(self) -> str:

@@ -11,7 +11,7 @@ from leakbound.propensity import Falsification, FormTest, Overlap
 from leakbound.results.base import flaw_of
 from leakbound.results.one_run import AuditResult
 
-# How options describe uncertainty where a number is of some kind
+# The options of uncertainty that give each kind of number
 _UNCERTAINTY: dict[Kind, tuple[str, ...]] = {
     "conditional_lower_bound": ("given", "set"),
     "exploratory_lower_bound": ("bootstrap", "none"),
@@ -39,7 +39,7 @@ class LearntLogOdds:
     test_level: float
     """Probability of error of the bounds at its members."""
     reference: int
-    """Labels that it rests on besides those of the audited examples."""
+    """Number of labels used in addition to those of the audited examples."""
     estimate: FloatArray
     """Intercept and slopes of largest likelihood."""
     squared_radius: float
@@ -80,17 +80,17 @@ class ZeroRunResult(AuditResult):
     _words: ClassVar[str] = "leakbound.results.descriptions.zero_run"
 
     correction: Correction
-    """How distribution shift was taken out."""
+    """How distribution shift was corrected."""
     kept: int
     """Examples left after matching, at most if propensities are a set; else `m`."""
     m_eff: float
-    """The number of examples that the test reckons with."""
+    """The effective number of examples of the test."""
     abstained: int
-    """Examples left out because shift alone says too much about them."""
+    """Examples left out because shift alone reveals too much about them."""
     bootstrap: Bootstrap | None
     """The bound under replicates of the propensities, if there are any."""
     falsification: Falsification | None
-    """What came of the attempt to refute the propensities, if one was made."""
+    """The test of the propensities, if there was one."""
     withheld: bool
     """Whether the bound is 0 because the propensities were refuted."""
     learnt: LearntLogOdds | None = field(default=None, metadata=IF_ANY)
@@ -102,7 +102,7 @@ class ZeroRunResult(AuditResult):
 
     @property
     def naive(self) -> float:
-        """The ε that the same audit would have claimed as if there were no shift: no bound here."""
+        """The ε that the audit would have claimed without the correction; not a bound here."""
         return self._naive.value
 
     @property
@@ -112,11 +112,11 @@ class ZeroRunResult(AuditResult):
 
     @property
     def by_tampering(self) -> float | None:
-        """What tampering with guesses proves in place of matching, at the same level.
+        """What tampering with guesses proves instead of matching, at the same level.
 
-        Matching has no margin for propensities that are a little off; a bound that tampering does
-        not confirm deserves doubt. Reporting the larger of the two is not covered by the stated
-        confidence. None if the correction is another one, or the bound is withheld.
+        Matching allows for no error in the propensities, so doubt a bound that tampering does not
+        confirm. The stated confidence does not cover a choice of the larger one. None if the
+        correction is not matching, or the bound is withheld.
         """
         return self._by_tampering.value
 
@@ -137,7 +137,7 @@ class ZeroRunResult(AuditResult):
 
     @property
     def is_withheld(self) -> bool:
-        """Whether there is a bound, and it is not to be reported."""
+        """Whether the bound is withheld because an assumption was contradicted."""
         return self.withheld
 
     def _kinds(self) -> set[Kind]:

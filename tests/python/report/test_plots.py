@@ -131,24 +131,6 @@ def test_histogram_counts_everybody(name: str) -> None:
     assert all(float(tick).is_integer() for tick in ax.get_yticks())
 
 
-def test_true_positives_are_drawn_for_panoramia_alone() -> None:
-    result = RESULTS["estimate"]
-    assert isinstance(result, lb.PanoramiaResult)
-    ax = result.plot("true_positives")
-    attack, chosen, baseline = ax.lines[:3]
-    np.testing.assert_array_equal(attack.get_xdata(), result.attack.curve.guesses)
-    np.testing.assert_array_equal(attack.get_ydata(), result.attack.curve.correct)
-    cut = [[result.attack.guesses, result.attack.correct]]
-    np.testing.assert_array_equal(np.asarray(chosen.get_xydata()), cut)
-    np.testing.assert_array_equal(baseline.get_ydata(), result.baseline.curve.correct)
-    members = result.attack.members
-    possible = [[0, 0], [members, members], [result.m, members]]
-    np.testing.assert_array_equal(np.asarray(ax.lines[-2].get_xydata()), possible)
-    assert "estimate" in texts(ax)
-    with pytest.raises(OptionError, match="kind must be one of bound, precision_recall, roc"):
-        RESULTS["leaks"].plot("true_positives")
-
-
 @pytest.mark.parametrize("kind", ["bound", "precision_recall", "roc"])
 def test_numbers_that_are_no_bounds_say_so_in_the_figure(kind: str) -> None:
     tag = "estimate, not a lower bound"

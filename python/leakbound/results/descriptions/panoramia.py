@@ -1,10 +1,9 @@
-"""The description of an audit against generated non-members, and its own figure."""
+"""The description of an audit against generated non-members."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
 from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import number
@@ -18,15 +17,13 @@ from leakbound.report.description import (
     Series,
     estimated,
 )
-from leakbound.report.style import MEMBER, MUTED, OTHER, house_style, name_axes, new_axes
+from leakbound.report.style import MEMBER, OTHER
 from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, grounds, standard
 from leakbound.results.descriptions.zero_run import HOW
 from leakbound.results.words import terms_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from leakbound.results.panoramia import PanoramiaResult
 
 _REPLACED = " for replacing one example"
@@ -157,35 +154,4 @@ def _figures(result: PanoramiaResult) -> tuple[Figure, ...]:
         Series("with the model", "c + ε", "with the model: ", MEMBER, number(attack.bound), attack),
         Series("baseline", "c", "baseline: ", OTHER, number(baseline.bound), baseline),
     )
-    shared = figures_of(Drawing(result.kind, series), ("Bound against guesses", CUTS))
-    positives = Figure(
-        "true_positives",
-        "True positives",
-        partial(_plot_true_positives, result),
-        "Members among the first guesses. Dotted: a coin toss, and all guesses correct.",
-    )
-    return (*shared, positives)
-
-
-def _plot_true_positives(result: PanoramiaResult, ax: Axes | None) -> Axes:
-    """Draw Figure 10 of Kazmi et al. 2024 (arXiv 2402.09477): members among the first guesses."""
-    with house_style():
-        ax = new_axes(ax)
-        for name, audit, colour in (
-            ("with the model", result.attack, MEMBER),
-            ("baseline", result.baseline, OTHER),
-        ):
-            ax.plot(audit.curve.guesses, audit.curve.correct, color=colour, label=name)
-            if audit.bound > 0:
-                ax.plot(audit.guesses, audit.correct, "o", color=colour, markersize=5)
-        members = result.attack.members
-        possible = ([0, members, result.m], [0, members, members])
-        for guesses, correct in (possible, ([0, result.m], [0, members])):
-            ax.plot(guesses, correct, color=MUTED, linewidth=0.9, linestyle=":")
-        ax.annotate("all correct  ", (members, members), color=MUTED, ha="right", va="top")
-        ax.annotate("coin toss", (0.6 * result.m, 0.55 * members), color=MUTED, va="top")
-        ax.set_xlim(0, result.m)
-        ax.set_ylim(bottom=0)
-        ax.legend(loc="lower right")
-        name_axes(ax, "True positives", "guesses made", "correct guesses", result.kind)
-    return ax
+    return figures_of(Drawing(result.kind, series), ("Bound against guesses", CUTS))

@@ -190,7 +190,7 @@ def _rates(result: Audit, ranking: ScoreAudit) -> Iterator[Metric]:
         name, least = f"TPR at {percent(rate)} FPR", round(1 / rate)
         if others < least:
             yield Metric(name, "unknown", f"needs {least:,} non-members; there are {others:,}")
-            continue
+            break
         place = int(np.searchsorted(wrong, rate * others, side="right")) - 1
         yield metric(name, int(roc.members[place]) if place >= 0 else 0, members)
     half = int(np.abs(roc.guesses - examples / 2).argmin())
