@@ -237,6 +237,7 @@ def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...]
 
 def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
     """Return the figures that every audit has; `first` has title and caption of the bound's."""
+    dot = drawing.family or any(one.ranking.bound > 0 for one in drawing.series)
     rates = "Dotted: guessing. Rates of 0 are drawn at the edge."
     if drawing.series[0].ranking.bound > 0:
         rates = (
@@ -247,7 +248,10 @@ def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
         rates += " This curve is not corrected for distribution shift."
     captions = (
         first,
-        ("Precision and recall", "The dot marks the best threshold."),
+        (
+            "Precision and recall",
+            "The dot marks the best threshold." if dot else "Dotted: guessing.",
+        ),
         ("ROC on logarithmic axes", rates),
         (
             "Scores",
