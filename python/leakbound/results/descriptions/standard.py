@@ -250,7 +250,8 @@ def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
         first,
         (
             "Precision and recall",
-            "The dot marks the best threshold." if dot else "Dotted: guessing.",
+            "Precision of guesses by recall. Dotted: guessing."
+            + " The dot marks the best threshold." * dot,
         ),
         ("ROC on logarithmic axes", rates),
         (
