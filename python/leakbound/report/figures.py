@@ -186,11 +186,15 @@ def _relation(kind: Kind) -> str:
 
 
 def _mark_chosen(ax: Axes, series: Series) -> None:
-    """Mark the chosen cut on its curve, with a rim that sets it off from the lines."""
-    curve = series.ranking.curve
-    chosen = np.flatnonzero(curve.guesses == series.ranking.guesses)
+    """Mark the guesses of the bound, with a rim that sets the mark off from the lines.
+
+    Labels may have chosen how many guesses are of each role: the curve shows equal numbers.
+    """
+    ranking, curve = series.ranking, series.ranking.curve
+    chosen = np.flatnonzero(curve.guesses == ranking.guesses)
     rim: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": 1.3, "markersize": 8.5}
-    at = (curve.recall[chosen], curve.precision[chosen])
+    more = ranking.correct / np.maximum(1, curve.correct[chosen])
+    at = (curve.recall[chosen] * more, curve.precision[chosen] * more)
     ax.plot(*at, "o", color=series.colour, zorder=6, **rim)
 
 

@@ -238,6 +238,7 @@ def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...]
 def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
     """Return the figures that every audit has; `first` has title and caption of the bound's."""
     dot = drawing.family or any(one.ranking.bound > 0 for one in drawing.series)
+    ends = drawing.series[0].ranking.path == "ends"
     rates = "Dotted: guessing. Rates of 0 are drawn at the edge."
     if drawing.series[0].ranking.bound > 0:
         rates = (
@@ -251,7 +252,8 @@ def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
         (
             "Precision and recall",
             "Precision of guesses by recall. Dotted: guessing."
-            + " The dot marks the best threshold." * dot,
+            + " The dot marks the guesses of the bound." * dot
+            + " The curve has as many of members as of non-members." * (dot and ends),
         ),
         ("ROC on logarithmic axes", rates),
         (
