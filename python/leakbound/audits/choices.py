@@ -179,15 +179,15 @@ def _assumptions(claim: Claim, attacks: Attacks, k: int) -> tuple[Assumption, ..
     return (
         Assumption(
             "independent uniform draws",
-            f"For each secret one of its {k} candidates was drawn uniformly and by itself, and "
-            "trained on in place of the others; the bound is over these draws and whatever "
-            "training and audit draw, given everything else.",
+            f"For each secret one of its {k} candidates was drawn uniformly and independently, and "
+            "the model was trained on it instead of the others. Random are these draws, training "
+            "and the audit; everything else is fixed.",
             "declared",
         ),
         Assumption(
             "replace one candidate",
-            f"{subject} is that of training with the candidate of one secret replaced by another "
-            "one of that secret. Training that is ε-DP under adding or removing one example may "
+            f"{subject} refers to replacing the candidate of one secret by another candidate of "
+            "that secret. Training that is ε-DP under adding or removing one example may "
             "reach 2ε here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
             "declared",
         ),

@@ -207,13 +207,13 @@ def _grounds(
     assumptions = (
         count.assumption(
             f"independent {odds}",
-            f"Each example was in the training set if its own {coins} said so; the bound is over "
-            "these coins and whatever training and audit draw, given everything else.",
+            f"Each example was trained on if and only if its own {coins} decided so. Random are "
+            "these coins, training and the audit; everything else is fixed.",
         ),
         Assumption(
             "add or remove one example",
-            f"{'The trade-off function' if family else 'ε'} is that of training with and without "
-            "one example, also an audited one."
+            f"{'The trade-off function' if family else 'ε'} refers to adding or removing one "
+            "training example, including audited ones."
             + (f" δ is {claim.delta:g}." if claim.delta else ""),
             "declared",
         ),
@@ -251,8 +251,7 @@ def as_if_fair(scores: Scores, member: ArrayInput, request: Request) -> AuditRes
 
 _COUNTED = Assumption(
     "every example counted once",
-    "The counts are of different examples, each counted once, at a key of its score that has "
-    "nothing of its membership; shards that were added twice are refused, copies within them are "
-    "not seen.",
+    "Each example was counted once, at a key of its score that does not depend on membership. "
+    "Shards that were added twice are refused; copies within a shard are not detected.",
     "declared",
 )

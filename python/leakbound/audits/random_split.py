@@ -175,23 +175,22 @@ class RandomSplit(Design[AuditResult]):
         return (
             Assumption(
                 "random split",
-                f"The {unit}s that were trained on are a uniformly random subset of so many of "
-                f"these {unit}s{within}{moved}; the bound is over that choice, the matching that "
-                f"the seed draws, and whatever training draws, given the {unit}s.",
+                f"The {unit}s that were trained on are a uniformly random subset, of a fixed size, "
+                f"of these {unit}s{within}{moved}. The {unit}s are fixed; random are that choice, "
+                "the matching (by the seed) and training.",
                 "declared",
             ),
             Assumption(
                 "audited examples did not choose the model",
-                "Nothing about training looked at the examples held out: no early stopping, "
-                "selection of a checkpoint or tuning of an option. Validation data is another part "
-                "of the data.",
+                "Training did not use the held-out examples: not for early stopping, to select a "
+                "checkpoint, or to tune an option. Validation data is another part of the data.",
                 "declared",
             ),
             Assumption(
                 f"replace one {unit}",
-                f"{subject} is that of training with one {unit} replaced by another, of those "
-                f"audited too{within}. Training that is ε-DP under adding or removing one {unit} "
-                "may reach 2ε here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
+                f"{subject} refers to replacing one {unit} by another, including audited ones"
+                f"{within}. Training that is ε-DP under adding or removing one {unit} may reach 2ε "
+                "here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
                 "declared",
             ),
             *assumed(

@@ -282,13 +282,13 @@ def assumed(
     return (
         Assumption(
             "scores without membership",
-            f"The scores come from the {output} and the {units}; no score was computed or chosen "
-            f"with a look at which of these {units} were members.",
+            f"The scores come from the {output} and the {units} only. Which of these {units} were "
+            "members was not used to compute or choose a score.",
             "declared",
         ),
         Assumption(
-            "options before the look",
-            "Policy, sides and confidence were chosen before membership was looked at, and "
+            "options chosen in advance",
+            "Policy, sides and confidence were chosen before anybody looked at membership, and "
             f"{attacks.others} tried on it.",
             "declared",
         ),
@@ -428,8 +428,8 @@ def family_assumption(claim: Claim) -> tuple[Assumption, ...]:
         Assumption(
             "family of trade-off functions",
             "The trade-off function of training is a curve of the claimed family, "
-            f"{claim.name}. The bound holds within it: for a procedure of another curve, the ε "
-            "converted from the rejected one may be above the truth.",
+            f"{claim.name}. The bound holds within this family: if training has another curve, the "
+            "ε converted from the rejected curve may be above the truth.",
             "declared",
         ),
     )

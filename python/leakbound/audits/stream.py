@@ -307,18 +307,18 @@ _COINS = (
 _DECLARED = (
     Assumption(
         "add or remove one example",
-        "ε is that of training with and without one example, the audited ones included.",
+        "ε refers to adding or removing one training example, including audited ones.",
         "declared",
     ),
     Assumption(
         "labels after scores",
         "The scores of a batch come from the trained model, the examples and the membership of "
-        "earlier batches; that of the batch itself had no part in them.",
+        "earlier batches. The membership of the batch itself was not used.",
         "declared",
     ),
     Assumption(
-        "options before the look",
-        "Sides, shares and confidence were chosen before any membership was looked at.",
+        "options chosen in advance",
+        "Sides, shares and confidence were chosen before anybody looked at membership.",
         "declared",
     ),
     Assumption(

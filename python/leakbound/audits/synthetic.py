@@ -40,20 +40,20 @@ _WORDS = SplitWords(unit="record", output="synthetic table")
 _LABEL_FREE = Assumption(
     "scores without membership",
     "All audited records were put together, sorted by content, and scored by attacks that see "
-    "them, the synthetic table and the reference; equal records have equal scores. No score was "
-    "computed with a look at which records the generator was trained on.",
+    "them, the synthetic table and the reference; equal records have equal scores. Which records "
+    "the generator was trained on was not used.",
     "checked",
 )
 _REFERENCE = Assumption(
     "reference chosen without membership",
-    "The reference table holds records that were chosen without a look at which of the audited "
+    "The reference table has records that were chosen without knowing which of the audited "
     "records the generator was trained on: a third set, not the part that was held out.",
     "declared",
 )
 _ONE_TABLE = Assumption(
     "the generator saw the members alone",
-    "The synthetic table was made from the members, public knowledge and randomness of its own: "
-    "records held out had no part in it, nor in choosing among tables or generators.",
+    "The synthetic table was made from the members, public knowledge and fresh randomness. "
+    "Held-out records were not used to make it, or to choose among tables or generators.",
     "declared",
 )
 

@@ -271,12 +271,12 @@ def _assumptions(
         Assumption(
             "separate training data",
             "No audited member trained the generator, the baseline or the attack, and the baseline "
-            "saw nothing of the model.",
+            "did not use the model.",
             "declared",
         ),
         Assumption(
-            "options before the look",
-            "Policy and confidence were chosen before membership was looked at, and no other "
+            "options chosen in advance",
+            "Policy and confidence were chosen before anybody looked at membership, and no other "
             "baseline or attack was tried on it.",
             "declared",
         ),
@@ -290,14 +290,14 @@ def _about_c(limit: float | None, gamma: float, c_lb: float, *, exchangeable: bo
     if limit is None:
         return Assumption(
             "a tight baseline",
-            f"The generator is {close} for c = c_lb: the baseline finds all that tells its points "
-            "from real ones. Otherwise part of ε̃ is the generator's, not the model's.",
+            f"The generator is {close} for c = c_lb: the baseline finds every difference between "
+            "generated and real points. Otherwise part of ε̃ is due to the generator.",
             "unverifiable",
         )
     name, statement = "upper limit on c", f"The generator is {close} for c = {limit:g}."
     if exchangeable:
         name = "real non-members"
-        statement = "Members and non-members are exchangeable but for training: c = 0."
+        statement = "Members and non-members are exchangeable except for training: c = 0."
     if c_lb <= limit:
         return Assumption(name, statement, "declared")
     proved = f"{statement} But the baseline gives c >= {down(c_lb)}."

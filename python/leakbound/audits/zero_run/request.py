@@ -157,21 +157,20 @@ def conditions(source: Assumption, request: ZeroRunRequest, others: str) -> tupl
         Assumption(
             "independent memberships",
             "Given the features, each audited example was in the training set independently of the "
-            "others, with its propensity; the rest of training is independent of who was.",
+            "others, with its propensity. The rest of training does not depend on which were.",
             "declared",
         ),
         Assumption(
             "add or remove one example",
-            "The claim is about training with and without one example; each candidate joined "
-            "training independently, and the audit set was chosen without a look at who did.",
+            "The claim is about adding or removing one training example. Each candidate joined "
+            "training independently, and the audit set was chosen without knowing which did.",
             "declared",
         ),
         source,
         Assumption(
             "scores without membership",
-            "The scores come from the trained model and the examples, without a look at which of "
-            f"these examples were members; options were chosen before that look, and {others} "
-            "tried on it.",
+            "The scores come from the trained model and the examples only, and options were chosen "
+            f"before anybody looked at membership; {others} tried on it.",
             "declared",
         ),
         Assumption(
