@@ -34,9 +34,12 @@ def in_its_words(text: str) -> str:
     --------
     >>> in_its_words('Weighted is not for Laplace DP: take OutsideIn, Fixed or UnionBound')
     'weighted is not for Laplace DP: take outside-in, fixed:R or union'
+    >>> in_its_words('audit again with claim=ApproxDP(delta=1e-05)')
+    'audit again with --claim eps=E,delta=1e-05'
     """
     text = text.replace(" (.to_numpy() of a pandas object is read by position)", "")
     text = re.sub(r"\bFixed\(guesses=(\d+)\)", r"fixed:\1", text)
+    text = re.sub(r"\bclaim=ApproxDP\(delta=([\w.-]+)\)", r"--claim eps=E,delta=\1", text)
     text = re.sub(r"\bset (\w+)=False\b", r"leave out \1=True", text)
     words = "|".join(map(re.escape, _WORDS))
     text = re.sub(rf"\b({words})(?!\w)(?:\([^()]*\))?", lambda match: _WORDS[match[1]], text)
