@@ -2,8 +2,8 @@
 Comparing bounds: a benchmark
 =============================
 
-Two audits of the same scores may both be valid, and one may prove twice as much as the other.
-:doc:`/theory/benchmark` explains how that is measured, and how to add your own game, bound or score
+Two audits of the same scores may both be valid, and yet one may prove twice as much as the other.
+:doc:`/theory/benchmark` explains how to measure this, and how to add your own game, bound or score
 file. These pictures use results stored in the repository (`make tightness` computes new ones), at
 95 % confidence and, unless a caption says otherwise, at δ = 10⁻⁵.
 """
@@ -11,8 +11,8 @@ file. These pictures use results stored in the repository (`make tightness` comp
 # %%
 # How much is proved
 # ------------------
-# The picture shows five of twenty bounds, and the best fixed threshold, which is chosen by looking
-# at the labels. The dashed line is the true ε, where it fits into the picture.
+# The picture shows five of twenty bounds, and the best fixed threshold, which can only be chosen if
+# the labels are known. The dashed line is the true ε, if it fits into the picture.
 
 from pathlib import Path
 
@@ -32,9 +32,10 @@ _ = benchmark.Table(stored.filter(compute.and_(some, plain))).plot(claim=approxi
 # %%
 # False claims
 # ------------
-# Noise leaks nothing, so every bound above 0 is false. At 95 % confidence, at most 5 % of the games
-# may have one. Confidence limits are exact, and red if they exclude 5 %. The uncorrected sweep
-# proves most in the picture above, and is not valid.
+# Scores of pure noise reveal nothing, so every bound above 0 is a false claim. At 95 % confidence,
+# at most 5 % of the games may have a false claim. Confidence limits are exact, and red if they
+# exclude 5 %. The uncorrected sweep has the largest bounds in the picture above, but it is not
+# valid.
 
 judged = ["Noise()", "Gaussian(mu=1.0)", "Mixture(mu=1.0, dependence=0.95)"]
 games = stored.filter(compute.is_in(stored["game"], pa.array(judged)))

@@ -43,7 +43,7 @@ def leakbound(folder: Path, *words: str) -> int:
 # %%
 # The auditor: canaries, protocol, commitment
 # -------------------------------------------
-# A canary is an example that nobody else has, and that carries no information about the others.
+# A canary is an example that nobody else has, and that reveals nothing about the other canaries.
 # Here the canaries are 300 digits with a wrong label: 64 pixels and the label in each row.
 
 images, labels = load_digits(return_X_y=True)
@@ -54,8 +54,8 @@ wrong = (labels[chosen] + rng.integers(1, 10, 300)) % 10
 np.save(auditor / "canaries.npy", np.column_stack([images[chosen], wrong]))
 
 # %%
-# The protocol fixes what will be done with the scores, so that options cannot be chosen after
-# seeing them.
+# The protocol fixes how the scores will be audited, so that nobody can choose options after seeing
+# the scores.
 
 protocol = """
 claim = { type = "PureDP" }
@@ -97,8 +97,7 @@ model = MLPClassifier((128,), max_iter=1000, tol=1e-3, random_state=0)
 _ = model.fit(training[:, :-1] / 16, training[:, -1])
 
 # %%
-# Publishing the digest fixes the model. From here on, seeing the other canaries does not help the
-# trainer.
+# The published digest fixes the model. After this step, the other canaries cannot help the trainer.
 
 (trainer / "model.pickle").write_bytes(pickle.dumps(model))
 digest = hashlib.sha256((trainer / "model.pickle").read_bytes()).hexdigest()
@@ -148,8 +147,8 @@ print("exit code", code)
 # %%
 # Cheating that is detected
 # -------------------------
-# An auditor who replaces the coins, for example by what the scores suggest, cannot open the
-# commitment any more:
+# An auditor who replaces the coins, for example by coins that fit the scores, can no longer open
+# the commitment:
 
 shutil.copytree(auditor / "challenge", auditor / "forged")
 lb.InclusionPlan(loss > np.median(loss)).save(auditor / "forged/secret/plan.npz")
@@ -178,8 +177,8 @@ print("exit code", code)
 # then, or commit many times and show one result. Therefore the trainer keeps the one commitment of
 # the first step, and may ask that both parties contribute to the seed.
 #
-# The *trainer* can leave canaries out of training, blunt the scores, or score another model than
-# the deployed one. All of this hides leakage, and none of it creates any. So a refuted claim is
-# strong evidence, but a claim that is not refuted is no evidence of privacy if the trainer computed
-# the scores. Ask for the model with the published digest instead. :doc:`/theory/evidence` has the
-# whole list, and what helps against each.
+# The *trainer* can leave canaries out of training, add noise to the scores, or score a different
+# model than the deployed one. All of this hides leakage, and none of it creates any. So a refuted
+# claim is strong evidence, but a claim that is not refuted is no evidence of privacy if the trainer
+# computed the scores. Ask for the model with the published digest instead. :doc:`/theory/evidence`
+# has the whole list, and explains how to prevent each kind of cheating.

@@ -2,10 +2,10 @@
 Choices: canaries that differ in a secret
 =========================================
 
-A coin decides whether a canary is trained on. A *choice* decides which of k versions is trained
-on: the same sentence with another number, or the same image with another label. The attack guesses
-the version. By chance it is right once in k times, so a right guess is stronger evidence than one
-about a coin, and you need fewer canaries. :doc:`/audits/choices` is the short version.
+A coin decides whether a canary is trained on. A *choice* decides which of k versions is trained on:
+the same sentence with another number, or the same image with another label. The attack guesses the
+version. By chance, one guess in k is right. A right guess is therefore stronger evidence than a
+right guess about a coin, and you need fewer canaries. :doc:`/audits/choices` is the short version.
 """
 
 # %%
@@ -59,8 +59,8 @@ scores.shape
 # %%
 # The audit
 # ---------
-# The guess about a canary is the version with the largest score. Guesses with the largest margin
-# over the second version come first. The bound is on replacing one version by another.
+# The guess about a canary is the version with the largest score. The audit ranks guesses by their
+# margin over the second-largest score. The bound is on replacing one version by another.
 
 result = lb.audit(scores, lb.Choices(plan))
 print(result.summary().headline)

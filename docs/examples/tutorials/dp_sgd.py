@@ -10,7 +10,7 @@ afterwards what they prove.
 # %%
 # A private run
 # -------------
-# The data are 1,200 digits; batches are Poisson samples; opacus is used as always.
+# The data are 1,200 digits, and batches are Poisson samples. This is ordinary opacus code.
 
 import warnings
 
@@ -50,7 +50,7 @@ def private():
 # Watch the run
 # -------------
 # Put one line around the loop. Declare the sampling rate and the number of steps before training,
-# as for the accountant. In your own loop they are ``loader.sample_rate``, of the loader that
+# as for the accountant. In your own loop, use ``loader.sample_rate`` of the loader that
 # `make_private` returned, and the number of epochs times ``len(loader)``. If you pass the number of
 # examples, the rate is tested too. The model's own gradients do not change.
 
@@ -79,8 +79,8 @@ print(audit.summary().headline)
 
 # %%
 # The audit asks four questions. Does the run as a whole leak more than its noise allows
-# (membership)? Does each step add the noise it claims (steps)? Are batches Poisson samples
-# (sampling)? Does the accountant state a smaller ε than the mechanism has (accounting)?
+# (membership)? Does each step add the stated noise (steps)? Are batches Poisson samples (sampling)?
+# Does the accountant state a smaller ε than the mechanism has (accounting)?
 
 print("refuted by:", ", ".join(audit.refuted_by) or "nothing")
 
@@ -108,5 +108,6 @@ print("refuted by:", ", ".join(audit.refuted_by) or "nothing")
 print(audit.summary().headline)
 
 # %%
-# Some faults cannot be seen by the audit, such as a layer that is left out of clipping.
-# :doc:`/theory/dp-sgd` lists them, and measures how often other faults are refuted.
+# The audit cannot detect some faults, such as a layer that is left out of clipping.
+# :doc:`/theory/dp-sgd` lists these faults, and measures how often the audit refutes runs with other
+# faults.

@@ -68,8 +68,8 @@ for _ in range(60):
 # Scores
 # ------
 # The attack needs one number for each canary, included or not: higher if the model behaves as if it
-# had seen the canary. The default is the log-odds of the label. Any other function of model and
-# example will do, as long as it does not use the coins.
+# had seen the canary. The default is the log-odds of the label. You may use any other function of
+# model and example that does not use the coins.
 
 scores = score(model, (canaries, wrong), ids=plan.ids, progress=False)
 scores

@@ -2,8 +2,8 @@
 A privacy gate in continuous integration
 ========================================
 
-A release should stop if its privacy claim is refuted, and also if nothing could be tested. A test
-of a few lines does both. This page runs three such tests and shows what pytest prints.
+A release should stop if its privacy claim is refuted, and also if the claim could not be tested. A
+test of a few lines checks both. This page runs three such tests and shows what pytest prints.
 """
 
 # %%
@@ -73,5 +73,5 @@ print(ran.stdout.replace(str(folder), "."))
 #
 #    $ leakbound coins scores.csv --plan plan.npz --claim eps=2 --seed 0 --out audit
 #
-# :doc:`/guides/gate` has a workflow for GitHub Actions, and says how often a correct release is
+# :doc:`/guides/gate` has a workflow for GitHub Actions, and explains how often a correct release is
 # stopped by chance.

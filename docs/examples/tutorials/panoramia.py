@@ -3,8 +3,8 @@ A deployed model and generated non-members
 ==========================================
 
 The model is trained, its training data are known, and there are no non-members at all. PANORAMIA
-generates them, and separates two questions: how well can generated records be told from real ones
-*without* the model, and how much better *with* it?
+generates non-members, and asks two questions. How well can an attack distinguish generated records
+from real ones *without* the model? How much better can it do so *with* the model?
 """
 
 # %%
@@ -27,7 +27,7 @@ table = parquet.read_table(repository / "benches/corpus/tutorials/adult.parquet"
 print(table.columns.tolist(), len(table))
 
 # %%
-# - ``member`` is the coin: a real member was shown, not a generated record.
+# - ``member`` is the coin: true if a real member was shown, false if a generated record was.
 # - ``baseline`` is the score of a classifier that sees the record, but not the model under audit.
 # - the other columns are scores of the same kind of classifier, which also sees what one of the
 #   models says about the record.
@@ -47,10 +47,10 @@ for name, result in results.items():
 # %%
 # How to read it
 # --------------
-# **c** says how far the generator is from real data: the baseline proves at least 0.52. **c + ε**
-# says how well the attack with the model does. Both are lower bounds. Their difference ε̃ is an
-# *estimate* of what the model adds. It is not a lower bound on ε: if the true c is larger than the
-# baseline could show, part of ε̃ belongs to the generator.
+# **c** measures how far the generator is from real data: the baseline proves at least 0.52. **c +
+# ε** measures how well the attack does with the model. Both are lower bounds. Their difference ε̃
+# is an *estimate* of what the model adds. It is not a lower bound on ε: if the true c is larger
+# than the baseline could show, part of ε̃ belongs to the generator.
 
 _ = results["100 epochs"].plot("precision_recall")
 
@@ -59,16 +59,16 @@ _ = results["100 epochs"].plot("precision_recall")
 #
 # A warning from the data
 # -----------------------
-# The DP-SGD network was trained with ε = 8, and other audits, which have real non-members, prove
-# next to nothing about it. Its ε̃ above is nearly as large as that of the network trained for 10
-# epochs: most of it is the generator's. Compare models with each other, and never quote ε̃ as a
-# bound.
+# The DP-SGD network was trained with ε = 8, and audits with real non-members prove almost nothing
+# about it. Its ε̃ above is nearly as large as that of the network trained for 10 epochs. Most of
+# this ε̃ comes from the generator, not from the model. Compare models with each other, and never
+# quote ε̃ as a bound.
 #
 # A bound that holds on a condition
 # ---------------------------------
 # With ``features`` the same scores also give a lower bound on ε by Zero-Run. It holds if the
-# log-odds that a record is real are linear in the features and the baseline's score, which is
-# tested. Here the baseline's score is the only feature. The bound is 0 for the network trained
+# log-odds that a record is real are linear in the features and the baseline's score; the audit
+# tests this. Here the baseline's score is the only feature. The bound is 0 for the network trained
 # with DP-SGD:
 
 for name in results:
@@ -77,5 +77,5 @@ for name in results:
     print(f"{name}: {conditional.summary().headline}")
 
 # %%
-# :doc:`/audits/panoramia` shows the whole run from a model; :doc:`/theory/panoramia` has the
-# argument and the measurements.
+# :doc:`/audits/panoramia` shows the whole run from a model; :doc:`/theory/panoramia` has the proof
+# and the measurements.

@@ -10,7 +10,7 @@ on the ε of *replacing* one example. :doc:`/audits/random-split` is the short v
 # %%
 # A model and its split
 # ---------------------
-# Any classifier will do. This one is trained on 70 % of scikit-learn's digits. A fifth of the
+# You can use any classifier. This one is trained on 70 % of scikit-learn's digits. A fifth of the
 # labels are wrong, and the model memorises them.
 
 import numpy as np
@@ -67,7 +67,7 @@ print("ε = 0.5, adding or removing:", result.check(epsilon=0.5, relation="add_r
 print("ε = 0.5, replacing:", result.check(epsilon=0.5, relation="replace"))
 
 # %%
-# Examples of the training set score higher. The bound comes from the pairs that differ most.
+# Examples of the training set have higher scores. The bound comes from the pairs that differ most.
 
 _ = result.plot("histogram")
 
@@ -75,9 +75,9 @@ _ = result.plot("histogram")
 # What it assumes
 # ---------------
 # The split must have been random, and the test set must not have influenced the model: no early
-# stopping, no choice of a checkpoint by its accuracy. Pass `strata=` if the split was stratified,
-# and `groups=` if all rows of a user were kept together. A split by date does not count.
-# :doc:`/theory/random-splits` has the theorem.
+# stopping, and no choice of a checkpoint by its accuracy. Pass `strata=` if the split was
+# stratified, and `groups=` if all rows of a user were kept together. A split by date does not
+# count. :doc:`/theory/random-splits` has the theorem.
 
 for assumption in result.assumptions:
     print(f"- {assumption.name}: {assumption.status}")

@@ -2,10 +2,10 @@
 Stronger attacks with reference models: LiRA and RMIA
 =====================================================
 
-Some examples are hard for every model, and a low score then says nothing about membership.
-Reference models, trained on other parts of the data, show how hard each example is. LiRA and RMIA
-compare the audited model with them. The attack decides how much an audit finds, never whether its
-bound holds.
+Some examples are hard for every model. A low score on such an example does not show that it was
+left out of training. Reference models, trained on other parts of the data, show how hard each
+example is. LiRA and RMIA compare the audited model with them. The attack decides how much an audit
+finds, never whether its bound holds.
 """
 
 # %%
@@ -38,9 +38,9 @@ audited = forest(member, seed=0)
 # %%
 # References
 # ----------
-# Sixteen forests of the same kind, each trained on its own random half. The halves are drawn
-# without looking at ``member``: otherwise the scores would depend on the labels that the audit
-# predicts, and the bound would be wrong.
+# There are sixteen forests of the same kind, each trained on a different random half. The halves
+# are drawn without looking at ``member``: otherwise the scores would depend on the labels that the
+# audit predicts, and the bound would be wrong.
 
 halves = [rng.permutation(len(labels)) < len(labels) // 2 for _ in range(16)]
 references = [forest(half, seed) for seed, half in enumerate(halves, start=1)]
@@ -59,8 +59,8 @@ def log_probabilities(model):
 # %%
 # Three attacks
 # -------------
-# `trained_on` says which reference was trained on which example. For each example only the
-# references without it count.
+# `trained_on` says which reference was trained on which example. For each example, the attacks use
+# only the references that were not trained on it.
 
 loss = margins(audited)
 lira = attacks.offline_lira(loss, [margins(one) for one in references], trained_on=halves)
@@ -78,7 +78,7 @@ for name, scores in (("loss alone", loss), ("LiRA", lira), ("RMIA", rmia)):
 # Reporting the best
 # ------------------
 # Choosing the largest of three bounds after looking would inflate it. Audit all attacks together:
-# each gets a third of the error probability, and the best one counts.
+# each gets a third of the error probability, and the audit reports the best one.
 
 together = lb.audit({"loss": loss, "lira": lira, "rmia": rmia}, lb.RandomSplit(member), seed=0)
 print(together.summary().headline)

@@ -2,16 +2,16 @@
 Synthetic data from three files
 ===============================
 
-A generator learned from records and made a synthetic table. How much does the table reveal about
-single records? The audit needs the training records, the records held out of the same random split,
-and the synthetic table. It does not need the generator.
+A generator was trained on records and produced a synthetic table. How much does the table reveal
+about single records? The audit needs the training records, the records held out of the same random
+split, and the synthetic table. It does not need the generator.
 """
 
 # %%
 # Three files
 # -----------
-# The records are scikit-learn's diabetes table, halved at random. The generator is careless: it
-# publishes its training records with a little noise.
+# The records are scikit-learn's diabetes table, split at random into two halves. The generator is
+# careless: it publishes its training records with a little noise.
 
 import tempfile
 from pathlib import Path
@@ -46,16 +46,16 @@ print(result.summary().headline)
 print("by the attack", result.attack)
 
 # %%
-# Training records score higher than records that were held out.
+# Training records have higher scores than held-out records.
 
 _ = result.plot("histogram")
 
 # %%
 # Compare with similarity metrics
 # -------------------------------
-# No record is copied exactly, and marginals and correlations look fine. Here the distances to the
-# closest record reveal the problem too. If only a few records are copied, they do not: see the
-# measurements in :doc:`/theory/synthetic`.
+# No record is copied exactly, and marginals and correlations look fine. In this example, the
+# distances to the closest record reveal the problem too. If only a few records are copied, the
+# distances do not reveal it: see the measurements in :doc:`/theory/synthetic`.
 
 similarity = result.similarity
 print(
@@ -92,4 +92,5 @@ print(f"bound {better.bound:.2f}, ceiling {better.ceiling:.2f}")
 #    $ leakbound synthetic --members train.csv --nonmembers holdout.csv \
 #        --synthetic synthetic.csv --claim eps=1 --out audit
 #
-# See :doc:`/theory/synthetic` for the assumptions, and for the references that an attack may use.
+# See :doc:`/theory/synthetic` for the assumptions, and for the reference data that an attack may
+# use.

@@ -3,16 +3,17 @@ A deployed model, without any randomisation
 ===========================================
 
 The model is trained, nobody tossed coins, and the split was not random: some kinds of examples were
-much likelier to be trained on than others. Zero-Run takes known members and known non-members, and
-corrects for what their *features* alone reveal.
+much more likely to be trained on than others. Zero-Run takes known members and known non-members,
+and corrects for what their *features* alone reveal.
 """
 
 # %%
 # Members that differ from non-members
 # ------------------------------------
-# A network was trained on images of Fashion-MNIST, mostly of classes at one end of the list: as if
-# each class came from a site, and some sites had delivered more. The scores (minus the loss) of
-# 6,000 images are stored in the repository, so that nothing is trained here.
+# A network was trained on images of Fashion-MNIST, mostly of classes at one end of the list. You
+# can imagine that each class came from a different site, and that some sites delivered more images.
+# The scores (minus the loss) of 6,000 images are stored in the repository, so that nothing is
+# trained here.
 
 from pathlib import Path
 
@@ -32,9 +33,10 @@ for kind in (0, 9):
 # %%
 # The features
 # ------------
-# They must say everything in which members and non-members may differ, except membership itself:
-# here the class, and eight principal components of the image. One class is left out, since its
-# column follows from the others. Never use outputs of the audited model as features.
+# The features must describe every way in which members and non-members may differ, except
+# membership itself. Here they are the class, and eight principal components of the image. One class
+# is left out, because its column follows from the other columns. Never use outputs of the audited
+# model as features.
 
 classes = np.eye(10)[label][:, 1:]
 components = table[[f"x{i}" for i in range(8)]].to_numpy()
@@ -61,8 +63,8 @@ _ = result.plot("overlap")
 # %%
 # A model that leaks nothing
 # --------------------------
-# These scores see the class and nothing of the model. An audit that took the groups for a random
-# split would accuse the model; Zero-Run does not.
+# These scores depend on the class, and not on the model. An audit that treats the groups as a
+# random split would claim leakage; Zero-Run does not.
 
 innocent = 0.5 * label + np.random.default_rng(0).normal(size=len(label))
 checked = lb.audit(innocent, lb.ZeroRun(member, features=features), seed=0)
@@ -73,14 +75,14 @@ print(checked.summary().headline)
 # What it assumes
 # ---------------
 # Three tests try to refute the propensity model without looking at any score. If one succeeds, the
-# bound is withheld. They cannot see a feature that is missing: if members were photographed with
-# another camera, and no feature shows it, the audit may accuse an innocent model.
+# bound is withheld. They cannot detect a missing feature: if members were photographed with another
+# camera, and no feature shows this, the audit may claim leakage for a model that leaks nothing.
 
 for assumption in result.assumptions:
     print(f"- {assumption.name}: {assumption.status}")
 
 # %%
-# Here the propensities are in fact known, since the members were drawn with them. With known
+# In this example the propensities are known, because the members were drawn with them. With known
 # propensities the bound is a little larger:
 
 known = 1 / (1 + np.exp(-table["log_odds"].to_numpy()))
@@ -88,10 +90,11 @@ exact = lb.audit(scores, lb.ZeroRun(member, known, features=features), seed=0)
 print(f"μ ≥ {result.bound:.2f} with learned propensities, {exact.bound:.2f} with known ones")
 
 # %%
-# On the command line, from a file with the columns ``score``, ``member`` and the features:
+# On the command line, use a file with the columns ``score``, ``member`` and the features:
 #
 # .. code-block:: console
 #
 #    $ leakbound zero-run scores.csv --features x0,x1,x2 --out audit
 #
-# :doc:`/audits/zero-run` says when to use this audit, :doc:`/theory/zero-run` proves it.
+# :doc:`/audits/zero-run` explains when to use this audit, and :doc:`/theory/zero-run` has the
+# proof.
