@@ -125,12 +125,12 @@ def test_tallies_that_do_not_add_up_are_refused() -> None:
             [2**19, 2**19],
             [1, 1],
             [0, 0],
-            "must be increasing, each with an example|no examples to count",
+            "must be increasing, each with an example",
         ),
         ([2**19], [-1], [0], "negative number of examples"),
         ([2**19], [1], [-1], "negative number of members"),
         ([2**19], [1], [2], "more members than examples"),
-        ([2**19], [0], [0], "must be increasing, each with an example|no examples to count"),
+        ([2**19], [0], [0], "must be increasing, each with an example"),
         ([2**20], [1], [0], "not the key of a number"),
         ([2**20 - 1], [1], [0], "not the key of a number"),  # a NaN
         ([-1], [1], [0], "not the key of a number"),
@@ -142,7 +142,7 @@ def test_counts_that_cannot_be_are_refused(
     columns = [np.array(column) for column in (keys, examples, members)]
     with pytest.raises(errors.InputError, match=message):
         lb.Tally(columns[0], columns[1], columns[2])
-    if "increase" not in message:
+    if "increasing" not in message:
         table = pa.table(dict(zip(("key", "examples", "members"), columns, strict=True)))
         with pytest.raises(errors.InputError, match=message):
             lb.Tally.from_arrow(table)
