@@ -1,6 +1,7 @@
 """The command that trains a small model and audits it."""
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,6 +91,11 @@ def _write(runs: "DigitsReport", table: list[tuple[str, ...]], together: str, ou
         "in all, each in the training set or not by its own fair coin. The audits see the logit "
         f"margins of the canaries. This page is about “{runs.worst.name}”, which leaks most. Seed "
         f"{runs.seed}.",
+        about={
+            "Model": runs.worst.name,
+            "Auditor": "leakbound demo",
+            "Date": date.today().isoformat(),
+        },
         overview=Overview(f"All {len(runs.rows)} models", lines, f"{together} {NOTE}"),
     )
 
@@ -114,8 +120,8 @@ def _several(runs: "DigitsReport") -> str:
     if not said.refutes:
         return f"No guarantee was refuted for any of the {models}."
     return (
-        f"{leaking} of {models} leak. The worst is “{runs.worst.name}”: no {said.terms.guarantee} "
-        f"with ε < {number(said.epsilon)} is compatible with its audit "
+        f"{leaking} of {models} leak. The worst is “{runs.worst.name}”: its audit rules "
+        f"out every {said.terms.guarantee} with ε < {number(said.epsilon)} "
         f"({percent(runs.rows[0].result.confidence)} confidence, simultaneously over the {models})."
     )
 
