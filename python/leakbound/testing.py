@@ -87,7 +87,7 @@ def assert_not_refuted(
         raise RefutedError(answer)
     doubts = [f"contradicted: {one.name}" for one in said.contradicted] + [*said.warnings]
     if strict and doubts and verdict != "inconclusive":
-        answer = f"{answer} But, strictly: {'; '.join(doubts)}."
+        answer = f"{answer} But strict=True found: {'; '.join(doubts)}."
     elif verdict != "inconclusive":
         return
     if inconclusive == "skip":

@@ -45,7 +45,7 @@ def real(
     try:
         number = float(value)
     except OverflowError:
-        message = f"{name} is too large for a float: give a number below 1.8e308 either way"
+        message = f"{name} is too large for a float: use a number between -1.8e308 and 1.8e308"
         raise OptionError(message) from None
     limits = (
         ("above", above, operator.gt),
@@ -236,7 +236,7 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     said = "are both members and non-members" if mixed.any() else "occur more than once"
     message = (
         f"{which.size} ids {said}, the first being {values[rows[0]]!s} at {_rows(rows)}: keep one "
-        "row of each example, which is either in the training set or not"
+        "row for each example: it is either a member or a non-member"
     )
     raise InputError(message)
 
@@ -246,7 +246,7 @@ def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
     if len(values) != examples:
         message = (
             f"{name} has {len(values)} values and there are {examples} scores; both must describe "
-            "the same examples, members and others, in the same order"
+            "the same examples, members and non-members, in the same order"
         )
         raise InputError(message)
 
@@ -290,7 +290,7 @@ def booleans(values: NDArray[np.generic], name: str) -> BoolArray:
     strange = np.flatnonzero(~(ones | (values == zero)))
     if strange.size:
         row = int(strange[0])
-        seen = f", where other rows hold {zero}" if zero else ""
+        seen = f", while other rows hold {zero}" if zero else ""
         message = (
             f"{name} must be boolean, {{0, 1}} or {{-1, +1}} throughout, got "
             f"{values[row].item()!r} at row {row}{seen} ({strange.size} such rows)"
@@ -320,8 +320,8 @@ def _check_distinct(
         rows = [int(np.flatnonzero(exact == one)[0]) for one in pair]
         message = (
             f"{name} lose precision in float64: {merged.size} of {distinct.size} values become "
-            f"equal to another, the first being {pair[0]} at row {rows[0]} and {pair[1]} at row "
-            f"{rows[1]}; give their ranks, numpy.unique({name}, return_inverse=True)[1]"
+            f"equal, the first being {pair[0]} at row {rows[0]} and {pair[1]} at row {rows[1]}; "
+            f"pass their ranks, numpy.unique({name}, return_inverse=True)[1]"
         )
         raise InputError(message)
 

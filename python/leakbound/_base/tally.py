@@ -94,7 +94,7 @@ class Tally:
         check_counts(self.keys, self.examples_at, self.members_at, self.bits)
         if (np.diff(self.keys) <= 0).any() or not self.examples_at.all():
             message = (
-                "keys must be increasing, each with an example: sort them and add up equal ones"
+                "keys must be increasing, each with an example: sort them and add up equal keys"
             )
             raise InputError(message)
         if not self.shards:
@@ -133,8 +133,8 @@ class Tally:
                 if again:
                     message = (
                         f"{len(again)} of these shards were added before, the first with the "
-                        f"digest {again[0][:12]}…: no example may be counted twice; shards so "
-                        "small that their counts are equal are to be counted as one"
+                        f"digest {again[0][:12]}…: no example may be counted twice; if small "
+                        "shards have equal counts by chance, count them as one shard"
                     )
                     raise InputError(message)
                 shards.update(tally.shards)

@@ -118,8 +118,8 @@ def challenged(result: AuditResult, bets: Challenge) -> AuditResult:
     split = replace(split, statement=f"{split.statement} But {bets.words}.", status="contradicted")
     warning = (
         f"{bets.words}: the split was not random, and the bound is withheld; if that column was "
-        "written after the split, such as an index or a place in a file, drop it and audit again; "
-        "where members differ from the others, use ZeroRun"
+        "written after the split, such as an index or a position in a file, drop it and audit "
+        "again; if members differ from non-members, use ZeroRun"
     )
     return replace(
         result,

@@ -33,7 +33,7 @@ _THEOREM = (
 )
 _APPROX_THEOREM = (
     "Given all other draws, each guess among {k} candidates is right with probability at most "
-    "e^ε / (e^ε + {k} - 1), but for failures that (ε, δ)-DP for replacing one makes rare. "
+    "e^ε / (e^ε + {k} - 1), except in failures that (ε, δ)-DP for replacing one makes rare. "
 )
 _FAMILY_THEOREM = (
     "Given all other draws, each correct guess among {k} candidates obeys the trade-off function "
@@ -97,7 +97,7 @@ class Choices(Design[AuditResult]):
     def audit(self, scores: Scores, request: Request, /) -> AuditResult:
         """See `Design.audit`."""
         if isinstance(scores, Tally):
-            message = "Choices compares candidates, and a tally only counts: pass scores (m, k)"
+            message = "Choices compares candidates, a tally only has counts: pass scores (m, k)"
             raise OptionError(message)
         if isinstance(request.claim, SubsampledGaussianDP):
             request = replace(request, claim=replace(request.claim, relation="replace"))
@@ -196,7 +196,7 @@ def _assumptions(claim: Claim, attacks: Attacks, k: int) -> tuple[Assumption, ..
             attacks,
             "trained model",
             "candidates",
-            "Each guess is the candidate of the largest score, and ties are broken by the seed; "
-            "cuts to choose from and order of the guesses depend on margins only.",
+            "Each guess is the candidate with the largest score, and the seed breaks ties. "
+            "Candidate thresholds and the order of guesses depend on margins only.",
         ),
     )

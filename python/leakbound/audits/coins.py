@@ -29,17 +29,17 @@ from leakbound.results.exposed import exposed
 _HALF = 0.5
 """The probability of a fair coin."""
 _THEOREM = (
-    "Given the trained model and the coins of the guesses before, each guess is right with "
+    "Given the trained model and the coins of earlier guesses, each guess is right with "
     "probability at most e^ε / (1 + e^ε) if training is ε-DP (Steinke, Nasr and Jagielski 2023, "
     "Proposition 5.1). "
 )
 _APPROX_THEOREM = (
-    "Given the coins of the other examples, each guess is right with probability at most "
-    "e^ε / (1 + e^ε), but for failures that (ε, δ)-DP makes rare. "
+    "Given the coins of the other examples, each guess is right with probability at most e^ε / (1 "
+    "+ e^ε), except in failures that (ε, δ)-DP makes rare. "
 )
 _PRIOR_THEOREM = (
-    "Given the trained model and the coins of the guesses before, each guess is right with odds of "
-    "at most e^ε times those of its example's own coin if training is ε-DP (as Steinke, Nasr and "
+    "Given the trained model and the coins of earlier guesses, each guess is right with odds of "
+    "at most e^ε times those of its example's coin if training is ε-DP (as Steinke, Nasr and "
     "Jagielski 2023, Proposition 5.1, for a coin that is not fair). "
 )
 _FAMILY_THEOREM = (
@@ -93,8 +93,8 @@ class Coins(Design[AuditResult]):
         claim = request.claim
         if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
             message = (
-                'relation="replace" is for RandomSplit: coins decide whether an example is there, '
-                "which is to add or remove one"
+                'relation="replace" is for RandomSplit: a coin decides whether an example is '
+                "added, so Coins bounds adding or removing one"
             )
             raise OptionError(message)
         read = self._counted if isinstance(scores, Tally) else self.listed
@@ -127,11 +127,11 @@ class Coins(Design[AuditResult]):
     def _counted(self, tally: Any, request: Request) -> Examples:
         """Read examples that are counted."""
         if self.member is not None:
-            message = "a tally has counts of members: leave out member"
+            message = "a tally already has the counts of members: leave out member"
             raise OptionError(message)
         if request.ids is not None or not self._fair:
             given = "ids=" if self._fair else "a prior other than 1/2"
-            message = f"{given} tells examples apart, and a tally only counts them: pass scores"
+            message = f"{given} needs single examples, and a tally only has counts: pass scores"
             raise OptionError(message)
         game = TallyGame(
             values=tally.values,
@@ -178,8 +178,8 @@ class Coins(Design[AuditResult]):
             return None
         if not isinstance(claim, PureDP):
             message = (
-                f"prior other than 1/2 is for PureDP(): under {claim.name} which guesses a failure "
-                "can make right depends on the scores, and the bounds here need coins that are fair"
+                f"prior other than 1/2 is for PureDP(): under {claim.name}, the bounds need fair "
+                "coins"
             )
             raise OptionError(message)
         return values
@@ -222,7 +222,7 @@ def _grounds(
             attacks,
             "trained model",
             "examples",
-            "Cuts to choose from and order of the guesses depend on scores only; "
+            "Candidate thresholds and the order of guesses depend on scores only; "
             + ("ties are broken by the seed." if parted else "ties stay together."),
         ),
     )

@@ -24,20 +24,20 @@ _FAIR = "fair coins"
 _HALVED = 0.05
 
 _COINS = (
-    "If the members are a random part of the examples, as of a split into training and test set, "
-    "audit them by RandomSplit; if the coins were biased, give their "
-    "probabilities with prior=; where nothing was randomised, use ZeroRun"
+    "If the members are a random part of the examples, as in a split into training and test set, "
+    "use RandomSplit; if the coins were biased, pass their probabilities as prior=; if nothing "
+    "was random, use ZeroRun"
 )
 _PAIRS = (
-    "A fair coin of its own must decide for each pair whether the member or the non-member is "
-    "shown: draw such coins; where nothing was randomised, use ZeroRun"
+    "A separate fair coin must decide for each pair whether the member or the non-member is "
+    "shown: draw these coins; if nothing was random, use ZeroRun"
 )
 _CHOICES = (
-    "For each secret one of the candidates must be drawn uniformly: draw them by ChoicePlan, and "
+    "For each secret, one of the candidates must be drawn uniformly: draw with ChoicePlan, and "
     "list candidates in an order that does not depend on the draw"
 )
 _PROPENSITIES = (
-    "They cannot be the probabilities of membership of these examples: take those of this design "
+    "These cannot be the probabilities of membership of these examples: use those of this design "
     "(PropensityFit.with_member_share), or learn them and pass the model or its replicates"
 )
 
@@ -167,9 +167,9 @@ class MemberCount:
         if chance >= _HALVED:
             return ()
         said = (
-            f"exactly half of the {self.examples:,} examples are members, as after an equal split, "
-            f"and in {100 * chance:.2g} % of audits with coins: if a random split decided, this "
-            "bound does not hold: audit it by RandomSplit; if coins did, pass the "
+            f"exactly half of the {self.examples:,} examples are members, as after an equal "
+            f"split; this happens in {100 * chance:.2g} % of audits with coins: if a random split "
+            "decided, this bound does not hold: use RandomSplit; if coins did, pass the "
             "InclusionPlan that has their seed"
         )
         return (said,)

@@ -49,8 +49,8 @@ class Units:
         if groups is None:
             return cls(member=member, stratum=stratum)
         names, first, unit = np.unique(groups, return_index=True, return_inverse=True)
-        _check_whole(names, unit, member, first, "is on both sides of the split")
-        _check_whole(names, unit, stratum, first, "lies in more than one stratum")
+        _check_whole(names, unit, member, first, "is in both parts of the split")
+        _check_whole(names, unit, stratum, first, "is in more than one stratum")
         return cls(member=member[first], stratum=stratum[first], unit=unit, aggregate=aggregate)
 
     @property
@@ -116,9 +116,9 @@ def _check_whole(
         groups = np.unique(unit[torn])
         row = int(torn[0])
         message = (
-            f"{groups.size} of {names.size} groups are not whole: {names[unit[row]]!s} {how} (rows "
-            f"{int(first[unit[row]])} and {row}). Groups are what the split moved as one: leave "
-            "groups out if it moved single rows, or name what it moved"
+            f"{groups.size} of {names.size} groups are not whole: {names[unit[row]]!s} {how} "
+            f"(rows {int(first[unit[row]])} and {row}). Groups are rows that the split kept "
+            "together: leave groups out if it moved single rows, or correct them"
         )
         raise InputError(message)
 
@@ -132,7 +132,7 @@ def check_codes(values: ArrayInput, examples: int, name: str) -> NDArray[np.gene
         missing = missing | np.array([code is None for code in codes.tolist()])
     if missing.any():
         row = int(missing.argmax())
-        message = f"{name} is missing at row {row}: every example needs one, of its own if need be"
+        message = f"{name} is missing at row {row}: give each example one, unique if necessary"
         raise InputTypeError(message)
     try:
         np.unique(codes)
@@ -177,9 +177,9 @@ class Pairs:
             message = "no stratum has both members and non-members, so there is no pair to compare"
             if alone is not None:
                 message = (
-                    f"all {units.count} units of the split are {alone}: an audit of a random split "
-                    "compares both sides of it, so pass scores of the training set and of the part "
-                    "held out"
+                    f"all {units.count} units of the split are {alone}: an audit of a random "
+                    "split compares both parts, so pass scores of the training set and of the "
+                    "held-out part"
                 )
             raise DesignError(message)
         # 2. A coin puts one of the two first.

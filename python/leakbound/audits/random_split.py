@@ -25,18 +25,18 @@ from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
 
 _COINS = (
-    "Members and non-members of a random split are matched at random; given the pairs and what is "
-    "left over, a fair coin of its own decides which {unit} of each pair was trained on, and to "
-    "turn it replaces one training {unit} by another. "
+    "Members and non-members of a random split are matched at random. Given the pairs and the "
+    "rest, a separate fair coin decides which {unit} of each pair was trained on. Turning this "
+    "coin over replaces one training {unit} by another. "
 )
 _PURE = (
     "So each guess is right with probability at most e^ε / (1 + e^ε), given the {output} and "
-    "the coins of the guesses before, if training is ε-DP for replacing one {unit} (as Steinke, "
+    "the coins of earlier guesses, if training is ε-DP for replacing one {unit} (as Steinke, "
     "Nasr and Jagielski 2023, Proposition 5.1, with pairs in place of examples). "
 )
 _APPROX = (
-    "So each guess is right with probability at most e^ε / (1 + e^ε), given the coins of the other "
-    "pairs, but for failures that (ε, δ)-DP for replacing one {unit} makes rare. "
+    "So each guess is right with probability at most e^ε / (1 + e^ε), given the coins of the "
+    "other pairs, except in failures that (ε, δ)-DP for replacing one {unit} makes rare. "
 )
 _FAMILY = (
     "So, given the coins of the other pairs, each correct guess obeys the trade-off function of "
@@ -119,7 +119,7 @@ class RandomSplit(Design[AuditResult]):
     def audit(self, scores: Scores, request: Request, /, words: SplitWords = _MODEL) -> AuditResult:
         """See `Design.audit`; `words` say what was split."""
         if isinstance(scores, Tally):
-            message = "RandomSplit pairs examples, and a tally only counts them: pass scores"
+            message = "RandomSplit pairs examples, and a tally only has counts: pass scores"
             raise OptionError(message)
         if isinstance(request.claim, SubsampledGaussianDP):
             request = replace(request, claim=replace(request.claim, relation="replace"))
@@ -171,7 +171,7 @@ class RandomSplit(Design[AuditResult]):
         unit = words.unit
         subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
         within = "" if self.strata is None else ", within each stratum"
-        moved = "" if self.groups is None else ", all rows of a user on one side"
+        moved = "" if self.groups is None else ", with all rows of a user in one part"
         return (
             Assumption(
                 "random split",
@@ -198,8 +198,8 @@ class RandomSplit(Design[AuditResult]):
                 attacks,
                 words.output,
                 f"{unit}s",
-                "Given the split and the scores, pairs were matched at random, from the seed; cuts "
-                "to choose from and order of the guesses depend on the sizes of differences only.",
+                "The seed matched pairs at random, given split and scores. Candidate thresholds "
+                "and the order of guesses depend on the sizes of differences only.",
             ),
         )
 

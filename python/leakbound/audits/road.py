@@ -168,7 +168,7 @@ def audit(
         seed=seed_of(seed),
     )
     if sides not in (*design.sides, "auto"):
-        message = f'sides="{sides}" has no meaning for {type(design).__name__}: leave it out'
+        message = f'sides="{sides}" does not apply to {type(design).__name__}: leave it out'
         raise OptionError(message)
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.
     return design.audit(scores, request)
@@ -292,7 +292,7 @@ def assumed(
             f"{attacks.others} tried on it.",
             "declared",
         ),
-        Assumption("order from scores alone", order, "checked"),
+        Assumption("guesses ordered by scores only", order, "checked"),
         *family_assumption(claim),
     )
 
@@ -440,7 +440,7 @@ def delta_warnings(delta: float, examples: int) -> tuple[str, ...]:
     if delta < 1 / examples:
         return ()
     note = (
-        f"delta = {delta:g} is not below 1/m = {1 / examples:.3g}: a mechanism that gives one "
-        "example away entirely satisfies the claim, and large ε are hard to refute"
+        f"delta = {delta:g} is not below 1/m = {1 / examples:.3g}: a mechanism that publishes one "
+        "whole example can satisfy the claim, and large ε are hard to refute"
     )
     return (note,)

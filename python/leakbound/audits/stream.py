@@ -46,13 +46,12 @@ _MOST_SHARES = 100
 _MOMENTS = 2**22
 
 _THEOREM = (
-    "Given the trained model, the labels of earlier batches and the coins of the guesses before, "
+    "Given the trained model, the labels of earlier batches and the coins of earlier guesses, "
     "each guess is right with probability at most e^ε / (1 + e^ε) if training is ε-DP (Steinke, "
     "Nasr and Jagielski 2023, Proposition 5.1). On each sequence of guesses the likelihood ratio "
-    "averaged over all larger probabilities is then a supermartingale, and so is the mean over all "
-    "sequences, which one order of visiting serves. It ever reaches the inverse of the level with "
-    "no more than that probability (Ville 1939): the bound holds at every moment together, "
-    "whenever one stops."
+    "averaged over all larger probabilities is then a supermartingale, and so is the mean over "
+    "all sequences. It ever reaches the inverse of the level with at most that probability (Ville "
+    "1939), so the bound holds at all times at once, whenever you stop."
 )
 
 
@@ -285,8 +284,8 @@ class Stream:
         kinds = {type(first), type(new[0])}
         if first is not None and len(kinds) > 1 and kinds & {str, bytes}:
             message = (
-                f"ids are like {shown(new[0])} in this batch and like {shown(first)} in an earlier "
-                "one, so that repetition cannot be seen: give both ids of one type"
+                f"ids are like {shown(new[0])} in this batch and like {shown(first)} in an "
+                "earlier one, so repeated examples cannot be detected: give ids of one type"
             )
             raise InputTypeError(message)
         again = self._ids.keys() & set(new)
@@ -301,8 +300,8 @@ class Stream:
 
 _FAIR = "independent fair coins"
 _COINS = (
-    "Each example was in the training set if its own fair coin said so; the bound is over these "
-    "coins and whatever training draws, given everything else."
+    "A separate fair coin decided for each example whether it was in the training set. The "
+    "confidence is over these coins and all random draws of training, given everything else."
 )
 _DECLARED = (
     Assumption(
@@ -322,8 +321,8 @@ _DECLARED = (
         "declared",
     ),
     Assumption(
-        "order from scores alone",
-        "Order and guesses within a batch depend on its scores only; ties stay together.",
+        "guesses ordered by scores only",
+        "The order of guesses within a batch depends on its scores only; ties stay together.",
         "checked",
     ),
 )

@@ -173,7 +173,7 @@ def audit_synthetic(
         replace(_WORDS, columns=tables.sources),
     )
     # 4. In the words of a generator, with the usual metrics beside it.
-    words = {"audited examples did not choose the model": _ONE_TABLE}
+    words = {"model chosen without audited examples": _ONE_TABLE}
     if named:
         words["scores without membership"] = _LABEL_FREE
     stated = [words.get(one.name, one) for one in result.assumptions]
@@ -202,7 +202,7 @@ def _roles(columns: Any) -> _Roles:
     if columns is None:
         return _Roles()
     if not isinstance(columns, Mapping):
-        message = f"columns must be a mapping from names to what they are, got {shown(columns)}"
+        message = f"columns must be a mapping from names to roles, got {shown(columns)}"
         raise InputTypeError(message)
     names: dict[str, list[str]] = {"stratum": [], "group": [], "codes": []}
     for name, role in columns.items():
@@ -255,8 +255,8 @@ def _check_whole(inside: NDArray[np.str_], outside: NDArray[np.str_]) -> None:
         message = (
             f"{torn.size:,} of {np.union1d(inside, outside).size:,} groups are not whole: "
             f"{torn[0]} is a group of members (row {row} of them) and of non-members (row {other} "
-            "of them). Groups are what the split moved as one: leave groups out if it moved single "
-            "records, or name what it moved"
+            "of them). A group is a set of records that the split kept together: leave groups out "
+            "if it moved single records, or name the column of these groups"
         )
         raise InputError(message)
 
@@ -274,7 +274,7 @@ def _codes(
     if column.missing.any():
         message = (
             f"column {name!r}, the {role}, is missing in {int(column.missing.sum()):,} records: "
-            "give each a value, one of its own if need be"
+            "give each record a value, a different one if necessary"
         )
         raise InputError(message)
     return column.as_words()
@@ -336,8 +336,8 @@ def _check_reference(tables: Tables, records: _Records) -> None:
         message = (
             f"the reference holds {of}{inside:,} of {int(member.sum()):,} {groups}members and "
             f"{of}{outside:,} of {int((~member).sum()):,} {groups}non-members: it was chosen by "
-            "membership, and attacks would see the labels through it. Give a third set, or none: "
-            "then records are compared with each other"
+            "membership, and so it would reveal membership to the attacks. Give a third set, or "
+            "none: then attacks compare records with each other"
         )
         raise DesignError(message)
 
@@ -352,6 +352,6 @@ def _warnings(tables: Tables, records: _Records, copies: float) -> tuple[str, ..
     if both.any():
         notes.append(
             f"{int(both.sum()):,} of {int((~member).sum()):,} non-members equal a member in every "
-            "column that is compared: pairs of equal records are no guess"
+            "column that is compared: pairs of equal records are not guessed"
         )
     return tuple(notes)

@@ -32,9 +32,9 @@ COINS = (
     "files, a folder or a pipe are counted together."
 )
 SPLIT = (
-    "The training set is a random part of the examples, as train_test_split makes it. FILE has the "
-    "scores of training set and test set, with the same columns as for coins. The bound is on ε "
-    "for replacing one example."
+    "The training set is a random part of the examples, for example from train_test_split. FILE "
+    "has the scores of the training set and the test set, with the same columns as for coins. The "
+    "bound is on ε for replacing one example."
 )
 CHOICES = (
     "For each secret, one of k candidates was drawn at random and trained on. FILE has one row per "
@@ -43,13 +43,12 @@ CHOICES = (
     "optionally [bold]id[/]. The bound is on ε for replacing one candidate by another."
 )
 PANORAMIA = (
-    "Non-members are generated. FILE has the columns [bold]baseline_score[/] (computed from the "
-    "example only), [bold]score[/] (computed from the example and the model), [bold]member[/] "
-    "(0 means generated) and optionally [bold]id[/].\n\n"
-    "The estimate ε̃ is not a lower bound on ε. It is the bound on c + ε minus the bound on c, "
-    "where c measures how far generated data differ from real data. With --features, a Zero-Run "
-    "audit of the same examples is added. Its lower bound holds if the fitted model of membership "
-    "is correct."
+    "The non-members are generated examples. FILE has the columns [bold]baseline_score[/] "
+    "(computed from the example only), [bold]score[/] (computed from the example and the model), "
+    "[bold]member[/] (0 means generated) and optionally [bold]id[/].\n\nThe estimate ε̃ is not a "
+    "lower bound on ε. It is the bound on c + ε minus the bound on c, where c measures how far "
+    "generated data differ from real data. With --features, a Zero-Run audit of the same examples "
+    "is added. Its lower bound holds if the fitted model of membership is correct."
 )
 # What a claim must say to be refutable by PANORAMIA.
 _REFUTABLE = options.EXIT_CODES + (
@@ -69,7 +68,7 @@ def coins(
     ],
     *,
     prior: Annotated[
-        str, option("P", "Probability of being a member, or the column that has it.")
+        str, option("P", "Probability of being a member, or the column with this probability.")
     ] = "0.5",
     plan: Annotated[
         Path | None,
@@ -142,8 +141,8 @@ def split(
         bool,
         flag(
             "--untouched",
-            "Declare that the test set was not used to choose the model: no early stopping, "
-            "no tuning, no choice of a checkpoint. Required.",
+            "Required: declare that the test set was not used to choose the model: no early "
+            "stopping, no tuning, no choice of a checkpoint.",
         ),
     ] = False,
     relation: options.Relation = None,

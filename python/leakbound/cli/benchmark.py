@@ -55,7 +55,7 @@ def compare(
         option("MODULE:FUNCTION", "Your attack as a game: attack(member, seed) returns scores."),
     ] = "",
     truth: Annotated[
-        float, option("E", "True ε of the model attacked; 0 if it saw no member.", min=0)
+        float, option("E", "True ε of the attacked model; 0 if trained on no member.", min=0)
     ] = 0.0,
     bound: Annotated[
         list[str] | None,

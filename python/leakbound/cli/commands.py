@@ -9,12 +9,12 @@ import typer
 from typer.core import TyperGroup
 
 COMMANDS = {
-    "coins": ("audits", "Audit one training run whose members were chosen by coin flips."),
-    "split": ("audits", "Audit a model by the scores of its training set and its test set."),
+    "coins": ("audits", "Audit a training run in which coin flips chose the members."),
+    "split": ("audits", "Audit a model from the scores of its training set and test set."),
     "choices": ("audits", "Audit a model trained on one of k candidates for each secret."),
     "panoramia": ("audits", "Estimate ε by comparing members with generated non-members."),
-    "zero-run": ("zero_run", "Audit a model whose members and non-members were not randomised."),
-    "synthetic": ("synthetic_data", "Audit a generator by the synthetic table it produced."),
+    "zero-run": ("zero_run", "Audit a model whose members were not chosen at random."),
+    "synthetic": ("synthetic_data", "Audit a generator from the synthetic table it produced."),
     "plan": ("plan", "Plan an audit: what it can prove, or how many canaries it needs."),
     "commit": ("evidence", "Commit to an audit before training by publishing a digest."),
     "challenge": ("evidence", "Audit a trainer who does not trust the auditor."),

@@ -20,7 +20,7 @@ class Printing:
     json: Json = False
     json_full: Annotated[
         bool,
-        flag("--json-full", "The same, with curves and lists of examples: all of result.json."),
+        flag("--json-full", "Print all of result.json, with curves and lists of examples."),
     ] = False
     lenient: Lenient = False
 
@@ -44,7 +44,7 @@ class Delivery(Printing):
         Path | None, option("DIR", "Folder for result.json, report.html and figures (SVG).")
     ] = None
     report: Annotated[
-        bool, flag("--report", "Write these to a new folder audit-DATE, instead of --out.")
+        bool, flag("--report", "Write these files to a new folder audit-DATE, instead of --out.")
     ] = False
     title: Annotated[str, option("TEXT", "Title of the report.")] = ""
     model: Annotated[str, option("TEXT", "Name of the model in the report.")] = ""

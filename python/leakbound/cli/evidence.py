@@ -140,7 +140,7 @@ def verify(
         bool,
         flag(
             " /--no-page",
-            "Skip report.html, for example if another matplotlib made it; do not trust it then.",
+            "Skip report.html, e.g. if another matplotlib version made it; then do not trust it.",
         ),
     ] = True,
     most_seconds: Annotated[

@@ -156,15 +156,16 @@ CoinSides = Annotated[
     Literal["auto", "both", "member"],
     option(
         "",
-        "Guess members and non-members as often as labels suggest (auto), equally often (both), or "
-        "members only.",
+        "Guess members and non-members in a ratio chosen from the data (auto), equally often "
+        "(both), or members only.",
     ),
 ]
 Attacks = Annotated[
     str,
     option(
         "COL,COL",
-        "Column of scores. With several, the best is reported, corrected for the choice.",
+        "Column of scores. If you name several, the audit reports the best, corrected for the "
+        "choice.",
         "--score-col",
         "--attacks",
     ),
@@ -175,12 +176,12 @@ Relation = Annotated[
     option(
         "",
         "Whether the claim is for replacing one example, or for adding or removing one. The bound "
-        "is for replacing; an add_remove claim is converted.",
+        "is for replacing; a claim for adding or removing is converted.",
     ),
 ]
 Seed = Annotated[
     int | None,
-    option("N", "Random seed of the audit. Default: a fresh one, which is recorded.", min=0),
+    option("N", "Random seed of the audit. Default: a new seed, recorded in the result.", min=0),
 ]
 Json = Annotated[bool, flag("--json", "Print JSON on standard output, and nothing else.")]
 Lenient = Annotated[

@@ -26,10 +26,10 @@ _PERFECT = 50.0
 _WEAKER = (4.0, 3.0, 2.0)
 
 PLAN = (
-    "Simulates audits; no scores are needed. With [bold]-m[/], it says what an audit of that many "
-    "canaries proves. Without, it finds how many canaries are needed to prove [bold]--target[/] or "
-    "to refute [bold]--claim[/]. Results are for the [bold]--truth[/] that you assume, or for a "
-    "perfect attack and three weaker ones."
+    "Simulates audits; no scores are needed. With [bold]-m[/], the command shows what an audit of "
+    "that many canaries proves. Without it, the command finds how many canaries are needed to "
+    "prove [bold]--target[/] or to refute [bold]--claim[/]. Results are for the [bold]--truth[/] "
+    "that you assume, or for a perfect attack and three weaker ones."
 )
 EXAMPLES = """leakbound plan --target 2
 leakbound plan --truth 3 --claim eps=2,delta=1e-5
@@ -62,9 +62,7 @@ class Goal:
         half = None if self.truth is None else real(self.truth, "--truth", above=0) / 2
         bound = goal.get("mu", goal.get("eps", half if self.target is None else self.target))
         if bound is None:
-            refuse(
-                "give the bound to reach by --target or --claim, or the assumed truth by --truth"
-            )
+            refuse("give the bound with --target or --claim, or the assumed truth with --truth")
         audited = cast("PlannedClaim", options.guarantee_of(goal))
         return audited, real(bound, "--target", above=0, below=math.inf)
 
@@ -96,7 +94,7 @@ def plan(
         Literal["auto", "both", "member", "pairs"],
         option(
             "",
-            "Guesses of the audit, as for coins; pairs is for split. Then -m counts pairs (the "
+            "Guesses of the audit, as for coins. Use pairs for split: then -m counts pairs (the "
             "size of the smaller part), and truth, claim and bound are for replacing one example.",
         ),
     ] = "auto",

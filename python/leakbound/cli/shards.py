@@ -98,8 +98,8 @@ def _counts(path: Path, score: str, layout: Layout, bits: int) -> Iterator[Count
 TALLY = (
     "A SHARD is a .parquet, .csv, .tsv or .jsonl file with columns [bold]score[/] and "
     "[bold]member[/], a tally, a folder of these, a glob, or - for csv on standard input. Files "
-    "are read in batches. Every example must be in one file only; files with equal counts are "
-    "refused."
+    "are read in batches. Every example must be in one file only. Two files with equal counts are "
+    "refused as duplicates."
 )
 COUNTED = """leakbound tally scores/ --out tally.parquet
 leakbound coins tally.parquet"""

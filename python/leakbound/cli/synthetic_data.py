@@ -36,9 +36,9 @@ _CODE = re.compile(r"[+-]?0\d")
 SYNTHETIC = (
     "The records were split at random: the generator was trained on --members, and --nonmembers "
     "were held out. All three files have the same columns: numbers, dates (2024-05-31), words, "
-    "and nothing where a value is missing. The bound is on ε for replacing one training record. "
-    "The usual similarity metrics are reported too.\n\n"
-    "[dim]Needs: pip install 'leakbound\\[io,ml]'[/]"
+    "and an empty cell for a missing value. The bound is on ε for replacing one training record. "
+    "The usual similarity metrics are reported too.\n\n[dim]Needs: pip install "
+    "'leakbound\\[io,ml]'[/]"
 )
 
 
@@ -68,7 +68,7 @@ def synthetic(
     ],
     reference: Annotated[
         Path | None,
-        option("FILE", "Other records of the population, not among the non-members."),
+        option("FILE", "Other records of the population, not in --nonmembers."),
     ] = None,
     relation: options.Relation = "replace",
     attacks: Annotated[

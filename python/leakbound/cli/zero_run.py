@@ -21,13 +21,12 @@ app = typer.Typer()
 ZERO_RUN = (
     "FILE has the columns [bold]score[/] and [bold]member[/], optionally [bold]id[/], and either "
     "columns of features for --features or a column [bold]propensity[/] with the probability of "
-    "membership given an example's features.\n\n"
-    "With --features, a logistic model of membership is fitted. The bound is the smallest over all "
-    "logistic models that the labels allow, and holds if log-odds of membership are linear in the "
-    "features; the fit is tested. With a column, the bound holds if the propensities are "
-    "correct.\n\n"
-    "--uncertainty bootstrap is the procedure of the paper: propensities fitted to half of the "
-    "examples and refitted 600 times. It is exploratory, gives no bound and refutes nothing."
+    "membership given an example's features.\n\nWith --features, a logistic model of membership "
+    "is fitted. The bound is the smallest over all logistic models that the labels allow, and "
+    "holds if log-odds of membership are linear in the features; the fit is tested. With a column "
+    "of propensities, the bound holds if these are correct.\n\n--uncertainty bootstrap follows "
+    "the procedure of the paper: propensities are fitted to half of the examples and refitted 600 "
+    "times. It is exploratory: it gives no bound and cannot refute a claim."
 )
 
 

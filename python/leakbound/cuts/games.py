@@ -237,7 +237,7 @@ def order_warnings(share: str) -> tuple[str, ...]:
     """Say that ties were broken at random, given how many in words, "" for few."""
     if not share:
         return ()
-    note = "their order was drawn at random, so a score of finer precision may show more"
+    note = "ties were ordered at random, so a more precise score may show more"
     return (share + note,)
 
 
@@ -251,7 +251,7 @@ def inverted_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
         return ()
     note = (
         f"AUC {ranking.auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
-        "inverted (higher must mean likelier a member); they are used as given"
+        "inverted (higher must mean more likely a member); they are used as given"
     )
     return (note,)
 
@@ -263,6 +263,6 @@ def near_ceiling(
     if correct <= _NEAR * guesses or bound < _NEAR * ceiling():
         return ""
     return (
-        f"the bound is close to {down(ceiling())}, all that a perfect attack would have "
-        f"reached: more {units} may show more"
+        f"the bound is close to {down(ceiling())}, which a perfect attack would have reached: "
+        f"more {units} may show more"
     )

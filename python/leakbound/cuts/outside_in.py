@@ -127,14 +127,14 @@ class OutsideIn(LadderPolicy):
     """
 
     design: ClassVar[str] = (
-        "One cut, at the one of a ladder of numbers of guesses, fixed in advance, that labels "
-        'beyond it suggest, revealed step by step; with sides="auto" they say from which '
-        "end of the ranking, too."
+        "One threshold. Labels of examples beyond it, revealed step by step, choose the number of "
+        'guesses from a list fixed in advance; with sides="auto" they also choose the end of the '
+        "ranking."
     )
     """Which cuts are tested, in a sentence of the result."""
     method: ClassVar[str] = (
-        f"{design} Labels within it had no part in the choice, so the Clopper-Pearson limit has "
-        "the whole probability of error (Clopper and Pearson 1934)."
+        f"{design} The labels within this threshold do not influence the choice, so the "
+        "Clopper-Pearson limit gets the whole error probability (Clopper and Pearson 1934)."
     )
     levels: Sequence[int] | None = None
 
@@ -146,8 +146,8 @@ class OutsideIn(LadderPolicy):
         """Raise OptionError if there are fewer examples than guesses."""
         if self.levels is not None and self.levels[-1] > examples:
             message = (
-                f"cuts=OutsideIn(levels=[…, {self.levels[-1]}]) asks for more guesses than there "
-                f"are {units} ({examples})"
+                f"cuts=OutsideIn(levels=[…, {self.levels[-1]}]) needs more guesses than there are "
+                f"{units} ({examples})"
             )
             raise OptionError(message)
 

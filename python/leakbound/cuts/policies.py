@@ -44,8 +44,9 @@ class KLScan(PathPolicy):
     """
 
     method: ClassVar[str] = (
-        "All cuts are tested at once: the exact law of the largest Kullback-Leibler deviation over "
-        "the path, from a boundary-crossing recursion, is inverted (Buehler 1957)."
+        "All thresholds are tested at once, by inverting the exact distribution of the largest "
+        "Kullback-Leibler deviation over the ranking, from a boundary-crossing recursion (Buehler "
+        "1957)."
     )
     kappa: float | None = None
     min_guesses: int | None = None
@@ -146,7 +147,7 @@ class UnionBound(PathPolicy):
     @property
     def _union(self) -> str:
         grid = self.grid if isinstance(self.grid, str) else f"{len(self.grid)}-point"
-        return f"Union bound over the {grid} grid of cuts"
+        return f"Union bound over the {grid} grid of thresholds"
 
     def bound(
         self, path: _core.Path, _order: PathOrder, level: float, tail: AnyTail | None = None, /
@@ -200,9 +201,9 @@ class Fixed(PathPolicy):
     """
 
     method: ClassVar[str] = (
-        "One cut, fixed in advance: the Clopper-Pearson limit (Clopper and Pearson 1934)."
+        "One threshold, fixed in advance: the Clopper-Pearson limit (Clopper and Pearson 1934)."
     )
-    design: ClassVar[str] = "One cut, fixed in advance."
+    design: ClassVar[str] = "One threshold, fixed in advance."
     guesses: int
 
     def __post_init__(self) -> None:
@@ -242,7 +243,7 @@ class Fixed(PathPolicy):
 
 def _too_many(policy: str, examples: int, units: str) -> OptionError:
     """Return the error of a policy that asks for more guesses than there are examples."""
-    return OptionError(f"cuts={policy} asks for more guesses than there are {units} ({examples})")
+    return OptionError(f"cuts={policy} needs more guesses than there are {units} ({examples})")
 
 
 def _cut_numbers(grid: Any) -> tuple[int, ...]:

@@ -253,10 +253,9 @@ class PathPolicy(Policy):
         if proof.ranking.tied:
             tied = proof.game.tied(proof.ranking)
         notes = (
-            tied
-            and f"{tied}cuts fall only between blocks of ties, so a score of finer precision "
-            "may show more",
-            f"the cut moved from {fixed} to {best.cut} guesses, the end of a block of tied scores"
+            tied and f"{tied}thresholds never separate ties, so a more precise score may show more",
+            f"the threshold moved from {fixed} to {best.cut} guesses, the end of a block of tied "
+            "scores"
             if fixed not in {None, best.cut}
             else "",
             self._reach(proof, fixed=fixed is not None),
@@ -269,8 +268,8 @@ class PathPolicy(Policy):
         if (fixed or proof.ranking.examples <= _FEW) and proof.ceiling <= _REFERENCE:
             more = "guesses" if fixed else units
             return (
-                f"even a perfect attack would reach {down(proof.ceiling)} only: more {more} are "
-                "needed (leakbound.planning.ceiling says what so many allow)"
+                f"even a perfect attack would reach {down(proof.ceiling)} only: use more {more} "
+                "(leakbound.planning.ceiling gives the ceiling for each number)"
             )
         return near_ceiling(best.logit, best.cut, best.successes, lambda: proof.ceiling, units)
 
@@ -322,8 +321,8 @@ def _shifted(points: CurvePoints, shift: float) -> CurvePoints:
 def chance_explains(guesses: int, correct: int) -> str:
     """Say why nothing is proved at the best cut; 0 guesses if no cut stands out."""
     if guesses == 0:
-        return "no tested cut has enough correct guesses to count against chance"
+        return "no tested threshold has more correct guesses than chance explains"
     return (
-        f"chance explains every tested cut: at the best one {correct} of {guesses} "
-        "guesses are right"
+        f"chance explains every tested threshold: at the best one {correct} of {guesses} guesses "
+        "are right"
     )

@@ -28,8 +28,8 @@ class Weighted(Policy):
     """
 
     method: ClassVar[str] = (
-        "One test without cuts: the weight of the members is compared with that of independent "
-        "guesses, a weighted Poisson-binomial tail."
+        "One test without thresholds: the weight of the members is compared with that of "
+        "independent guesses, a weighted Poisson-binomial tail."
     )
 
     def audit(self, game: Game, level: float, /) -> Proof:
@@ -48,8 +48,8 @@ class Weighted(Policy):
             raise OptionError(message)
         if not isinstance(game, ScoreGame):
             message = (
-                "cuts=Weighted() weighs every example by its score, and a tally counts keys, which "
-                "tell the order of scores: take KLScan, or audit the scores themselves"
+                "cuts=Weighted() weighs every example by its score, and a tally only has the "
+                "order of scores: use KLScan, or audit the scores themselves"
             )
             raise OptionError(message)
         scores, member = game.scores, game.member
@@ -57,9 +57,7 @@ class Weighted(Policy):
         steps = np.rint(scores * _STEPS).astype(np.int64)
         guessed = steps > 0
         if not guessed.any():
-            message = (
-                f"all {game.name} round to 0, so every example abstains: some weight must be larger"
-            )
+            message = f"all {game.name} round to 0, so no guess is made: some weight must be larger"
             raise AbstentionError(message)
         # 2. The weight of the members is tested against that of coins.
         steps //= np.gcd.reduce(steps)

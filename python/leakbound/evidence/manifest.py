@@ -47,7 +47,7 @@ _VOUCHERS = {
     "checked": "leakbound, by the data",
     "declared": "the auditor",
     "approximate": "the auditor, roughly",
-    "unverifiable": "nobody: it cannot be verified",
+    "unverifiable": "nobody: the data cannot verify it",
     "contradicted": "nobody: the data contradict it",
 }
 

@@ -217,13 +217,13 @@ class _Bundle:
             return False, "assumptions.json has others than the result"
         contradicted = [one.name for one in self.result.summary().contradicted]
         said = f"; contradicted by the data: {', '.join(contradicted)}" if contradicted else ""
-        return True, f"{len(stored)}, each with who vouches for it{said}"
+        return True, f"{len(stored)}, with the name of who vouches for each{said}"
 
     def _plan(self) -> tuple[bool | None, str]:
         if "plan.npz" in self.files.archives:
             self.plan = Plan.load(self.files.archives["plan.npz"])
         if self.plan is None:
-            return None, "none: membership rests on the auditor's word"
+            return None, "none: you have to trust the auditor about membership"
         seed = self.plan.seed
         if seed is not None:
             kind: Any = type(self.plan)
@@ -294,19 +294,19 @@ class _Bundle:
 
     def _protocol(self) -> tuple[bool | None, str]:
         if "protocol.json" not in self.files.texts:
-            return None, "none: that options were chosen before rests on the auditor's word"
+            return None, "none: you have to trust the auditor that options were chosen in advance"
         agreed = Agreed.of(checked_protocol(self._json("protocol.json")))
         wrong = departure(agreed, self.result, self.recipe)
         canaries = agreed.canaries_sha256
         named = f", on canaries of SHA-256 {canaries}" if canaries else ""
-        return not wrong, wrong or f"the audit is the one it describes{named}"
+        return not wrong, wrong or f"the audit matches it{named}"
 
     def _commitment(self) -> tuple[bool | None, str]:
         held = {"opening.json", "commitment.json"} & self.files.texts.keys()
         if not held:
             if self.published is not None:
                 return False, "the bundle has no opening of a commitment"
-            return None, "none: that coins and protocol came first rests on the auditor's word"
+            return None, "none: you have to trust the auditor that coins and protocol came first"
         if len(held) == 1 or self.plan is None or "protocol.json" not in self.files.texts:
             missing = "plan, protocol, opening or commitment is missing; all four are needed"
             return False, missing
@@ -328,7 +328,7 @@ class _Bundle:
         if self.exact:
             return True, "recomputed from its scores: the same, bit for bit"
         by = "recomputed from its scores, with other versions or on another processor"
-        return True, f"{by}: the same but for last places, numbers within {SHARE:g} of themselves"
+        return True, f"{by}: the same except for rounding (relative differences up to {SHARE:g})"
 
     def _report(self) -> tuple[bool | None, str]:
         try:
@@ -338,6 +338,6 @@ class _Bundle:
         if page == self.files.texts["report.html"]:
             return True, "drawn again: the same"
         return False, (
-            "report.html is not the page of this result, or of another matplotlib: install that, "
-            f"or leave the page unread and unverified{self._elsewhere}"
+            "report.html is not the report of this result, or another matplotlib made it: install "
+            f"that version, or skip the page and do not trust it{self._elsewhere}"
         )

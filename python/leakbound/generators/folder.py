@@ -152,7 +152,8 @@ class Filtered:
         instance(self.generator, "generator", Generator)
         if isinstance(self.generator, FolderOfSamples):
             message = (
-                "a filter cannot be trained on the pool that it filters: filter the files first"
+                "a filter cannot be trained on the same pool of samples that it filters: filter "
+                "the files first"
             )
             raise OptionError(message)
         real(self.share, "share", least=0, below=1)

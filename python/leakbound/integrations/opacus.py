@@ -44,15 +44,15 @@ def check_optimizer(optimizer: object) -> None:
         raise InputTypeError(message)
     wrong = ""
     if hasattr(optimizer, _MARK):
-        wrong = "is being watched already: leave the first watch before the next"
+        wrong = "is already being watched: exit the first watch before you start another"
     elif not optimizer.params:
         wrong = "has no parameter that takes gradients"
     elif not optimizer.noise_multiplier > 0:
-        wrong = "adds no noise, and so claims no privacy"
+        wrong = "adds no noise, so it claims no privacy"
     elif getattr(optimizer, "_is_last_step_skipped", False) and any(
         getattr(p, "summed_grad", None) is not None for p in optimizer.params
     ):
-        wrong = "is within a logical batch: begin to watch between two steps"
+        wrong = "is within a logical batch: start watching between two steps"
     if wrong:
         message = f"the optimizer {wrong}"
         raise OptionError(message)

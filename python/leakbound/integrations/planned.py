@@ -83,8 +83,8 @@ class PlannedCallback:
             hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
         ):
             message = (
-                "the training data must have a length and be picked by position, so that canaries "
-                f"can stand among its examples, got {type(dataset).__name__}"
+                "the training data must have a length and be indexed by position, so that "
+                f"canaries can be inserted, got {type(dataset).__name__}"
             )
             raise InputTypeError(message)
         canaries: Any = Subset(self._rows(), self._plan.indices.tolist())
@@ -95,8 +95,8 @@ class PlannedCallback:
         """Check that canaries are in the training data; score them where the signal needs it."""
         if spread:  # no process has all parameters of the model
             message = (
-                "parameters of the model are spread over processes, so that no process can score "
-                "by itself: gather them after training, and call leakbound.torch.score"
+                "the parameters of the model are spread over processes, so no single process can "
+                "score: gather them after training, and call leakbound.torch.score"
             )
             raise OptionError(message)
         if self.result is not None:

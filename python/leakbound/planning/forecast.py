@@ -304,7 +304,7 @@ def why_short(m: int, forecast: Power | float, sides: Sides) -> str:
     if isinstance(forecast, Power) and forecast.ceiling >= forecast.target:
         chance = f"{100 * forecast.probability:.3g} %"
         return (
-            f"{m:,} {units(sides)} prove {number(forecast.target)} with probability {chance} only"
+            f"{m:,} {units(sides)} prove {number(forecast.target)} with probability only {chance}"
         )
     best = forecast.ceiling if isinstance(forecast, Power) else forecast
     return f"even a perfect attack on {m:,} {units(sides)} would prove {number(best)} only"

@@ -95,7 +95,7 @@ class Agreed:
         for name in options.keys() - parameters_of(design):
             value = options.pop(name)
             if not (isinstance(value, str | float) and value == DEFAULTS[name]):
-                _refuse(f"{name}= has no meaning for {DESIGNS[design]}: leave it out")
+                _refuse(f"{name}= does not apply to {DESIGNS[design]}: leave it out")
         return cast("AuditResult", audit_of(design, scores, member=member, **options))
 
     def put_to_test(self, result: AuditResult) -> AuditResult:
@@ -166,7 +166,7 @@ def build(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> Any:
     if kind is None:
         example = '{ type = "PureDP" }' if name == "claim" else '"auto" or { type = "KLScan" }'
         _refuse(
-            f"{name} is {shown(value)}, which this version cannot make: give a table such as "
+            f"{name} is {shown(value)}, which this version does not know: use a table such as "
             f"{example}, its type one of {', '.join(kinds)}"
         )
     options = {key: part for key, part in value.items() if key != "type"}

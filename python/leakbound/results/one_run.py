@@ -179,9 +179,7 @@ class AuditResult(Audit, ScoreAudit):
         at = real(delta, "delta", least=0, below=1)
         instance(source, "source", str)
         if not KINDS[self.kind].proves:
-            message = (
-                f"this audit is {KINDS[self.kind].tag}: it proves no ε to compare with another"
-            )
+            message = f"this audit is {KINDS[self.kind].tag}: it has no proved ε to compare"
             raise OptionError(message)
         # Both are about one change of the data, or what follows for the other is said.
         choice(unit, "unit", Unit)
@@ -210,8 +208,8 @@ class AuditResult(Audit, ScoreAudit):
         if self.relation == "add_remove":
             if relation == "replace":
                 message = (
-                    "the bound is on adding or removing one example, and a guarantee for replacing "
-                    "one says nothing about that: audit a random split (RandomSplit)"
+                    "the bound is on adding or removing one example, and a guarantee for "
+                    "replacing one does not imply one for that: audit a random split (RandomSplit)"
                 )
                 raise OptionError(message)
             return False
@@ -219,7 +217,7 @@ class AuditResult(Audit, ScoreAudit):
             return False  # noise is noise: its curve is that of the relation
         if relation is None:
             message = (
-                "the bound is for replacing one: say what the claim compares, "
+                "the bound is for replacing one: say what the claim is about, "
                 'relation="add_remove" (it is converted: 2ε, 2μ) or relation="replace"'
             )
             raise OptionError(message)

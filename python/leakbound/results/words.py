@@ -16,8 +16,8 @@ COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": 
 # Which guesses were made
 PATHS: dict[PathName, str] = {
     "member": "of membership, highest scores first",
-    "members": "of membership, upper half",
-    "non-members": "of non-membership, lower half",
+    "members": "of membership, highest scores first",
+    "non-members": "of non-membership, lowest scores first",
     "interleaved": "of members and non-members, alternating",
     "ends": "of members and non-members",
     "pairs": "of which of two is the member, largest difference first",
@@ -79,13 +79,13 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
     not_said = [
         NO_UPPER_LIMIT,
         "A bound of 0 is not evidence of privacy. Compare it with the ceiling.",
-        f"It is about the worst case over the {terms.units} audited, not about the risk of an "
+        f"It is about the worst case over the audited {terms.units}, not about the risk of an "
         "average person in the data.",
     ]
     if terms.at:
         not_said.append(
-            f"It bounds no ε outside {terms.family}: if the trade-off function of training is not "
-            "in this family, ε may be smaller."
+            f"It gives no bound on ε outside {terms.family}: if the trade-off function of "
+            "training is not in this family, ε may be smaller."
         )
     if terms.condition:
         not_said.append(

@@ -141,7 +141,7 @@ def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) ->
     if made > _MOST:
         message = (
             f"guesses must be at most {_MOST} under f-DP, got {made}: fix fewer guesses in "
-            "advance, such as those about a part of the examples that is drawn by lot"
+            "advance, for example about a random part of the examples"
         )
         raise OptionError(message)
     return read_counts(correct, made, m, k, one_sided=one_sided)

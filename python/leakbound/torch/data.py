@@ -164,9 +164,9 @@ def _from_loader(loader: DataLoader[Any]) -> Batches:
         ordered &= type(batch_sampler) is BatchSampler and not batch_sampler.drop_last
     if not (ordered and (streamed or loader.in_order)):
         message = (
-            "the loader must hand out every example once and in order, without a sampler of its "
-            "own, drop_last, in_order=False, or workers that share a stream: pass "
-            "DataLoader(dataset, shuffle=False), or the dataset"
+            "the loader must return every example once and in order, without a custom sampler, "
+            "drop_last, in_order=False, or workers that share a stream: pass DataLoader(dataset, "
+            "shuffle=False), or the dataset"
         )
         raise InputError(message)
     if streamed:

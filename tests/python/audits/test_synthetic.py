@@ -63,7 +63,7 @@ def test_the_winner_and_the_others_are_told() -> None:
     assert result.attack == "attribution"
     assert result.options["relation"] == "replace"
     assert result.similarity.copies_of_members == 1
-    assert {one.name for one in result.assumptions} > {"the generator saw the members alone"}
+    assert {one.name for one in result.assumptions} > {"generator trained on members only"}
 
 
 def test_groups_are_split_as_one_and_not_compared() -> None:

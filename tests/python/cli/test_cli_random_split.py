@@ -63,7 +63,7 @@ def test_claims_are_converted_and_the_bound_is_not(
 REFUSED = [
     ((), "confirm this with --untouched"),
     ((*SPLIT, "--claim", "eps=1"), "add --relation replace if"),
-    ((*SPLIT, "--groups", "site"), "is on both sides of the split"),
+    ((*SPLIT, "--groups", "site"), "is in both parts of the split"),
     ((*SPLIT, "--strata", "score"), "only one role"),
     ((*SPLIT, "--strata", "town"), "has no column 'town'"),
     ((*SPLIT, "--prior", "0.7"), "No such option: --prior"),
@@ -94,6 +94,6 @@ def test_a_withheld_bound_tests_no_claim(tmp_path: Path) -> None:
     asked = ("--claim", "eps=1", "--relation", "replace")
     answer = leakbound("split", path, *SPLIT, "--features", "time", *asked)
     assert answer.code == 3
-    assert answer.out.startswith("Withheld: features alone tell members from non-members")
+    assert answer.out.startswith("Withheld: features alone distinguish members from non-members")
     assert "cannot be tested, because the bound is withheld" in " ".join(answer.out.split())
     assert leakbound("split", path, *SPLIT, *asked).code == 1  # what it is withheld from

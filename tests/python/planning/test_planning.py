@@ -170,7 +170,7 @@ def test_planning_tells_what_the_default_does() -> None:
         ({"truth": "3"}, InputTypeError, "truth must be a real number"),
         ({"target": -1.0}, OptionError, "target must be at least 0"),
         ({"claim": lb.LaplaceDP()}, InputTypeError, "claim must be one of"),
-        ({"cuts": lb.KLScan(), "claim": GDP}, OptionError, "take OutsideIn, Fixed or UnionBound"),
+        ({"cuts": lb.KLScan(), "claim": GDP}, OptionError, "use OutsideIn, Fixed or UnionBound"),
         ({"cuts": lb.Fixed(101)}, OptionError, "101"),
     ],
 )

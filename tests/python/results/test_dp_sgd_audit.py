@@ -104,11 +104,11 @@ def test_the_page_says_it_all() -> None:
     text = page(found).replace("\N{NO-BREAK SPACE}", " ")
     for said in (found.summary().headline, *found.summary().paragraphs, *found.warnings):
         assert said in text
-    assert "Steps: why squares hold" in text
+    assert "Steps: the squares" in text
     assert "the product over all values reaches 1/p with probability at most p" in text
-    assert "Steps: why bets hold" in text
+    assert "Steps: the bets" in text
     assert "gains nothing on average if the noise multiplier of the step is s or more" in text
-    assert "Steps: why one game of all coins holds" in text
+    assert "Steps: the game of all coins" in text
     assert "changes the sum of that step by at most one clipped gradient" in text
     assert "it is not a lower bound" not in text.lower()
 

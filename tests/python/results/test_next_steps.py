@@ -72,7 +72,7 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
     "ties": (rounded, "Use a score of finer precision, such as a log-probability: 1,000 examples"),
     "a claim out of reach": (
         lambda: audited(2.0, epsilon=8.0),
-        "even a perfect attack reaches only ε = 5.75, and ε = 8 is the target",
+        "even a perfect attack reaches only ε = 5.75, below the target ε = 8",
     ),
     "too few examples": (lambda: coins("few"), "Audit about"),
     "no signal": (lambda: audited(0.0), "Use a stronger attack, such as offline_lira or rmia"),
@@ -102,11 +102,11 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
     "matching alone": (lambda: zero_run("gaussian"), "Check the propensities before you rely on"),
     "few matched": (
         lambda: zero_run("gaussian", shift=2.0),
-        "Look for non-members that are more like the members: matching kept",
+        "Look for non-members that resemble the members more: matching kept",
     ),
     "a generator that is far": (
         lambda: panoramia(leak=0.0, shift=8.0),
-        "Improve the generator: its points are so easy to tell",
+        "Improve the generator: its examples are so easy to distinguish",
     ),
     "an attack like the baseline": (
         lambda: panoramia(leak=0.0),
@@ -114,11 +114,11 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "an estimate without features": (
         lambda: panoramia(leak=2.0),
-        "Pass features=…, for a conditional lower bound",
+        "Pass features to get a conditional lower bound",
     ),
     "a conditional bound": (
         lambda: panoramia(leak=3.0, shift=1.0, features=True),
-        "Report the conditional bound, ε ≥ 2.65, with its condition",
+        "Report the conditional bound, ε ≥ 2.65, and its condition",
     ),
     "less noise": (lambda: run(noise=0.2), "Check how noise is scaled"),
     "batches of one size": (lambda: run(batch=lambda _: 20), "Use a loader that draws Poisson"),

@@ -54,7 +54,7 @@ def test_gaussian_claims_are_doubled_in_mu_and_not_in_epsilon() -> None:
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(errors.OptionError, match="say what the claim compares"):
+    with pytest.raises(errors.OptionError, match="say what the claim is about"):
         audit(lb.PureDP()).check(epsilon=1.0)
     with pytest.raises(errors.OptionError, match="audit a random split"):
         audit(lb.PureDP(), "coins").check(epsilon=1.0, relation="replace")

@@ -226,14 +226,14 @@ class _Run:
         if seen.steps < design.max_steps:
             said.append(
                 f"the run ended after {seen.steps:,} of the {design.max_steps:,} steps that were "
-                "declared: coins of the others are not guessed, and the ε of the steps is that of "
-                "a run declared so short, if its end did not depend on the data"
+                "declared: coins of the other steps are not guessed, and the ε of the steps is "
+                "for the shorter run, if its end did not depend on the data"
             )
         if seen.steps_beyond:
             said.append(
-                f"{seen.steps_beyond:,} steps after the {design.max_steps:,} declared were not "
-                "watched: every bound holds for the longer run too, and more may be proved with "
-                "max_steps as large as the run"
+                f"only the first {design.max_steps:,} steps were audited, and "
+                f"{seen.steps_beyond:,} more followed. The bounds are still valid; for stronger "
+                "ones, set max_steps to the length of the run"
             )
         if self.varies:
             said.append(
@@ -244,8 +244,8 @@ class _Run:
         said += _disagreements(self, seen.steps + seen.steps_beyond)
         if sampling.refutes:
             said.append(
-                "batches are not Poisson samples at the rate stated, so that the ε of the steps, "
-                "and any accountant's, is about another mechanism"
+                "batches are not Poisson samples at the stated rate, so the ε of the steps and of "
+                "the accountant are about a different mechanism"
             )
         return said
 
@@ -253,9 +253,9 @@ class _Run:
 def _accounted(given: Accounted | tuple[float, float] | None) -> Accounted | None:
     if isinstance(given, Accounted) and given.relation == "replace":
         message = (
-            "the accountant's guarantee is on replacing one example, which says nothing about "
-            "adding or removing one, as audits of DP-SGD do: have it state ε of Poisson sampling "
-            "for adding or removing one example"
+            "the accountant's guarantee is on replacing one example, but audits of DP-SGD are "
+            "about adding or removing one: use an accountant for Poisson sampling and adding or "
+            "removing one example"
         )
         raise OptionError(message)
     if given is None or isinstance(given, Accounted):
@@ -278,7 +278,7 @@ def _disagreements(run: _Run, steps: int) -> list[str]:
         ("noise multiplier", accounted.noise_multiplier, run.least_noise, "the optimizer had"),
     )
     return [
-        f"the accountant's {name} is {told:g}, and {verb} {was:g}: its ε is about another run"
+        f"the accountant's {name} is {told:g}, and {verb} {was:g}: its ε is about a different run"
         for name, told, was, verb in pairs
         if told is not None and abs(told - was) > _CLOSE * was
     ]

@@ -75,9 +75,9 @@ class CanaryDesign:
             raise OptionError(message)
         if design.coins > _MOST_COINS:
             message = (
-                f"{design.step_canaries:,} step canaries in {steps:,} steps are "
-                f"{design.coins:,} coins, more than the {_MOST_COINS:,} that are held in memory: "
-                f"take at most {_MOST_COINS // steps:,} step canaries"
+                f"{design.step_canaries:,} step canaries in {steps:,} steps are {design.coins:,} "
+                f"coins, more than the {_MOST_COINS:,} that fit into memory: use at most "
+                f"{_MOST_COINS // steps:,} step canaries"
             )
             raise OptionError(message)
         return design
@@ -207,7 +207,7 @@ class Recorder:
             message = (
                 f"the gradient released at step {self.steps + 1} is not finite for "
                 f"{np.count_nonzero(~np.isfinite(values))} of {values.size} canaries: look for an "
-                "example whose own gradient is NaN or infinite, which spoils the whole batch"
+                "example whose gradient is NaN or infinite"
             )
             raise InputError(message)
         first = self.design.canaries

@@ -38,8 +38,8 @@ def audit_noise(observed: Observed, level: float) -> NoiseResult:
     reason = ""
     if not added >= 1 - _SHORT * error:
         reason = (
-            f"canaries add {added:.3g} clipping norms to what is released, and not 1: it is on "
-            "another scale than the optimizer states, or they were clipped with others"
+            f"canaries add {added:.3g} clipping norms to what is released, not 1: the scale "
+            "differs from the optimizer's, or canaries were clipped with other examples"
         )
     return NoiseResult(
         bound=math.inf if reason else float(bounds.min()),

@@ -79,7 +79,7 @@ def rate_limits(sizes: IntArray, examples: int, confidence: float) -> tuple[floa
 
 def _untestable(observed: Observed, examples: tuple[int, int] | None) -> str:
     if observed.accumulated > 1:
-        return f"up to {observed.accumulated} batches, accumulated in a step, are no Poisson sample"
+        return f"up to {observed.accumulated} accumulated batches per step are not a Poisson sample"
     if examples is None:
         return (
             "the number of training examples is not known: pass examples to watch_dp_sgd, or an "

@@ -142,8 +142,8 @@ class Panoramia(Design[PanoramiaResult]):
         bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
         doubts = [
             "the conditional lower bound is withheld: the propensity model was refuted (p = "
-            f"{one.tested:.2g}), so the examples say more of their coins than the baseline's score "
-            "and the features in a logistic regression do"
+            f"{one.tested:.2g}), so the examples reveal more about membership than a logistic "
+            "regression on the baseline's score and the features"
             for one in conditional[:1]
             if one.withheld
         ]
@@ -214,7 +214,7 @@ def _nothing(limit: float | None) -> str:
 def _meaning(limit: float | None, *, exchangeable: bool) -> str:
     """Say what the bounds are of ε."""
     if exchangeable:
-        return " The bound on c + ε is one on ε, of replacing one example."
+        return " The bound on c + ε is then a bound on ε for replacing one example."
     if limit is None:
         return (
             " ε̃ is not a lower bound on ε: c-closeness could not be rejected beyond c_lb; if that "
@@ -254,17 +254,17 @@ def _assumptions(
 ) -> tuple[Assumption, ...]:
     """Return what must be true for the bounds."""
     ties = "are broken by the seed" if proof.parted else "stay together"
-    how = f"Cuts to choose from and order of the guesses depend on scores only; ties {ties}."
+    how = f"Candidate thresholds and the order of guesses depend on scores only; ties {ties}."
     if exchangeable:
         how = (
-            "Given membership and scores, examples shown were matched at random, from the seed; "
-            "cuts to choose from and order of the guesses depend on the sizes of differences only."
+            "Examples were matched at random by the seed, given membership and scores. Candidate "
+            "thresholds and the order of guesses depend on the sizes of differences only."
         )
     return (
         count.assumption(
             "independent fair coins",
-            "A fair coin of its own decided for each pair whether the member or the non-member is "
-            "shown, after everything that scores the examples was trained.",
+            "For each pair, a separate fair coin decided whether the member or the non-member is "
+            "shown, after all models that score the examples were trained.",
         ),
         _about_c(limit, relaxed.gamma, proof.baseline.bound, exchangeable=exchangeable),
         REPLACED,
@@ -280,7 +280,7 @@ def _assumptions(
             "baseline or attack was tried on it.",
             "declared",
         ),
-        Assumption("order from scores alone", how, "checked"),
+        Assumption("guesses ordered by scores only", how, "checked"),
     )
 
 

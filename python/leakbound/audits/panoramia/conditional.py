@@ -26,8 +26,8 @@ WIDE = 3.0
 # What flipping a coin of PANORAMIA does.
 REPLACED = Assumption(
     "replace one example",
-    "The hidden member of a pair stays in the training set, so ε is that of replacing one example; "
-    "training that is ε-DP under adding or removing one may reach 2ε here.",
+    "The hidden member of a pair stays in the training set, so ε refers to replacing one example. "
+    "Training that is ε-DP for adding or removing one may reach 2ε here.",
     "declared",
 )
 _MODEL = "logistic regression on the baseline's score and the features"
@@ -112,17 +112,17 @@ def _of_pairs(assumption: Assumption, shown: Shown) -> Assumption:
     """Word for pairs what is otherwise about examples that joined training or not."""
     words = {
         "propensities": (
-            f"{assumption.statement} The model is a {shown.model}: what it looks at must contain "
-            "all that an example tells about its coin, in that form."
+            f"{assumption.statement} The model is a {shown.model}: its inputs must contain "
+            "everything about an example that predicts its coin, in this form."
         ),
         "independent memberships": (
             "Members are independent draws from one population, non-members from the generator, "
-            "and each coin is fair and its own: given what is shown, coins are independent of one "
-            "another and of the rest of training."
+            "and each coin is fair and separate: given what is shown, coins are independent of "
+            "each other and of the rest of training."
         ),
-        "propensities from labels alone": (
+        "propensities learned from labels only": (
             f"The propensities were learnt from {shown.learnt_from}, which the confidence set "
-            "allows for; the model had no part in them."
+            "allows for. The audited model was not used."
         ),
         "add or remove one example": REPLACED.statement,
     }

@@ -33,9 +33,9 @@ from leakbound.results import ScoreAudit
 
 _THEOREM = (
     "If the generator is c-close, each member guess of the baseline is right with probability at "
-    "most e^c / (1 + e^c), given the scores and the coins before; if the model is also ε-DP, each "
-    "of the attack with probability at most e^(c+ε) / (1 + e^(c+ε)) (Kazmi et al. 2024, "
-    "Propositions 1 and 2). Each bound has half of the probability of error (Corollary 1). "
+    "most e^c / (1 + e^c), given the scores and earlier coins; if the model is also ε-DP, each of "
+    "the attack with probability at most e^(c+ε) / (1 + e^(c+ε)) (Kazmi et al. 2024, Propositions "
+    "1 and 2). Each bound has half of the probability of error (Corollary 1). "
 )
 _RELAXED = (
     "The generator may miss real points of mass gamma and the model be (ε, δ)-DP: this then holds "
@@ -46,8 +46,8 @@ _RELAXED = (
 _RELAXED_JOINTLY = (
     "The generator may miss real points of mass gamma and the model be (ε, δ)-DP: given all other "
     "coins, what is seen of a member is at most e^c times as likely as of the generated point, "
-    "plus gamma, and with the model e^(c+ε) times, plus gamma + δ - gamma δ (appendix E). These "
-    "stand for e^ε and δ below. "
+    "plus gamma, and with the model e^(c+ε) times, plus gamma + δ - gamma δ (appendix E). In the "
+    "theorem below, these replace e^ε and δ. "
 )
 # How failures are allowed for, by the name of the relaxation: what is first is preferred.
 _FORMS: dict[Relaxation, tuple[TailBound, ...]] = {
@@ -55,8 +55,8 @@ _FORMS: dict[Relaxation, tuple[TailBound, ...]] = {
     "published": ("panoramia",),
 }
 _REAL = (
-    "Members and non-members are exchangeable but for training, so c = 0; and given which of them "
-    "are shown, and how many members these are, the members are a random part of them. "
+    "Members and non-members are exchangeable except for training, so c = 0. Given which of them "
+    "are shown, and the number of members, the members are a random part of them. "
 )
 
 

@@ -40,12 +40,12 @@ _SHARED = 32
 _GIVEN = 0.005
 _FORMS: dict[TailBound, str] = {
     "exact": (
-        "The largest probability of so many correct guesses that Theorem 3.1 of Mahloujifar et al. "
-        "(2025) allows for the tradeoff curve e^ε x + δ, in closed form."
+        "The largest probability of this many correct guesses that Theorem 3.1 of Mahloujifar et "
+        "al. (2025) allows for the tradeoff curve e^ε x + δ, in closed form."
     ),
     "coupling": (
         "The guesses are dominated by independent ones and rare failures of known mean; a "
-        "knapsack bounds what these can do, whatever their dependence."
+        "knapsack bounds their effect, whatever their dependence."
     ),
     "panoramia": "As published: Kazmi et al. (2024), Propositions 3 and 4.",
 }
@@ -202,13 +202,12 @@ def approx_policy(
     if form is None:
         listed = ", ".join(sorted(kind.__name__ for kind, found in kinds.items() if found))
         message = (
-            f"cuts={type(cuts).__name__} has no such form: with delta or gamma above 0 take one of "
-            f"{listed}"
+            f"cuts={type(cuts).__name__} is not for delta or gamma above 0: use one of {listed}"
         )
         raise OptionError(message)
     if isinstance(cuts, UnionBound) and cuts.tail != "exact":
         message = (
-            f'UnionBound(tail="{cuts.tail}") is for pure DP: where delta or gamma is above 0 the '
+            f'UnionBound(tail="{cuts.tail}") is for pure DP: with delta or gamma above 0 the '
             "limits are exact"
         )
         raise OptionError(message)

@@ -22,10 +22,10 @@ from leakbound.errors import OptionError
 # The largest log-odds of a prior, either way, that the scan takes.
 _FARTHEST = 300.0
 _FIXED = (
-    "One cut, fixed in advance: the largest ε at which a sum of unlike Bernoulli variables is "
-    "rarely so large (Poisson binomial)."
+    "One threshold, fixed in advance: the largest ε at which a Poisson-binomial sum rarely is "
+    "this large."
 )
-_SCAN = f"{KLScan.method} Steps of the walk have unlike probabilities."
+_SCAN = f"{KLScan.method} The guesses have different probabilities."
 # One path, and the log-odds of each of its guesses at ε = 0.
 _Visit: TypeAlias = tuple[_core.Path, FloatArray]
 
@@ -93,8 +93,8 @@ def prior_policy(cuts: CutPolicy | None, game: ScoreGame, prior: FloatArray) -> 
     base = KLScan() if cuts is None else cuts
     if not isinstance(base, Fixed | KLScan):
         message = (
-            f"cuts={type(base).__name__} needs guesses that are all alike: with a prior other than "
-            "1/2 take KLScan or Fixed"
+            f"cuts={type(base).__name__} needs guesses of equal probability: with a prior other "
+            "than 1/2 use KLScan or Fixed"
         )
         raise OptionError(message)
     base.check(game.examples)

@@ -23,9 +23,9 @@ from leakbound.cuts.policy import ORDERS, B, Best, DerivedPolicy
 from leakbound.errors import OptionError
 
 _TEST = (
-    "The count is tested against the worst law that the inequalities for all sets of counts allow, "
-    "with a proof that none is worse; or by Algorithm 3 of Mahloujifar et al. (2025), where that "
-    "rejects more."
+    "The count is tested against the worst distribution that the inequalities for all sets of "
+    "counts allow, with a proof that none is worse; or by Algorithm 3 of Mahloujifar et al. "
+    "(2025), where that rejects more."
 )
 # Critical values are rounded down to so many steps between powers of two: see `_bound`.
 _FINENESS = 2.0**20
@@ -192,9 +192,8 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
     """
 
     method: ClassVar[str] = (
-        f"{OutsideIn.design} The count is tested against the worst law of number and count "
-        "together that the inequalities for all sets of them allow, with a proof that none is "
-        "worse."
+        f"{OutsideIn.design} Number and count are tested against their worst joint distribution "
+        "that the inequalities for all sets of them allow, with a proof that none is worse."
     )
 
     def rule(self, _examples: int, level: float, _sides: Sides, /) -> _core.OutsideIn:
@@ -230,7 +229,7 @@ def family_policy(
         return OutsideInFamily(base=ladder, claim=claim, examples=examples, sides=sides, k=k)
     if not isinstance(cuts, Fixed | UnionBound):
         message = (
-            f"cuts={type(cuts).__name__} is not for {claim.name}: take OutsideIn, Fixed or "
+            f"cuts={type(cuts).__name__} is not for {claim.name}: use OutsideIn, Fixed or "
             "UnionBound"
         )
         raise OptionError(message)

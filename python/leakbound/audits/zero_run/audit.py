@@ -55,8 +55,8 @@ CORRECTIONS: dict[Correction, Callable[[Study], ShiftProof]] = {
 # Share of examples kept below which most of them are wasted.
 _SCARCE = 0.1
 _WITHHELD = (
-    "the propensity model was refuted, so the bound is withheld: fit a richer one, or ask for the "
-    "bound with release_refuted=True"
+    "the propensity model was refuted, so the bound is withheld: fit a richer one, or pass "
+    "release_refuted=True to see the bound"
 )
 
 
@@ -144,10 +144,10 @@ class ZeroRun(ZeroRunOptions, Design[ZeroRunResult]):
     def audit(self, scores: Scores, request: Request, /) -> ZeroRunResult:
         """See `Design.audit`."""
         if isinstance(scores, Tally):
-            message = "ZeroRun tells examples apart by propensity, and a tally only counts them"
+            message = "ZeroRun needs the propensity of each example, and a tally only has counts"
             raise OptionError(message)
         if isinstance(request.cuts, Weighted):
-            message = f"cuts={request.cuts!r} has no form for Zero-Run: take one fixed in advance"
+            message = f"cuts={request.cuts!r} is not for Zero-Run: use one that is fixed in advance"
             raise OptionError(message)
         shared = {one.name: getattr(request, one.name) for one in fields(request) if one.init}
         own = {one.name: getattr(self, one.name) for one in fields(ZeroRunOptions)}

@@ -13,11 +13,11 @@ from leakbound.errors import OptionError
 from leakbound.stats.composition import remaining_leakage
 
 _THEOREM = (
-    "Features and model together leak at most what the two leak composed (Cebere, Even, Bleistein "
-    "and Bellet, Theorem 4.1 and Corollary 1); what the worst shift of any audited example may "
-    "leak is taken off. "
+    "Features and model together leak at most the composition of what each leaks (Cebere, Even, "
+    "Bleistein and Bellet, Theorem 4.1 and Corollary 1); what the worst shift of any audited "
+    "example may leak is subtracted. "
 )
-_MEMBERS = "One cut, fixed in advance, tested as if guesses of both sides had been made."
+_MEMBERS = "One threshold, fixed in advance, tested as if guesses at both ends had been made."
 
 
 def by_composition(study: Study) -> ShiftProof:

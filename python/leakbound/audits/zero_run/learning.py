@@ -54,11 +54,11 @@ _CONSTANT = 1e-9
 
 _THEOREM = (
     "If log-odds of membership are linear in the features, the true coefficients are in a "
-    "confidence set that rests on all labels but with probability {set:.3g}, in finite samples "
-    "(cross-fitted universal inference: Wasserman, Ramdas and Balakrishnan 2020). At each of its "
-    "members a bound holds with probability of error {test:.3g}; the least of them is above the "
-    "truth with probability {both:.3g} at most, although both use the same labels (Berger and Boos "
-    "1994). At known log-odds: "
+    "confidence set computed from all labels, except with probability {set:.3g}, in finite "
+    "samples (cross-fitted universal inference: Wasserman, Ramdas and Balakrishnan 2020). At each "
+    "of its members a bound holds with probability of error {test:.3g}; the smallest of them is "
+    "above the truth with probability {both:.3g} at most, although both use the same labels "
+    "(Berger and Boos 1994). At known log-odds: "
 )
 _MODEL = "logistic regression, linear in the features"
 _LINEAR = (
@@ -179,7 +179,7 @@ def _assumptions(
     """Say what is known of the model, and what it was learnt from."""
     refuted = any(one.refuted for one in tests)
     tried = "; ".join(f"{one.test}: p = {one.p_value:.2g}" for one in tests)
-    text = f"{_LINEAR}; not refuted ({tried}). Missing features and mild misfit pass unseen."
+    text = f"{_LINEAR}; not refuted ({tried}). Missing features and mild misfit cannot be detected."
     if refusal:
         text = f"{_LINEAR}; no confidence set: {refusal}."
     elif not tests:
@@ -188,12 +188,12 @@ def _assumptions(
         text = f"{_LINEAR}: REFUTED. {tried}."
     others = "; those of the other examples follow the same log-odds, whatever their features."
     source = (
-        "No score had a part in the propensities. The audited labels have, which the confidence "
-        "set allows for"
+        "The propensities do not depend on any score. They depend on the audited labels, which "
+        "the confidence set allows for"
     ) + ("." if learning.reference is None else others)
     return (
         Assumption("propensities", text, "contradicted" if refuted else "unverifiable"),
-        Assumption("propensities from labels alone", source, "declared"),
+        Assumption("propensities learned from labels only", source, "declared"),
     )
 
 

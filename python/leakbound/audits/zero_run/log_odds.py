@@ -139,13 +139,13 @@ def known(candidates: Candidates, propensity: Any) -> Knowledge:
     warnings = [*notes, *count.warnings()]
     if tried is not None and refuted:
         warnings.append(
-            f"propensity model refuted (p = {tried.p_value:.2g}): features say more about "
-            "membership than it knows, which may explain correct guesses"
+            f"propensity model refuted (p = {tried.p_value:.2g}): features predict membership "
+            "better than the model does, which may explain correct guesses"
         )
     if tried is None and learnt:
         warnings.append(
-            "the propensities were learnt and nothing tested them, which takes features=: scores "
-            "that know where they err can show too much"
+            "the propensities were learnt but not tested: pass features= to test them. Scores "
+            "that depend on the errors of the propensities can show too much leakage"
         )
     unsure = "none" if box.draws is None else "bootstrap"
     return Knowledge(
@@ -172,7 +172,7 @@ def _assumptions(
     if learnt:
         how = "are those of a fitted model, taken as they are"
     if box.draws is not None:
-        how = f"are as uncertain as {len(box.draws)} replicates show"
+        how = f"have the uncertainty of {len(box.draws)} replicates"
     text = f"The probabilities of membership given the features {how}"
     status: Status = "unverifiable"
     if tried is None:
@@ -185,8 +185,8 @@ def _assumptions(
         if tried.refuted:
             text, status = f"{text}: REFUTED. {bets}.", "contradicted"
         else:
-            text = f"{text}; not refuted: {bets}. Mild failures pass unseen."
-    source = "No audited example, and no score, had a part in the propensities."
+            text = f"{text}; not refuted: {bets}. Small errors cannot be detected."
+    source = "The propensities do not depend on any audited example or score."
     return (
         count.assumption("propensities", text, status),
         Assumption("propensities from other examples", source, "declared"),

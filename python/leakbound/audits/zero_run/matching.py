@@ -69,14 +69,14 @@ class _OneDraw:
         """Check what is asked, and choose the cuts."""
         if box.limited:
             message = (
-                'correction="match" needs propensities, not limits: take "tamper" or '
+                'correction="match" needs propensities, not limits: use "tamper" or '
                 '"poisson_binomial", which use the worst one for each guess'
             )
             raise OptionError(message)
         if study.adversary == "paper_aware":
             message = (
-                'adversary="paper_aware" weighs guesses that tampering may drop, and matching '
-                'drops none: take "residual" or "raw"'
+                'adversary="paper_aware" weighs guesses that tampering may drop, but matching '
+                'drops none: use "residual" or "raw"'
             )
             raise OptionError(message)
         expected = float((2 / (1 + np.exp(np.abs(box.estimate)))).sum())
@@ -103,7 +103,7 @@ class _OneDraw:
         if size < self.least:
             of = f"{size} of {study.examples} examples"
             options = {"cuts": None if cuts is None else encode(cuts)}
-            reason = f"matching keeps {of}, too few for the cuts tested"
+            reason = f"matching keeps {of}, too few for the tested thresholds"
             fields |= {"options": options, "reason": reason, "bounds": self.bounds}
             return study.proof(0.0, 0, 0, theorem=_THEOREM, **fields)
         if study.adversary == "residual" and np.isfinite(values).any():

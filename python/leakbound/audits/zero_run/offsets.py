@@ -25,11 +25,11 @@ _LEFT = 5e-4
 _CERTAIN = 250.0
 
 _THEOREM = (
-    "Given the trained model and the coins of the guesses before, a guess T is right with "
-    "log-odds of at most ε + Tλ if training is ε-DP (Cebere, Even, Bleistein and Bellet, Theorem "
-    "D.1, before its last relaxation). "
+    "Given the trained model and the coins of earlier guesses, a guess T is right with log-odds "
+    "of at most ε + Tλ if training is ε-DP (Cebere, Even, Bleistein and Bellet, Theorem D.1, "
+    "before its last relaxation). "
 )
-_FIXED = "One cut, fixed in advance: the exact Poisson-binomial tail."
+_FIXED = "One threshold, fixed in advance: the exact Poisson-binomial tail."
 _APPROX = (
     "Given features and guesses, correct guesses exceed a sum of coins with log-odds ε + |λ| by u "
     "or more with probability at most w = √(m(1 + e^-ε)δ/u), but for guesses that have "
@@ -113,7 +113,7 @@ def _checked(study: Study) -> Fixed | KLScan:
         raise OptionError(message)
     cuts = study.request.cuts or KLScan()
     if not isinstance(cuts, Fixed | KLScan):
-        message = f"cuts={cuts!r} has no form for guesses of unlike odds: take KLScan() or Fixed(…)"
+        message = f"cuts={cuts!r} is not for guesses with different odds: use KLScan() or Fixed(…)"
         raise OptionError(message)
     cuts.check(study.examples)
     return cuts

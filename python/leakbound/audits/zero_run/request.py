@@ -139,10 +139,9 @@ def as_coins(
 def no_overlap(why: str) -> DesignError:
     """Return the error that says why nothing can be concluded."""
     return DesignError(
-        f"{why}: members and non-members do not overlap, so a score that is high on members may "
-        "come from their features as well as from training, and no audit can tell the two apart "
-        "(Proposition 3 of Cebere, Even, Bleistein and Bellet); find non-members that could have "
-        "been members"
+        f"{why}: members and non-members do not overlap, so high scores of members may be due to "
+        "their features as well as to training, and no audit can distinguish the two (Proposition "
+        "3 of Cebere, Even, Bleistein and Bellet); find non-members that could have been members"
     )
 
 
@@ -174,9 +173,9 @@ def conditions(source: Assumption, request: ZeroRunRequest, others: str) -> tupl
             "declared",
         ),
         Assumption(
-            "abstention by features alone",
-            "Guesses and their order depend on scores and propensities only; examples are left out "
-            + abstention,
+            "abstention by features only",
+            "Guesses and their order depend on scores and propensities only. Examples are left "
+            "out " + abstention,
             "checked",
         ),
     )

@@ -166,10 +166,10 @@ class Study:
             reason = f"shift and chance explain {correct} correct guesses of {guesses}"
             if guesses == 0:
                 reason = (
-                    "no tested cut has enough correct guesses to count against shift and chance"
+                    "no tested threshold has more correct guesses than shift and chance explain"
                 )
             elif isinstance(self.odds, OddsSet):
-                reason += " under some log-odds that the labels do not rule out"
+                reason += " under some log-odds that are compatible with the labels"
         size = self.examples
         fields: dict[str, Any] = {"reason": reason, "kept": size, "m_eff": float(size)} | more
         return ShiftProof(study=self, bound=bound, guesses=guesses, correct=correct, **fields)

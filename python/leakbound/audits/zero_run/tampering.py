@@ -14,26 +14,26 @@ from leakbound.stats.distribution_shift import survival, surviving_guesses
 # Parts of the examples to which Σ 2w is rounded up between replicates: a bound falls with it.
 _FINEST = 200
 
-_LEAST = "The bound is the least ε that the guesses tampered for it do not refute. "
+_LEAST = "The bound is the smallest ε that the guesses, tampered for this ε, do not refute. "
 _PURE = (
-    "Given the trained model and the coins of the guesses before, a guess is right with "
-    "log-odds of at most ε + Tλ under ε-DP, and survives tampering so rarely that it is right and "
-    "stands with log-odds of at most ε (Cebere, Even, Bleistein and Bellet, Theorem C.1, "
-    "with the sign kept). "
+    "Given the trained model and the coins of earlier guesses, a guess is right with log-odds of "
+    "at most ε + Tλ under ε-DP, and tampering keeps it so rarely that it is both kept and right "
+    "with log-odds of at most ε (Cebere, Even, Bleistein and Bellet, Theorem C.1, with the sign "
+    "kept). "
 ) + _LEAST
 _APPROX = (
-    "Guesses that survive tampering obey the inequality of an audit of (ε, δ)-DP in one run, "
-    "given the features, with δ Σ 2 min(π, 1 - π) for what failures add up to: the largest "
-    "probability of so many correct guesses that it allows, in closed form. "
+    "Guesses that tampering keeps obey the inequality of a one-run audit of (ε, δ)-DP, given the "
+    "features, with failures of total δ Σ 2 min(π, 1 - π): the test uses the largest probability "
+    "of this many correct guesses that it allows, in closed form. "
 ) + _LEAST
 _PUBLISHED = (
     "Tampered guesses under (ε, δ)-DP: Theorem 5.1 (1) of Cebere, Even, Bleistein and Bellet, "
     "which takes rare failures to be independent of the coins. "
 ) + _LEAST
 _FAMILY = (
-    "Guesses that survive tampering obey the inequality of an audit of f-DP in one run, given the "
-    "features (Cebere, Even, Bleistein and Bellet, Theorem 5.1 (2); the directional "
-    "probabilities by the same proof with a sharper first lemma). "
+    "Guesses that tampering keeps obey the inequality of a one-run audit of f-DP, given the "
+    "features (Cebere, Even, Bleistein and Bellet, Theorem 5.1 (2); the directional probabilities "
+    "by the same proof with a sharper first lemma). "
 )
 
 

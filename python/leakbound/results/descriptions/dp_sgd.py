@@ -15,15 +15,15 @@ from leakbound.results.words import NO_UPPER_LIMIT
 
 _STEPS_THEOREM = (
     "Given the batches and all other coins, the coin of a canary in one step changes the sum of "
-    "that step by at most one clipped gradient, and nothing else. No test separates its two sides "
-    "better than N(0, s²) and N(1, s²), where s is the noise multiplier of that step. The coins of "
-    "all canaries in all steps are therefore one game with a trade-off function."
+    "that step by at most one clipped gradient, and nothing else. No test distinguishes heads "
+    "from tails better than N(0, s²) from N(1, s²), where s is the noise multiplier of that step. "
+    "The coins of all canaries in all steps are therefore one game with a trade-off function."
 )
 _BETTING_THEOREM = (
-    "Given everything before a step, the coins of its canaries are fair, and no test separates the "
-    "two sides of a coin better than N(0, s²) and N(1, s²). A bet on the number of correct "
-    "guesses, fixed before training, gains nothing on average if the noise multiplier of the step "
-    "is s or more. It reaches 1/p times its stake with probability at most p (Ville 1939)."
+    "Given everything before a step, the coins of its canaries are fair, and no test tells heads "
+    "from tails better than N(0, s²) from N(1, s²). A bet on the number of correct guesses, fixed "
+    "before training, gains nothing on average if the noise multiplier of the step is s or more. "
+    "It reaches 1/p times its stake with probability at most p (Ville 1939)."
 )
 _NOISE_THEOREM = (
     "Given everything before it, a released value is a mean plus Gaussian noise of standard "
@@ -45,7 +45,7 @@ _CONVERTED = "ε is converted from the bound on membership, within {}."
 _NOT_MEANT = (
     NO_UPPER_LIMIT,
     "It is about a run that releases all noisy gradients. The final model may leak less.",
-    "It does not see what mixes examples before there is one gradient for each, such as batch "
+    "It does not detect layers that mix examples before per-example gradients, such as batch "
     "normalisation.",
 )
 _BETTING_ASSUMPTION = Assumption(
@@ -143,7 +143,7 @@ def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]
 def _metrics(result: DPSGDAudit, proved: float, at: str) -> tuple[Metric, ...]:
     """Return the accounted and the proved ε, the noise, and the rate."""
     steps, sampling, stated = result.steps, result.sampling, result.accounted
-    metrics = [Metric(f"ε from membership{at}", number(proved), "end to end: report this one")]
+    metrics = [Metric(f"ε from membership{at}", number(proved), "whole run: report this one")]
     if stated is not None:
         source = stated.source or "stated"
         metrics.insert(0, Metric(f"ε accounted{at}", f"{stated.epsilon:.4g}", source))
@@ -180,7 +180,7 @@ def _of_steps(steps: StepsResult) -> str:
 
 def _grounds(steps: StepsResult, delta: float) -> tuple[Section, ...]:
     """Return why the bound on noise holds: by its squares, by bets, and as one game."""
-    title = "Steps: why one game of all coins holds"
+    title = "Steps: the game of all coins"
     game = grounds(steps.game, title, _STEPS_THEOREM)
     bets, noise = steps.betting, steps.noise
     spread = (
@@ -188,7 +188,7 @@ def _grounds(steps: StepsResult, delta: float) -> tuple[Section, ...]:
         f"{noise.deviation:.4g} clipping norms. This proves that the noise of some step is at most "
         f"{up(noise.bound)}. It does not test clipping; guesses about coins test both together."
     )
-    squares = Section("Steps: why squares hold", (spread, _NOISE_THEOREM), (_NOISE_ASSUMPTION,))
+    squares = Section("Steps: the squares", (spread, _NOISE_THEOREM), (_NOISE_ASSUMPTION,))
     guessed = (
         f"Of {bets.guesses:,} guesses about the {bets.coins:,} coins of each of "
         f"{bets.steps:,} steps, {share(bets.correct / bets.guesses / bets.steps)} were correct."
@@ -203,7 +203,7 @@ def _grounds(steps: StepsResult, delta: float) -> tuple[Section, ...]:
         else ""
     )
     told = tuple(filter(None, (guessed, _BETTING_THEOREM, converted)))
-    why = Section("Steps: why bets hold", told, (_BETTING_ASSUMPTION,))
+    why = Section("Steps: the bets", told, (_BETTING_ASSUMPTION,))
     return (why, game) if noise.reason else (squares, why, game)
 
 
@@ -225,7 +225,7 @@ def _of_sampling(sampling: SamplingResult) -> str:
         return f"{seen} The sizes do not contradict Poisson sampling.{rest}"
     wrong = []
     if sampling.largest > high:
-        wrong.append(f"a batch has {sampling.largest:,} examples, more than there are")
+        wrong.append(f"a batch has {sampling.largest:,} examples, more than the data set")
     elif 2 * sampling.p_mean <= 1 - sampling.confidence:
         limits = f"; it is {sampling.limits}, if samples are Poisson" if sampling.limits else ""
         wrong.append(f"the rate is not {rate:g} (p = {sampling.p_mean:.2g}{limits})")

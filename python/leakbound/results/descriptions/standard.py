@@ -97,8 +97,8 @@ def _headline(
     bound, sure = number(terms.epsilon), f"({percent(result.confidence)} confidence)"
     if result.kind == "exploratory_lower_bound":
         return (
-            f"Exploratory: ε ≈ {bound}{terms.at}. This is not a lower bound, because the error of "
-            "the learnt propensities is not covered. It refutes nothing."
+            f"Exploratory: ε ≈ {bound}{terms.at}. This is not a lower bound, because it ignores "
+            "the error of the learnt propensities. It cannot refute a claim."
         )
     if leaks:
         return terms.conditional(
@@ -133,8 +133,8 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
         said = terms.conditional(f"The claimed {claim} is refuted{terms.within} {sure}.")
     elif result.kind == "estimate" and one.c is None:
         said = (
-            f"The claimed {claim} cannot be tested alone, because an estimate refutes nothing: "
-            "claim c and ε together."
+            f"The claimed {claim} cannot be tested alone, because an estimate cannot refute a "
+            "claim: claim c and ε together."
         )
     elif one.verdict == "inconclusive":
         why = (
@@ -144,7 +144,7 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
         if withheld:
             why = "cannot be tested, because the bound is withheld"
         elif not KINDS[result.kind].proves and one.c is None:
-            why = "cannot be tested, because an exploratory number refutes nothing"
+            why = "cannot be tested with an exploratory number"
         said = f"Inconclusive: the claimed {claim} {why}."
     if one.proved is None:
         return said

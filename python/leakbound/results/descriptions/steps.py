@@ -35,8 +35,8 @@ _OF_PARTS = {
     "the clipping norm, before the sum is divided by the batch size.",
     "sampling": "Use a loader that draws Poisson samples at the stated rate, or give the "
     "accountant the sampling that was used.",
-    "accounting": "Recompute ε with another accountant from the same noise, rate and steps: a test "
-    "of the stated mechanism attains more than the stated ε.",
+    "accounting": "Recompute ε with another accountant: the same noise, rate and steps allow a "
+    "larger ε than the stated one.",
 }
 
 
@@ -51,9 +51,9 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     proves = KINDS[result.kind].proves
     if result.is_withheld:
         yield (
-            "Find out why features tell members from non-members: drop columns that were written "
-            "after the split, such as an index, and audit again. If the split was not random, "
-            "audit with ZeroRun(member, features=…)."
+            "Find out why features distinguish members from non-members: drop columns that were "
+            "written after the split, such as an index, and audit again. If the split was not "
+            "random, audit with ZeroRun(member, features=…)."
             if result.options.get("design") == "random_split"
             else "Fit richer propensities, or fit them to more examples, and audit again."
         )
@@ -69,7 +69,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
         many = f"about {enough:,} {unit}" if enough else f"more {unit}"
         yield (
             f"Audit {many}: with these {m:,}, even a perfect attack reaches only ε = "
-            f"{number(reach)}{terms.at}, and ε = {target:g} is the target."
+            f"{number(reach)}{terms.at}, below the target ε = {target:g}."
         )
     elif not result.bound and not flaws:
         yield from _of_nothing(result, unit)
@@ -82,7 +82,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
         yield _of_leak(result, unit)
     if terms.epsilon >= _NEAR * reach:
         yield (
-            f"To prove more, audit more {unit}: nearly every guess was right, so that the bound is "
+            f"To prove more, audit more {unit}: nearly every guess was right, so the bound is "
             f"limited by the number of {unit} ({m:,}), not by the attack."
         )
     if one is not None and one.verdict == "not refuted":
@@ -116,9 +116,9 @@ def _of_scores(ranking: ScoreAudit, unit: str) -> Iterator[str]:
     examples = int(ranking.roc.guesses[-1]) if distinct else 0
     if deviations < -_CHANCE:
         yield (
-            f"Check the sign of the score: members score lower than non-members (AUC "
-            f"{ranking.auc:.3f}). Do not flip it on these data, which would be a choice made with "
-            "the labels: decide on other data, or audit both signs together as two attacks."
+            "Check the sign of the score: members score lower than non-members (AUC "
+            f"{ranking.auc:.3f}). Do not flip it after seeing this: decide on other data, or "
+            "audit both signs together as two attacks."
         )
     if distinct < _MANY * min(examples, _POINTS):
         yield (
@@ -142,8 +142,8 @@ def _of_nothing(result: AuditResult, unit: str) -> Iterator[str]:
     )
     if result.options.get("design") == "coins":
         yield (
-            "Audit canaries that the model can only get right by memorising them: these "
-            f"{unit} may be easy to learn without that."
+            f"Audit canaries that the model can only get right by memorising them: these {unit} "
+            "may be easy to learn without memorising."
         )
 
 
@@ -151,20 +151,20 @@ def _of_shift(result: Any) -> Iterator[str]:
     """Yield what to do about a Zero-Run audit."""
     if result.kind == "exploratory_lower_bound":
         yield (
-            'Audit with uncertainty="set": this number ignores how far the learnt propensities may '
-            "be off, and no claim can be tested with it."
+            'Audit with uncertainty="set": this number ignores the error of the learnt '
+            "propensities, so no claim can be tested with it."
         )
     if getattr(result, "correction", "") != "match":
         return
     if result.kept < _MANY * result.m:
         yield (
-            f"Look for non-members that are more like the members: matching kept {result.kept:,} "
+            f"Look for non-members that resemble the members more: matching kept {result.kept:,} "
             f"of {result.m:,} examples."
         )
     if result.by_tampering is not None and result.by_tampering < _MANY * result.bound:
         yield (
             "Check the propensities before you rely on this bound: matching allows for no error "
-            "in them, and tampering with guesses, which allows for some, shows much less."
+            "in them. Tampering with guesses allows for some error, and shows much less."
         )
 
 
@@ -191,7 +191,7 @@ def of_estimate(result: PanoramiaResult) -> Iterator[str]:
     yield from _of_scores(attack, "examples")
     if estimate and c > _MANY * attack.ceiling:
         yield (
-            "Improve the generator: its points are so easy to tell from real ones (c ≥ "
+            "Improve the generator: its examples are so easy to distinguish from real ones (c ≥ "
             f"{number(c)} of at most {number(attack.ceiling)}) that ε̃ cannot exceed "
             f"{number(max(0.0, attack.ceiling - c))}, whatever the model leaks."
         )
@@ -201,10 +201,12 @@ def of_estimate(result: PanoramiaResult) -> Iterator[str]:
         yield f"{'Use a stronger attack' if weak else 'Audit more examples'}: {aucs}."
     if result.conditional is not None and result.conditional.bound > 0:
         bound = f"ε ≥ {number(result.conditional.epsilon())}"
-        yield f"Report the conditional bound, {bound}, with its condition, beside the estimate."
+        yield (
+            f"Report the conditional bound, {bound}, and its condition together with the estimate."
+        )
     if estimate and result.conditional is None:
         yield (
-            "Pass features=…, for a conditional lower bound from the same examples. With real "
+            "Pass features to get a conditional lower bound from the same examples. With real "
             "non-members, real_nonmembers=True gives a lower bound without a condition."
         )
     if result.bound and result.bound >= _NEAR * result.ceiling:

@@ -18,8 +18,8 @@ HOW: dict[Correction, str] = {
 }
 # The same in a sentence, with the examples that were kept and audited
 _TAKEN_OUT: dict[Correction, str] = {
-    "match": "Matching kept {kept} of {m:,} examples, so that membership is a fair coin for each",
-    "poisson_binomial": "The test allows for the odds that features give each of {m:,} examples",
+    "match": "Matching kept {kept} of {m:,} examples, each a member with probability 1/2",
+    "poisson_binomial": "The test corrects for the odds that features give each of {m:,} examples",
     "tamper": "Guesses that features make likely were dropped at random, from {m:,} examples",
     "composition": "The most that features of any of {m:,} examples may reveal was subtracted",
 }
@@ -86,8 +86,8 @@ def _evidence(result: ZeroRunResult, said: Description) -> str:
         )
     if result.by_tampering is not None:
         words.append(
-            f"(With tampering instead of matching: {formula(result, result.by_tampering)}. The "
-            "confidence does not cover a choice of the larger one.)"
+            f"(With tampering as the correction: {formula(result, result.by_tampering)}. The "
+            "confidence does not cover choosing the larger bound.)"
         )
     return " ".join([*words, naive])
 
