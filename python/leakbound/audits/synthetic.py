@@ -51,7 +51,7 @@ _REFERENCE = Assumption(
     "declared",
 )
 _ONE_TABLE = Assumption(
-    "the generator saw the members alone",
+    "generator trained on members only",
     "The synthetic table was made from the members, public knowledge and fresh randomness. "
     "Held-out records were not used to make it, or to choose among tables or generators.",
     "declared",
@@ -173,7 +173,7 @@ def audit_synthetic(
         replace(_WORDS, columns=tables.sources),
     )
     # 4. In the words of a generator, with the usual metrics beside it.
-    words = {"model chosen without audited examples": _ONE_TABLE}
+    words = {"audited examples did not choose the model": _ONE_TABLE}
     if named:
         words["scores without membership"] = _LABEL_FREE
     stated = [words.get(one.name, one) for one in result.assumptions]

@@ -150,16 +150,16 @@ def test_attacks_share_the_level_and_ids_join() -> None:
         (
             {"scores": lb.Tally.of(SCORES[:, 0], PLAN.chosen == 0)},
             errors.OptionError,
-            "a tally only counts",
+            "a tally only has counts",
         ),
-        ({"sides": "member"}, errors.OptionError, "no meaning for Choices"),
+        ({"sides": "member"}, errors.OptionError, "not apply to Choices"),
         ({"cuts": lb.Weighted()}, errors.OptionError, "which of 4"),
         ({"cuts": lb.Fixed(201)}, errors.OptionError, "more guesses than there are secrets"),
         ({"ids": np.zeros(200, int)}, errors.InputError, "ids"),
         (
             {"cuts": lb.KLScan(), "claim": lb.ApproxDP(delta=1e-5)},
             errors.OptionError,
-            "take one of Fixed, OutsideIn, UnionBound",
+            "use one of Fixed, OutsideIn, UnionBound",
         ),
     ],
 )
@@ -174,7 +174,7 @@ def test_the_result_keeps_the_protocol(tmp_path: Path) -> None:
     assert result.relation == "replace"
     assert "which of 4 was in the training data" in str(result)
     assert result.check(parameter=0.1, relation="replace") == "refuted"
-    with pytest.raises(errors.OptionError, match="say what the claim compares"):
+    with pytest.raises(errors.OptionError, match="say what the claim is about"):
         result.check(parameter=0.1)
     result.report(tmp_path / "page.html")
     assert "replace one candidate" in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -208,7 +208,10 @@ def test_a_plan_is_drawn_saved_committed_to_and_audited(tmp_path: Path) -> None:
     result = again.audit({"loss": SCORES})
     result.bundle(tmp_path / "bundle", scores={"loss": SCORES}, opening=again)
     assert lb.evidence.verify_bundle(tmp_path / "bundle", commitment=opening.commitment).valid
-    for wrong, why in (({"design": "coins"}, "k= has no"), ({"prior": 0.2}, "prior= has no")):
+    for wrong, why in (
+        ({"design": "coins"}, "k= does not apply"),
+        ({"prior": 0.2}, "prior= has no"),
+    ):
         with pytest.raises(errors.OptionError, match=why):
             PLAN.commit(PROTOCOL | wrong)
 

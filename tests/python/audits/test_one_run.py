@@ -80,7 +80,7 @@ def test_where_no_cut_stands_out() -> None:
     result = lb.audit(perfect(10)[0], lb.Coins(~perfect(10)[1]), sides="both")
     assert result.bound == 0
     assert (result.guesses, result.correct) == (0, 0)
-    assert result.reason == "no tested cut has enough correct guesses to count against chance"
+    assert result.reason == "no tested threshold has more correct guesses than chance explains"
     assert result.curve.bound.max() == 0
 
 

@@ -131,7 +131,7 @@ def test_only_coins_have_two_ends() -> None:
     design = lb.ZeroRun(np.arange(20) % 2, half)
     assert lb.audit(scores, design, sides="auto", seed=0) == lb.audit(scores, design, seed=0)
     assert lb.audit(scores, design, seed=0).options["sides"] == "both"
-    with pytest.raises(errors.OptionError, match="no meaning for RandomSplit"):
+    with pytest.raises(errors.OptionError, match="not apply to RandomSplit"):
         lb.audit(scores, lb.RandomSplit(np.arange(20) % 2), sides="member")
 
 

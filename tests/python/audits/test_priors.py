@@ -98,7 +98,7 @@ def test_what_has_no_form_and_what_is_no_probability_is_refused() -> None:
     scores, member = np.arange(20.0), lb.Coins(np.arange(20) % 5 == 0, prior=0.2)
     with pytest.raises(errors.OptionError, match="prior other than 1/2 is for PureDP"):
         lb.audit(scores, member, claim=lb.ApproxDP(delta=1e-5))
-    with pytest.raises(errors.OptionError, match="take KLScan or Fixed"):
+    with pytest.raises(errors.OptionError, match="use KLScan or Fixed"):
         lb.audit(scores, member, cuts=lb.UnionBound())
     for prior in (0.0, 1.0, math.nan, [0.5, 1.5], True, [0.5]):
         with pytest.raises(errors.LeakboundError, match="prior"):

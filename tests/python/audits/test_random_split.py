@@ -181,9 +181,9 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"groups": [0, 1] * 4, "strata": [0, 0, 1, 1] * 2},
         errors.InputError,
-        "lies in more than one stratum",
+        "is in more than one stratum",
     ),
-    ({"sides": "member"}, errors.OptionError, "has no meaning for RandomSplit"),
+    ({"sides": "member"}, errors.OptionError, "does not apply to RandomSplit"),
     ({"aggregate": "sum"}, errors.OptionError, "aggregate must be one of"),
     ({"cuts": lb.Weighted()}, errors.OptionError, "which of a pair"),
     ({"cuts": lb.Fixed(5)}, errors.OptionError, r"more guesses than there are pairs \(4\)"),

@@ -151,7 +151,7 @@ def test_the_protocol_is_what_is_done(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"claim": {"type": "Popen"}}, "claim is .* cannot make"),
+        ({"claim": {"type": "Popen"}}, "claim is .* does not know"),
         ({"attacks": []}, r"attacks is \[\]"),
         ({"cuts": {"type": "Fixed"}}, "cuts: Fixed: missing a required argument"),
         ({"cuts": {"type": "Fixed", "guesses": M + 1}}, f"its audit of these {M} examples is"),

@@ -74,7 +74,7 @@ def test_a_watch_is_for_one_run() -> None:
     with watch:
         with pytest.raises(errors.OptionError, match="has not been left"):
             watch.audit()
-        with pytest.raises(errors.OptionError, match="being watched already"):
+        with pytest.raises(errors.OptionError, match="already being watched"):
             lb.watch_dp_sgd(optimizer, **FEW)
         with pytest.raises(errors.OptionError, match="has been used"):
             watch.__enter__()
