@@ -209,8 +209,8 @@ def test_a_plan_is_drawn_saved_committed_to_and_audited(tmp_path: Path) -> None:
     result.bundle(tmp_path / "bundle", scores={"loss": SCORES}, opening=again)
     assert lb.evidence.verify_bundle(tmp_path / "bundle", commitment=opening.commitment).valid
     for wrong, why in (
-        ({"design": "coins"}, "k= does not apply"),
-        ({"prior": 0.2}, "prior= has no"),
+        ({"design": "coins"}, "k= does not"),
+        ({"prior": 0.2}, "prior= does not"),
     ):
         with pytest.raises(errors.OptionError, match=why):
             PLAN.commit(PROTOCOL | wrong)

@@ -195,7 +195,7 @@ def test_another_page_scores_or_plan(bundle: Path, whole: tuple[Path, Opening]) 
     page = (bundle / "report.html").read_text(encoding="utf-8")
     (bundle / "report.html").write_text(page.replace("leaks", "is safe"), encoding="utf-8")
     resealed(bundle)
-    assert "report: report.html is not the page" in why(bundle)
+    assert "report: report.html is not the report" in why(bundle)
     shutil.copy(whole[0] / "report.html", bundle)
 
     _, scores = scored()
