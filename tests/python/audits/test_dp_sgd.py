@@ -236,7 +236,7 @@ def test_sizes_are_not_tested_without_the_number_of_examples() -> None:
 def test_accumulated_batches_are_no_poisson_sample() -> None:
     seen = play(0)
     audit = quick(replace(seen, accumulated=2))
-    assert "accumulated in a step" in audit.sampling.reason
+    assert "accumulated batches per step" in audit.sampling.reason
     assert audit.steps.rate_source == "stated"
 
 

@@ -117,4 +117,4 @@ def test_levels_of_ones_own() -> None:
         scores[:200], member[:200], propensity[:200], cuts=lb.OutsideIn([50, 199]), **options
     )
     assert few.bound == 0
-    assert "too few for the cuts" in few.reason
+    assert "too few for the tested thresholds" in few.reason

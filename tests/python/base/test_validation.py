@@ -44,7 +44,7 @@ BAD_SCORES: list[tuple[Any, type[Exception], str]] = [
 BAD_MEMBER: list[tuple[Any, type[Exception], str]] = [
     ([1, 0, 1], errors.InputError, "3 values and there are 4 scores; both must"),
     ([0, 1, 2, 1], errors.InputError, r"got 2 at row 2 \(1 such rows\)"),
-    ([-1, 1, 0, 0], errors.InputError, "got 0 at row 2, where other rows hold -1"),
+    ([-1, 1, 0, 0], errors.InputError, "got 0 at row 2, while other rows hold -1"),
     ([0.0, 0.5, 1.0, 1.0], errors.InputError, "got 0.5 at row 1"),
     ([0.0, math.nan, 1.0, 1.0], errors.InputError, "got nan at row 1"),
     (["in", "out", "in", "out"], errors.InputTypeError, "member must hold real numbers"),
