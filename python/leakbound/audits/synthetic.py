@@ -174,8 +174,7 @@ def audit_synthetic(
     )
     # 4. In the words of a generator, with the usual metrics beside it.
     words = {"audited examples did not choose the model": _ONE_TABLE}
-    if named:
-        words["scores without membership"] = _LABEL_FREE
+    words |= {"scores without membership": _LABEL_FREE} if named else {}
     stated = [words.get(one.name, one) for one in result.assumptions]
     metrics = similarity(tables, audited.member)
     result = replace(
@@ -287,9 +286,8 @@ def _read(table: TableInput, name: str, groups: str | None) -> dict[str, RawColu
 
 def _names(attacks: object) -> tuple[str, ...]:
     """Return the names of attacks that were asked for."""
-    if attacks == "default":
-        return DEFAULT
-    names = (attacks,) if isinstance(attacks, str) else attacks
+    one = DEFAULT if attacks == "default" else (attacks,)
+    names = one if isinstance(attacks, str) else attacks
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         message = f"attacks must be names, or a mapping to scores, got {type(attacks).__name__}"
         raise InputTypeError(message)
@@ -331,8 +329,7 @@ def _check_reference(tables: Tables, records: _Records) -> None:
     inside, outside = int(member[held].sum()), int((~member[held]).sum())
     tails = (poisson_binomial_tail(inside, share), poisson_binomial_tail(outside, 1 - share))
     if 2 * float(min(tails)) < IMPOSSIBLE:
-        of = "" if records.groups is None else "records of "
-        groups = "" if records.groups is None else "groups of "
+        of, groups = ("", "") if records.groups is None else ("records of ", "groups of ")
         message = (
             f"the reference holds {of}{inside:,} of {int(member.sum()):,} {groups}members and "
             f"{of}{outside:,} of {int((~member).sum()):,} {groups}non-members: it was chosen by "

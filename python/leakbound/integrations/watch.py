@@ -200,16 +200,13 @@ def accounted_by(engine: Any, *, delta: float) -> Accounted:
         message = "the engine has counted no step: ask after training"
         raise AbstentionError(message)
     # The history counts steps in runs of one noise multiplier and one rate each.
-    noise, rates, steps = zip(*accountant.history, strict=True)
-
-    def constant(values: tuple[float, ...]) -> float | None:
-        return float(values[0]) if len(set(values)) == 1 else None
-
+    *varied, steps = zip(*accountant.history, strict=True)
+    noise, rate = (float(one[0]) if len(set(one)) == 1 else None for one in varied)
     return Accounted(
         epsilon=float(engine.get_epsilon(checked)),
         delta=checked,
         source=f"opacus {accountant.mechanism()}",
-        sampling_rate=constant(rates),
+        sampling_rate=rate,
         steps=int(sum(steps)),
-        noise_multiplier=constant(noise),
+        noise_multiplier=noise,
     )

@@ -199,12 +199,9 @@ def _column(values: NDArray[Any], name: str) -> RawColumn:
     if kind == "M":
         missing = np.isnat(values)
         return _settled(values.astype("datetime64[us]"), missing, "date")
-    if kind in "UT":
+    if kind in "bUT":
         words = values.astype(np.str_)
-        return _settled(words, words == "", "word")
-    if kind == "b":
-        words = values.astype(np.str_)
-        return _settled(words, np.zeros(values.size, np.bool_), "flag")
+        return _settled(words, words == "", "flag" if kind == "b" else "word")
     if kind in "iuf":
         return _of_numbers(values.astype(np.float64), name, _coarsest([values.dtype]))
     message = f"{name} holds {values.dtype}, which is neither numbers, dates nor words"
@@ -233,8 +230,7 @@ def _of_objects(values: NDArray[Any], name: str) -> RawColumn:
     types = {type(value) for value in values[~missing]}
     if all(issubclass(one, bool | np.bool_) for one in types):
         true = np.where(missing, False, values).astype(np.bool_)  # noqa: FBT003 (a value)
-        words = true.astype(np.str_)
-        return _settled(words, missing, "flag")
+        return _settled(true.astype(np.str_), missing, "flag")
     if all(issubclass(one, numbers.Real | np.number) for one in types):
         filled = np.where(missing, np.nan, values).astype(np.float64)
         return _of_numbers(filled, name, _coarsest(one for one in types if hasattr(one, "dtype")))

@@ -188,12 +188,11 @@ def density_ratio(tables: Tables) -> Scores:
     bandwidth = np.where(bandwidth > 0, bandwidth, different)[:, None]
     bandwidth = np.where(np.isfinite(bandwidth), bandwidth, 1.0)
     if made.size == len(tables.synthetic):
-        distances = tables.of_audited.distances
+        near = tables.of_audited
     else:
-        k = min(NEIGHBOURS, made.size)
-        near = nearest(tables.synthetic[made], tables.points[own], k, what=what, shown=shown)
-        distances = near.distances
-    there = np.exp(-((distances / bandwidth) ** 2) / 2).sum(axis=1)
+        part = tables.synthetic[made]
+        near = nearest(part, tables.points[own], NEIGHBOURS, what=what, shown=shown)
+    there = np.exp(-((near.distances / bandwidth) ** 2) / 2).sum(axis=1)
     here = (weights * np.exp(-((others.distances / bandwidth) ** 2) / 2)).sum(axis=1)
     ratio = np.log(np.maximum(there, SMALLEST)) - np.log(np.maximum(here, SMALLEST))
     return _named(tables, ratio, "density_ratio")
@@ -231,11 +230,11 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
         from threadpoolctl import threadpool_limits
     rng = Purpose.SYNTHETIC_FOLDS.rng(tables.seed)
     size = len(tables.points)
-    folds = _needed(size, folds)
+    # As few as leave as many to learn from as there may be.
+    folds = next((f for f in range(2, folds) if size - -(-size // f) >= MOST_LESSONS), folds)
     fold = rng.permutation(np.arange(size) % folds)
     found = np.zeros(size)
-    parts = track(range(folds), "Classifiers", total=folds, shown=tables.progress)
-    for part in parts:
+    for part in track(range(folds), "Classifiers", total=folds, shown=tables.progress):
         kept, left = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
         if not kept.size or not left.size:
             continue
@@ -279,9 +278,3 @@ def _named(tables: Tables, values: FloatArray, attack: str) -> Scores:
 def _part(tables: Tables, size: int, which: int) -> IntArray:
     """Return which of so many rows a density is estimated from."""
     return some(np.arange(size), MOST, Purpose.SYNTHETIC_PART.rng(tables.seed, which))
-
-
-def _needed(size: int, folds: int) -> int:
-    """Return the fewest folds whose lessons are as large as they may be; at most so many."""
-    enough = (f for f in range(2, folds) if size - -(-size // f) >= MOST_LESSONS)
-    return next(enough, folds)
