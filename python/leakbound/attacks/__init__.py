@@ -1,4 +1,4 @@
-"""Membership attacks: from what models say about examples to one score for each of them.
+"""Membership attacks: one score for each example, computed from what models answer.
 
 They need no torch: losses and margins come from anywhere, such as `leakbound.torch`. In all results
 a higher score means a likelier member. What an audit proves with them holds whichever

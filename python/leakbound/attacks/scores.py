@@ -1,4 +1,4 @@
-"""Scores from what one model answers, or from what references answer beside it."""
+"""Scores from what one model answers, or from what it and reference models answer."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
@@ -137,8 +137,8 @@ def offline_lira(
     The score is :math:`(\phi_i-\mu_i)/\sigma`, with the mean of the log-odds of example i over the
     reference models that were not trained on it, and one standard deviation for all examples,
     pooled from the spread of each about its own mean, as the paper advises. The paper's
-    :math:`1-\Pr[Z>\phi_i]=\Phi((\phi_i-\mu_i)/\sigma)` orders examples alike, but rounds to 1 from
-    8.3 standard deviations on, where the scores here stay apart.
+    :math:`1-\Pr[Z>\phi_i]=\Phi((\phi_i-\mu_i)/\sigma)` gives the same order, but rounds to 1
+    from 8.3 standard deviations on, where the scores here stay apart.
 
     Parameters
     ----------

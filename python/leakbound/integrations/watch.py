@@ -51,7 +51,7 @@ def watch_dp_sgd(
         Training examples N, without canaries: ``len(dataset)``, or the loader of the dataset. Pass
         it to have the sampling rate tested; else it is only stated.
     seed : int, optional
-        Seed of all coins; a new one if None. Whoever knows it knows the coins.
+        Seed of all coins; a new one if None. Keep it secret: it determines the coins.
 
     Notes
     -----

@@ -97,13 +97,13 @@ def same_columns(tables: Mapping[str, Mapping[str, RawColumn]]) -> tuple[str, ..
 
 
 def pooled(members: RawColumn, nonmembers: RawColumn, name: str) -> RawColumn:
-    """Put a column of the audited records together, such that values do not tell their table."""
+    """Put a column of the audited records together, so that values do not reveal their table."""
     kinds = {members.kind, nonmembers.kind} - {"empty"}
     if len(kinds) > 1:
         message = (
             f"column {name!r} holds {_KINDS[members.kind]} for members and "
-            f"{_KINDS[nonmembers.kind]} for non-members: how a value is written must not tell who "
-            "is a member; read both tables alike"
+            f"{_KINDS[nonmembers.kind]} for non-members: how a value is written must not "
+            "reveal membership; read both tables in the same way"
         )
         raise InputError(message)
     column = joined([members, nonmembers])

@@ -31,7 +31,7 @@ def nearest_synthetic(tables: Tables) -> Scores:
     """Score records by minus the distance to the nearest synthetic record.
 
     The distance to the closest record, as a test of membership: the full black-box attack of
-    GAN-Leaks. Where records are rare it is large for members and others alike, which costs power.
+    GAN-Leaks. Where records are rare it is large for members and for others, which costs power.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def attribution(tables: Tables) -> Scores:
     :math:`\ln(d_2(s)/d_1(s))` with the distances of the nearest and the second nearest record: the
     logarithm of the nearest-neighbour distance ratio, a similarity metric, used as an attack. A
     noisy copy is far nearer to its original than to anybody else, whatever the noise is compared
-    with other distances. This package's own; no paper is known to us.
+    with other distances. This attack is new in this package.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def local_likelihood(tables: Tables) -> Scores:
     with and without the record x, :math:`\sum_s -\ln(1 - w_x(s))`, with the share :math:`w_x(s)`
     of x in the kernel density at s. The reference is all audited records, x left out, and the
     kernel is a power of the distance, :math:`d^{-16}`, over the 10 records nearest to s: it has no
-    bandwidth, and so adapts to dense and rare regions alike.
+    bandwidth, and so adapts to both dense and sparse regions.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
         kept, left = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
         if not kept.size or not left.size:
             continue
-        # Equal records are repeated: with weights, each quantile of a column is a sort of its own.
+        # Equal records are repeated: with weights, each quantile of a column is another sort.
         real = some(np.repeat(kept, tables.counts[kept]), MOST_LESSONS, rng)
         made = some(np.arange(len(tables.synthetic)), MOST_LESSONS, rng)
         trees = HistGradientBoostingClassifier(

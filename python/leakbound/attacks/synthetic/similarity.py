@@ -1,7 +1,7 @@
 """The usual similarity metrics of synthetic data: what is looked at in place of an audit.
 
-None of them is a bound, and none is needed for one. They stand beside it so that one sees what they
-miss: a table can be as far from its training data as from any other and give it away all the same.
+They are not bounds, and no bound uses them. They are shown beside the bound to make visible what
+they miss: a table can be as far from its training data as from other data and still leak it.
 """
 
 from dataclasses import dataclass

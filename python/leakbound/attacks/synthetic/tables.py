@@ -1,14 +1,14 @@
-r"""Tables encoded as points, such that no attack can tell where a record was stored.
+r"""Tables encoded as points, so that no attack can see which file a record came from.
 
 The distance of two records is the root of a sum over columns, after Gower: numbers differ by
 :math:`\operatorname{arsinh}((x - m)/s)` with median m and robust spread s of the column, dates
-likewise, words by 0 or 1, and a missing value differs from every other by 1 at least.
+also, words by 0 or 1, and a missing value differs from every other by 1 at least.
 
 Every statistic here (kinds of columns, medians, spreads, sets of words) is one of *all audited
 records together*, with the synthetic and the reference table. Then equal records become one point
 with a multiplicity, and points are put into an order of digests of their values. What is computed
-from points is hence a function of the set of audited records, the synthetic table and the
-reference; equal records have equal scores; and which file a record came from is known to nobody.
+from points is therefore a function of the set of audited records, the synthetic table and the
+reference. Equal records have equal scores, and no score depends on the file of a record.
 
 References
 ----------
@@ -121,7 +121,7 @@ class Tables:
         synthetic : table
             What the generator made; as many rows as there are.
         reference : table, optional
-            Other records of the population, chosen without a look at who is a member: a third set,
+            Other records of the population, chosen independently of membership: a third set,
             never the non-members.
         categorical : tuple of str
             Columns of numbers that are codes; those of an array are named "0", "1", ….
@@ -129,7 +129,7 @@ class Tables:
             Of whatever is drawn: vectors of words here, and folds and parts in attacks; by default
             a new one, which the tables record.
         progress : bool
-            Whether attacks that last show a bar on standard error.
+            Whether slow attacks show a progress bar on standard error.
         """
         tables = {"the records": records, "the synthetic table": synthetic}
         if reference is not None:
@@ -174,10 +174,10 @@ class Tables:
                 contents.append(column.content())
                 sources += [name] * block.shape[1]
         if not blocks:
-            message = f"no column tells records apart: {'; '.join(notes)}"
+            message = f"all audited records are equal in every column: {'; '.join(notes)}"
             raise InputError(message)
         # 2. Equal records become one point, in an order of digests of their values: no machine's
-        #    last bits move it, and it says nothing of where a record came from, or how large it is.
+        #    last bits change it, and it does not depend on the file of a record or its values.
         rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))
         kept = np.r_[: ends[0], ends[1] : len(rows)]
         known = (record.tobytes() for record in np.column_stack(contents)[kept])
@@ -308,7 +308,7 @@ def _encode(
 ) -> tuple[FloatArray, str]:
     """Return the coordinates of a column, or why it is ignored."""
     # Rows before `records` are audited, rows before `end` synthetic.
-    # What varies among the audited records alone can tell them apart.
+    # Only what varies among the audited records distinguishes them.
     known = ~column.missing
     there = np.unique(column.values[:records][known[:records]])
     if not there.size:
