@@ -136,7 +136,7 @@ def test_an_exact_half_taken_for_coins_names_the_random_split(tmp_path: Path) ->
     """Coins give one in 2.5 % of audits of 1,000; an equal split is the commonest file there is."""
     (said,) = lb.audit(NOISE, lb.Coins(FAIR)).warnings
     assert said.startswith("exactly half of the 1,000 examples are members")
-    assert "audit it by RandomSplit" in said
+    assert "use RandomSplit" in said
     assert "in 2.5 % of audits" in said
     counted = lb.Tally.of(NOISE, FAIR)
     assert said in lb.audit(counted, lb.Coins()).warnings

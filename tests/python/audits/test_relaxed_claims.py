@@ -135,7 +135,7 @@ def test_ties_are_broken_by_the_seed_alone(claim: Any) -> None:
     results = [flat.coins(np.round(scores), member, **how, seed=seed) for seed in (0, *range(9))]
     assert {result.guesses for result in results} == {100}
     assert len({result.correct for result in results}) > 1
-    assert any("drawn at random" in text for text in results[0].warnings)
+    assert any("ordered at random" in text for text in results[0].warnings)
     assert results[0] == results[1]
     with pytest.raises(errors.AbstentionError):
         flat.coins(np.ones(10), member[:10], claim=claim)

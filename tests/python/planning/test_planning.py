@@ -200,12 +200,12 @@ def test_the_command() -> None:
     power = planning.power(50, 2.0, target=1.0, simulations=20)
     assert (found.m, found.power) == (None, power)
     assert (
-        f"50 canaries prove 1.00 with probability {100 * power.probability:g} % only"
+        f"50 canaries prove 1.00 with probability only {100 * power.probability:g} %"
         in found.reason
     )
     for wrong, words in (
         (["--target", "2", "--claim", "eps=2"], "--claim already sets the target"),
-        (["-m", "500"], "give the bound to reach by --target or --claim"),
+        (["-m", "500"], "give the bound with --target or --claim"),
         (["--claim", "noise=1"], "'noise=1' must have the form eps=… or"),
     ):
         bad = shell.invoke(app, ["plan", *wrong])
