@@ -136,7 +136,7 @@ def sure(inputs: np.ndarray) -> np.ndarray:
         (sure, (X, Y + 2), (X, Y), InputError, "train: y has the class 2 at index 0, which the"),
         (sure, (FRAME, Y), (FRAME[2:], Y[2:]), InputError, "2 rows are in both .* such as row 7"),
         (LINEAR, Subset(SET, [0, 1]), Subset(SET, [1, 2]), InputError, "such as row 1"),
-        (LINEAR, DataLoader(SET, shuffle=True), SET, InputError, "train: the loader must return every"),
+        (LINEAR, DataLoader(SET, shuffle=True), SET, InputError, "train: the loader must return"),
     ],
 )
 def test_bad_input_is_refused_by_name(
