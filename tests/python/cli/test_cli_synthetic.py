@@ -60,7 +60,7 @@ def test_three_files_one_command(tables: dict[str, pd.DataFrame], tmp_path: Path
     assert answer.code == 1, answer.err
     assert answer.out.startswith("This generator leaks")
     assert "ε = 1 for replacing one record is refuted" in answer.out
-    for metric in ("Equal to a member", "Closest record is a member", "DCR", "NNDR", "Marginals"):
+    for metric in ("Equal to a member", "Closest record is a member", "DCR", "NNDR", "marginals"):
         assert metric in answer.out
     stored = json.loads((tmp_path / "out" / "result.json").read_text(encoding="utf-8"))
     assert stored["type"] == "SyntheticResult"

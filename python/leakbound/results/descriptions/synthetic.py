@@ -31,15 +31,14 @@ def describe(result: SyntheticResult) -> Description:
         (
             "Distance to members",
             f"{similarity.distance_to_members:.3f}",
-            f"median (DCR); to non-members: {similarity.distance_to_nonmembers:.3f}",
+            f"median (DCR), to non-members {similarity.distance_to_nonmembers:.3f}; median ratio "
+            f"(NNDR) {similarity.ratio_to_members:.3f} and {similarity.ratio_to_nonmembers:.3f}",
         ),
         (
-            "Distance ratio to members",
-            f"{similarity.ratio_to_members:.3f}",
-            f"median (NNDR); to non-members: {similarity.ratio_to_nonmembers:.3f}",
+            "Similarity",
+            f"{similarity.marginals:.3f}",
+            f"of marginals; of correlations {similarity.correlations:.3f}; 1 is equal",
         ),
-        ("Marginals", f"{similarity.marginals:.3f}", "similarity; 1 is equal"),
-        ("Correlations", f"{similarity.correlations:.3f}", "similarity; 1 is equal"),
     )
     attacks = result.options["attacks"]
     rounded = scale_of(result.claim).rounded
@@ -55,4 +54,5 @@ def describe(result: SyntheticResult) -> Description:
         metrics=(*said.metrics, *(Metric(*one) for one in metrics)),
         meaning=Meaning(says, (*meaning.does_not_say, _MISSED)),
         sections=(why,),
+        shown=2,
     )
