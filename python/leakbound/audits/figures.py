@@ -1,11 +1,14 @@
 """Figures of results: curve, ROC and histogram, made when they are asked for."""
 
+from bisect import bisect_right
+
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import BoolArray, FloatArray
+from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.cuts import BestCut, CurvePoints, Proof
 from leakbound.cuts.games import ScoreCounts
+from leakbound.report.parts import LOW_RATES
 from leakbound.results import Curve, Histogram, Roc
 
 POINTS = 2000
@@ -40,14 +43,32 @@ def curve(proof: Proof) -> Curve:
 
 
 def roc(ranking: _core.Ranking) -> Roc:
-    """Return a ranking as a membership test."""
-    guesses, members = ranking.roc(POINTS)
+    """Return a ranking as a membership test, with the thresholds of its key numbers."""
+    drawn, told = ranking.roc(POINTS), _key_thresholds(ranking)
+    guesses, first = np.unique(np.concatenate([drawn[0], told[:, 0]]), return_index=True)
+    members = np.concatenate([drawn[1], told[:, 1]])[first]
     return Roc(
         guesses=guesses,
         members=members,
         false_positive_rate=(guesses - members) / max(1, ranking.examples - ranking.members),
         true_positive_rate=members / max(1, ranking.members),
     )
+
+
+def _key_thresholds(ranking: _core.Ranking) -> IntArray:
+    """Return guesses and members at the last threshold of each low FPR, and next to one half."""
+    path, others = ranking.path("member"), ranking.examples - ranking.members
+
+    def wrong(guesses: int) -> int:
+        made, right = path.count(guesses)
+        return made - right
+
+    counts = range(1, ranking.examples + 1)
+    last = [bisect_right(counts, rate * others, key=wrong) for rate in LOW_RATES]
+    middle = max(1, ranking.examples // 2)
+    cuts = [path.count(n) for n in (*last, middle, middle + 1) if 0 < n <= ranking.examples]
+    below = path.prefix(middle)
+    return np.array([*cuts, (below.guesses, below.correct)], dtype=np.int64)
 
 
 def histogram(scores: FloatArray, member: BoolArray) -> Histogram:

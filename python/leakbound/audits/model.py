@@ -99,6 +99,9 @@ def audit_model(
     callable `signal`, several labels for an example, a loader), the split must not have been
     stratified.
 
+    The model must answer each example by itself. The two sets are scored apart, so that an answer
+    that depends on the batch, as with batch statistics in evaluation mode, gives membership away.
+
     Examples
     --------
     >>> import numpy as np, leakbound as lb

@@ -207,7 +207,8 @@ class Examples:
         # 5. Numbers in a record; words are made of it when somebody asks.
         policy = proof.policy
         family = policy if isinstance(policy, FamilyPolicy) else None
-        listed, attacks = self.exposed, len(self.attacks.scores)
+        doubted = self.count is not None and self.count.doubtful
+        listed, attacks = None if doubted else self.exposed, len(self.attacks.scores)
         return AuditResult(
             **parts(proof),
             options={**proof.options, **self.options, "design": design, "seed": request.seed},

@@ -100,6 +100,10 @@ class Curve:
     """What the policy would report had this cut been the best one; NaN where it is not tested."""
 
 
+LOW_RATES = (0.01, 0.001)
+"""False positive rates at which reports show the true positive rate."""
+
+
 @dataclass(frozen=True, eq=False)
 class Roc:
     """The ranking as a membership test, at label-free thresholds from the highest score down."""

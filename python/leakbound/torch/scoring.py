@@ -207,7 +207,7 @@ def _reference(model: nn.Module, signal: Signal, reference: nn.Module | None) ->
             raise OptionError(message)
         return model
     if reference is None:
-        message = f"{signal} compares with the model before training: pass reference=, a copy of it"
+        message = f"{signal} compares with a base model: pass reference= to leakbound.torch.score"
         raise OptionError(message)
     instance(reference, "reference", nn.Module)
     return reference

@@ -118,6 +118,7 @@ def test_only_fair_and_independent_coins_have_a_list() -> None:
         (scores, lb.RandomSplit(member)),
         (scores, lb.ZeroRun(member, np.full(M, 0.5))),
         (lb.Tally.of(scores, member), lb.Coins()),
+        (np.append(scores, np.arange(200)), lb.Coins(np.append(member, np.ones(200, bool)))),
     ]
     for data, design in others:
         assert lb.audit(data, design, seed=1).exposed is None

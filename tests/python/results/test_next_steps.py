@@ -75,7 +75,7 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
         "even a perfect attack reaches only ε = 5.75, below the target ε = 8",
     ),
     "too few examples": (lambda: coins("few"), "Audit about"),
-    "no signal": (lambda: audited(0.0), "Use a stronger attack, such as offline_lira or rmia"),
+    "no signal": (lambda: audited(0.0), "choose a stronger attack, such as offline_lira or rmia"),
     "no signal, of coins": (lambda: audited(0.0), "Audit canaries that the model can only get"),
     "a weak signal": (
         lambda: audited(0.25),
@@ -87,9 +87,9 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
     "all that examples allow": (lambda: coins("perfect"), "To prove more, audit more examples:"),
     "a claim that stands": (
         lambda: audited(1.0, epsilon=4.0),
-        "To test the claimed ε = 4 harder, use a stronger attack",
+        "To test the claimed ε = 4 harder, choose a stronger attack",
     ),
-    "pure DP": (tail, "audit again with claim=ApproxDP(delta=0.0001)"),
+    "pure DP": (tail, "choose claim=ApproxDP(delta=0.0001)"),
     "a split that is not random": (indexed, "drop columns that were written after the split"),
     "refuted propensities": (
         lambda: zero_run("pure", given="half", features=True),
@@ -177,12 +177,38 @@ def test_rates_have_exact_limits_or_say_what_they_need() -> None:
     scores = np.where(member, 1.0, np.arange(4000) < 4) + np.arange(4000) / 1e5
     many = {one.name: one for one in lb.audit(scores, lb.Coins(member)).summary().metrics}
     assert many["TPR at 1 % FPR"].value == "100.0 %"
-    assert float(many["TPR at 0.1 % FPR"].value.removesuffix(" %")) > 99
+    assert many["TPR at 0.1 % FPR"].value == "100.0 %"
     limits = lb.stats.clopper_pearson
     shown = few["Accuracy"]
     right = round(float(shown.value.removesuffix(" %")) * 10)
     low, high = limits(right, 1000, beta=0.025), 1 - limits(1000 - right, 1000, beta=0.025)
     assert f"{100 * low - 0.05:.1f} % to {100 * high + 0.05:.1f} %; descriptive" in shown.note
+
+
+@pytest.mark.parametrize(("m", "digits"), [(2_500, 9), (30_000, 9), (30_000, 1)])
+def test_rates_are_those_of_all_thresholds(m: int, digits: int) -> None:
+    """A drawn curve has fewer thresholds than there are scores: the rates do not come from it."""
+    rng = np.random.default_rng(m)
+    member = rng.random(m) < 0.5
+    scores = (rng.normal(size=m) + 2 * member).round(digits)
+    roc = lb.audit(scores, lb.Coins(member), seed=0).roc
+    descending = np.unique(scores)[::-1]
+    others, members = (
+        part.size - np.searchsorted(np.sort(part), descending)
+        for part in (scores[~member], scores[member])
+    )
+    for rate in (0.01, 0.001):
+        most = rate * (~member).sum()
+        shown = roc.members[(roc.guesses - roc.members) <= most].max(initial=0)
+        assert shown == members[others <= most].max(initial=0)
+    halves = abs(others + members - m / 2)
+    assert abs(roc.guesses - m / 2).min() == halves.min()
+
+
+def test_targets_beyond_every_audit_name_no_number() -> None:
+    for epsilon in (50.0, 720.0, 800.0):
+        steps = audited(2.0, epsilon=epsilon).summary().next_steps
+        assert any("Audit more examples: " in one for one in steps)
 
 
 def test_a_page_shows_what_next_and_folds_the_theory() -> None:

@@ -91,7 +91,7 @@ def same_columns(tables: Mapping[str, Mapping[str, RawColumn]]) -> tuple[str, ..
         for table, missing in ((name, lacking), (first, extra)):
             if missing:
                 verb = "have" if table.endswith("s") else "has"
-                message = f"{table} {verb} no column {_listed(missing)}: give tables of the same"
+                message = f"{table} {verb} no column {_listed(missing)}: columns must match"
                 raise InputError(message)
     return tuple(columns)
 

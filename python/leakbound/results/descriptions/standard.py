@@ -11,6 +11,7 @@ import numpy as np
 from leakbound._base.formatting import number, percent, share
 from leakbound.report.description import KINDS, SMALL, Description, Figure, Levels, Metric, Section
 from leakbound.report.figures import PLOTS
+from leakbound.report.parts import LOW_RATES
 from leakbound.results.words import COMPARED, Scale, meaning_of, scale_of
 from leakbound.stats import clopper_pearson
 
@@ -186,7 +187,7 @@ def _rates(result: Audit, ranking: ScoreAudit) -> Iterator[Metric]:
         limits = f"{share(low)} to {share(1 - least_wrong, up=True)}"
         return Metric(name, share(right / trials), f"{what}{limits}; descriptive, no bound")
 
-    for rate in (0.01, 0.001):
+    for rate in LOW_RATES:
         name, least = f"TPR at {percent(rate)} FPR", round(1 / rate)
         if others < least:
             yield Metric(name, "unknown", f"needs {least:,} non-members; there are {others:,}")

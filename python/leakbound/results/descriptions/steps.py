@@ -25,9 +25,11 @@ _CHANCE, _LARGE = 3, 12
 _REACH, _NEAR = 1.0, 0.9
 # Shares of all examples that are few, and that are many
 _FEW, _MANY = 0.1, 0.5
+# An ε beyond which no audit reaches, and examples that no audit has
+_HIGHEST, _MANAGEABLE = 100.0, 1e9
 # A ROC shows every threshold of so many, and at least 700 of more
 _POINTS = 1000
-_INSPECT = "for duplicates, outliers and wrong labels. Fix or remove these, and train again."
+_INSPECT = "for duplicates, outliers and wrong labels."
 _OF_PARTS = {
     "membership": "Look for data that bypasses clipping, such as batch statistics, and for "
     "examples that are used twice: the canaries show more than the accountant allows.",
@@ -59,7 +61,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
         )
         return
     # 1. Scores, or a number of examples, that cannot show what the model leaks.
-    flaws = (*_of_doubts(result), *_of_scores(result, unit))
+    flaws = (*_of_doubts(result), *_of_scores(result, unit, ties="batches" not in result.options))
     yield from flaws
     target = _REACH
     if one is not None and one.delta is not None and one.verdict == "inconclusive":
@@ -87,14 +89,15 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
         )
     if one is not None and one.verdict == "not refuted":
         yield (
-            f"To test the claimed ε = {one.value:g} harder, use a stronger attack: these {unit} "
-            f"allow bounds up to {number(reach)}{terms.at}."
+            f"To test the claimed ε = {one.value:g} harder, choose a stronger attack for the next "
+            f"audit: these {unit} allow bounds up to {number(reach)}{terms.at}."
         )
     if isinstance(result.claim, PureDP) and proves:
         small = 10.0 ** -math.ceil(math.log10(10 * m))
         yield (
-            "If the promise is (ε, δ)-DP, as for DP-SGD, audit again with "
-            f"claim=ApproxDP(delta={small:g}): this bound refutes promises with δ = 0 only."
+            "If the promise is (ε, δ)-DP, as for DP-SGD, choose "
+            f"claim=ApproxDP(delta={small:g}) before the next audit: this bound refutes promises "
+            "with δ = 0 only."
         )
 
 
@@ -110,8 +113,8 @@ def _of_doubts(result: AuditResult | PanoramiaResult) -> Iterator[str]:
         )
 
 
-def _of_scores(ranking: ScoreAudit, unit: str) -> Iterator[str]:
-    """Yield what is wrong with the scores: inverted, or tied."""
+def _of_scores(ranking: ScoreAudit, unit: str, *, ties: bool = True) -> Iterator[str]:
+    """Yield what is wrong with the scores: inverted, or tied, unless ranks in batches were."""
     deviations, distinct = _deviations(ranking), ranking.roc.guesses.size
     examples = int(ranking.roc.guesses[-1]) if distinct else 0
     if deviations < -_CHANCE:
@@ -120,7 +123,7 @@ def _of_scores(ranking: ScoreAudit, unit: str) -> Iterator[str]:
             f"{ranking.auc:.3f}). Do not flip it after seeing this: decide on other data, or "
             "audit both signs together as two attacks."
         )
-    if distinct < _MANY * min(examples, _POINTS):
+    if ties and distinct < _MANY * min(examples, _POINTS):
         yield (
             f"Use a score of finer precision, such as a log-probability: {examples:,} {unit} have "
             f"only {distinct:,} different scores."
@@ -137,8 +140,8 @@ def _of_nothing(result: AuditResult, unit: str) -> Iterator[str]:
         )
         return
     yield (
-        "Use a stronger attack, such as offline_lira or rmia with reference models: these scores "
-        f"separate members from non-members no better than chance ({auc})."
+        "For the next audit, choose a stronger attack, such as offline_lira or rmia with reference "
+        f"models: these scores separate members from non-members no better than chance ({auc})."
     )
     if result.options.get("design") == "coins":
         yield (
@@ -177,10 +180,13 @@ def _of_leak(result: AuditResult, unit: str) -> str:
             f"many {unit} (AUC {result.auc:.3f})."
         )
     where = {"members": "the highest scores", "non-members": "the lowest scores"}
+    train = " Fix or remove these, and train again." * (result.path != "non-members")
     who = f"{result.guesses:,} {unit} with {where.get(result.path, 'the most extreme scores')}"
     if listed is not None and listed.rows.size:
         who = f"{listed.rows.size:,} most exposed members (result.exposed)"
-    return f"{'The leak is in few records. ' * (guessed <= _FEW)}Look at the {who} {_INSPECT}"
+    return (
+        f"{'The leak is in few records. ' * (guessed <= _FEW)}Look at the {who} {_INSPECT}{train}"
+    )
 
 
 def of_estimate(result: PanoramiaResult) -> Iterator[str]:
@@ -236,10 +242,13 @@ def _deviations(ranking: ScoreAudit) -> float:
 
 
 def _enough(result: AuditResult, target: float) -> int:
-    """Return about how many examples a perfect attack needs to reach an ε; 0 if that is unknown."""
+    """Return about how many examples a perfect attack needs for an ε; 0 if unknown or absurd."""
     if not isinstance(result.claim, PureDP) or result.ceiling <= 0:
         return 0
     # all of m guesses right have probability level = q^m, with q / (1 - q) = e^ceiling
-    exact = result.m * math.log1p(math.exp(-result.ceiling)) / math.log1p(math.exp(-target))
+    each = math.log1p(math.exp(-min(target, _HIGHEST)))
+    exact = result.m * math.log1p(math.exp(-result.ceiling)) / each
+    if exact > _MANAGEABLE:
+        return 0
     digits: int = 10 ** max(0, math.floor(math.log10(exact)) - 1)
     return math.ceil(1.1 * exact / digits) * digits
