@@ -32,7 +32,7 @@ class _Ids:
 
 
 class ExampleOrder:
-    """The order of the audited examples: that of their scores.
+    """The order of the audited examples: that of the plan they `follow`, or that of their scores.
 
     Ids are what is passed as `ids`, the attribute `ids` of scores and plans, and the index of a
     pandas Series or DataFrame. Whatever has ids is joined with the ids known so far; whatever has
@@ -43,6 +43,8 @@ class ExampleOrder:
     def __init__(self, ids: ArrayInput | None = None) -> None:
         self._named = ids is not None
         self._moved = False
+        self.rows: IntArray | None = None
+        """Which rows of the scores are the examples, if these `follow` another order."""
         self._known: list[_Ids] = []
         if ids is not None:
             named = _Ids(_typed(vector(ids, "ids", kinds=_KINDS)), "ids", "ids=")
@@ -76,6 +78,18 @@ class ExampleOrder:
             self._known.append(own)
             return values
         return self.placed(values, name)
+
+    def follow(self, plan: object, name: str) -> IntArray | None:
+        """Take the order of a plan; return which rows of the scores to take, None for all as given.
+
+        So nothing that a seed draws depends on the order in which scores come.
+        """
+        own = _own(plan, name)
+        there = None if own is None else self._joined(own)
+        if there is not None:
+            self.rows, self._moved = np.argsort(there), not _is_range(there)
+            self._known = [replace(one, values=one.values[self.rows]) for one in self._known]
+        return self.rows
 
     def member(self, member: ArrayInput | HasMember, examples: int) -> BoolArray:
         """Return membership in the order of the examples."""

@@ -105,6 +105,7 @@ class Choices(Design[AuditResult]):
         order = ExampleOrder(request.ids)
         named = scores if isinstance(scores, Mapping) else {"": scores}
         attacks = Attacks.named(named, order, lambda raw, name: _table(raw, name, self.k))
+        attacks = attacks.taken(order.follow(self.chosen, "chosen"))
         secrets = attacks.examples
         placed = vector(order.placed(self.chosen, "chosen"), "chosen")
         check_length(placed, secrets, "chosen")

@@ -118,7 +118,9 @@ class Coins(Design[AuditResult]):
             **_grounds(request, prior, count, attacks, halved),
             exposed=None
             if prior is not None
-            else lambda game, attacks: exposed(game.scores, game.member, order.told_ids, attacks),
+            else lambda game, attacks: exposed(
+                game.scores, game.member, order.told_ids, attacks, order.rows
+            ),
             inputs=attacks.digested
             | {"member": member}
             | ({} if prior is None else {"prior": prior}),

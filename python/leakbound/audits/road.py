@@ -5,8 +5,6 @@
 proof is recorded.
 """
 
-import hashlib
-import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +13,6 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, c
 import numpy as np
 from numpy.typing import NDArray
 
-import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import (
     check_ids,
@@ -28,7 +25,15 @@ from leakbound._base.checks import (
 )
 from leakbound._base.records import Lazy
 from leakbound._base.tally import Tally
-from leakbound._base.types import ArrayInput, BoolArray, CoinSides, FloatArray, HasMember, JsonValue
+from leakbound._base.types import (
+    ArrayInput,
+    BoolArray,
+    CoinSides,
+    FloatArray,
+    HasMember,
+    IntArray,
+    JsonValue,
+)
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.approximate_dp import approx_policy
@@ -221,16 +226,21 @@ class Examples:
             rejected=None if family is None else family.rejected(proof.bound),
             _rejectable=Lazy(lambda: None if family is None else family.rejected(proof.ceiling)),
             _exposed=Lazy(lambda: listed(proof.game, attacks) if listed else None),
-            _provenance=provenance(request.seed, **self.inputs),
+            _provenance=Lazy(lambda: Provenance.of(request.seed, **self.inputs)),
         )
 
 
 def aligned(
     scores: Any, member: ArrayInput | HasMember, ids: ArrayInput | None
 ) -> tuple[ExampleOrder, "Attacks", BoolArray]:
-    """Put scores and membership into one order, in which whatever else there is can be placed."""
+    """Put scores and membership into one order, in which whatever else there is can be placed.
+
+    A plan sets this order, whatever the order of the scores.
+    """
     order = ExampleOrder(ids)
     attacks = Attacks.read(scores, order)
+    if isinstance(member, HasMember):
+        attacks = attacks.taken(order.follow(member, "member"))
     included = order.member(member, attacks.examples)
     if ids is not None:
         check_ids(ids, included)
@@ -343,6 +353,12 @@ class Attacks:
             check_length(values, attacks.examples, words[name])
         return attacks
 
+    def taken(self, rows: IntArray | None) -> "Attacks":
+        """Return the same attacks with some rows of the scores; None for all as they are."""
+        if rows is None:
+            return self
+        return Attacks({name: values[rows] for name, values in self.scores.items()})
+
     @property
     def examples(self) -> int:
         """Number of examples."""
@@ -401,24 +417,6 @@ def _by_name(scores: Any) -> dict[str, Any] | None:
         shape: tuple[int, ...] = getattr(scores, "shape", ())
         in_rows = len(shape) == 2 and shape[1] != 1
     return {f"attack {row}": values for row, values in enumerate(scores)} if in_rows else None
-
-
-def provenance(seed: int, **inputs: NDArray[np.generic]) -> Lazy[Provenance]:
-    """Return where a result comes from, its digests left until asked for."""
-    return Lazy(
-        lambda: Provenance(
-            leakbound=_core.__version__,
-            python=platform.python_version(),
-            numpy=np.__version__,
-            seed=seed,
-            sha256={
-                name: hashlib.sha256(
-                    np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).data
-                ).hexdigest()
-                for name, values in inputs.items()
-            },
-        )
-    )
 
 
 def family_assumption(claim: Claim) -> tuple[Assumption, ...]:

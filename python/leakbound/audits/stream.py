@@ -22,7 +22,6 @@ from leakbound._base.types import (
 )
 from leakbound.audits.figures import histogram, roc
 from leakbound.audits.member_count import MemberCount
-from leakbound.audits.road import provenance
 from leakbound.audits.sequences import (
     Cuts,
     GuessSequence,
@@ -36,7 +35,7 @@ from leakbound.claims import PureDP
 from leakbound.cuts import ORDERS
 from leakbound.cuts.policy import PATH_NAMES, chance_explains
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
-from leakbound.results import Assumption, AuditResult
+from leakbound.results import Assumption, AuditResult, Provenance
 
 # Shares of a batch that are guessed by default: weak and broad signals, and few sure guesses.
 _SHARES = (1.0, 0.25, 0.0625)
@@ -204,6 +203,7 @@ class Stream:
         # The sequence that says most has the guesses; the bound is that of all together.
         index = strongest(counts, bound)
         guesses, correct = counts[:, index].tolist()
+        scores = np.concatenate(self._scores)  # batches may follow
         moments, sequence = [*self._ends[1:], counts], self._sequences[index]
         notes = list(count.warnings())
         if self._abstained:
@@ -239,7 +239,7 @@ class Stream:
             _curve=Lazy(lambda: curve_of(moments, index, bound, level, ranking)),
             _roc=Lazy(lambda: roc(ranking)),
             _histogram=Lazy(lambda: histogram(ranks, member)),
-            _provenance=provenance(0, scores=np.concatenate(self._scores), member=member),
+            _provenance=Lazy(lambda: Provenance.of(0, scores=scores, member=member)),
         )
 
     def __repr__(self) -> str:

@@ -110,15 +110,18 @@ def coins(
     with bar(f"Reading {file}"):
         table = read(file, needed, layout, optional=("id", layout.member_col))
     with bar(f"Auditing {len(table):,} examples"), about(file):
-        scores = scores_of(table, names, named=opened is not None)
-        priors = table.numbers(chance) if isinstance(chance, str) else chance
         ids = _ids_of(table, planned)
-        member = table.member() if layout.member_col in table else None
+        moved = None if planned is None else ExampleOrder(ids).follow(planned, "member")
+        rows = slice(None) if moved is None else moved
+        scores = scores_of(table, names, named=opened is not None, rows=rows)
+        priors = table.numbers(chance)[rows] if isinstance(chance, str) else chance
+        member: Any = table.member() if layout.member_col in table else None
         if planned is not None:
-            member = _member_of(planned, ids, member, len(table))
+            _check_plan(planned, ids, member, len(table))
+            member, ids = planned, ids if ids is None else ids[rows]
         result = audit(scores, Coins(member, prior=priors), ids=ids, **common)
     # 4. A bundle needs the inputs too.
-    inputs = {"scores": scores, "plan": member if planned is None else planned, "ids": ids}
+    inputs = {"scores": scores, "plan": member, "ids": ids}
     inputs |= {"prior": priors} if isinstance(chance, str) else {}
     inputs |= {"plan": None, "opening": opened} if opened else {}
     delivery.conclude(result, file, question.goal, inputs=inputs)
@@ -335,14 +338,14 @@ def _ids_of(table: Columns, plan: InclusionPlan | ChoicePlan | None) -> Any:
     return whole(ids) if ids is not None and numbered else ids
 
 
-def _member_of(plan: InclusionPlan, ids: Any, member: Any, examples: int) -> Any:
-    """Return the members of a plan; raise if the file disagrees."""
+def _check_plan(plan: InclusionPlan, ids: Any, member: Any, examples: int) -> None:
+    """Raise if a file and a plan disagree about membership."""
     planned = ExampleOrder(ids).member(plan, examples)
-    if member is not None:
-        for row in np.flatnonzero(planned != check_membership(member, examples))[:1]:
-            message = (
-                f"column member differs from the plan, first at row {row}: use the plan that "
-                "was trained with, or add a column id if the rows were reordered"
-            )
-            raise InputError(message)
-    return planned
+    if member is None:
+        return
+    for row in np.flatnonzero(planned != check_membership(member, examples))[:1]:
+        message = (
+            f"column member differs from the plan, first at row {row}: use the plan that "
+            "was trained with, or add a column id if the rows were reordered"
+        )
+        raise InputError(message)

@@ -1,11 +1,15 @@
 """What results are made of; the public names are those of `leakbound.results`."""
 
+import hashlib
 import math
+import platform
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+import leakbound._core as _core
 from leakbound._base.formatting import down, number
 from leakbound._base.records import IF_ANY, Lazy, Record
 from leakbound._base.types import FloatArray, IntArray, PathName, Relation, Status, Verdict
@@ -79,6 +83,22 @@ class Provenance:
     sha256: dict[str, str]
     """Hexadecimal digest of each input: scores as little-endian float64, membership as one byte per
     example."""
+
+    @classmethod
+    def of(cls, seed: int, **inputs: NDArray[np.generic]) -> "Provenance":
+        """Return the versions that run here, and the digests of inputs."""
+        return cls(
+            leakbound=_core.__version__,
+            python=platform.python_version(),
+            numpy=np.__version__,
+            seed=seed,
+            sha256={
+                name: hashlib.sha256(
+                    np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).data
+                ).hexdigest()
+                for name, values in inputs.items()
+            },
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,9 +61,13 @@ class Exposed:
 
 
 def exposed(
-    scores: FloatArray, member: BoolArray, ids: NDArray[np.generic] | None, attacks: int = 1
+    scores: FloatArray,
+    member: BoolArray,
+    ids: NDArray[np.generic] | None,
+    attacks: int = 1,
+    given: IntArray | None = None,
 ) -> Exposed:
-    """List the most exposed members by the best of several attacks."""
+    """List the most exposed members by the best of several attacks; `given` has rows as passed."""
     order = np.argsort(-scores, kind="stable")[: _MOST + 1]
     correct = np.cumsum(member[order])
     wrong = np.arange(1, order.size + 1) - correct
@@ -72,4 +76,5 @@ def exposed(
     stops = np.flatnonzero(ends & (1 + wrong <= RATE / attacks * correct))
     first = order[: stops[-1] + 1] if stops.size else order[:0]
     rows = first[member[first]]
-    return Exposed(RATE, rows, () if ids is None else tuple(map(str, ids[rows].tolist())))
+    names = () if ids is None else tuple(map(str, ids[rows].tolist()))
+    return Exposed(RATE, rows if given is None else given[rows], names)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 import flat
 import leakbound as lb
 from leakbound import errors, stats
+from leakbound.planning import ChoicePlan
 from leakbound.propensity import ConfidenceSet, LogisticPropensity, cross_fit, falsify
 from leakbound.simulate import NoisySum, noisy_sum
 from leakbound.torch import Scores
@@ -26,9 +27,9 @@ IDS = pytest.mark.parametrize("ids", [NAMES, np.arange(M), 7 * np.arange(M) + 5]
 
 
 def unnamed(result: lb.AuditResult) -> dict[str, Any]:
-    """Return a result without the ids of exposed members."""
+    """Return a result without ids of exposed members and digests, which are in a plan's order."""
     stored: dict[str, Any] = result.to_dict()
-    return stored | {"exposed": stored["exposed"] | {"ids": []}}
+    return stored | {"exposed": stored["exposed"] | {"ids": []}, "provenance": None}
 
 
 @IDS
@@ -331,3 +332,25 @@ def test_functions_of_examples_join_their_arguments() -> None:
     )
     with pytest.raises(errors.InputError):
         stats.match(pd.Series(MEMBER, index=np.arange(M) + 9), moved, uniforms)
+
+
+@pytest.mark.parametrize("kind", ["coins", "random_split", "choices"])
+def test_the_order_of_rows_moves_nothing_that_a_committed_seed_draws(kind: str) -> None:
+    k = 3 if kind == "choices" else None
+    plan: Any = ChoicePlan.create(M, k=k) if k else lb.InclusionPlan.create(M)
+    terms = {"claim": {"type": "ApproxDP", "delta": 1e-3}, "confidence": 0.95, "cuts": "auto"}
+    words = {"sides": "auto", "attacks": ["a", "b"], "unit": "one row", "canaries": "drawn"}
+    opening = plan.commit({**terms, **words, "design": kind})
+    attacks = {
+        name: RNG.normal(size=(M, k) if k else M).round(1)
+        + (np.eye(k)[plan.drawn] if k else plan.drawn)
+        for name in "ab"
+    }
+    result = opening.audit(attacks)
+    for order in (ORDER, np.arange(M)[::-1]):
+        moved = {name: values[order] for name, values in attacks.items()}
+        again = opening.audit(moved, ids=plan.ids[order])
+        assert again.to_dict() | {"exposed": None} == result.to_dict() | {"exposed": None}
+        if result.exposed is not None and again.exposed is not None:  # rows of the scores as given
+            assert again.exposed.ids == result.exposed.ids
+            np.testing.assert_array_equal(order[again.exposed.rows], result.exposed.rows)

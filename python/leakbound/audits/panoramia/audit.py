@@ -8,14 +8,15 @@ from typing import Any, ClassVar
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_ids, check_length, check_scores, flag, real
 from leakbound._base.formatting import down
+from leakbound._base.records import Lazy
 from leakbound._base.types import ArrayInput, HasMember, Relaxation
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
 from leakbound.audits.panoramia.rankings import Rankings, Relaxed
-from leakbound.audits.road import Design, Request, Scores, delta_warnings, provenance
+from leakbound.audits.road import Design, Request, Scores, delta_warnings
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.errors import OptionError
-from leakbound.results import Assumption, PanoramiaResult, ZeroRunResult
+from leakbound.results import Assumption, PanoramiaResult, Provenance, ZeroRunResult
 
 # Share of its ceiling above which c_lb leaves little room for ε̃.
 _CROWDED = 2 / 3
@@ -179,11 +180,13 @@ class Panoramia(Design[PanoramiaResult]):
             warnings=(*_warnings(proof, count, limit, claim.delta), *doubts),
             conditional=next(iter(conditional), None),
             conditional_by_match=next(iter(conditional[1:]), None),
-            _provenance=provenance(
-                request.seed,
-                baseline_scores=baseline_scores,
-                attack_scores=attack_scores,
-                member=member,
+            _provenance=Lazy(
+                lambda: Provenance.of(
+                    request.seed,
+                    baseline_scores=baseline_scores,
+                    attack_scores=attack_scores,
+                    member=member,
+                )
             ),
         )
 

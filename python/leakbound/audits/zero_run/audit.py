@@ -23,7 +23,6 @@ from leakbound.audits.road import (
     aligned,
     delta_warnings,
     family_assumption,
-    provenance,
 )
 from leakbound.audits.zero_run.composition import by_composition
 from leakbound.audits.zero_run.learning import Learning, check_folds, learnt
@@ -39,6 +38,7 @@ from leakbound.cuts import Fixed, Weighted
 from leakbound.cuts.games import tie_warnings
 from leakbound.errors import OptionError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
+from leakbound.results import Provenance
 from leakbound.results.zero_run import Bootstrap, ZeroRunResult
 from leakbound.stats.distribution_shift import bootstrap_quantile
 
@@ -258,8 +258,10 @@ class ZeroRunAudit:
             _naive=Lazy(lambda: self.candidates.naive(request)),
             _overlap=what.overlap,
             _by_tampering=Lazy(tampered),
-            _provenance=provenance(
-                request.seed, **attacks.digested, member=self.candidates.member, **what.digested
+            _provenance=Lazy(
+                lambda: Provenance.of(
+                    request.seed, **attacks.digested, member=self.candidates.member, **what.digested
+                )
             ),
         )
 
@@ -331,8 +333,13 @@ def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:
         | {"fold": chosen, "folds": bounds.tolist(), "folds_level": level},
         confidence=float(request.confidence),
         _naive=Lazy(lambda: candidates.naive(request)),
-        _provenance=provenance(
-            request.seed, **attacks.digested, member=candidates.member, features=crossed.features
+        _provenance=Lazy(
+            lambda: Provenance.of(
+                request.seed,
+                **attacks.digested,
+                member=candidates.member,
+                features=crossed.features,
+            )
         ),
     )
 
