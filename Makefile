@@ -31,7 +31,7 @@ help:
 	@echo "make dist      wheel and source distribution, checked, and tried in empty environments"
 
 demo: $(VENV)/.built
-	$(BIN)/leakbound demo digits --out leakbound-out/digits
+	$(BIN)/python benches/papers/digits.py --out leakbound-out/digits
 
 # The same random cases every time; `make validity` draws new ones, and more.
 test: test-rust test-python
@@ -112,7 +112,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --upgrade pip
 	$(PIP) --group dev
 	$(PIP) $(TORCH_FROM) torch
-	VIRTUAL_ENV=$(abspath $(VENV)) $(PIP) --editable '.[demo,hf,io]'
+	VIRTUAL_ENV=$(abspath $(VENV)) $(PIP) --editable '.[dp,hf,io,ml,plot]'
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.installed

@@ -23,12 +23,12 @@ from torch.utils.data import TensorDataset
 import leakbound as lb
 from gpt import GPT, LENGTH
 from leakbound import canaries
-from leakbound.demo.training import Recipe, Ticks
 from leakbound.planning.canaries import Canaries
 from leakbound.torch import score
 from leakbound.torch.placement import reproducible
 from panoramia_run import small_images
 from real_data import fashion_mnist
+from training import Recipe, Ticks
 
 CANARIES = 300
 POOL = 600

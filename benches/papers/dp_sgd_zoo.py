@@ -19,12 +19,12 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from dp_sgd_faults import FAULTS, Fault, PoissonBatches, ShuffledBatches
 from leakbound.claims import Claim, GaussianDP, SubsampledGaussianDP
-from leakbound.demo.training import DELTA, quiet_opacus
 from leakbound.integrations import watch_dp_sgd
 from leakbound.results.dp_sgd import Accounted, DPSGDAudit
 from leakbound.torch.placement import reproducible
 from outcomes import Cell, Outcome, Reproduction
 from streams import derived, generator
+from training import DELTA, quiet_opacus
 
 __all__ = ["SHORT", "ZOO", "Recipe", "train"]
 

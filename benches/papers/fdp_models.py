@@ -20,13 +20,13 @@ from fdp import DELTA, PAPER, epsilon_of, gdp_bound, lines_of_panels, steinke_bo
 from leakbound import canaries
 from leakbound._base.console import track
 from leakbound.attacks import rmia
-from leakbound.demo.training import Recipe, Ticks, accuracy, quiet_opacus
 from leakbound.integrations import watch_dp_sgd
 from leakbound.torch import score
 from leakbound.torch.placement import descend, reproducible
 from outcomes import Cell, Compute, Outcome, Reproduction
 from real_data import adult, fashion_mnist
 from streams import derived, generator
+from training import Recipe, Ticks, accuracy, quiet_opacus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from torch import nn
 
-from leakbound.demo.training import Ticks
 from leakbound.panoramia import Helper, Options, PanoramiaReport, StackedAttack, run
 from leakbound.torch.placement import reproducible
 from outcomes import Cell, Line, Outcome, Reproduction
@@ -30,6 +29,7 @@ from panoramia_run import (
     text_run,
 )
 from targets import Audited, Material, Training
+from training import Ticks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leakbound._base.types import IntArray
-    from leakbound.demo.training import Recipe
     from leakbound.generators.images import FittedLabeler
     from outcomes import Compute
     from targets import Material
+    from training import Recipe
 
 __all__ = [
     "IMAGES",

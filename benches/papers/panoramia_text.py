@@ -22,12 +22,12 @@ from torch.utils.data import TensorDataset
 from transformers import GPT2Config
 
 from gpt import BYTES, GPT, LENGTH
-from leakbound.demo.training import Recipe
 from leakbound.generators import LanguageModel, chunk_texts
 from leakbound.panoramia import Helper, Options, StackedAttack
 from leakbound.torch import token_losses
 from streams import generator
 from targets import Audited, Material, Training, audit_targets
+from training import Recipe
 
 __all__ = ["RECIPE", "audit_text", "divided"]
 

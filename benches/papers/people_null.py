@@ -8,13 +8,13 @@ claims nothing.)
 import sys
 from collections import Counter
 
-from leakbound.demo.training import Ticks
 from leakbound.generators import SequentialCART
 from leakbound.panoramia import Helper, Options, run
 from leakbound.panoramia.scores import CORRECTIONS
 from leakbound.torch.placement import reproducible
 from real_data import adult
 from targets import divided, perceptron
+from training import Ticks
 
 MEMBERS = 4800
 EPOCHS = 40

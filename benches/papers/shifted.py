@@ -13,11 +13,11 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from leakbound._base.odds import expit
-from leakbound.demo.training import Recipe, Ticks
 from leakbound.torch import score
 from leakbound.torch.placement import reproducible
 from real_data import Table, census_income, fashion_mnist
 from streams import derived, generator
+from training import Recipe, Ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable

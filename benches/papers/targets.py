@@ -13,13 +13,13 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from leakbound._base.types import IntArray
-from leakbound.demo.training import Recipe, Ticks, TrainedModel, accuracy
 from leakbound.errors import OptionError
 from leakbound.generators import Generator
 from leakbound.panoramia import Options, PanoramiaReport, run
 from leakbound.panoramia.options import Inputs
 from leakbound.torch.placement import reproducible
 from streams import generator as rng_of
+from training import Recipe, Ticks, TrainedModel, accuracy
 
 __all__ = ["Audited", "Material", "Training", "audit_targets", "divided", "perceptron"]
 

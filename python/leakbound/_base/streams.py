@@ -121,9 +121,6 @@ class Purpose(Enum):
     READER = "panoramia/reader"
     READER_AND_SIGNALS = "panoramia/reader-and-signals"
 
-    DEMO_NETWORK = "demos/network"
-    DIGITS = "demos/digits"
-
     USER_GAME = "benchmark/user"
     CORPUS_ROWS = "benchmark/corpus-rows"
 

@@ -1,4 +1,4 @@
-"""The command line: audits, their planning, their evidence, and a demo.
+"""The command line: audits, their planning and their evidence.
 
 Commands parse, read, call, print and write; no statistics here. They are imported when the program
 runs, so that an installation they cannot be imported from ends with the exit code of a crash.

@@ -20,7 +20,6 @@ COMMANDS = {
     "challenge": ("evidence", "Audit a trainer who does not trust the auditor."),
     "verify": ("evidence", "Verify a bundle: recompute its digests, audit and report."),
     "tally": ("shards", "Count large files of scores into a small tally for coins."),
-    "demo": ("demo", "Train a small model on this machine and audit it."),
     "benchmark": ("benchmark", "Compare bounds where the true ε is known, and count false claims."),
 }
 """The module of each command, and the first line of its help, which the list shows."""
@@ -45,10 +44,7 @@ app = typer.Typer(
     name="leakbound",
     cls=_Commands,
     help="Statistically valid lower bounds on the privacy leakage of trained models.",
-    epilog=(
-        "Try it: leakbound demo digits   With your own scores: leakbound coins scores.csv "
-        "--out report"
-    ),
+    epilog="Try it: leakbound coins scores.csv --out report",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -13,7 +13,6 @@ CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
 FLOORS = (
     ("cli",),
-    ("demo",),
     ("integrations",),
     ("evidence", "testing"),
     ("benchmark", "panoramia", "planning"),

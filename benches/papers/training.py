@@ -12,8 +12,8 @@ from opacus import PrivacyEngine
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
-from leakbound._base.streams import Purpose
 from leakbound.torch.placement import descend
+from streams import derived
 
 # Called with what is being done and the share of the work done so far, from 0 to 1.
 Progress: TypeAlias = Callable[[str, float], None]
@@ -70,7 +70,7 @@ class Recipe:
 
     def new(self, seed: int) -> nn.Module:
         """Return the network before training."""
-        torch.manual_seed(Purpose.DEMO_NETWORK.derived(seed))
+        torch.manual_seed(derived("demos/network", seed))
         return self.network()
 
     def overfit(

@@ -1,0 +1,106 @@
+"""The digits demo: its claims on the default seed, its table and its files."""
+
+import csv
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import digits
+import leakbound as lb
+from digits import Row, largest
+from leakbound.cli.commands import app
+
+SHORT = partial(digits.run, epochs=(60, 1), epsilons=(1.0,), private_epochs=1)
+NAMES = ["1 epoch", "60 epochs", "DP-SGD, ε = 1"]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    return digits.run(tmp_path_factory.mktemp("digits"))
+
+
+def test_leakage_grows_with_epochs(rows: list[Row]) -> None:
+    sweep = rows[:5]
+    assert [row.name for row in sweep] == [f"{n} epochs" for n in (5, 20, 50, 100, 200)]
+    bounds = [row.result.bound for row in sweep]
+    assert bounds == sorted(bounds)
+    assert bounds[0] < 1
+    assert bounds[-1] > 2
+    aucs = [row.result.auc for row in sweep]
+    assert aucs == sorted(aucs)
+    assert all(row.test_accuracy > 0.88 for row in sweep)
+
+
+def test_private_models_are_useful_and_leak_next_to_nothing(rows: list[Row]) -> None:
+    private = rows[5:]
+    assert [row.name for row in private] == ["DP-SGD, ε = 1", "DP-SGD, ε = 8"]
+    assert all(0 <= row.result.bound <= 0.15 for row in private)
+    assert all(row.test_accuracy > 0.85 for row in private)
+
+
+def test_the_audits_are_certified_lower_bounds_on_fair_coins(rows: list[Row]) -> None:
+    plan = lb.InclusionPlan.create(300, seed=0)
+    for row in rows:
+        assert row.result.kind == "lower_bound"
+        assert (row.result.m, row.result.confidence) == (300, 0.95)
+        assert row.result.members == int(plan.member.sum())
+        assert (row.result.bound > 0) == (row.result.reason == "")
+    shares = [1 - row.simultaneous.confidence for row in rows]
+    assert sum(shares) <= 0.05  # of all bounds that the headline is about
+    assert largest(rows).name == "200 epochs"
+
+
+def test_a_table_and_files_are_written_and_the_process_is_left_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(digits, "run", SHORT)
+    torch.manual_seed(1)
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    digits.main(["--out", str(tmp_path), "--seed", "2"])
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_num_threads() == threads
+    shown, warned = capsys.readouterr()
+    assert warned == ""
+    heading, *lines = shown.split("\n\n")[0].splitlines()
+    assert [name for name in digits.HEADINGS if name not in heading] == []
+    assert [line.split("  ")[0] for line in lines] == NAMES
+    assert "leaks" in lines[1]
+    assert "nothing refuted" in lines[2]
+    assert "The worst is “60 epochs”" in shown
+    assert f"Report: {tmp_path / 'report.html'}" in shown
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert html.count("<svg") == 3  # of the worst; the others have a line of the table
+    assert all(f">{name}</th>" in html for name in NAMES)
+    stored = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    assert [row["name"] for row in stored] == NAMES
+    bounds = [row["result"]["bound"] for row in stored]
+    plan = lb.InclusionPlan.load(tmp_path / "plan.npz")
+    files = ["1-epoch.csv", "60-epochs.csv", "dp-sgd-epsilon-1.csv"]
+    assert sorted(file.name for file in (tmp_path / "scores").iterdir()) == files
+    for name, bound in zip(files, bounds, strict=True):
+        with (tmp_path / "scores" / name).open(newline="") as file:
+            table = list(csv.DictReader(file))
+        np.testing.assert_array_equal([int(line["member"]) for line in table], plan.member)
+        assert [int(line["id"]) for line in table] == plan.ids.tolist()
+        assert lb.audit([float(line["score"]) for line in table], lb.Coins(plan)).bound == bound
+    verified = CliRunner().invoke(app, ["verify", str(tmp_path / "bundle")])
+    assert (verified.exit_code, verified.stdout.splitlines()[-1]) == (0, "VALID")
+    worst = json.loads((tmp_path / "bundle" / "result.json").read_bytes())
+    assert worst["bound"] == max(bounds)
+
+
+def test_same_seed_same_numbers(tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    first, again = (
+        [
+            [getattr(row, audit).to_dict() for audit in ("result", "simultaneous", "split")]
+            for row in SHORT(tmp_path, seed=5)
+        ]
+        for _ in range(2)
+    )
+    assert again == first
