@@ -219,12 +219,27 @@ def kl_scan(
     """Return the best cut, calibrated; `failures` is E F/(1 - p) of rare failures."""
 
 def kl_scan_offsets(
-    path: Path, offsets: _Floats, *, beta: float, kappa: float | None, min_guesses: int
+    path: Path,
+    offsets: _Floats,
+    *,
+    beta: float,
+    kappa: float | None,
+    min_guesses: int,
+    floor: float = ...,
 ) -> OffsetBound: ...
 def kl_scan_offset_rows(
-    path: Path, offsets: _Floats, *, beta: float, kappa: float | None, min_guesses: int
+    path: Path,
+    offsets: _Floats,
+    *,
+    beta: float,
+    kappa: float | None,
+    min_guesses: int,
+    floors: _Floats,
 ) -> _Floats:
-    """Return one epsilon for each row of as many offsets as guesses, laid end to end."""
+    """Return one epsilon for each row of as many offsets as guesses, laid end to end.
+
+    It may be -inf if it is below the floor of its row.
+    """
 
 def matched_counts(
     scores: _Floats,

@@ -100,8 +100,9 @@ fn offsets_hold_their_level(audits: u64) {
                 coins.random_bool(Probability::from_logit(epsilon + offset).unwrap().p())
             };
             let path = Path::from_successes(&offsets.iter().map(right).collect::<Vec<_>>());
-            let bound =
-                scan_offsets(&path, &offsets, &statistic, BETA, 1, &Interrupt::default()).unwrap();
+            let any = f64::NEG_INFINITY;
+            let run = Interrupt::default();
+            let bound = scan_offsets(&path, &offsets, &statistic, BETA, 1, any, &run).unwrap();
             bound.epsilon > epsilon
         };
         let count = (0..audits).into_par_iter().filter(errs).count() as u64;

@@ -165,6 +165,7 @@ fn kl_scan_with_offsets() {
                 &statistic,
                 row.beta,
                 1,
+                f64::NEG_INFINITY,
                 &Interrupt::default(),
             )
             .unwrap();

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::convert::{CutArrays, Flags, Vector, cut_arrays};
-use crate::enter::{at_once, enter};
+use crate::enter::{at_once, enter, enter_for};
 use crate::errors::to_python;
 
 /// Membership in order of score, highest first.
@@ -21,7 +21,7 @@ impl Ranking {
     #[new]
     fn new(py: Python<'_>, scores: Vector<'_, f64>, member: Flags<'_>) -> PyResult<Self> {
         let (scores, member) = (&*scores, member.read());
-        enter(py, |interrupt| {
+        enter_for(py, scores.len(), |interrupt| {
             leakbound_core::Ranking::new(scores, &member, interrupt)
         })
         .map(Self)
@@ -76,7 +76,7 @@ impl Ranking {
             "interleaved" | "ends" => Order::Interleaved,
             other => return Err(PyValueError::new_err(format!("unknown order {other:?}"))),
         };
-        enter(py, |_| self.0.path(order)).map(Path)
+        enter_for(py, self.0.examples(), |_| self.0.path(order)).map(Path)
     }
 
     fn roc<'py>(&self, py: Python<'py>, points: usize) -> PyResult<CutArrays<'py>> {
@@ -250,7 +250,7 @@ pub(crate) fn kl_curve<'py>(
 }
 
 #[pyfunction]
-#[pyo3(signature = (path, offsets, *, beta, kappa, min_guesses))]
+#[pyo3(signature = (path, offsets, *, beta, kappa, min_guesses, floor = f64::NEG_INFINITY))]
 pub(crate) fn kl_scan_offsets(
     py: Python<'_>,
     path: &Path,
@@ -258,11 +258,20 @@ pub(crate) fn kl_scan_offsets(
     beta: f64,
     kappa: Option<f64>,
     min_guesses: u32,
+    floor: f64,
 ) -> PyResult<OffsetBound> {
     let offsets = &*offsets;
     enter(py, |interrupt| {
         let statistic = kl_statistic(beta, kappa)?;
-        scan_offsets(&path.0, offsets, &statistic, beta, min_guesses, interrupt)
+        scan_offsets(
+            &path.0,
+            offsets,
+            &statistic,
+            beta,
+            min_guesses,
+            floor,
+            interrupt,
+        )
     })
     .map(OffsetBound::from)
 }

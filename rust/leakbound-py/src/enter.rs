@@ -18,6 +18,9 @@ use crate::panics::caught;
 /// How often the calling thread looks for signals while it waits.
 const SIGNAL_POLL: Duration = Duration::from_millis(50);
 
+/// How many values are handled in place.
+const BRIEF: usize = 4096;
+
 /// The pool, and the process that made it: threads do not survive a fork.
 struct Pool {
     process: u32,
@@ -68,6 +71,21 @@ pub(crate) fn enter<T: Send>(
     outcome?
         .map_err(|panicked| panicked.to_python(py))?
         .map_err(|error| to_python(py, &error))
+}
+
+/// Run `work` on at most some thousand values in place, since to wake a thread may take longer than
+/// all of it; on more as `enter` does.
+///
+/// Such work is sequential: a parallel loop would run outside the pool.
+pub(crate) fn enter_for<T: Send>(
+    py: Python<'_>,
+    values: usize,
+    work: impl FnOnce(&Interrupt) -> Result<T, AuditError> + Send,
+) -> PyResult<T> {
+    if values > BRIEF {
+        return enter(py, work);
+    }
+    at_once(py, || work(&Interrupt::default()))?.map_err(|error| to_python(py, &error))
 }
 
 /// Run `work` in place, detached from the interpreter: for what ends long before a look for signals.

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::audits::Path;
-use crate::enter::enter;
+use crate::enter::{enter, enter_for};
 use crate::fdp::{CountOptions, Curve};
 
 /// Levels, and the rule that stops at one of them.
@@ -60,11 +60,13 @@ impl Plan {
     }
 
     fn choose(&self, py: Python<'_>, path: &Path) -> PyResult<usize> {
-        enter(py, |_| self.0.choose(&path.0))
+        enter_for(py, path.0.guesses() as usize, |_| self.0.choose(&path.0))
     }
 
     fn choose_ends(&self, py: Python<'_>, top: &Path, bottom: &Path) -> PyResult<(usize, u32)> {
-        enter(py, |_| self.0.choose_ends(&top.0, &bottom.0))
+        enter_for(py, top.0.guesses() as usize, |_| {
+            self.0.choose_ends(&top.0, &bottom.0)
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use crate::convert::Vector;
-use crate::enter::enter;
+use crate::enter::enter_for;
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 
@@ -35,7 +35,7 @@ fn at_each(
     length: usize,
     function: impl Fn(usize) -> Result<f64, MathError> + Send + Sync,
 ) -> PyResult<Column<'_>> {
-    let values = enter(py, |interrupt| {
+    let values = enter_for(py, length, |interrupt| {
         let mut values = Vec::with_capacity(length);
         for index in 0..length {
             if index % 4096 == 0 {

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::approx::TailOptions;
 use crate::audits::{CurveArrays, GridOption, LowerBound, Path, curve_arrays};
-use crate::enter::enter;
+use crate::enter::{enter, enter_for};
 
 /// What each cut is tested by: limits of this name, or the tail bound of an (ε, δ) claim.
 #[derive(FromPyObject)]
@@ -47,7 +47,7 @@ pub(crate) fn union_bound(
     tail: TestOption,
 ) -> PyResult<LowerBound> {
     let (grid, limits) = (grid.resolve(ratio)?, tail.resolve()?);
-    enter(py, |interrupt| {
+    enter_for(py, path.0.guesses() as usize, |interrupt| {
         let limits = limits(beta / grid.size(path.0.guesses())? as f64)?;
         best_cut(&path.0.cuts(&grid, 1)?, &*limits, interrupt)
     })

@@ -51,9 +51,9 @@ pub(crate) fn matched_counts<'py>(
     ))
 }
 
-/// The ε of `kl_scan_offsets` for each row of offsets.
+/// The ε of `kl_scan_offsets` for each row of offsets and its floor.
 #[pyfunction]
-#[pyo3(signature = (path, offsets, *, beta, kappa, min_guesses))]
+#[pyo3(signature = (path, offsets, *, beta, kappa, min_guesses, floors))]
 pub(crate) fn kl_scan_offset_rows<'py>(
     py: Python<'py>,
     path: &Path,
@@ -61,11 +61,20 @@ pub(crate) fn kl_scan_offset_rows<'py>(
     beta: f64,
     kappa: Option<f64>,
     min_guesses: u32,
+    floors: Vector<'_, f64>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let offsets = &*offsets;
+    let (offsets, floors) = (&*offsets, &*floors);
     let epsilons = enter(py, |interrupt| {
         let statistic = kl_statistic(beta, kappa)?;
-        scan_offset_rows(&path.0, offsets, &statistic, beta, min_guesses, interrupt)
+        scan_offset_rows(
+            &path.0,
+            offsets,
+            &statistic,
+            beta,
+            min_guesses,
+            floors,
+            interrupt,
+        )
     })?;
     Ok(PyArray1::from_vec(py, epsilons))
 }

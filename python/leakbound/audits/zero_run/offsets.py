@@ -13,7 +13,7 @@ from leakbound.audits.zero_run.study import ShiftProof, Study, least_fixed
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import Fixed, KLScan
 from leakbound.errors import OptionError
-from leakbound.stats import kl_scan_offsets, poisson_binomial_epsilon
+from leakbound.stats import poisson_binomial_epsilon
 
 # Shares of the largest number of guesses at which pure DP is tested over a set.
 _CUTS = (1.0, 0.2)
@@ -49,17 +49,18 @@ def by_offsets(study: Study) -> ShiftProof:
     box = study.odds
     paths = _paths(study, box, cuts)
     level = study.level / len(paths)
-    values = [
-        _largest(study.right(path.rows, path.signs), path.offsets(study, box), cuts, level)
-        for path in paths
-    ]
-    best = max(range(len(paths)), key=lambda i: values[i][0])
-    epsilon, guesses, correct = values[best]
-    path, bound = paths[best], max(0.0, epsilon)
+    (epsilon, guesses, correct), path = (-math.inf, 0, 0), paths[0]
+    for one in paths:
+        right, offsets = study.right(one.rows, one.signs), one.offsets(study, box)
+        found = _largest(right, offsets, cuts, level, floor=epsilon)
+        if one is paths[0] or found[0] > epsilon:
+            (epsilon, guesses, correct), path = found, one
+    bound = max(0.0, epsilon)
 
     def bounds(draws: FloatArray) -> FloatArray:
-        together = [_replicated(study, path, cuts, level, draws) for path in paths]
-        largest: FloatArray = np.maximum(0.0, np.max(together, axis=0))
+        largest = np.zeros(len(draws))
+        for path in paths:
+            largest = np.maximum(largest, _replicated(study, path, cuts, level, draws, largest))
         return largest
 
     def ceiling() -> float:
@@ -128,13 +129,18 @@ def _paths(study: Study, box: OddsBox, cuts: Fixed | KLScan) -> list[_Guesses]:
         return [whole]
     top = _Guesses("members", rows[::2], signs[::2])
     bottom = _Guesses("non-members", rows[1::2], signs[1::2])
-    return [top, bottom, whole] if number > 1 else [top]
+    return [whole, top, bottom] if number > 1 else [top]
 
 
 def _largest(
-    right: BoolArray, offsets: FloatArray, cuts: Fixed | KLScan, level: float
+    right: BoolArray,
+    offsets: FloatArray,
+    cuts: Fixed | KLScan,
+    level: float,
+    *,
+    floor: float = -math.inf,
 ) -> tuple[float, int, int]:
-    """Return the largest ε refuted, and guesses and correct guesses there."""
+    """Return the largest ε refuted, or less where that is below a floor, and guesses there."""
     if isinstance(cuts, Fixed):
         correct = int(right.sum())
         epsilon = float(poisson_binomial_epsilon(correct, offsets, beta=level))
@@ -142,14 +148,22 @@ def _largest(
     least = cuts.min_guesses or 1
     if right.size < least:
         return 0.0, 0, 0  # one of both sides alone has too few
-    bound = kl_scan_offsets(right, offsets, beta=level, kappa=cuts.kappa, min_guesses=least)
+    path = _core.Path.from_successes(right)
+    bound = _core.kl_scan_offsets(
+        path, offsets, beta=level, kappa=cuts.kappa, min_guesses=least, floor=floor
+    )
     return bound.epsilon, bound.cut, bound.successes
 
 
 def _replicated(
-    study: Study, path: _Guesses, cuts: Fixed | KLScan, level: float, draws: FloatArray
+    study: Study,
+    path: _Guesses,
+    cuts: Fixed | KLScan,
+    level: float,
+    draws: FloatArray,
+    floors: FloatArray,
 ) -> FloatArray:
-    """Return the largest ε refuted under each replicate."""
+    """Return the largest ε refuted under each replicate, or less where that is below its floor."""
     here, right = draws[:, path.rows], study.right(path.rows, path.signs)
     offsets = here * path.signs if study.request.variant == "directional" else np.abs(here)
     if isinstance(cuts, Fixed):
@@ -161,7 +175,7 @@ def _replicated(
         return np.zeros(len(offsets))
     walked = _core.Path.from_successes(right)
     return _core.kl_scan_offset_rows(
-        walked, offsets.ravel(), beta=level, kappa=kappa, min_guesses=least
+        walked, offsets.ravel(), beta=level, kappa=kappa, min_guesses=least, floors=floors
     )
 
 

@@ -278,6 +278,37 @@ impl Boundary {
         Ok(low)
     }
 
+    /// Whether P(cross) is above `beta` at this parameter, so that the solution is below it; the walk
+    /// ends as soon as that is sure.
+    pub(crate) fn is_crossed_above(
+        &self,
+        family: LogitFamily<'_>,
+        parameter: f64,
+        beta: f64,
+        interrupt: &Interrupt,
+    ) -> Result<bool, AuditError> {
+        let probabilities = family.at(parameter)?;
+        let longest = self.guesses.last().copied().unwrap_or(1);
+        let operations = probabilities.operations(self.guesses.len(), longest).max(1);
+        let mut walk = Walk::new(beta * ROUGH_LOSS / (2 * operations) as f64, 0.0);
+        let (mut absorbed, mut states, mut last) = (0.0, Vec::new(), 0);
+        for (step, (&guesses, &threshold)) in self.guesses.iter().zip(&self.thresholds).enumerate()
+        {
+            if step % STEPS_PER_CHECK == 0 {
+                interrupt.check()?;
+            }
+            probabilities.advance(&mut walk, last, guesses);
+            last = guesses;
+            states.clear();
+            walk.absorb(threshold, &mut states);
+            absorbed += states.iter().sum::<f64>();
+            if absorbed > beta * (1.0 + ROUGH_LOSS) || walk.is_over() {
+                break;
+            }
+        }
+        Ok(absorbed > beta * (1.0 + ROUGH_LOSS))
+    }
+
     /// Cuts that lie ever farther apart, with lower thresholds where some are left out, so that they
     /// are crossed about as often as all together.
     ///

@@ -8,6 +8,8 @@ use crate::interrupt::Interrupt;
 /// Examples that are sorted, or looked at, between two looks for interrupts: a few tenths of a second
 /// of work at most.
 const AT_ONCE: usize = 1 << 22;
+/// How many are not worth a second thread.
+const FEW: usize = 1 << 13;
 
 /// Greater than the sort key of every number.
 const SENTINEL: u64 = u64::MAX;
@@ -165,10 +167,14 @@ pub(crate) fn sorted_keys(
             }
         }
     }
-    let (members, others) = rayon::join(
-        || sort(&mut keys.0, interrupt),
-        || sort(&mut keys.1, interrupt),
-    );
+    let (members, others) = if scores.len() <= FEW {
+        (sort(&mut keys.0, interrupt), sort(&mut keys.1, interrupt))
+    } else {
+        rayon::join(
+            || sort(&mut keys.0, interrupt),
+            || sort(&mut keys.1, interrupt),
+        )
+    };
     members?;
     others?;
     keys.0.push(SENTINEL);

@@ -43,6 +43,7 @@ impl OffsetBound {
 /// whose steps have these probabilities; a path with w correct guesses is reweighted from ε₀ to ε
 /// by exp((ε − ε₀)w − Σᵢ[ln(1 + e^{ε + aᵢ}) − ln(1 + e^{ε₀ + aᵢ})]).
 ///
+/// Where the bound is below `floor`, it may be left at −∞, which takes less time.
 /// Every allowed cut of at least `min_guesses` is looked at. Domain: |aᵢ| ≤ 300; cuts that refute
 /// no ε above −400 count as refuting none. Direction: rounded down, to the side that was verified;
 /// accuracy about 1e-13. Cost: as a scan over all cuts, and a few passes over the offsets.
@@ -56,6 +57,7 @@ pub fn scan_offsets(
     statistic: &KlDivergence,
     beta: f64,
     min_guesses: u32,
+    floor: f64,
     interrupt: &Interrupt,
 ) -> Result<OffsetBound, AuditError> {
     check(offsets, path.guesses())?;
@@ -71,6 +73,10 @@ pub fn scan_offsets(
     let means = means(offsets, &cuts, level)?;
     let boundary = boundary(*statistic, &cuts, |index| means[index], cut)?;
     let family = LogitFamily::Offset(offsets);
+    // The bound is near the statistic, on one side or the other.
+    if level < floor && boundary.is_crossed_above(family, floor, beta, interrupt)? {
+        return Ok(OffsetBound::NONE);
+    }
     let epsilon = boundary.calibrate_family(family, beta, level, interrupt)?;
     Ok(epsilon.map_or(OffsetBound::NONE, |epsilon| OffsetBound {
         epsilon,
@@ -79,8 +85,8 @@ pub fn scan_offsets(
     }))
 }
 
-/// [`scan_offsets`] for every row of offsets, such as the replicates of a bootstrap: the values of ε
-/// alone, −∞ where nothing is rejected.
+/// [`scan_offsets`] for every row of offsets, such as the replicates of a bootstrap, each with its
+/// floor: the values of ε alone, −∞ where nothing is rejected.
 ///
 /// Rows are computed in parallel; the result does not depend on the number of threads.
 pub fn scan_offset_rows(
@@ -89,17 +95,27 @@ pub fn scan_offset_rows(
     statistic: &KlDivergence,
     beta: f64,
     min_guesses: u32,
+    floors: &[f64],
     interrupt: &Interrupt,
 ) -> Result<Vec<f64>, AuditError> {
     let steps = path.guesses() as usize;
-    if steps == 0 || !rows.len().is_multiple_of(steps) {
+    if steps == 0 || rows.len() != steps * floors.len() {
         let given = rows.len();
         return Err(AuditError::StepMismatch { given, steps });
     }
     rows.par_chunks_exact(steps)
-        .map(|offsets| {
-            scan_offsets(path, offsets, statistic, beta, min_guesses, interrupt)
-                .map(|bound| bound.epsilon)
+        .zip(floors)
+        .map(|(offsets, &floor)| {
+            scan_offsets(
+                path,
+                offsets,
+                statistic,
+                beta,
+                min_guesses,
+                floor,
+                interrupt,
+            )
+            .map(|bound| bound.epsilon)
         })
         .collect()
 }
@@ -133,13 +149,22 @@ mod tests {
         let successes: Vec<bool> = (0..300).map(|i| i < 12 || (i * 37) % 10 < 2).collect();
         let path = Path::from_successes(&successes);
         let statistic = KlDivergence::for_level(0.05).unwrap();
-        let bound = |offset: f64| {
+        let bound = |offset: f64, floor: f64| {
             let offsets = vec![offset; 300];
-            scan_offsets(&path, &offsets, &statistic, 0.05, 1, &Interrupt::default()).unwrap()
+            scan_offsets(
+                &path,
+                &offsets,
+                &statistic,
+                0.05,
+                1,
+                floor,
+                &Interrupt::default(),
+            )
+            .unwrap()
         };
-        let plain = bound(0.0);
+        let plain = bound(0.0, f64::NEG_INFINITY);
         for offset in [-20.0, -2.2, -0.3, 0.7, 3.0, 40.0] {
-            let shifted = bound(offset);
+            let shifted = bound(offset, f64::NEG_INFINITY);
             assert_eq!(shifted.cut, plain.cut, "{offset}");
             assert!(
                 (shifted.statistic + offset - plain.statistic).abs() < 1e-11,
@@ -149,6 +174,11 @@ mod tests {
                 (shifted.epsilon + offset - plain.epsilon).abs() < 1e-10,
                 "{offset}"
             );
+            for (apart, same) in [(-1.0, true), (-1e-9, true), (1e-9, false), (1.0, false)] {
+                let floored = bound(offset, shifted.epsilon + apart);
+                assert!(floored == shifted || !same && floored == OffsetBound::NONE);
+                assert!(floored != shifted || apart < 1.0);
+            }
         }
     }
 }
