@@ -78,7 +78,7 @@ validity: $(VENV)/.built
 	PROPTEST_CASES=10000 cargo test --locked --release
 	cargo test --locked --release -- --ignored
 	$(PYTEST) -m validity
-	PYTHONPATH=tests $(BIN)/python -m validity --long --workers $(WORKERS) \
+	PYTHONPATH=tests:benches/papers $(BIN)/python -m validity --long --workers $(WORKERS) \
 		--checkpoint leakbound-out/validity --table leakbound-out/validity.md
 
 # The wheel is linked by zig against an old C library, so that it runs on every Linux since 2014;

@@ -11,8 +11,8 @@ from leakbound.claims import GaussianDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.propensity import LogisticPropensity, PropensityFit
 from leakbound.results.zero_run import ZeroRunResult
-from leakbound.simulate import NoisySum, noisy_sum
 from leakbound.stats import composition_bound
+from noisy_sums import NoisySum, noisy_sum
 from outcomes import Cell, Line, Outcome, Reproduction
 
 __all__ = ["ERROR", "PAPER", "ZERO_RUN"]

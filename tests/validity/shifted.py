@@ -8,7 +8,7 @@ import numpy as np
 
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.simulate import noisy_sum
+from noisy_sums import noisy_sum
 from validity.games import reports
 from validity.streams import stream
 

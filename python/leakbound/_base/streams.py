@@ -78,8 +78,6 @@ class Purpose(Enum):
     MIXTURE_GAME = "simulate/mixture"
     RESPONSE_GAME = "simulate/response"
     CANARIES = "simulate/canaries"
-    NOISY_SUM = "simulate/noisy-sum"
-    NOISY_SUM_MEMBERS = "simulate/noisy-sum-members"
 
     SYNTHETIC_WORDS = "attacks/synthetic-words"
     SYNTHETIC_NOISE = "attacks/synthetic-noise"

@@ -6,6 +6,5 @@ is false if it exceeds that truth, and may be so no more often than its confiden
 """
 
 from leakbound.simulate.games import Game, gaussian, mixture, null, randomized_response
-from leakbound.simulate.noisy_sums import NoisySum, noisy_sum
 
-__all__ = ["Game", "NoisySum", "gaussian", "mixture", "noisy_sum", "null", "randomized_response"]
+__all__ = ["Game", "gaussian", "mixture", "null", "randomized_response"]

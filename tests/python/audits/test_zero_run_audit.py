@@ -11,7 +11,7 @@ import leakbound as lb
 from leakbound import errors, stats
 from leakbound._base.streams import Purpose
 from leakbound.propensity import LogisticPropensity
-from leakbound.simulate import NoisySum, noisy_sum
+from noisy_sums import NoisySum, noisy_sum
 
 CLAIMS: list[Any] = [lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP(), lb.LaplaceDP()]
 

@@ -9,7 +9,7 @@ import flat
 import leakbound as lb
 from leakbound import errors
 from leakbound.propensity import CrossFit, LogisticPropensity, cross_fit
-from leakbound.simulate import NoisySum, noisy_sum
+from noisy_sums import NoisySum, noisy_sum
 
 PLAIN = LogisticPropensity(calibration=None)
 

@@ -12,8 +12,8 @@ import leakbound as lb
 from leakbound import errors, stats
 from leakbound.planning import ChoicePlan
 from leakbound.propensity import ConfidenceSet, LogisticPropensity, cross_fit, falsify
-from leakbound.simulate import NoisySum, noisy_sum
 from leakbound.torch import Scores
+from noisy_sums import NoisySum, noisy_sum
 
 M = 300
 RNG = np.random.default_rng(4)

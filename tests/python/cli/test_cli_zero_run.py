@@ -9,7 +9,7 @@ import pytest
 import command_line
 import leakbound as lb
 from leakbound.propensity import LogisticPropensity, cross_fit
-from leakbound.simulate import noisy_sum
+from noisy_sums import noisy_sum
 
 GAME = noisy_sum(1200, mu=2.5, shift=0.6, features=2, seed=3)
 leakbound = partial(command_line.leakbound, "zero-run")

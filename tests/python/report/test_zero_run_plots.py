@@ -10,7 +10,7 @@ import leakbound as lb
 from leakbound import errors
 from leakbound.report import page
 from leakbound.report.style import house_style
-from leakbound.simulate import noisy_sum
+from noisy_sums import noisy_sum
 
 GAME = noisy_sum(600, mu=2.5, shift=0.6, seed=2)
 

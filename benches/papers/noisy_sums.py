@@ -6,15 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import MOST_EXAMPLES, integer, real
 from leakbound._base.odds import expit
-from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.errors import OptionError
-from leakbound.simulate.games import Game, coins
+from leakbound.simulate import Game
+from leakbound.simulate.games import coins
+from streams import generator
 
-# Coordinates of all members: drawn twice, so many take half an hour.
-_MOST_COORDINATES = 10**11
+__all__ = ["NoisySum", "noisy_sum"]
+
 # Coordinates of members that are drawn at a time: 32 MiB in single precision.
 _BLOCK = 2**23
 # Points where λ is integrated, and the degree of the polynomial between them.
@@ -97,7 +96,7 @@ class _Population:
         return first, scores, theta
 
     def _members(self, seed: int, number: int, size: int) -> NDArray[np.float32]:
-        rng = Purpose.NOISY_SUM_MEMBERS.rng(seed, number)
+        rng = generator("simulate/noisy-sum-members", seed, number)
         block = rng.standard_normal((size, self.dimension), dtype=np.float32)
         block[:, 0] += np.float32(self.bias)
         length = np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64))
@@ -152,8 +151,8 @@ def noisy_sum(
     Parameters
     ----------
     m, mu, seed : int, float and int
-        Audited examples, at least 2 and at most 10^8; μ, one over the deviation of the noise; and
-        the seed of everything, at least 0.
+        Audited examples, at least 2; μ, one over the deviation of the noise; and the seed of
+        everything.
     shift, bias : float
         The bias γ, at least 0, is how far members lean in the common direction; that of non-members
         is ργ, with the shift ρ in [0, 1]; 1 is no shift.
@@ -186,39 +185,17 @@ def noisy_sum(
     >>> bool(abs(game.propensity.mean() - 0.5) < 0.05)
     True
     """
-    # 1. Check the sizes, one by one and together.
-    rng = Purpose.NOISY_SUM.rng(integer(seed, "seed", least=0))
-    integer(m, "m", least=2, most=MOST_EXAMPLES)
-    mu = real(mu, "mu", above=0, below=math.inf)
-    columns = integer(features, "features", least=1, most=MOST_EXAMPLES)
-    size = m if dimension is None else integer(dimension, "dimension", least=1, most=MOST_EXAMPLES)
-    outside = integer(holdout, "holdout", least=0, most=MOST_EXAMPLES)
-    drawn, returned = m * size, (m + outside) * columns
-    if drawn > _MOST_COORDINATES or returned > MOST_EXAMPLES:
-        message = (
-            f"m times dimension must be at most {_MOST_COORDINATES}, and m and holdout times "
-            f"features at most {MOST_EXAMPLES}, got {drawn} and {returned}: take fewer examples, "
-            "or a smaller dimension"
-        )
-        raise OptionError(message)
-    if size < columns + 2:
-        message = (
-            f"dimension={size} is too small for features={columns}: it must be 2 more at least"
-        )
-        raise OptionError(message)
-    population = _Population(
-        dimension=size,
-        features=columns,
-        bias=real(bias, "bias", least=0, below=math.inf),
-        ratio=real(shift, "shift", least=0, most=1),
-    )
+    # 1. The two populations.
+    rng = generator("simulate/noisy-sum", seed)
+    size = m if dimension is None else dimension
+    population = _Population(dimension=size, features=features, bias=bias, ratio=shift)
     # 2. Members are in the sum; non-members are scored by it.
     member = coins(rng, m)
-    first, scores = np.empty((m, columns)), np.empty(m)
+    first, scores = np.empty((m, features)), np.empty(m)
     first[member], scores[member], theta = population.train(rng, int(member.sum()), 1 / mu)
     first[~member], scores[~member] = population.draw(rng, member[~member], theta)
     # 3. Other examples of both populations, and the exact odds of the audited ones.
-    others = np.arange(outside) % 2 == 0
+    others = np.arange(holdout) % 2 == 0
     holdout_features, _ = population.draw(rng, others)
     log_odds = population.log_odds(first[:, 0])
     return NoisySum(
