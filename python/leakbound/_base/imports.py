@@ -4,23 +4,28 @@ What a program does not use, it does not load: importing the package costs littl
 dependencies are imported where they are needed.
 """
 
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 
 from leakbound.errors import MissingExtraError
 
 
 def lazy_attributes(
-    package: str, homes: Mapping[str, str]
+    package: str, file: str
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a package whose names live elsewhere.
 
-    A home is a module and its names, separated by spaces; those of the package itself are its
-    submodules, which `__all__` leaves out: some need an extra.
+    Its stub, next to its file, lists them for type checkers too: ``from module import name as
+    name``. Those of the package itself are its submodules, which `__all__` leaves out: some need
+    an extra.
     """
-    home = {name: module for module, names in homes.items() for name in names.split()}
+    stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
+    listed = re.findall(r"from (\S+) import [(\s]*(\w+) as", stub)
+    home = {name: module for module, name in listed}
 
     def get(name: str) -> object:
         if name not in home:

@@ -5,13 +5,6 @@ a higher score means a likelier member. What an audit proves with them holds whi
 attack is chosen, as long as it is chosen before membership is looked at.
 """
 
-from leakbound._base.scores import Scores
-from leakbound.attacks.scores import margin_threshold, offline_lira, rmia, score
+from leakbound._base.imports import lazy_attributes
 
-__all__ = [
-    "Scores",
-    "margin_threshold",
-    "offline_lira",
-    "rmia",
-    "score",
-]
+__getattr__, __dir__, __all__ = lazy_attributes(__name__, __file__)

@@ -17,43 +17,6 @@ Examples
 [('KLScan', 0), ('half', 0), ('KLScan', 0), ('half', 0)]
 """
 
-from leakbound.benchmark.bounds import Audit
-from leakbound.benchmark.games import (
-    DPSGD,
-    Attack,
-    Gaussian,
-    Laplace,
-    LossesNearZero,
-    Mixture,
-    Noise,
-    OneSidedTail,
-    RandomizedResponse,
-    Rankings,
-    Scores,
-    Shifted,
-    Ties,
-    TwoSidedTail,
-)
-from leakbound.benchmark.running import run
-from leakbound.benchmark.table import Summary, Table
+from leakbound._base.imports import lazy_attributes
 
-__all__ = [
-    "DPSGD",
-    "Attack",
-    "Audit",
-    "Gaussian",
-    "Laplace",
-    "LossesNearZero",
-    "Mixture",
-    "Noise",
-    "OneSidedTail",
-    "RandomizedResponse",
-    "Rankings",
-    "Scores",
-    "Shifted",
-    "Summary",
-    "Table",
-    "Ties",
-    "TwoSidedTail",
-    "run",
-]
+__getattr__, __dir__, __all__ = lazy_attributes(__name__, __file__)

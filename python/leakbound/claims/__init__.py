@@ -3,30 +3,6 @@
 A claim turns a value of its parameter into the most that a correct guess may be worth.
 """
 
-from leakbound.claims.families import (
-    CLAIMS,
-    FAMILIES,
-    AnyFamily,
-    Claim,
-    FamilyClaim,
-    GaussianDP,
-    LaplaceDP,
-    SubsampledGaussianDP,
-    TradeOffFamily,
-)
-from leakbound.claims.pure_and_approximate import ApproxDP, PureDP, replacing
+from leakbound._base.imports import lazy_attributes
 
-__all__ = [
-    "CLAIMS",
-    "FAMILIES",
-    "AnyFamily",
-    "ApproxDP",
-    "Claim",
-    "FamilyClaim",
-    "GaussianDP",
-    "LaplaceDP",
-    "PureDP",
-    "SubsampledGaussianDP",
-    "TradeOffFamily",
-    "replacing",
-]
+__getattr__, __dir__, __all__ = lazy_attributes(__name__, __file__)

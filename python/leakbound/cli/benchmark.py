@@ -30,7 +30,7 @@ app = typer.Typer()
 
 GAMES = {
     re.sub("(?<=[a-z])(?=[A-Z])", "-", name).lower(): kind
-    for name in benchmark.__all__
+    for name in dir(benchmark)
     if isinstance(kind := getattr(benchmark, name), type) and issubclass(kind, Mechanism)
 }
 """Games by name, with their default parameters."""

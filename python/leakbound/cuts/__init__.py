@@ -4,33 +4,6 @@ A path is the sequence of guesses in visiting order; a cut keeps its first guess
 the rest. A policy turns scores, membership and a level into the best bound on log-odds.
 """
 
-from typing import TypeAlias
+from leakbound._base.imports import lazy_attributes
 
-from leakbound.cuts.games import Game, ScoreGame, TallyGame
-from leakbound.cuts.outside_in import OutsideIn
-from leakbound.cuts.policies import Fixed, KLScan, UnionBound
-from leakbound.cuts.policy import ORDERS, BestCut, CurvePoints, PathPolicy, Policy, Proof
-from leakbound.cuts.weighted import Weighted
-
-__all__ = [
-    "CUT_POLICIES",
-    "ORDERS",
-    "BestCut",
-    "CurvePoints",
-    "CutPolicy",
-    "Fixed",
-    "Game",
-    "KLScan",
-    "OutsideIn",
-    "PathPolicy",
-    "Policy",
-    "Proof",
-    "ScoreGame",
-    "TallyGame",
-    "UnionBound",
-    "Weighted",
-]
-
-CutPolicy: TypeAlias = KLScan | UnionBound | Fixed | OutsideIn | Weighted
-"""Any policy that an audit takes."""
-CUT_POLICIES = (KLScan, UnionBound, Fixed, OutsideIn, Weighted)
+__getattr__, __dir__, __all__ = lazy_attributes(__name__, __file__)

@@ -1,19 +1,5 @@
 """Evidence that others can check: bundles with everything needed to recompute a result."""
 
-from leakbound.evidence.bundle import write_bundle
-from leakbound.evidence.challenge import judge_challenge, new_challenge, opened_challenge
-from leakbound.evidence.exports import model_index
-from leakbound.evidence.verification import verify_bundle, verify_result
-from leakbound.results.base import Check, Verification
+from leakbound._base.imports import lazy_attributes
 
-__all__ = [
-    "Check",
-    "Verification",
-    "judge_challenge",
-    "model_index",
-    "new_challenge",
-    "opened_challenge",
-    "verify_bundle",
-    "verify_result",
-    "write_bundle",
-]
+__getattr__, __dir__, __all__ = lazy_attributes(__name__, __file__)

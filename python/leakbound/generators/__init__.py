@@ -14,28 +14,6 @@ Examples
 Samples(n=100, shape=(4,), labels=2)
 """
 
-from leakbound.generators.folder import Filtered, FolderOfSamples
-from leakbound.generators.images import Labeler, PCAMixture
-from leakbound.generators.marginals import NoisyMarginals
-from leakbound.generators.members import check_duplicates, split_members
-from leakbound.generators.protocol import Generator, Sampler, Samples
-from leakbound.generators.text import Chunks, LanguageModel, chunk_texts
-from leakbound.generators.trees import ChowLiuTree, SequentialCART
+from leakbound._base.imports import lazy_attributes
 
-__all__ = [
-    "ChowLiuTree",
-    "Chunks",
-    "Filtered",
-    "FolderOfSamples",
-    "Generator",
-    "Labeler",
-    "LanguageModel",
-    "NoisyMarginals",
-    "PCAMixture",
-    "Sampler",
-    "Samples",
-    "SequentialCART",
-    "check_duplicates",
-    "chunk_texts",
-    "split_members",
-]
+__getattr__, __dir__, __all__ = lazy_attributes(__name__, __file__)

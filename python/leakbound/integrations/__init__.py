@@ -1,5 +1,5 @@
 """Audits inside the training loops of other libraries, which are loaded when they are used."""
 
-from leakbound.integrations.watch import DPSGDWatch, accounted_by, watch_dp_sgd
+from leakbound._base.imports import lazy_attributes
 
-__all__ = ["DPSGDWatch", "accounted_by", "watch_dp_sgd"]
+__getattr__, __dir__, __all__ = lazy_attributes(__name__, __file__)

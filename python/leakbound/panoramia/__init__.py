@@ -11,25 +11,6 @@ M. Kazmi, H. Lautraite, A. Akbari, Q. Tang, M. Soroco, T. Wang, S. Gambs, M. Lé
 Privacy Auditing of Machine Learning Models without Retraining", 2024, arXiv:2402.09477.
 """
 
-from leakbound.panoramia.losses import Losses
-from leakbound.panoramia.models.attack import StackedAttack
-from leakbound.panoramia.options import Helper, Options
-from leakbound.panoramia.report import PanoramiaReport
-from leakbound.panoramia.scores import GameScores
-from leakbound.panoramia.study import run
-from leakbound.panoramia.table import HEADINGS, NOTE, PanoramiaRow, Saturation, Spread
+from leakbound._base.imports import lazy_attributes
 
-__all__ = [
-    "HEADINGS",
-    "NOTE",
-    "GameScores",
-    "Helper",
-    "Losses",
-    "Options",
-    "PanoramiaReport",
-    "PanoramiaRow",
-    "Saturation",
-    "Spread",
-    "StackedAttack",
-    "run",
-]
+__getattr__, __dir__, __all__ = lazy_attributes(__name__, __file__)

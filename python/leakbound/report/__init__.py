@@ -3,6 +3,6 @@
 This package does not depend on types of results: each provides its `Description`.
 """
 
-from leakbound.report.page import render, write
+from leakbound._base.imports import lazy_attributes
 
-__all__ = ["render", "write"]
+__getattr__, __dir__, __all__ = lazy_attributes(__name__, __file__)

@@ -5,6 +5,6 @@ guarantee of the mechanism behind them. A bound that an audit derives from the s
 is false if it exceeds that truth, and may be so no more often than its confidence allows.
 """
 
-from leakbound.simulate.games import Game, gaussian, mixture, null, randomized_response
+from leakbound._base.imports import lazy_attributes
 
-__all__ = ["Game", "gaussian", "mixture", "null", "randomized_response"]
+__getattr__, __dir__, __all__ = lazy_attributes(__name__, __file__)

@@ -6,27 +6,6 @@ compare with all audited records, each left out of its own reference, or with a 
 with the non-members, which would put their labels into the scores.
 """
 
-from leakbound.attacks.synthetic.scores import (
-    ATTACKS,
-    attribution,
-    classifier,
-    density_ratio,
-    local_likelihood,
-    nearest_synthetic,
-    neighbourhood,
-)
-from leakbound.attacks.synthetic.similarity import Similarity, similarity
-from leakbound.attacks.synthetic.tables import Tables
+from leakbound._base.imports import lazy_attributes
 
-__all__ = [
-    "ATTACKS",
-    "Similarity",
-    "Tables",
-    "attribution",
-    "classifier",
-    "density_ratio",
-    "local_likelihood",
-    "nearest_synthetic",
-    "neighbourhood",
-    "similarity",
-]
+__getattr__, __dir__, __all__ = lazy_attributes(__name__, __file__)

@@ -1,0 +1,5 @@
+from leakbound._base.scores import Scores as Scores
+from leakbound.attacks.scores import margin_threshold as margin_threshold
+from leakbound.attacks.scores import offline_lira as offline_lira
+from leakbound.attacks.scores import rmia as rmia
+from leakbound.attacks.scores import score as score

@@ -1,0 +1,10 @@
+from leakbound.attacks.synthetic.metrics import Similarity as Similarity
+from leakbound.attacks.synthetic.metrics import similarity as similarity
+from leakbound.attacks.synthetic.scores import ATTACKS as ATTACKS
+from leakbound.attacks.synthetic.scores import attribution as attribution
+from leakbound.attacks.synthetic.scores import classifier as classifier
+from leakbound.attacks.synthetic.scores import density_ratio as density_ratio
+from leakbound.attacks.synthetic.scores import local_likelihood as local_likelihood
+from leakbound.attacks.synthetic.scores import nearest_synthetic as nearest_synthetic
+from leakbound.attacks.synthetic.scores import neighbourhood as neighbourhood
+from leakbound.attacks.synthetic.tables import Tables as Tables

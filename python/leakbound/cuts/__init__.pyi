@@ -1,0 +1,16 @@
+from leakbound.cuts.games import Game as Game
+from leakbound.cuts.games import ScoreGame as ScoreGame
+from leakbound.cuts.games import TallyGame as TallyGame
+from leakbound.cuts.outside_in import OutsideIn as OutsideIn
+from leakbound.cuts.policies import CUT_POLICIES as CUT_POLICIES
+from leakbound.cuts.policies import CutPolicy as CutPolicy
+from leakbound.cuts.policies import Fixed as Fixed
+from leakbound.cuts.policies import KLScan as KLScan
+from leakbound.cuts.policies import UnionBound as UnionBound
+from leakbound.cuts.policies import Weighted as Weighted
+from leakbound.cuts.policy import ORDERS as ORDERS
+from leakbound.cuts.policy import BestCut as BestCut
+from leakbound.cuts.policy import CurvePoints as CurvePoints
+from leakbound.cuts.policy import PathPolicy as PathPolicy
+from leakbound.cuts.policy import Policy as Policy
+from leakbound.cuts.policy import Proof as Proof

@@ -1,0 +1,15 @@
+from leakbound.generators.folder import Filtered as Filtered
+from leakbound.generators.folder import FolderOfSamples as FolderOfSamples
+from leakbound.generators.images import Labeler as Labeler
+from leakbound.generators.images import PCAMixture as PCAMixture
+from leakbound.generators.marginals import NoisyMarginals as NoisyMarginals
+from leakbound.generators.members import check_duplicates as check_duplicates
+from leakbound.generators.members import split_members as split_members
+from leakbound.generators.protocol import Generator as Generator
+from leakbound.generators.protocol import Sampler as Sampler
+from leakbound.generators.protocol import Samples as Samples
+from leakbound.generators.text import Chunks as Chunks
+from leakbound.generators.text import LanguageModel as LanguageModel
+from leakbound.generators.text import chunk_texts as chunk_texts
+from leakbound.generators.trees import ChowLiuTree as ChowLiuTree
+from leakbound.generators.trees import SequentialCART as SequentialCART

@@ -1,0 +1,12 @@
+from leakbound.panoramia.losses import Losses as Losses
+from leakbound.panoramia.models.attack import StackedAttack as StackedAttack
+from leakbound.panoramia.options import Helper as Helper
+from leakbound.panoramia.options import Options as Options
+from leakbound.panoramia.report import PanoramiaReport as PanoramiaReport
+from leakbound.panoramia.scores import GameScores as GameScores
+from leakbound.panoramia.study import run as run
+from leakbound.panoramia.table import HEADINGS as HEADINGS
+from leakbound.panoramia.table import NOTE as NOTE
+from leakbound.panoramia.table import PanoramiaRow as PanoramiaRow
+from leakbound.panoramia.table import Saturation as Saturation
+from leakbound.panoramia.table import Spread as Spread

@@ -1,0 +1,14 @@
+from leakbound.planning import canaries as canaries
+from leakbound.planning.commitment import Commitment as Commitment
+from leakbound.planning.commitment import Opening as Opening
+from leakbound.planning.commitment import read_protocol as read_protocol
+from leakbound.planning.forecast import CanariesNeeded as CanariesNeeded
+from leakbound.planning.forecast import Power as Power
+from leakbound.planning.forecast import canaries_needed as canaries_needed
+from leakbound.planning.forecast import ceiling as ceiling
+from leakbound.planning.forecast import power as power
+from leakbound.planning.inclusion import ChoicePlan as ChoicePlan
+from leakbound.planning.inclusion import InclusionPlan as InclusionPlan
+from leakbound.planning.inclusion import load_opening as load_opening
+from leakbound.planning.truths import Gaussian as Gaussian
+from leakbound.planning.truths import Response as Response

@@ -1,0 +1,2 @@
+from leakbound.report.page import render as render
+from leakbound.report.page import write as write
