@@ -26,8 +26,8 @@ import peers
 from forms import FORMS, NOT_GAUSSIAN
 from leakbound import benchmark
 from leakbound.benchmark import Audit, Table
-from leakbound.benchmark.bounds import label
 from leakbound.benchmark.games import CORPUS
+from leakbound.benchmark.running import label
 from leakbound.benchmark.table import KEY, method
 from leakbound.claims import Claim
 from leakbound.errors import OptionError

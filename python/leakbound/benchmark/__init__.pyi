@@ -1,4 +1,3 @@
-from leakbound.benchmark.bounds import Audit as Audit
 from leakbound.benchmark.games import DPSGD as DPSGD
 from leakbound.benchmark.games import Attack as Attack
 from leakbound.benchmark.games import Gaussian as Gaussian
@@ -13,6 +12,7 @@ from leakbound.benchmark.games import Scores as Scores
 from leakbound.benchmark.games import Shifted as Shifted
 from leakbound.benchmark.games import Ties as Ties
 from leakbound.benchmark.games import TwoSidedTail as TwoSidedTail
+from leakbound.benchmark.running import Audit as Audit
 from leakbound.benchmark.running import run as run
 from leakbound.benchmark.table import Summary as Summary
 from leakbound.benchmark.table import Table as Table

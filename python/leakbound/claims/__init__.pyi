@@ -1,3 +1,6 @@
+from leakbound.claims.base import ApproxDP as ApproxDP
+from leakbound.claims.base import PureDP as PureDP
+from leakbound.claims.base import replacing as replacing
 from leakbound.claims.families import CLAIMS as CLAIMS
 from leakbound.claims.families import FAMILIES as FAMILIES
 from leakbound.claims.families import AnyFamily as AnyFamily
@@ -7,6 +10,3 @@ from leakbound.claims.families import GaussianDP as GaussianDP
 from leakbound.claims.families import LaplaceDP as LaplaceDP
 from leakbound.claims.families import SubsampledGaussianDP as SubsampledGaussianDP
 from leakbound.claims.families import TradeOffFamily as TradeOffFamily
-from leakbound.claims.pure_and_approximate import ApproxDP as ApproxDP
-from leakbound.claims.pure_and_approximate import PureDP as PureDP
-from leakbound.claims.pure_and_approximate import replacing as replacing

@@ -10,8 +10,7 @@ import leakbound._core as _core
 from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.records import IF_ANY
 from leakbound._base.types import CountOptions, FdpTest, Relation, Sides, TailBound
-from leakbound.claims.base import Guarantee, unexplained
-from leakbound.claims.pure_and_approximate import ApproxDP, PureDP
+from leakbound.claims.base import ApproxDP, Guarantee, PureDP, unexplained
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import InputTypeError, OptionError
 

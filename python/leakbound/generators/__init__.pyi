@@ -8,8 +8,8 @@ from leakbound.generators.members import split_members as split_members
 from leakbound.generators.protocol import Generator as Generator
 from leakbound.generators.protocol import Sampler as Sampler
 from leakbound.generators.protocol import Samples as Samples
+from leakbound.generators.tables import ChowLiuTree as ChowLiuTree
+from leakbound.generators.tables import SequentialCART as SequentialCART
 from leakbound.generators.text import Chunks as Chunks
 from leakbound.generators.text import LanguageModel as LanguageModel
 from leakbound.generators.text import chunk_texts as chunk_texts
-from leakbound.generators.trees import ChowLiuTree as ChowLiuTree
-from leakbound.generators.trees import SequentialCART as SequentialCART

@@ -1,4 +1,10 @@
-"""Columns of tables: what they may hold, and their empirical distributions."""
+"""Tables: their columns and empirical distributions, sequential trees, and the Chow–Liu tree.
+
+References
+----------
+B. Nowok, G. M. Raab, C. Dibben, "synthpop: bespoke creation of synthetic data in R", 2016; C. K.
+Chow, C. N. Liu, "Approximating discrete probability distributions with dependence trees", 1968.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,10 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.checks import integer
+from leakbound._base.imports import needs
+from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound.errors import InputError, OptionError
 from leakbound.generators.members import LEAST_ROWS, read_array, read_labels
-from leakbound.generators.protocol import Samples
+from leakbound.generators.protocol import Samples, SeededSampler
 
 FEW = 20  # at most so many distinct values make a column categorical
 DECIMALS = 4  # values may be rounded to as many decimals; prices and rates have no more
@@ -156,3 +165,154 @@ def _step(values: FloatArray, dtype: np.dtype[Any]) -> tuple[float, int]:
             whole = np.round(values * scale).astype(np.int64)
             return float(np.gcd.reduce(np.diff(whole), initial=0)) / scale, decimals
     return 0.0, 0
+
+
+PRIOR = 1.0  # members' worth of independence in each row of a conditional table: no share is 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequentialCART:
+    """Tables: a tree for each column, which predicts it from the columns before.
+
+    A new row is made from left to right, the label last: the tree of a column finds the members
+    that resemble the row so far, and one of them gives the value. Trees follow dependence of any
+    shape, thresholds and interactions included; dependence on more columns than a tree has levels
+    is lost.
+
+    Parameters
+    ----------
+    categorical : tuple of int
+        Columns that hold codes of categories, besides those with at most 20 distinct values.
+    leaf : int
+        Fewest members that a value is drawn from. With fewer, samples follow the members more
+        closely and begin to copy them.
+    """
+
+    categorical: tuple[int, ...] = ()
+    leaf: int = 15
+
+    def __post_init__(self) -> None:
+        integer(self.leaf, "leaf", least=1)
+
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedSequentialCART":
+        """Grow the trees, from at least 20 rows and 20 of each label: see `Generator.fit`."""
+        columns, codes = Columns.fit(members, labels, self.categorical)
+        with needs("ml", "SequentialCART"):
+            from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+        # The first column has nothing before it, and no tree.
+        steps: list[tuple[Any, Donors]] = [
+            (None, Donors.fit(np.zeros_like(codes[:, 0]), codes[:, 0]))
+        ]
+        for j in range(1, codes.shape[1]):
+            kind = DecisionTreeClassifier if columns.categorical[j] else DecisionTreeRegressor
+            tree = kind(
+                min_samples_leaf=self.leaf, random_state=Purpose.CART_TREES.derived(0, bits=32)
+            )
+            # Numbers are predicted by rank, which no outlier dominates.
+            cumulative = columns.marginals[j].cumulative
+            ranks = (cumulative[1:] + cumulative[:-1])[codes[:, j]]
+            tree.fit(codes[:, :j], codes[:, j] if columns.categorical[j] else ranks)
+            steps.append((tree, Donors.fit(tree.apply(codes[:, :j]), codes[:, j])))
+        return FittedSequentialCART(columns, steps)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSequentialCART(SeededSampler):
+    """What `SequentialCART.fit` returns: for each column the tree, and members by its leaves."""
+
+    columns: Columns
+    steps: list[tuple[Any, Donors]]
+
+    def _draw(self, n: int, seed: int) -> Samples:
+        rng = Purpose.CART_SAMPLES.rng(seed)
+        codes = np.empty((n, len(self.steps)), np.int64)
+        for j, (tree, donors) in enumerate(self.steps):
+            leaves = np.zeros(n, np.int64) if tree is None else tree.apply(codes[:, :j])
+            codes[:, j] = donors.draw(leaves, rng)
+        return self.columns.samples(codes, rng)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChowLiuTree:
+    """Tables: a tree of the strongest pairwise dependences, on columns cut into intervals.
+
+    Within an interval values are drawn from the members'. Dependence of more than two columns at a
+    time is lost; in exchange, little is memorised.
+
+    Parameters
+    ----------
+    categorical : tuple of int
+        Columns that hold codes of categories, besides those with at most 20 distinct values.
+    intervals : int
+        Most intervals that a column of measurements is cut into, of about equal frequency.
+    """
+
+    categorical: tuple[int, ...] = ()
+    intervals: int = 24
+
+    def __post_init__(self) -> None:
+        integer(self.intervals, "intervals", least=2)
+
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedChowLiuTree":
+        """Find the tree and the tables of its edges; labels are one more column of it.
+
+        At least 20 rows are needed, and 20 of each label: see `Generator.fit`.
+        """
+        columns, codes = Columns.fit(members, labels, self.categorical)
+        # 1. Columns of measurements become intervals of about equal frequency.
+        bins = codes.copy()
+        for j in np.flatnonzero(~np.array(columns.categorical)).tolist():
+            cumulative = columns.marginals[j].cumulative
+            interval = ((cumulative[1:] + cumulative[:-1]) / 2 * self.intervals).astype(np.int64)
+            bins[:, j] = np.unique(interval, return_inverse=True)[1][codes[:, j]]
+        # 2. The tree, and for each edge the distribution of the child given its parent.
+        order, parents = _tree(bins)
+        steps = list[tuple[FloatArray, Donors]]()
+        for j, parent in enumerate(parents):
+            above = np.zeros(len(bins), np.int64) if parent < 0 else bins[:, parent]
+            table = np.zeros((above.max() + 1, bins[:, j].max() + 1))
+            np.add.at(table, (above, bins[:, j]), 1)
+            cumulative = np.cumsum(table + PRIOR * table.sum(0) / table.sum(), axis=1)
+            donors = Donors.fit(bins[:, j], codes[:, j])
+            steps.append((cumulative / cumulative[:, -1:], donors))
+        return FittedChowLiuTree(columns, order, parents, steps)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedChowLiuTree(SeededSampler):
+    """What `ChowLiuTree.fit` returns."""
+
+    columns: Columns
+    order: list[int]
+    parents: list[int]
+    # of a column's interval the distribution given the parent's, and members by interval
+    steps: list[tuple[FloatArray, Donors]]
+
+    def _draw(self, n: int, seed: int) -> Samples:
+        rng = Purpose.CHOW_LIU_SAMPLES.rng(seed)
+        bins = np.zeros((n, len(self.steps) + 1), np.int64)  # column -1 is the root's parent
+        codes = np.empty((n, len(self.steps)), np.int64)
+        for j in self.order:
+            cumulative, donors = self.steps[j]
+            # Inverse of the distribution function; its last value is 1, and is left out.
+            below = rng.random(n)[:, None] >= cumulative[bins[:, self.parents[j]], :-1]
+            bins[:, j] = below.sum(1)
+            codes[:, j] = donors.draw(bins[:, j], rng)
+        return self.columns.samples(codes, rng)
+
+
+def _tree(bins: IntArray) -> tuple[list[int], list[int]]:
+    """Return columns with parents first, and the parent of each."""
+    with needs("ml", "ChowLiuTree"):
+        from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
+        from sklearn.metrics import mutual_info_score
+    # The tree of largest total information is the spanning tree of least total cost.
+    columns = bins.shape[1]
+    cost = np.zeros((columns, columns))
+    for i in range(columns):
+        for j in range(i):
+            cost[i, j] = -mutual_info_score(bins[:, i], bins[:, j])
+    # Positive costs: scipy takes an edge of cost 0 for no edge.
+    tree = minimum_spanning_tree(np.tril(cost - cost.min() + 1, -1))
+    order, parents = breadth_first_order(tree, 0, directed=False)
+    return order.tolist(), [-1 if parent < 0 else int(parent) for parent in parents.tolist()]

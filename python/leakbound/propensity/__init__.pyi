@@ -5,10 +5,10 @@ from leakbound.propensity.falsification import bet_against_set as bet_against_se
 from leakbound.propensity.falsification import falsify as falsify
 from leakbound.propensity.falsification import link_bent as link_bent
 from leakbound.propensity.falsification import products_missing as products_missing
+from leakbound.propensity.fit import Overlap as Overlap
 from leakbound.propensity.fit import PropensityFit as PropensityFit
 from leakbound.propensity.models import CrossFit as CrossFit
 from leakbound.propensity.models import LogisticPropensity as LogisticPropensity
 from leakbound.propensity.models import SklearnPropensity as SklearnPropensity
 from leakbound.propensity.models import cross_fit as cross_fit
 from leakbound.propensity.models import hold_out as hold_out
-from leakbound.propensity.overlap import Overlap as Overlap

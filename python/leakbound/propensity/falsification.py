@@ -19,7 +19,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound.errors import InputError, InputTypeError
 from leakbound.propensity.confidence import ConfidenceSet
-from leakbound.stats.poisson_binomial import poisson_binomial_tail_offsets
+from leakbound.stats.binomial import poisson_binomial_tail_offsets
 
 _TREES = "gradient-boosted trees"
 # The three tests of an audit then withhold a correct model in 3 of 100 audits.

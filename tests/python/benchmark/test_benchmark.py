@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import leakbound as lb
 from leakbound import benchmark, simulate
 from leakbound.benchmark import running
-from leakbound.benchmark.bounds import code, words
+from leakbound.benchmark.running import code, words
 from leakbound.benchmark.table import KEY
 from leakbound.cli.commands import app
 from leakbound.errors import FormatError, InputTypeError, OptionError

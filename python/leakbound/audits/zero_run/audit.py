@@ -24,14 +24,13 @@ from leakbound.audits.road import (
     delta_warnings,
     family_assumption,
 )
-from leakbound.audits.zero_run.composition import by_composition
 from leakbound.audits.zero_run.learning import Learning, check_folds, learnt
 from leakbound.audits.zero_run.log_odds import Knowledge, OddsBox, OddsSet, known
 from leakbound.audits.zero_run.matching import by_matching
 from leakbound.audits.zero_run.offsets import by_offsets
 from leakbound.audits.zero_run.request import Candidates, ZeroRunOptions, ZeroRunRequest, conditions
 from leakbound.audits.zero_run.study import ShiftProof, Study
-from leakbound.audits.zero_run.tampering import by_tampering
+from leakbound.audits.zero_run.tampering import by_composition, by_tampering
 from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed, Weighted

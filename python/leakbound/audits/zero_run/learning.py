@@ -30,7 +30,7 @@ from leakbound.propensity import (
     products_missing,
 )
 from leakbound.propensity.falsification import ensembles
-from leakbound.propensity.overlap import overlap
+from leakbound.propensity.fit import overlap
 from leakbound.results import Assumption
 from leakbound.results.zero_run import LearntLogOdds
 

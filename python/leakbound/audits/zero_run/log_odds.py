@@ -27,7 +27,7 @@ from leakbound.audits.member_count import MemberCount
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest, no_overlap
 from leakbound.errors import InputError, OptionError
 from leakbound.propensity import ConfidenceSet, Falsification, Overlap, PropensityFit, falsify
-from leakbound.propensity.overlap import overlap
+from leakbound.propensity.fit import overlap
 from leakbound.results import Assumption
 from leakbound.results.zero_run import LearntLogOdds
 
