@@ -14,9 +14,9 @@ from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound.errors import FormatError, InputError, OptionError
-from leakbound.generators.images import FittedLabeler, Labeler
+from leakbound.generators.images import Labeler
 from leakbound.generators.members import read_array, read_labels
-from leakbound.generators.protocol import Generator, Sampler, Samples, SeededSampler, joined
+from leakbound.generators.protocol import FittedGenerator, Generator, Samples, joined
 
 IMAGES = (".png", ".jpg", ".jpeg")
 ARRAYS = (".npy", ".npz")
@@ -45,7 +45,7 @@ class FolderOfSamples:
     def __post_init__(self) -> None:
         instance(self.labeler, "labeler", Labeler)
 
-    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedFolderOfSamples":
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Read the files, in the dtype of the members that the external generator learnt from.
 
         See `Generator.fit`; an FormatError says what is wrong with a file.
@@ -58,30 +58,23 @@ class FolderOfSamples:
                 f"{self.path}: some files have labels and others do not; give labels in all or none"
             )
             raise FormatError(message)
-        pool = joined(parts)
+        pool, labeler = joined(parts), None
         if classes is None:
-            return FittedFolderOfSamples(Samples(pool.values), None)
-        fitted = None if pool.labels is not None else self.labeler.fit(array, classes)
-        return FittedFolderOfSamples(pool, fitted)
+            pool = Samples(pool.values)
+        elif pool.labels is None:
+            labeler = self.labeler.fit(array, classes)
 
+        def draw(n: int, seed: int) -> Samples:
+            # Each at most once; another seed draws from the same pool.
+            if n > len(pool):
+                message = (
+                    f"{n} samples are needed and the files have only {len(pool)}: generate more"
+                )
+                raise InputError(message)
+            drawn = pool.take(Purpose.FOLDER_SAMPLES.rng(seed).permutation(len(pool))[:n])
+            return drawn if labeler is None else labeler.label(drawn.values, seed=seed)
 
-@dataclass(frozen=True, eq=False)
-class FittedFolderOfSamples(SeededSampler):
-    """What `FolderOfSamples.fit` returns."""
-
-    pool: Samples
-    labeler: FittedLabeler | None
-
-    def _draw(self, n: int, seed: int) -> Samples:
-        # Each at most once; another seed draws from the same pool.
-        rng = Purpose.FOLDER_SAMPLES.rng(seed)
-        if n > len(self.pool):
-            message = (
-                f"{n} samples are needed and the files have only {len(self.pool)}: generate more"
-            )
-            raise InputError(message)
-        drawn = self.pool.take(rng.permutation(len(self.pool))[:n])
-        return drawn if self.labeler is None else self.labeler.label(drawn.values, seed=seed)
+        return FittedGenerator(draw, pool)
 
 
 def _files(path: Path) -> list[Path]:
@@ -159,7 +152,7 @@ class Filtered:
         real(self.share, "share", least=0, below=1)
         integer(self.seed, "seed", least=0)
 
-    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedFiltered":
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Fit the generator, then the filter, to the same members: see `Generator.fit`."""
         with needs("ml", "Filtered"):
             from sklearn.ensemble import HistGradientBoostingClassifier
@@ -178,32 +171,24 @@ class Filtered:
         # 2. The limit is what members reach under classifiers that did not see them.
         unseen = cross_val_predict(judge, rows, is_real, cv=FOLDS, method="predict_proba")[:, 1]
         least = float(np.quantile(unseen[is_real], self.share, method="lower"))
-        return FittedFiltered(sampler, judge.fit(rows, is_real), least, names)
+        judge.fit(rows, is_real)
 
+        def draw(n: int, seed: int) -> Samples:
+            passed = list[Samples]()
+            for attempt in range(ATTEMPTS):
+                fresh = Purpose.FILTER_SAMPLES.derived(seed, attempt, bits=32)
+                batch = sampler.sample(n, seed=fresh)
+                realness = judge.predict_proba(_rows(batch, names))[:, 1]
+                passed.append(batch.take(realness >= least))
+                if sum(map(len, passed)) >= n:
+                    return joined(passed).take(slice(n))
+            message = (
+                f"the filter kept only {sum(map(len, passed))} of {ATTEMPTS * n} samples, but {n} "
+                "are needed: use a generator that is closer to its members"
+            )
+            raise InputError(message)
 
-@dataclass(frozen=True, eq=False)
-class FittedFiltered(SeededSampler):
-    """What `Filtered.fit` returns."""
-
-    sampler: Sampler
-    judge: Any
-    least: float
-    names: NDArray[Any] | None
-
-    def _draw(self, n: int, seed: int) -> Samples:
-        passed = list[Samples]()
-        for attempt in range(ATTEMPTS):
-            fresh = Purpose.FILTER_SAMPLES.derived(seed, attempt, bits=32)
-            batch = self.sampler.sample(n, seed=fresh)
-            realness = self.judge.predict_proba(_rows(batch, self.names))[:, 1]
-            passed.append(batch.take(realness >= self.least))
-            if sum(map(len, passed)) >= n:
-                return joined(passed).take(slice(n))
-        message = (
-            f"the filter kept only {sum(map(len, passed))} of {ATTEMPTS * n} samples, but {n} are "
-            "needed: use a generator that is closer to its members"
-        )
-        raise InputError(message)
+        return FittedGenerator(draw)
 
 
 def _rows(samples: Samples, names: NDArray[Any] | None) -> FloatArray:

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from leakbound._base.checks import instance, integer
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, FloatArray
+from leakbound._base.types import ArrayInput
 from leakbound.errors import InputError, InputTypeError
 from leakbound.generators.members import read_array, read_labels
-from leakbound.generators.protocol import Samples, SeededSampler
+from leakbound.generators.protocol import FittedGenerator, Samples
 
 ROUNDING = 1e-9  # share of a variance that is 0 but for rounding
 RIDGE = 1e-3  # variance added to every component, in mean variances of the principal ones
@@ -108,7 +108,7 @@ class PCAMixture:
         instance(self.labeler, "labeler", Labeler)
         integer(self.seed, "seed", least=0)
 
-    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedPCAMixture":
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Find components and mixture, from at least 20 images: see `Generator.fit`."""
         array = read_array(members)
         classes = read_labels(labels, len(array))
@@ -134,46 +134,26 @@ class PCAMixture:
         noise = (flat - pca.inverse_transform(reduced)).std(0)
         wanted = float((noise**2).sum())
         left = wanted - float(((pca.components_ * noise) ** 2).sum())
-        return FittedPCAMixture(
-            members=array[:1],
-            limits=(float(array.min()), float(array.max())),
-            pca=pca,
-            mixture=mixture,
-            roots=np.linalg.cholesky(mixture.covariances_),
-            noise=noise,
-            scale=np.sqrt(wanted / left) if left > ROUNDING * wanted else 0.0,
-            labeler=None if classes is None else self.labeler.fit(array, classes),
-        )
+        scale = np.sqrt(wanted / left) if left > ROUNDING * wanted else 0.0
+        labeler = None if classes is None else self.labeler.fit(array, classes)
+        limits, kind, shape = (array.min(), array.max()), array.dtype, array.shape[1:]
+        roots = np.linalg.cholesky(mixture.covariances_)
 
+        def draw(n: int, seed: int) -> Samples:
+            rng = Purpose.MIXTURE_SAMPLES.rng(seed)
+            weights, directions = mixture.weights_, pca.components_
+            which = rng.choice(weights.size, n, p=weights / weights.sum())
+            drawn = mixture.means_[which]
+            for k in range(weights.size):
+                rows = np.flatnonzero(which == k)
+                drawn[rows] += rng.standard_normal((rows.size, drawn.shape[1])) @ roots[k].T
+            left = rng.standard_normal((n, noise.size)) * noise
+            # Noise has no part in the components, which the mixture draws.
+            left -= (left @ directions.T) @ directions
+            # Within the members' range, and whole where they are.
+            flat = np.clip(pca.mean_ + drawn @ directions + scale * left, *limits)
+            whole = flat if kind.kind == "f" else np.round(flat)
+            values = whole.astype(kind).reshape(-1, *shape)
+            return Samples(values) if labeler is None else labeler.label(values, seed=seed)
 
-@dataclass(frozen=True, eq=False)
-class FittedPCAMixture(SeededSampler):
-    """What `PCAMixture.fit` returns."""
-
-    members: NDArray[Any]  # one, for shape and dtype
-    limits: tuple[float, float]
-    pca: Any
-    mixture: Any
-    roots: FloatArray
-    noise: FloatArray
-    scale: float
-    labeler: FittedLabeler | None
-
-    def _draw(self, n: int, seed: int) -> Samples:
-        rng = Purpose.MIXTURE_SAMPLES.rng(seed)
-        weights, directions = self.mixture.weights_, self.pca.components_
-        which = rng.choice(weights.size, n, p=weights / weights.sum())
-        reduced = self.mixture.means_[which]
-        for k in range(weights.size):
-            rows = np.flatnonzero(which == k)
-            reduced[rows] += rng.standard_normal((rows.size, reduced.shape[1])) @ self.roots[k].T
-        noise = rng.standard_normal((n, self.noise.size)) * self.noise
-        # Noise has no part in the components, which the mixture draws.
-        noise -= (noise @ directions.T) @ directions
-        flat = self.pca.mean_ + reduced @ directions + self.scale * noise
-        # Within the members' range, and whole where they are.
-        flat = np.clip(flat, *self.limits)
-        if self.members.dtype.kind != "f":
-            flat = np.round(flat)
-        values = flat.astype(self.members.dtype).reshape(-1, *self.members.shape[1:])
-        return Samples(values) if self.labeler is None else self.labeler.label(values, seed=seed)
+        return FittedGenerator(draw)

@@ -16,6 +16,7 @@ general approach to differentially private synthetic data", 2021 (noisy marginal
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from leakbound._base.checks import integer, real
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound.errors import OptionError
-from leakbound.generators.protocol import Samples, SeededSampler
+from leakbound.generators.protocol import FittedGenerator, Samples
 from leakbound.generators.tables import read_table
 
 
@@ -69,7 +70,7 @@ class NoisyMarginals:
                 )
                 raise OptionError(message)
 
-    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedNoisyMarginals":
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Count, and add noise: all that is kept of the members is noisy.
 
         At least 20 rows are needed, with a column for each of `domain`; labels are columns like
@@ -97,42 +98,34 @@ class NoisyMarginals:
             # The difference of two geometric numbers is the two-sided geometric noise.
             noise = rng.geometric(stop, shape) - rng.geometric(stop, shape)
             counts[column] = np.maximum(table + noise, 0).astype(np.float64)
-        return FittedNoisyMarginals(edges, self.categorical, self.centre, counts)
+        return FittedGenerator(partial(self._draw, edges, counts), counts)
+
+    def _draw(
+        self, edges: tuple[FloatArray, ...], counts: dict[int, FloatArray], n: int, seed: int
+    ) -> Samples:
+        """Draw rows from noisy counts: the centre, then each column given the centre."""
+        rng = Purpose.MARGINAL_SAMPLES.rng(seed)
+        # Each table has counts of the centre; their mean has the least noise.
+        centre = _shares(np.mean([table.sum(axis=1) for table in counts.values()], axis=0))
+        first = rng.choice(centre.size, n, p=centre)
+        cells = np.empty((n, len(edges)), np.int64)
+        cells[:, self.centre] = first
+        for column, table in counts.items():
+            if column != self.centre:
+                below = np.cumsum(np.apply_along_axis(_shares, 1, table), axis=1)
+                cells[:, column] = (rng.random(n)[:, None] >= below[first, :-1]).sum(axis=1)
+        values = np.empty(cells.shape)
+        for column, edge in enumerate(edges):
+            low, high = edge[cells[:, column]], edge[cells[:, column] + 1]
+            within = 0.0 if column in self.categorical else rng.random(n)
+            values[:, column] = low + within * (high - low)
+        return Samples(values)
 
     def _edges(self, column: int) -> FloatArray:
         low, high = self.domain[column]
         if column in self.categorical:
             return np.arange(math.floor(low), math.floor(high) + 2, dtype=np.float64)
         return np.linspace(low, high, self.intervals + 1)
-
-
-@dataclass(frozen=True, eq=False)
-class FittedNoisyMarginals(SeededSampler):
-    """What `NoisyMarginals.fit` returns."""
-
-    edges: tuple[FloatArray, ...]
-    categorical: tuple[int, ...]
-    centre: int
-    counts: dict[int, FloatArray]
-
-    def _draw(self, n: int, seed: int) -> Samples:
-        rng = Purpose.MARGINAL_SAMPLES.rng(seed)
-        tables = list(self.counts.values())
-        # Each table has counts of the centre; their mean has the least noise.
-        centre = _shares(np.mean([table.sum(axis=1) for table in tables], axis=0))
-        first = rng.choice(centre.size, n, p=centre)
-        cells = np.empty((n, len(self.edges)), np.int64)
-        cells[:, self.centre] = first
-        for column, table in self.counts.items():
-            if column != self.centre:
-                below = np.cumsum(np.apply_along_axis(_shares, 1, table), axis=1)
-                cells[:, column] = (rng.random(n)[:, None] >= below[first, :-1]).sum(axis=1)
-        values = np.empty(cells.shape)
-        for column, edge in enumerate(self.edges):
-            low, high = edge[cells[:, column]], edge[cells[:, column] + 1]
-            within = 0.0 if column in self.categorical else rng.random(n)
-            values[:, column] = low + within * (high - low)
-        return Samples(values)
 
 
 def _shares(counts: FloatArray) -> FloatArray:

@@ -1,7 +1,6 @@
 """The protocol of generators: fit to members, then sample."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -86,14 +85,15 @@ class Generator(Protocol):
         """
 
 
-class SeededSampler(ABC):
-    """A fitted generator whose samples depend on their number and the seed alone."""
+@dataclass(frozen=True, eq=False)
+class FittedGenerator:
+    """What generators here return: samples depend on their number and the seed alone."""
+
+    draw: Callable[[int, int], Samples]
+    learnt: Any = None
+    """What was learnt: noisy counts, the samples of a folder, a network and its prompts."""
 
     def sample(self, n: int, *, seed: int) -> Samples:
         """Draw new examples: see `Sampler.sample`."""
         n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        return self._draw(n, integer(seed, "seed", least=0))
-
-    @abstractmethod
-    def _draw(self, n: int, seed: int) -> Samples:
-        """Return n samples; both numbers are checked."""
+        return self.draw(n, integer(seed, "seed", least=0))

@@ -18,7 +18,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound.errors import InputError, OptionError
 from leakbound.generators.members import LEAST_ROWS, read_array, read_labels
-from leakbound.generators.protocol import Samples, SeededSampler
+from leakbound.generators.protocol import FittedGenerator, Samples
 
 FEW = 20  # at most so many distinct values make a column categorical
 DECIMALS = 4  # values may be rounded to as many decimals; prices and rates have no more
@@ -194,7 +194,7 @@ class SequentialCART:
     def __post_init__(self) -> None:
         integer(self.leaf, "leaf", least=1)
 
-    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedSequentialCART":
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Grow the trees, from at least 20 rows and 20 of each label: see `Generator.fit`."""
         columns, codes = Columns.fit(members, labels, self.categorical)
         with needs("ml", "SequentialCART"):
@@ -213,23 +213,15 @@ class SequentialCART:
             ranks = (cumulative[1:] + cumulative[:-1])[codes[:, j]]
             tree.fit(codes[:, :j], codes[:, j] if columns.categorical[j] else ranks)
             steps.append((tree, Donors.fit(tree.apply(codes[:, :j]), codes[:, j])))
-        return FittedSequentialCART(columns, steps)
 
+        def draw(n: int, seed: int) -> Samples:
+            rng, codes = Purpose.CART_SAMPLES.rng(seed), np.empty((n, len(steps)), np.int64)
+            for j, (tree, donors) in enumerate(steps):
+                leaves = np.zeros(n, np.int64) if tree is None else tree.apply(codes[:, :j])
+                codes[:, j] = donors.draw(leaves, rng)
+            return columns.samples(codes, rng)
 
-@dataclass(frozen=True, eq=False)
-class FittedSequentialCART(SeededSampler):
-    """What `SequentialCART.fit` returns: for each column the tree, and members by its leaves."""
-
-    columns: Columns
-    steps: list[tuple[Any, Donors]]
-
-    def _draw(self, n: int, seed: int) -> Samples:
-        rng = Purpose.CART_SAMPLES.rng(seed)
-        codes = np.empty((n, len(self.steps)), np.int64)
-        for j, (tree, donors) in enumerate(self.steps):
-            leaves = np.zeros(n, np.int64) if tree is None else tree.apply(codes[:, :j])
-            codes[:, j] = donors.draw(leaves, rng)
-        return self.columns.samples(codes, rng)
+        return FittedGenerator(draw)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +245,7 @@ class ChowLiuTree:
     def __post_init__(self) -> None:
         integer(self.intervals, "intervals", least=2)
 
-    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedChowLiuTree":
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Find the tree and the tables of its edges; labels are one more column of it.
 
         At least 20 rows are needed, and 20 of each label: see `Generator.fit`.
@@ -275,30 +267,19 @@ class ChowLiuTree:
             cumulative = np.cumsum(table + PRIOR * table.sum(0) / table.sum(), axis=1)
             donors = Donors.fit(bins[:, j], codes[:, j])
             steps.append((cumulative / cumulative[:, -1:], donors))
-        return FittedChowLiuTree(columns, order, parents, steps)
 
+        def draw(n: int, seed: int) -> Samples:
+            rng, codes = Purpose.CHOW_LIU_SAMPLES.rng(seed), np.empty((n, len(steps)), np.int64)
+            drawn = np.zeros((n, len(steps) + 1), np.int64)  # column -1 is the root's parent
+            for j in order:
+                cumulative, donors = steps[j]
+                # Inverse of the distribution function; its last value is 1, and is left out.
+                below = rng.random(n)[:, None] >= cumulative[drawn[:, parents[j]], :-1]
+                drawn[:, j] = below.sum(1)
+                codes[:, j] = donors.draw(drawn[:, j], rng)
+            return columns.samples(codes, rng)
 
-@dataclass(frozen=True, eq=False)
-class FittedChowLiuTree(SeededSampler):
-    """What `ChowLiuTree.fit` returns."""
-
-    columns: Columns
-    order: list[int]
-    parents: list[int]
-    # of a column's interval the distribution given the parent's, and members by interval
-    steps: list[tuple[FloatArray, Donors]]
-
-    def _draw(self, n: int, seed: int) -> Samples:
-        rng = Purpose.CHOW_LIU_SAMPLES.rng(seed)
-        bins = np.zeros((n, len(self.steps) + 1), np.int64)  # column -1 is the root's parent
-        codes = np.empty((n, len(self.steps)), np.int64)
-        for j in self.order:
-            cumulative, donors = self.steps[j]
-            # Inverse of the distribution function; its last value is 1, and is left out.
-            below = rng.random(n)[:, None] >= cumulative[bins[:, self.parents[j]], :-1]
-            bins[:, j] = below.sum(1)
-            codes[:, j] = donors.draw(bins[:, j], rng)
-        return self.columns.samples(codes, rng)
+        return FittedGenerator(draw)
 
 
 def _tree(bins: IntArray) -> tuple[list[int], list[int]]:

@@ -3,10 +3,9 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import integer, real
 from leakbound._base.imports import needs
@@ -14,7 +13,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
 from leakbound.errors import InputError, OptionError
 from leakbound.generators.members import read_array
-from leakbound.generators.protocol import Samples, SeededSampler
+from leakbound.generators.protocol import FittedGenerator, Samples
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
@@ -150,7 +149,7 @@ class LanguageModel:
         real(self.temperature, "temperature", above=0)
         integer(self.seed, "seed", least=0)
 
-    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedLanguageModel":
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Train the model on the first members, and keep the last for prompts.
 
         Members are at least 20 chunks of tokens, of shape (n, length), without labels: see
@@ -183,34 +182,24 @@ class LanguageModel:
                 )
                 raise OptionError(message)
             _train(network, chunks[:-reserved].astype(np.int64), self)
-        return FittedLanguageModel(network, chunks[-reserved:], self)
+        prompts, each = chunks[-reserved:], self.samples_per_prompt
 
+        def draw(n: int, seed: int) -> Samples:
+            rng, count = Purpose.LANGUAGE_PROMPTS.rng(seed), len(prompts)
+            if n > count * each:
+                message = (
+                    f"{n} samples are needed, but {count} prompts with samples_per_prompt={each} "
+                    f"give {count * each}"
+                )
+                raise InputError(message)
+            # Every prompt once before any twice.
+            turns = np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]
+            chosen = prompts[rng.permutation(turns)].astype(np.int64)
+            with reproducible():
+                written = _continue(network, chosen, self, seed=seed)
+            return Samples(written.astype(prompts.dtype))
 
-@dataclass(frozen=True, eq=False)
-class FittedLanguageModel(SeededSampler):
-    """What `LanguageModel.fit` returns."""
-
-    network: "PreTrainedModel"
-    prompts: NDArray[Any]
-    options: LanguageModel
-
-    def _draw(self, n: int, seed: int) -> Samples:
-        from leakbound.torch.placement import reproducible
-
-        rng = Purpose.LANGUAGE_PROMPTS.rng(seed)
-        count, each = len(self.prompts), self.options.samples_per_prompt
-        if n > count * each:
-            message = (
-                f"{n} samples are needed, but {count} prompts with samples_per_prompt={each} "
-                f"give {count * each}"
-            )
-            raise InputError(message)
-        # Every prompt once before any twice.
-        turns = np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]
-        chosen = self.prompts[rng.permutation(turns)].astype(np.int64)
-        with reproducible():
-            written = _continue(self.network, chosen, self.options, seed=seed)
-        return Samples(written.astype(self.prompts.dtype))
+        return FittedGenerator(draw, (network, prompts))
 
 
 def _load(model: "str | os.PathLike[str] | PretrainedConfig", *, seed: int) -> "PreTrainedModel":

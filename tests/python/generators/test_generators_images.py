@@ -164,7 +164,7 @@ def test_a_folder_gives_each_sample_once(tmp_path: Path, glyphs: Samples) -> Non
     np.savez(tmp_path / "a.npz", values=values[:300], labels=labels[:300])
     (tmp_path / "notes.txt").write_text("not a sample")
     sampler = FolderOfSamples(tmp_path).fit(values[:50] + 1, labels[:50])
-    np.testing.assert_array_equal(sampler.pool.values, values)
+    np.testing.assert_array_equal(sampler.learnt.values, values)
     drawn = sampler.sample(600, seed=0)
     np.testing.assert_array_equal(np.sort(drawn.values.ravel()), np.sort(values.ravel()))
     again = sampler.sample(600, seed=0)
@@ -182,7 +182,7 @@ def test_images_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
         Image.fromarray(image).save(tmp_path / name)
     members = np.zeros((20, 4, 4, 3), np.uint8)
     sampler = FolderOfSamples(tmp_path).fit(members)
-    np.testing.assert_array_equal(sampler.pool.values, pixels[[2, 1, 0]])
+    np.testing.assert_array_equal(sampler.learnt.values, pixels[[2, 1, 0]])
     with pytest.raises(
         FormatError, match=r"1\.png .*dtype is uint8, but that of the members is float64"
     ):

@@ -19,7 +19,7 @@ LOUD = 1e9
 
 def counts(table: np.ndarray[Any, Any], **options: Any) -> np.ndarray[Any, Any]:
     how = {"domain": DOMAIN, "categorical": CODES, "centre": 7, **options}
-    return np.concatenate([one.ravel() for one in NoisyMarginals(**how).fit(table).counts.values()])
+    return np.concatenate([one.ravel() for one in NoisyMarginals(**how).fit(table).learnt.values()])
 
 
 def test_replacing_a_member_moves_two_cells_of_each_table_by_one() -> None:

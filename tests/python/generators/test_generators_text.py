@@ -61,7 +61,7 @@ def test_the_model_learns_what_follows_and_its_prompts_are_held_out() -> None:
     chunks = counting()
     generator = model(prompts=0.25)
     sampler = generator.fit(chunks)
-    np.testing.assert_array_equal(sampler.prompts, chunks[-50:])
+    np.testing.assert_array_equal(sampler.learnt[1], chunks[-50:])
     values = sampler.sample(300, seed=1).values
     assert values.shape == (300, LENGTH)
     assert values.dtype == chunks.dtype
@@ -89,7 +89,7 @@ def test_the_seeds_decide_all_and_nothing_else_is_drawn_from() -> None:
 
 def test_a_model_from_a_folder_is_fine_tuned(tmp_path: Path) -> None:
     trained = model().fit(counting())
-    trained.network.save_pretrained(tmp_path)
+    trained.learnt[0].save_pretrained(tmp_path)
     tuned = LanguageModel(tmp_path, epochs=1, learning_rate=1e-6).fit(counting())
     values = tuned.sample(100, seed=0).values
     assert ((values[:, 1:] - values[:, :-1]) % LETTERS == 1).mean() > 0.9
@@ -137,7 +137,7 @@ def test_top_k_and_temperature_say_how_freely_it_writes() -> None:
 
 def test_prompts_are_used_evenly_and_not_too_often() -> None:
     sampler = LanguageModel(config(), epochs=1, samples_per_prompt=2).fit(counting(100))
-    assert len(sampler.prompts) == 30
+    assert len(sampler.learnt[1]) == 30
     assert len(sampler.sample(60, seed=0)) == 60
     with pytest.raises(InputError, match=r"61 samples .* 30 prompts .* give 60"):
         sampler.sample(61, seed=0)
