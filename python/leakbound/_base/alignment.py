@@ -1,7 +1,9 @@
 """Alignment of everything that describes the same examples, by ids."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -13,6 +15,8 @@ from leakbound.errors import InputError, InputTypeError
 
 _Kind: TypeAlias = Literal["ids", "index"]
 _KINDS = "biufSUOTMm"
+# Packages whose arrays and frames are put together by a function of theirs.
+_STACKED = {"pandas", "polars", "scipy", "torch"}
 # How many ids a message names.
 _LISTED = 3
 
@@ -181,6 +185,52 @@ def row_names(values: object) -> NDArray[Any] | None:
     if own is None or own.kind != "index" or own.plain or own.values.dtype.kind not in "iuSUT":
         return None
     return own.values if np.unique(own.values).size == own.values.size else None
+
+
+def picked(items: Any, rows: IntArray) -> Any:
+    """Return rows of an array, tensor, sparse matrix, frame or sequence, which becomes a list."""
+    if hasattr(items, "iloc"):
+        return items.iloc[rows]
+    items = items.tocsr() if hasattr(items, "tocsr") else items
+    return items[rows] if hasattr(items, "shape") else [items[row] for row in rows.tolist()]
+
+
+def size_of(items: Any) -> int:
+    """Return the number of rows."""
+    if not hasattr(items, "__len__"):
+        message = f"{type(items).__name__} has no rows: pass an array, a frame or a list"
+        raise InputTypeError(message)
+    return int(items.shape[0] if getattr(items, "shape", ()) else len(items))
+
+
+def gathered(parts: Sequence[Any], rows: IntArray) -> Any:
+    """Return rows of several data of one kind, as if one was put below the other."""
+    ends = np.cumsum([0, *map(size_of, parts)])
+    which = np.searchsorted(ends, rows, side="right") - 1
+    found = [picked(part, rows[which == i] - ends[i]) for i, part in enumerate(parts)]
+    together = picked(_stacked(found), np.argsort(np.argsort(which, kind="stable")))
+    # An index that counts the rows of each part would tell the parts.
+    plain = hasattr(together, "iloc") and not together.index.is_unique
+    return together.reset_index(drop=True) if plain else together
+
+
+def _stacked(parts: list[Any]) -> Any:
+    """Put arrays, tensors, sparse matrices, frames or lists below one another."""
+    roots = [[one.__module__.partition(".")[0] for one in type(part).__mro__] for part in parts]
+    kinds = {next((one for one in root if one in _STACKED), "numpy") for root in roots}
+    shapes = [tuple(getattr(part, "shape", ()))[1:] for part in parts]
+    if len(kinds) > 1 or len({*shapes}) > 1:
+        pairs = zip(parts, shapes, strict=True)
+        listed = " and ".join(f"{type(part).__name__} with rows of shape {s}" for part, s in pairs)
+        message = f"rows must be of one type and shape, got {listed}"
+        raise InputError(message)
+    if all(isinstance(part, list) for part in parts):
+        return list(chain(*parts))
+    module = sys.modules[kinds.pop()]
+    if module.__name__ == "scipy":
+        return module.sparse.vstack(parts, format="csr")
+    options = {"join": "inner"} if module.__name__ == "pandas" else {}
+    return (getattr(module, "concatenate", None) or module.concat)(parts, **options)
 
 
 def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:

@@ -36,6 +36,7 @@ class Purpose(Enum):
     COINS = "plan/coins"
     CHOICES = "plan/choices"
 
+    SCORING_ORDER = "audits/scoring-order"
     TIES = "audits/ties"
     AUDITED_ORDER = "audits/order"
     MATCHING = "audits/matching"

@@ -1,15 +1,18 @@
 """A trained model and its data in, a lower bound out."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, overload
 
 import numpy as np
 
 from leakbound import attacks
-from leakbound._base.alignment import row_names
+from leakbound._base.alignment import gathered, row_names, size_of
+from leakbound._base.checks import readable, seed_of
 from leakbound._base.scores import Scores
-from leakbound._base.types import ArrayInput, HasMember
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound.audits.coins import Coins
 from leakbound.audits.random_split import RandomSplit
 from leakbound.audits.road import audit
@@ -54,7 +57,7 @@ def audit_model(
 ) -> AuditResult:
     """Score a model's examples, and audit the random split or the coins that chose among them.
 
-    With `train` and `test` this is short for scoring both sets, then
+    With `train` and `test` this is short for scoring both sets in one pass, in random order, then
     ``audit(scores, RandomSplit(member, strata=classes))``; with `canaries` and `coins`, for
     ``audit(scores, Coins(coins))``. Call `audit` yourself for groups, several attacks or another
     design.
@@ -99,8 +102,11 @@ def audit_model(
     callable `signal`, several labels for an example, a loader), the split must not have been
     stratified.
 
-    The model must answer each example by itself. The two sets are scored apart, so that an answer
-    that depends on the batch, as with batch statistics in evaluation mode, gives membership away.
+    An answer of the model may depend on its whole batch, as with batch statistics in evaluation
+    mode: the rows of both sets are scored together, in an order drawn from `seed`, so that batches
+    carry no information about membership. So both sets must be of one type, with rows of one
+    shape, and loaders need a dataset with a length; that of `train` says how to make batches. Both
+    sets must be prepared alike: augmentation of one of them gives it away.
 
     Examples
     --------
@@ -113,42 +119,101 @@ def audit_model(
     >>> lb.audit_model(memorises, train=train, test=test).bound > 3
     True
     """
-    settings: Any = {"claim": claim, "confidence": confidence, "seed": seed}
+    settings: Any = {"claim": claim, "confidence": confidence, "seed": seed_of(seed)}
     given = [one is not None for one in (train, test, canaries, coins)]
     if given == [False, False, True, True]:
-        scores = _scores(model, canaries, "canaries", signal)
+        with _about("canaries"):
+            scores = _score(model, canaries, signal)  # the plan's order is older than its coins
         return audit(scores.values, Coins(coins), **settings)
     if given != [True, True, False, False]:
         message = "give either train and test, or canaries and coins"
         raise OptionError(message)
     _check_apart(train, test)
-    inside, outside = (
-        _scores(model, data, name, signal) for data, name in ((train, "train"), (test, "test"))
-    )
-    member = np.repeat([True, False], [len(inside), len(outside)])
+    values, member = _of_both(model, train, test, signal, settings["seed"])
     pairs = isinstance(train, tuple) and isinstance(test, tuple)
-    classes = np.concatenate([np.asarray(train[1]), np.asarray(test[1])]) if pairs else member
+    targets = [np.asarray(readable(one[1])) for one in (train, test) if pairs]
     # Stratified or not: given the classes' numbers of members, the split is random within classes.
-    stratified = pairs and isinstance(signal, str) and classes.ndim == 1
-    design = RandomSplit(member, strata=classes if stratified else None)
-    return audit(np.concatenate([inside.values, outside.values]), design, **settings)
+    stratified = isinstance(signal, str) and {one.ndim for one in targets} == {1}
+    design = RandomSplit(member, strata=np.concatenate(targets) if stratified else None)
+    return audit(values, design, **settings)
 
 
-def _scores(model: Any, data: Any, name: str, signal: Any) -> Scores:
-    """Score a set of examples; errors begin with its name."""
+def _of_both(
+    model: Any, train: Any, test: Any, signal: Any, seed: int
+) -> tuple[FloatArray, BoolArray]:
+    """Score both sets in one pass; return scores and membership, train first.
+
+    The order of rows in the pass is drawn. Given all rows, it does not depend on membership, and
+    neither does any answer, though it may depend on the other rows of its batch.
+    """
+    sizes = []
+    for name, data in (("train", train), ("test", test)):
+        with _about(name):
+            sizes.append(_size(model, data))
+    ids = [f"train[{row}]" for row in range(sizes[0])] + [f"test[{row}]" for row in range(sizes[1])]
+    order = Purpose.SCORING_ORDER.rng(seed).permutation(len(ids))
+    with _about("train and test, in random order"):
+        if _is_network(model):
+            from leakbound.torch.data import joined
+
+            together: Any = joined((train, test), order)
+        else:
+            together = tuple(gathered(pair, order) for pair in zip(train, test, strict=True))
+        scores = np.empty(len(ids))
+        scores[order] = _score(model, together, signal, np.array(ids)[order])
+    return scores, np.arange(len(ids)) < sizes[0]
+
+
+def _is_network(model: Any) -> bool:
     torch = sys.modules.get("torch")  # a network exists only where torch was imported
-    try:
-        if torch is not None and isinstance(model, torch.nn.Module):
-            from leakbound.torch import score
+    return torch is not None and isinstance(model, torch.nn.Module)
 
-            return score(model, data, signal=signal)
-        if not isinstance(data, tuple) or len(data) != 2:
-            message = f"it must be a tuple of inputs and classes, got {type(data).__name__}"
-            raise InputTypeError(message)
-        if not len(data[1]):
-            message = "it is empty: there is nothing to score"
-            raise InputError(message)
+
+def _size(model: Any, data: Any) -> int:
+    """Return the number of rows, and refuse what has none that can be put in another order."""
+    if not _is_network(model):
+        return _rows_of_pair(data)
+    from leakbound.torch.data import read
+
+    size = read(data).examples
+    if size is None:
+        message = (
+            "rows are scored in random order: pass a Dataset with a length, not a stream or "
+            "batches that are made already"
+        )
+        raise InputError(message)
+    return size
+
+
+def _rows_of_pair(data: Any) -> int:
+    """Return the number of rows of inputs and of their targets."""
+    if not isinstance(data, tuple) or len(data) != 2:
+        message = f"it must be a tuple of inputs and classes, got {type(data).__name__}"
+        raise InputTypeError(message)
+    inputs, targets = map(size_of, data)
+    if inputs != targets:
+        message = f"it must have one target for each input, got {inputs} inputs, {targets} targets"
+        raise InputError(message)
+    if not inputs:
+        message = "it is empty: there is nothing to score"
+        raise InputError(message)
+    return inputs
+
+
+def _score(model: Any, data: Any, signal: Any, ids: Any = None) -> Scores:
+    if not _is_network(model):
+        _rows_of_pair(data)
         return attacks.score(model, *data, signal=signal)
+    from leakbound.torch import score
+
+    return score(model, data, signal=signal, ids=ids)
+
+
+@contextmanager
+def _about(name: str) -> Iterator[None]:
+    """Begin the messages of errors with what they are about."""
+    try:
+        yield
     except LeakboundError as error:
         message = f"{name}: {error}"
         raise type(error)(message) from error

@@ -11,7 +11,7 @@ from typing import IO, Any, Self, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.alignment import row_names
+from leakbound._base.alignment import picked, row_names
 from leakbound._base.checks import (
     MOST_EXAMPLES,
     MOST_K,
@@ -262,14 +262,10 @@ class InclusionPlan(Plan):
 
     def _pick(self, items: Any, positions: IntArray) -> Any:
         self._check_items(items)
-        if hasattr(items, "iloc"):
-            return items.iloc[positions]
-        if hasattr(items, "shape"):
-            return items[positions]
         data = sys.modules.get("torch.utils.data")
         if data is not None and isinstance(items, data.Dataset):
             return data.Subset(items, positions.tolist())
-        return [items[position] for position in positions.tolist()]
+        return picked(items, positions)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

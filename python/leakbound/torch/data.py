@@ -1,7 +1,7 @@
 """Batches of inputs and targets in a known order, from whatever there is."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -11,17 +11,22 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils.data import (
     BatchSampler,
+    ConcatDataset,
     DataLoader,
     Dataset,
     IterableDataset,
     SequentialSampler,
+    Subset,
     TensorDataset,
 )
 
+from leakbound._base.alignment import gathered
+from leakbound._base.types import IntArray
 from leakbound.errors import InputError, InputTypeError
 from leakbound.torch.placement import precision, to_device
 
 EMPTY = "data is empty: there is nothing to score"
+BATCH = 256  # examples at once where nothing else is said
 IGNORED = -100  # the label of a token that does not count, as in torch and in transformers
 
 
@@ -75,18 +80,15 @@ class Batches:
             first += len(inputs)
 
 
-def read(data: Any, *, batch_size: int) -> Batches:
+def read(data: Any, *, batch_size: int = BATCH) -> Batches:
     """Prepare `data` for one pass in its own order."""
-    if isinstance(data, DataLoader):
+    if isinstance(data, Batches):
+        return data
+    columns = _columns(data)
+    if columns is not None:
+        batches = _cut([columns], batch_size)
+    elif isinstance(data, DataLoader):
         batches = _from_loader(data)
-    elif type(data) is TensorDataset:
-        batches = _from_pair(data.tensors, batch_size)
-    elif isinstance(data, tuple | list) and data and hasattr(data[0], "shape"):
-        batches = _from_pair(data, batch_size)
-    elif _is_tokens(data):
-        batches = _from_columns({"input_ids": data}, batch_size)
-    elif isinstance(data, Mapping) and "input_ids" in data:
-        batches = _from_columns(data, batch_size)
     elif isinstance(data, Dataset) or (
         hasattr(data, "__getitem__") and isinstance(data, Sized) and not isinstance(data, Mapping)
     ):
@@ -100,6 +102,30 @@ def read(data: Any, *, batch_size: int) -> Batches:
     if batches.examples == 0:
         raise InputError(EMPTY)
     return batches
+
+
+def joined(parts: Sequence[Any], order: IntArray) -> Batches:
+    """Prepare the rows of several data, as if one was put below the other, in an order."""
+    tables = [columns for columns in map(_columns, parts) if columns is not None]
+    if len(tables) == len(parts) and all(one.keys() == tables[0].keys() for one in tables):
+        return _cut(tables, BATCH, order)
+    loaders = [part for part in parts if isinstance(part, DataLoader)]
+    alike = all(one.collate_fn == loaders[0].collate_fn for one in loaders)
+    if not alike or any(_columns(one) and not isinstance(one, Dataset) for one in parts):
+        listed = " and ".join(map(_name, parts))
+        message = (
+            "give both in one form: arrays with the same names, datasets, or loaders with the same "
+            f"collate_fn, got {listed}"
+        )
+        raise InputError(message)
+    rows: Dataset[Any] = ConcatDataset(
+        [one.dataset if isinstance(one, DataLoader) else one for one in parts]
+    )
+    like: Any = loaders[0] if loaders else DataLoader(rows, BATCH)
+    kept = {name: getattr(like, name) for name in ("collate_fn", "num_workers", "worker_init_fn")}
+    return _from_loader(
+        DataLoader(Subset(rows, order.tolist()), like.batch_sampler.batch_size, **kept)
+    )
 
 
 def _parts(item: Any) -> tuple[Tensor, dict[str, Tensor], Tensor]:
@@ -175,19 +201,22 @@ def _from_loader(loader: DataLoader[Any]) -> Batches:
     return Batches(loader, len(cast("Sized", loader.dataset)) if sized else None, len(loader))
 
 
-def _from_pair(arrays: Any, batch_size: int) -> Batches:
-    if len(arrays) != 2:
-        message = f"data must be a pair (inputs, targets), got {len(arrays)} arrays"
-        raise InputError(message)
-    batches = _from_columns({"inputs": arrays[0], "targets": arrays[1]}, batch_size)
-    return replace(batches, items=(tuple(item.values()) for item in batches.items))
-
-
-def _from_columns(columns: Mapping[str, Any], batch_size: int) -> Batches:
-    """Cut tensors or arrays of the same length into batches under their names."""
+def _columns(data: Any) -> dict[str, Any] | None:
+    """Return tensors or arrays with one row for each example; None for data of another form."""
+    if type(data) is TensorDataset:
+        data = data.tensors
+    if isinstance(data, tuple | list) and data and hasattr(data[0], "shape"):
+        if len(data) != 2:
+            message = f"data must be a pair (inputs, targets), got {len(data)} arrays"
+            raise InputError(message)
+        data = {"inputs": data[0], "targets": data[1]}
+    elif _is_tokens(data):
+        data = {"input_ids": data}
+    elif not isinstance(data, Mapping) or "input_ids" not in data:
+        return None
     arrays = {
         name: column if isinstance(column, Tensor) else np.asarray(column)
-        for name, column in columns.items()
+        for name, column in data.items()
         if column is not None
     }
     sizes = {name: len(array) if array.ndim else 0 for name, array in arrays.items()}
@@ -199,15 +228,26 @@ def _from_columns(columns: Mapping[str, Any], batch_size: int) -> Batches:
         if not isinstance(array, Tensor) and array.dtype.kind not in "biuf":
             message = f"arrays of data must hold numbers, got dtype {array.dtype}"
             raise InputTypeError(message)
-    examples = next(iter(sizes.values()))
+    return arrays
+
+
+def _cut(tables: list[dict[str, Any]], batch_size: int, order: IntArray | None = None) -> Batches:
+    """Cut columns into batches, in their order or in another one."""
+    examples = sum(len(next(iter(one.values()))) for one in tables)
     starts = range(0, examples, batch_size)
 
-    def part(array: Any, first: int) -> Tensor:
-        rows = array[first : first + batch_size]
-        return rows if isinstance(rows, Tensor) else torch.tensor(rows)
+    def batch(first: int) -> Any:
+        rows = slice(first, first + batch_size)
+        columns = {
+            name: array[rows]
+            if order is None
+            else gathered([one[name] for one in tables], order[rows])
+            for name, array in tables[0].items()
+        }
+        tensors = {n: c if isinstance(c, Tensor) else torch.tensor(c) for n, c in columns.items()}
+        return tensors if "input_ids" in tensors else tuple(tensors.values())
 
-    items = ({name: part(array, i) for name, array in arrays.items()} for i in starts)
-    return Batches(items, examples, len(starts))
+    return Batches(map(batch, starts), examples, len(starts))
 
 
 def _name(value: object) -> str:

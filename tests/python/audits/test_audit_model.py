@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
+from scipy.sparse import coo_array
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -16,6 +18,7 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 
 import leakbound as lb
 from leakbound.errors import InputError, InputTypeError, OptionError
+from validity.suite import most_errors
 
 
 def test_it_is_the_audit_of_both_sets_within_classes() -> None:
@@ -116,6 +119,52 @@ def test_a_test_set_of_any_size() -> None:
     assert result.options["pairs"] == 100
 
 
+def tensors(x: np.ndarray, y: np.ndarray) -> TensorDataset:
+    return TensorDataset(torch.as_tensor(x), torch.as_tensor(y))
+
+
+FORMS: dict[str, Any] = {
+    "arrays": lambda x, y: (x, y),
+    "frames": lambda x, y: (pd.DataFrame(x), pd.Series(y)),
+    "columns": lambda x, y: (pl.DataFrame(x), pl.Series(y)),
+    "sparse": lambda x, y: (coo_array(x), y),
+    "lists": lambda x, y: (x.tolist(), tuple(y.tolist())),
+    "tensors": lambda x, y: tensors(x, y).tensors,
+    "datasets": lambda x, y: Subset(tensors(x, y), range(len(x))),
+    "loaders": lambda x, y: DataLoader(tensors(x, y), 60),
+}
+
+
+def mean_of_batch(rows: Any) -> np.ndarray:
+    """Answer with next to nothing but the mean of all rows."""
+    values = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+    return np.asarray(values.mean() + 1e-4 * values[:, 0])
+
+
+@pytest.mark.parametrize("coins", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_answers_may_depend_on_the_batch(form: str, coins: bool) -> None:  # noqa: FBT001
+    """The models never saw a row: where each set is a batch, half of the audits accuse them."""
+    normalised = torch.nn.BatchNorm1d(1, affine=False, track_running_stats=False)
+    network = torch.nn.Sequential(normalised, torch.nn.Linear(1, 2, bias=False))
+    network[1].weight.data = torch.tensor([[1.0], [-1.0]])
+    answer = {"model": mean_of_batch, "signal": lambda answer, _: answer}
+    model = {"model": network} if form in {"tensors", "datasets", "loaders"} else answer
+    claims = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(2, size=200)
+        x = (y + 1e-3 * rng.normal(size=200)).astype("f4")[:, None]
+        halves = np.split(rng.permutation(200), 2)
+        train, test = (FORMS[form](x[half], y[half]) for half in halves)
+        data = {"train": train, "test": test}
+        if coins:
+            data = {"canaries": FORMS[form](x, y), "coins": lb.InclusionPlan.create(200, seed=seed)}
+        claims += lb.audit_model(**model, **data, confidence=0.8, seed=seed).bound > 0
+    # an audit that errs twice as often as it may would fail
+    assert claims <= most_errors(100, 0.2, 2 * len(FORMS)) < 40
+
+
 X, Y = np.zeros((4, 2)), np.zeros(4, int)
 FRAME = pd.DataFrame(X, index=[5, 6, 7, 8])
 SET = TensorDataset(torch.randn(6, 2), torch.zeros(6, dtype=torch.int64))
@@ -133,10 +182,30 @@ def sure(inputs: np.ndarray) -> np.ndarray:
         (sure, (X, Y), (X[:0], Y[:0]), InputError, "test: it is empty"),
         (LINEAR, SET, Subset(SET, []), InputError, "test: data is empty"),
         (object(), (X, Y), (X, Y), InputTypeError, "object has neither predict_proba nor"),
-        (sure, (X, Y + 2), (X, Y), InputError, "train: y has the class 2 at index 0, which the"),
+        (sure, (X, Y + 2), (X, Y), InputError, "train and test, in random order: y has the class"),
+        (sure, (X, Y), (X[1:], Y), InputError, "test: .* one target .* got 3 inputs, 4 targets"),
+        (sure, (X, Y), (FRAME, Y), InputError, "one type and shape, got ndarray .* and DataFrame"),
+        (sure, (X, Y), (X[:, 1:], Y), InputError, r"shape \(2,\) and ndarray with .* \(1,\)"),
+        (sure, (X, Y), (iter(X), Y), InputTypeError, "test: iterator has no rows"),
         (sure, (FRAME, Y), (FRAME[2:], Y[2:]), InputError, "2 rows are in both .* such as row 7"),
         (LINEAR, Subset(SET, [0, 1]), Subset(SET, [1, 2]), InputError, "such as row 1"),
         (LINEAR, DataLoader(SET, shuffle=True), SET, InputError, "train: the loader must return"),
+        (
+            LINEAR,
+            SET,
+            DataLoader(SET, batch_size=None),
+            InputError,
+            "test: rows are scored in random",
+        ),
+        (LINEAR, Subset(SET, [1]), tuple(SET[:]), InputError, "one form: .* got Subset and tuple"),
+        (LINEAR, DataLoader(SET, 2, collate_fn=list), DataLoader(SET), InputError, "one form: arr"),
+        (
+            LINEAR,
+            SET,
+            (SET[:][0], SET[:][1] - 1),
+            InputError,
+            r"target -1 at id test\[\d\] is outside",
+        ),
     ],
 )
 def test_bad_input_is_refused_by_name(
