@@ -83,7 +83,10 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a leak in few records": (tail, "The leak is in few records. Look at the 2"),
     "a leak at one end": (at_one_end, "The leak is in few records. Look at the 30 examples with"),
-    "a leak of many records": (lambda: audited(3.0), "Reduce overfitting by fewer epochs"),
+    "a leak of many records": (
+        lambda: audited(3.0),
+        "Reduce overfitting, such as by less training",
+    ),
     "all that examples allow": (lambda: coins("perfect"), "To prove more, audit more examples:"),
     "a claim that stands": (
         lambda: audited(1.0, epsilon=4.0),
@@ -145,6 +148,13 @@ def test_each_rule_is_followed_where_numbers_call_for_it(
 def test_a_withheld_bound_has_no_other_advice() -> None:
     for make in (indexed, lambda: zero_run("pure", given="half", features=True)):
         assert len(make().summary().next_steps) == 1
+
+
+def test_finer_scores_are_advised_only_if_they_can_prove_more() -> None:
+    member, _, noise = game()
+    for scores, finer in ((member + 0.0, False), ((noise + member).round(), True)):
+        found = lb.audit(scores, lb.Coins(member), seed=1).summary()
+        assert any("finer precision" in step for step in found.next_steps) == finer
 
 
 def test_a_leak_is_in_few_records_or_in_many() -> None:

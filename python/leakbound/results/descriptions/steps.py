@@ -114,7 +114,7 @@ def _of_doubts(result: AuditResult | PanoramiaResult) -> Iterator[str]:
 
 
 def _of_scores(ranking: ScoreAudit, unit: str, *, ties: bool = True) -> Iterator[str]:
-    """Yield what is wrong with the scores: inverted, or tied, unless ranks in batches were."""
+    """Yield what is wrong with the scores: inverted; or tied, if a finer score may prove more."""
     deviations, distinct = _deviations(ranking), ranking.roc.guesses.size
     examples = int(ranking.roc.guesses[-1]) if distinct else 0
     if deviations < -_CHANCE:
@@ -123,7 +123,8 @@ def _of_scores(ranking: ScoreAudit, unit: str, *, ties: bool = True) -> Iterator
             f"{ranking.auc:.3f}). Do not flip it after seeing this: decide on other data, or "
             "audit both signs together as two attacks."
         )
-    if ties and distinct < _MANY * min(examples, _POINTS):
+    coarse = ties and ranking.bound < _NEAR * ranking.ceiling
+    if coarse and distinct < _MANY * min(examples, _POINTS):
         yield (
             f"Use a score of finer precision, such as a log-probability: {examples:,} {unit} have "
             f"only {distinct:,} different scores."
@@ -176,8 +177,8 @@ def _of_leak(result: AuditResult, unit: str) -> str:
     guessed, listed = result.guesses / max(1, result.m), result.exposed
     if guessed >= _MANY or _deviations(result) > _LARGE:
         return (
-            "Reduce overfitting by fewer epochs, regularisation or DP-SGD: the leak is spread over "
-            f"many {unit} (AUC {result.auc:.3f})."
+            "Reduce overfitting, such as by less training, a smaller model or regularisation, or "
+            f"train with DP: the leak is spread over many {unit} (AUC {result.auc:.3f})."
         )
     where = {"members": "the highest scores", "non-members": "the lowest scores"}
     train = " Fix or remove these, and train again." * (result.path != "non-members")
