@@ -2,9 +2,9 @@
 Choices: canaries that differ in a secret
 =========================================
 
-A coin decides whether a canary is trained on. A *choice* decides which of k versions is trained on:
-the same sentence with another number, or the same image with another label. The attack guesses the
-version. By chance, one guess in k is right. A right guess is therefore stronger evidence than a
+A coin decides whether a canary is trained on. A *choice* decides which of the k candidates of a
+secret is trained on: which number in a sentence, or which label of an image. The attack guesses the
+candidate. By chance, one guess in k is right. A right guess is therefore stronger evidence than a
 right guess about a coin, and you need fewer canaries. :doc:`/audits/choices` is the short version.
 """
 
@@ -29,11 +29,11 @@ plan
 
 # %%
 # Leave out the seed in a real audit. Save the draws for the audit with ``plan.save("plan.npz")``
-# and load them with ``lb.planning.ChoicePlan.load``. `included` returns the version of each canary
-# to train on; here that is a label.
+# and load them with ``lb.planning.ChoicePlan.load``. `included` returns the candidate of each
+# secret to train on; here that is a label.
 
-versions = np.tile(np.arange(10), (150, 1))
-secret = plan.included(versions)
+candidates = np.tile(np.arange(10), (150, 1))
+secret = plan.included(candidates)
 secret[:10]
 
 # %%
@@ -47,11 +47,11 @@ _ = model.fit(
 )
 
 # %%
-# Scores of all ten versions
-# --------------------------
-# Scores have a row for each canary and a column for each version, in an order that does not depend
-# on the draw. Here a score is the probability that the model gives to a label. For a language
-# model, use the log-likelihood of each version of the sentence.
+# Scores of all ten candidates
+# ----------------------------
+# Scores have a row for each secret and a column for each candidate, in an order that does not
+# depend on the draw. Here a score is the probability that the model gives to a label. For a
+# language model, use the log-likelihood of each candidate of the sentence.
 
 scores = model.predict_proba(canaries)
 scores.shape
@@ -59,8 +59,8 @@ scores.shape
 # %%
 # The audit
 # ---------
-# The guess about a canary is the version with the largest score. The audit ranks guesses by their
-# margin over the second-largest score. The bound is on replacing one version by another.
+# The guess about a secret is the candidate with the largest score. The audit ranks guesses by
+# their margin over the second-largest score. The bound is on replacing one candidate by another.
 
 result = lb.audit(scores, lb.Choices(plan))
 print(result.summary().headline)
@@ -73,15 +73,15 @@ print(f"{result.correct} of {result.guesses} guesses were right; by chance one i
 _ = result.plot("histogram")
 
 # %%
-# With two versions of each canary, the same number of right guesses proves less:
+# With two candidates of each secret, the same number of right guesses proves less:
 
 two = lb.audit(np.eye(2)[[0, 1] * 75], lb.Choices([0, 1] * 75, k=2))
-print(f"a perfect attack on 150 canaries proves ε ≥ {two.bound:.2f} among two versions,")
+print(f"a perfect attack on 150 secrets proves ε ≥ {two.bound:.2f} among two candidates,")
 print(f"and ε ≥ {result.ceiling:.2f} among ten")
 
 # %%
 # A guarantee is usually stated for adding or removing one example. It implies a guarantee for
-# replacing a version with twice the ε. `check` converts the claim, never the bound.
+# replacing a candidate with twice the ε. `check` converts the claim, never the bound.
 
 print("ε = 1, adding or removing:", result.check(epsilon=1.0, relation="add_remove"))
 
@@ -92,8 +92,8 @@ for claim in (lb.ApproxDP(delta=1e-5), lb.GaussianDP()):
     print(lb.audit(scores, lb.Choices(plan), claim=claim, seed=0))
 
 # %%
-# **What can go wrong.** Do not list the true version first. A model that learned nothing gives
-# ties, and an attack that breaks ties in favour of the first version is always right. leakbound
+# **What can go wrong.** Do not list the true candidate first. A model that learned nothing gives
+# ties, and an attack that breaks ties in favour of the first candidate is always right. leakbound
 # breaks ties at random, and refuses draws that cannot have been uniform:
 
 try:

@@ -198,6 +198,6 @@ def _assumptions(claim: Claim, attacks: Attacks, k: int) -> tuple[Assumption, ..
             "trained model",
             "candidates",
             "Each guess is the candidate with the largest score, and the seed breaks ties. "
-            "Candidate thresholds and the order of guesses depend on margins only.",
+            "Thresholds and the order of guesses depend on margins only.",
         ),
     )

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from leakbound._base.formatting import down, number, up
 from leakbound._base.types import Kind, PathName, Relation
@@ -120,6 +121,11 @@ class Scale:
     def formula(self, bound: float) -> str:
         """Return a bound with the name of its parameter and its sign."""
         return f"{self.name} {self.sign} {self.rounded(bound)}"
+
+
+def audited(ranking: Any) -> int:
+    """Return how many examples were audited, or secrets, each with k candidates."""
+    return int(ranking.options.get("secrets", ranking.m))
 
 
 def scale_of(claim: Claim) -> Scale:

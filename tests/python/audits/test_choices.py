@@ -16,6 +16,7 @@ from leakbound import errors
 from leakbound.audits.choices import game_of
 from leakbound.planning import load_opening
 from leakbound.planning.inclusion import Plan
+from leakbound.results.descriptions.steps import _enough
 from validity.choices import ChoiceTrial
 
 K = 4
@@ -247,3 +248,12 @@ def test_the_command_line_reads_candidates_and_plans(tmp_path: Path) -> None:
     claim = ("--score-col", "loss", "--family", "gaussian")
     assert leakbound("choices", file, *claim, *bundle).code == 0
     assert lb.evidence.verify_bundle(tmp_path / "bundle").valid
+
+
+def test_results_count_secrets_and_say_how_many_are_enough() -> None:
+    few = audited(SCORES[:5], PLAN.chosen[:5], K)
+    metrics = {one.name: one for one in few.summary().metrics}
+    assert (metrics["Secrets"].value, metrics["Secrets"].note) == ("5", "4 candidates each")
+    enough = _enough(few, 3.0)
+    assert few.m == 20 < enough
+    assert 3.0 <= audited(np.eye(K)[[0] * enough], np.arange(enough) % K, K).ceiling < 3.3

@@ -40,11 +40,13 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     )
     family = isinstance(claim, FAMILIES)
     # 2. What all audits of one ranking say.
-    terms = terms_of(claim, values, replaced, condition or kind.condition, f"{unit}s")
+    choices = result.options.get("design") == "choices"
+    units = "secrets" if choices else f"{unit}s"
+    terms = terms_of(claim, values, replaced, condition or kind.condition, units)
     scale = scale_of(claim)
     bound = scale.rounded(result.bound)
     drawn = bound if family else number(result.bound)
-    series = Series(f"this {subject}", scale.name, "", MEMBER, drawn, result, terms.units)
+    series = Series(f"this {subject}", scale.name, "", MEMBER, drawn, result, f"{unit}s")
     said = standard(
         result,
         result,
@@ -59,7 +61,7 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     # 3. Key numbers: the parameter of a family first, then ε.
     own = f"{scale.name} {scale.limit}" if kind.proves else scale.name
     ranked = f"{_asked(result)}, largest margin first"
-    asked = ranked if result.options.get("design") == "choices" else PATHS[result.path]
+    asked = ranked if choices else PATHS[result.path]
     metrics = (
         *said.metrics,
         *((Metric(own, bound, claim.name),) if family else ()),

@@ -12,7 +12,7 @@ from leakbound._base.formatting import number, percent, share
 from leakbound.report.description import KINDS, SMALL, Description, Figure, Levels, Metric, Section
 from leakbound.report.figures import PLOTS
 from leakbound.report.parts import LOW_RATES
-from leakbound.results.words import COMPARED, Scale, meaning_of, scale_of
+from leakbound.results.words import COMPARED, Scale, audited, meaning_of, scale_of
 from leakbound.stats import clopper_pearson
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def standard(
     withheld: bool = False,
 ) -> Description:
     """Return the description that most results share; each type replaces what differs."""
-    kind, unit, epsilon = KINDS[result.kind], terms.units.removesuffix("s"), terms.epsilon
+    kind, epsilon, unit = KINDS[result.kind], terms.epsilon, result.options.get("unit", "example")
     one = result.checked
     # the word is for what is proved and more than what was claimed, if something was
     leaks = result.refutes and epsilon >= SMALL and (one is None or one.verdict == "refuted")
@@ -109,7 +109,8 @@ def _headline(
     if result.refutes:
         little = ". This is little: a stronger attack may prove more" * (terms.epsilon < SMALL)
         return terms.conditional(f"ε is at least {bound}{terms.at}{terms.within} {sure}{little}.")
-    said = f"Nothing could be refuted. A perfect attack on these {ranking.m:,} {terms.units} would"
+    these = f"these {audited(ranking):,} {terms.units}"
+    said = f"Nothing could be refuted. A perfect attack on {these} would"
     if terms.ceiling > 0:
         return f"{said} have reached ε = {number(terms.ceiling)}{terms.at}; this attack did not."
     return f"{said} not refute anything either {sure}."
@@ -124,7 +125,7 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
     claim = f"{scale.name} {'≥' if scale.inverse else '='} {scale.value(one.value):g}"
     claim += f" with δ = {one.delta:g}" if one.delta else ""
     if one.compares:
-        claim += f" for {COMPARED[one.compares]} one {terms.units.removesuffix('s')}"
+        claim += f" for {COMPARED[one.compares]} one {result.options.get('unit', 'example')}"
     else:
         claim += terms.replaced
     claim = claim if one.c is None else f"c = {one.c:g} with {claim}"
@@ -139,8 +140,8 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
         )
     elif one.verdict == "inconclusive":
         why = (
-            f"is out of reach. Even a perfect attack on these {ranking.m:,} {terms.units} could "
-            "not refute it"
+            f"is out of reach. Even a perfect attack on these {audited(ranking):,} {terms.units} "
+            "could not refute it"
         )
         if withheld:
             why = "cannot be tested, because the bound is withheld"
@@ -159,12 +160,13 @@ def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple
     members = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
     split = result.options.get("relation") == "replace"
     chance = "over the random split" if split else "over the coins of membership"
-    if result.options.get("design") == "choices":
-        chance = "over the draws of candidates"
+    choices = result.options.get("design") == "choices"
+    if choices:
+        chance, members = "over the draws", f"{result.options['k']} candidates each"
     return (
-        *(() if result.options.get("design") == "choices" else _rates(result, ranking)),
+        *(() if choices else _rates(result, ranking)),
         Metric("AUC", f"{ranking.auc:.3f}", auc),
-        Metric(terms.units.capitalize(), f"{ranking.m:,}", members),
+        Metric(terms.units.capitalize(), f"{audited(ranking):,}", members),
         Metric("Confidence", percent(result.confidence), chance),
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leakbound._base.formatting import number
 from leakbound.claims import PureDP
 from leakbound.report.description import KINDS, SMALL
+from leakbound.results.words import audited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,7 +50,7 @@ def first(steps: Iterable[str]) -> tuple[str, ...]:
 
 def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     """Yield steps after an audit of one ranking, the most urgent first."""
-    unit, m, one, reach = terms.units, result.m, result.checked, terms.ceiling
+    unit, m, one, reach = terms.units, audited(result), result.checked, terms.ceiling
     proves = KINDS[result.kind].proves
     if result.is_withheld:
         yield (
@@ -61,7 +62,8 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
         )
         return
     # 1. Scores, or a number of examples, that cannot show what the model leaks.
-    flaws = (*_of_doubts(result), *_of_scores(result, unit, ties="batches" not in result.options))
+    each, ties = result.options.get("unit", "example"), "batches" not in result.options
+    flaws = (*_of_doubts(result), *_of_scores(result, f"{each}s", ties=ties))
     yield from flaws
     target = _REACH
     if one is not None and one.delta is not None and one.verdict == "inconclusive":
@@ -106,9 +108,10 @@ def _of_doubts(result: AuditResult | PanoramiaResult) -> Iterator[str]:
     for one in result.assumptions:
         if one.status == "contradicted":
             yield f"Check “{one.name}” before you use this result: the data contradict it."
-    if result.claim.delta * result.m >= 1:
+    m = audited(result)
+    if result.claim.delta * m >= 1:
         yield (
-            f"Claim a δ far below 1/m = {1 / result.m:.2g}: a δ of {result.claim.delta:g} allows "
+            f"Claim a δ far below 1/m = {1 / m:.2g}: a δ of {result.claim.delta:g} allows "
             "training to reveal an example."
         )
 
@@ -133,7 +136,7 @@ def _of_scores(ranking: ScoreAudit, unit: str, *, ties: bool = True) -> Iterator
 
 def _of_nothing(result: AuditResult, unit: str) -> Iterator[str]:
     """Yield what to do about a bound of 0 where examples are enough."""
-    deviations, m, auc = _deviations(result), result.m, f"AUC {result.auc:.3f}"
+    deviations, m, auc = _deviations(result), audited(result), f"AUC {result.auc:.3f}"
     if deviations > _CHANCE:
         yield (
             f"Audit more {unit}, about {4 * m:,}: the scores separate members from non-members "
@@ -174,7 +177,7 @@ def _of_shift(result: Any) -> Iterator[str]:
 
 def _of_leak(result: AuditResult, unit: str) -> str:
     """Return where the leak is, and what may be done about it."""
-    guessed, listed = result.guesses / max(1, result.m), result.exposed
+    guessed, listed = result.guesses / max(1, audited(result)), result.exposed
     if guessed >= _MANY or _deviations(result) > _LARGE:
         return (
             "Reduce overfitting, such as by less training, a smaller model or regularisation, or "
@@ -246,9 +249,10 @@ def _enough(result: AuditResult, target: float) -> int:
     """Return about how many examples a perfect attack needs for an ε; 0 if unknown or absurd."""
     if not isinstance(result.claim, PureDP) or result.ceiling <= 0:
         return 0
-    # all of m guesses right have probability level = q^m, with q / (1 - q) = e^ceiling
-    each = math.log1p(math.exp(-min(target, _HIGHEST)))
-    exact = result.m * math.log1p(math.exp(-result.ceiling)) / each
+    # all of m guesses right have probability level = q^m, with q = e^ceiling / (e^ceiling + k - 1)
+    others = result.options.get("k", 2) - 1
+    each = math.log1p(others * math.exp(-min(target, _HIGHEST)))
+    exact = audited(result) * math.log1p(others * math.exp(-result.ceiling)) / each
     if exact > _MANAGEABLE:
         return 0
     digits: int = 10 ** max(0, math.floor(math.log10(exact)) - 1)
