@@ -93,7 +93,8 @@ def audit_model(
     ------
     InputError
         If a set is empty or cannot be scored, or if a row is in both sets: by the index of pandas
-        objects, or by the indices of `torch.utils.data.Subset`.
+        objects, or by the indices of `torch.utils.data.Subset`. Rows of arrays, and of frames whose
+        index counts them from 0, have no names: that one is in both sets cannot be known.
 
     Notes
     -----
@@ -222,11 +223,10 @@ def _about(name: str) -> Iterator[None]:
 def _check_apart(train: Any, test: Any) -> None:
     """Refuse sets that share a row, where rows have names."""
     parts = [one[0] if isinstance(one, tuple) and one else one for one in (train, test)]
-    sources = [getattr(one, "dataset", None) for one in parts]
-    if sources[0] is not None and sources[0] is sources[1]:
-        names = [getattr(one, "indices", None) for one in parts]
-    else:
-        names = [row_names(one) for one in parts]
+    (one, rows), (other, others) = map(_source, parts)
+    names = [row_names(part) for part in parts]
+    if one is other and (one is not parts[0] or other is not parts[1]):
+        names = [np.arange(len(one))[rows], np.arange(len(one))[others]]
     if names[0] is None or names[1] is None:
         return
     shared = np.intersect1d(names[0], names[1])
@@ -236,3 +236,13 @@ def _check_apart(train: Any, test: Any) -> None:
             "out of test, if the model was trained on them"
         )
         raise InputError(message)
+
+
+def _source(data: Any) -> tuple[Any, Any]:
+    """Return the dataset that a loader, or subsets of subsets, take rows from, and which."""
+    rows: Any = slice(None)
+    while hasattr(data, "dataset") and (hasattr(data, "indices") or hasattr(data, "batch_sampler")):
+        if hasattr(data, "indices"):
+            rows = np.asarray(data.indices, dtype=np.intp)[rows]
+        data = data.dataset
+    return data, rows
