@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from leakbound import attacks
-from leakbound._base.alignment import gathered, row_names, size_of
+from leakbound._base.alignment import ExampleOrder, gathered, row_names, size_of
 from leakbound._base.checks import readable, seed_of
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
@@ -74,7 +74,7 @@ def audit_model(
         The examples that the split left out: training must not have used them for anything, such
         as early stopping. It may be of any size.
     canaries : as `train`
-        All canaries, in the order of the plan.
+        All canaries, in the order of the plan. A pandas index is joined with ids of the plan.
     coins : InclusionPlan
         The plan that chose the canaries that the model was trained on.
     signal : str or callable
@@ -124,7 +124,8 @@ def audit_model(
     given = [one is not None for one in (train, test, canaries, coins)]
     if given == [False, False, True, True]:
         with _about("canaries"):
-            scores = _score(model, canaries, signal)  # the plan's order is older than its coins
+            # The order of the plan is older than its coins.
+            scores = _score(model, _by_plan(canaries, coins), signal)
         return audit(scores.values, Coins(coins), **settings)
     if given != [True, True, False, False]:
         message = "give either train and test, or canaries and coins"
@@ -163,6 +164,19 @@ def _of_both(
         scores = np.empty(len(ids))
         scores[order] = _score(model, together, signal, np.array(ids)[order])
     return scores, np.arange(len(ids)) < sizes[0]
+
+
+def _by_plan(canaries: Any, plan: Any) -> Any:
+    """Return canaries in the order of their plan, by ids if both have some."""
+    names = row_names(canaries[0]) if isinstance(canaries, tuple) and canaries else None
+    ids = np.asarray(getattr(plan, "ids", ()))
+    counted = np.array_equal(ids, np.arange(ids.size))  # of a plan that was given none
+    if names is None or (counted and not np.isin(names, ids).all()):
+        return canaries
+    order = ExampleOrder()
+    order.scores(canaries[0], "canaries")
+    rows = order.follow(plan, "coins")
+    return canaries if rows is None else tuple(gathered([part], rows) for part in canaries)
 
 
 def _is_network(model: Any) -> bool:

@@ -75,6 +75,24 @@ def test_canaries_are_audited_by_their_coins() -> None:
             lb.audit_model(model, **wrong)
 
 
+def test_canaries_are_joined_with_the_ids_of_their_plan() -> None:
+    names = [f"c{i}" for i in range(200)]
+    plan = lb.InclusionPlan.create(200, seed=3, ids=names)
+    x = pd.DataFrame({"x": plan.member + np.arange(200) / 1e3}, index=names)
+    how: Any = {"signal": lambda answer, _: answer, "seed": 0}
+
+    def audited(rows: pd.DataFrame, coins: Any = plan) -> Any:
+        return lb.audit_model(lambda x: x["x"], canaries=(rows, rows["x"]), coins=coins, **how)
+
+    assert (
+        audited(x) == audited(x[::-1]) == audited(x.reset_index()) != audited(x[::-1].reset_index())
+    )
+    assert audited(x).bound > 2
+    assert audited(x, lb.InclusionPlan(plan.member)).bound > 2
+    with pytest.raises(InputError, match="canaries: ids do not match: 1 of"):
+        audited(x.rename({"c7": "d7"}))
+
+
 def test_decision_functions_are_log_odds() -> None:
     x, y = load_digits(return_X_y=True)
     for classes in ((0, 1), (0, 1, 2)):
