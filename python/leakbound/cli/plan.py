@@ -29,7 +29,8 @@ PLAN = (
     "Simulates audits; no scores are needed. With [bold]-m[/], the command shows what an audit of "
     "that many canaries proves. Without it, the command finds how many canaries are needed to "
     "prove [bold]--target[/] or to refute [bold]--claim[/]. Results are for the [bold]--truth[/] "
-    "that you assume, or for a perfect attack and three weaker ones."
+    "that you assume, or for a perfect attack and three weaker ones. Next, before training, "
+    "[bold]leakbound commit[/] flips the coins of the canaries and commits to the audit."
 )
 EXAMPLES = """leakbound plan --target 2
 leakbound plan --truth 3 --claim eps=2,delta=1e-5
