@@ -14,8 +14,8 @@ from leakbound.cli.options import Json, Lenient, flag, option
 
 
 @dataclass(frozen=True)
-class Printing:
-    """How a result is printed, and how strictly a claim is judged."""
+class Delivery:
+    """How a result is printed, how strictly a claim is judged, and where the report is written."""
 
     json: Json = False
     json_full: Annotated[
@@ -23,23 +23,6 @@ class Printing:
         flag("--json-full", "Print all of result.json, with curves and lists of examples."),
     ] = False
     lenient: Lenient = False
-
-    def give(self, result: Any, report: Path | None = None) -> NoReturn:
-        """Print a result and where its report is, and end with the exit code of its claim."""
-        stored = self.json or self.json_full
-        if stored:
-            typer.echo(result.to_json() if self.json_full else output.brief(result))
-        else:
-            output.show(result)
-        if report is not None:
-            (tell if stored else typer.echo)(f"Report: {report}")
-        output.end(result, lenient=self.lenient)
-
-
-@dataclass(frozen=True)
-class Delivery(Printing):
-    """The same, and where the report is written."""
-
     out: Annotated[
         Path | None, option("DIR", "Folder for result.json, report.html and figures (SVG).")
     ] = None
@@ -91,7 +74,15 @@ class Delivery(Printing):
             about = {"title": title, "model": self.model, "auditor": self.auditor}
             with bar("Drawing the report"):
                 output.write_files(folder, result, **about)
-        self.give(result, folder and folder / "report.html")
+        # 3. The verdict.
+        stored = self.json or self.json_full
+        if stored:
+            typer.echo(result.to_json() if self.json_full else output.brief(result))
+        else:
+            output.show(result)
+        if folder is not None:
+            (tell if stored else typer.echo)(f"Report: {folder / 'report.html'}")
+        output.end(result, lenient=self.lenient)
 
 
 @dataclass(frozen=True)

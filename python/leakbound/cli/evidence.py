@@ -12,7 +12,7 @@ from leakbound import InclusionPlan
 from leakbound._base.console import REFUTED, bar, tell
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
-from leakbound.cli.delivery import Printing
+from leakbound.cli.delivery import Delivery
 from leakbound.cli.files import Signs, read, whole
 from leakbound.cli.options import argument, command, flag, option, refuse
 from leakbound.evidence import judge_challenge, new_challenge, opened_challenge, verify_bundle
@@ -103,10 +103,10 @@ def judge(
     folder: Annotated[Path, argument("DIR", "Folder of the challenge.")],
     *,
     scores: Annotated[Path, option("FILE", "Scores of all canaries: .csv, .npz or .parquet.")],
-    model: Annotated[
-        str | None, option("HEX", "SHA-256 of the model, if published.", "--model-sha256")
+    model_sha256: Annotated[
+        str | None, option("HEX", "SHA-256 of the model, if published.")
     ] = None,
-    printing: Printing,
+    delivery: Delivery,
 ) -> None:
     """Judge a challenge."""
     names = opened_challenge(folder).agreed.attacks
@@ -114,9 +114,9 @@ def judge(
     columns = {name: table.numbers(name) for name in names}
     ids = whole(table.words("id"))
     with bar("Auditing"):
-        result = judge_challenge(folder, columns, ids=ids, model=model)
+        result = judge_challenge(folder, columns, ids=ids, model=model_sha256)
     tell(f"Bundle: {folder / 'bundle'}")
-    printing.give(result)
+    delivery.conclude(result, scores, {})
 
 
 VERIFY = "Prints each check, then [bold]VALID[/], or [bold]INVALID[/] and the reason."

@@ -43,7 +43,7 @@ _PANELS = {
     "Design": "",
     "Claim": "claim truth target probability family relation confidence cuts sides lenient",
     "Output": "out report title model auditor json json_full store",
-    "Evidence": "seed opening bundle secret commitment page most_seconds",
+    "Evidence": "seed opening bundle secret commitment page most_seconds model_sha256",
 }
 """Groups of options in the order of every help; what is listed nowhere is about the design."""
 

@@ -17,6 +17,7 @@ from commitments import PROTOCOL, protocol_toml
 from leakbound.errors import FormatError, InputError, OptionError
 from leakbound.evidence import judge_challenge, new_challenge, opened_challenge, verify_bundle
 from leakbound.planning import Commitment, InclusionPlan
+from pages import words_of
 
 M = 200
 WORDS = [f'secret {i}, "of" canary' for i in range(M)]
@@ -80,8 +81,12 @@ def test_two_processes_that_share_the_public_folder_alone(tmp_path: Path) -> Non
     judged = audits(
         "challenge", "judge", "challenge", "--scores", public / "scores.csv",
         "--model-sha256", digest, "--json",
+        "--out", "page", "--title", "A duel", "--auditor", "Ada",
     )  # fmt: skip
     assert judged.returncode == 0, judged.stderr
+    page = words_of((auditor / "page/report.html").read_text(encoding="utf-8"))
+    assert "A duel" in page
+    assert "Auditor Ada" in page
     assert json.loads(judged.stdout)["bound"] > 1
     shutil.copytree(auditor / "challenge/bundle", public / "bundle")
     shutil.rmtree(auditor)  # whatever anybody needs is public now
