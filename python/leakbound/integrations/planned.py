@@ -45,7 +45,7 @@ class PlannedCallback:
         self,
         plan: InclusionPlan,
         canaries: Any,
-        signal: Signal,
+        signal: Signal | None = None,
         *,
         claim: Claim | None = None,
         confidence: float = 0.95,
@@ -55,6 +55,12 @@ class PlannedCallback:
         # Everything is checked now, and not after hours of training.
         instance(plan, "plan", InclusionPlan)
         complement(confidence)
+        if signal is None:
+            message = (
+                'signal is missing: pass "cross_entropy" for language models, "logit_margin" for '
+                'classifiers, or "loss_drop" for the loss before training less that after it'
+            )
+            raise OptionError(message)
         if signal_name(signal) == "gradient_dot":
             message = (
                 "gradient_dot compares with a copy of the model: keep one, and call "
