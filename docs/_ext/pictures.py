@@ -326,6 +326,16 @@ def tally(plt: Any) -> Any:
     return figure
 
 
+def keys(plt: Any) -> Any:
+    """Draw keys of 8 bits over scores."""
+    scores = np.linspace(-4.5, 4.5, 4001)
+    figure, ax = plt.subplots(figsize=(5.6, 2.4))
+    found = [lb.Tally.of([score], [True], bits=8).keys[0] for score in scores]
+    ax.step(scores, found, color=MEMBER, where="mid")
+    ax.set(xlabel="score", ylabel="key")
+    return figure
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive."""
     app.add_directive("picture", Picture)

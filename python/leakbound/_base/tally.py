@@ -192,9 +192,9 @@ class Tally:
     ) -> Any:
         """Count one batch of Arrow records: what engines run on every partition.
 
-        Returned is a pyarrow.RecordBatch of int64: key, increasing, examples and members. The sums
-        at each key, over all batches, are a tally. The function can be pickled, also with its
-        options set by `functools.partial`.
+        Returned are columns of int64: key, increasing, examples and members; a RecordBatch for a
+        RecordBatch, a Table for a Table. The sums at each key, over all batches, are a tally. The
+        function can be pickled, also with its options set by `functools.partial`.
 
         Parameters
         ----------
@@ -205,7 +205,9 @@ class Tally:
         bits : int
             As for `Tally`.
         """
-        return record_batch(counted_records(records, score, member, check_bits(bits)))
+        counts = record_batch(counted_records(records, score, member, check_bits(bits)))
+        pa = arrow("counting Arrow records")
+        return pa.Table.from_batches([counts]) if isinstance(records, pa.Table) else counts
 
     def to_arrow(self) -> Any:
         """Return a pyarrow.RecordBatch: key, examples, members; bits and shards as metadata."""
