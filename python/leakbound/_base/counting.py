@@ -89,7 +89,10 @@ def whole(values: Any, name: str) -> IntArray:
     """Read whole numbers as a copy in int64."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.ndim != 1:
-        message = f"{name} must be one-dimensional and of whole numbers, got {array.dtype}"
+        message = (
+            f"{name} must be one-dimensional and of whole numbers, got {array.dtype}: cast it to "
+            "integers of 64 bits"
+        )
         raise InputTypeError(message)
     return array.astype(np.int64)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_length, instance, vector
+from leakbound._base.checks import check_ids, check_length, instance, vector
 from leakbound._base.counting import (
     COLUMNS,
     TALLY_BITS,
@@ -107,7 +107,10 @@ class Tally:
         """Count scores that are in memory: scores and membership as for `audit`, shape (m,)."""
         bits, order = check_bits(bits), ExampleOrder()
         values = vector(order.scores(scores, "scores"), "scores")
-        return cls(*counted(values, order.member(member, values.size), bits), bits)
+        included, ids = order.member(member, values.size), order.told_ids
+        if ids is not None:
+            check_ids(ids, included)
+        return cls(*counted(values, included, bits), bits)
 
     @classmethod
     def sum(cls, tallies: Iterable["Tally"]) -> "Tally":

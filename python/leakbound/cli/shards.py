@@ -5,19 +5,32 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
 from leakbound._base.counting import TALLY_BITS, Counts, added, counted
 from leakbound._base.tally import Tally, is_tally
-from leakbound.cli.files import PIPE, TEXT, Columns, Layout, about, check_names, opened, suffix_of
+from leakbound.cli.files import (
+    PIPE,
+    TEXT,
+    Columns,
+    Layout,
+    about,
+    check_names,
+    opened,
+    suffix_of,
+    together,
+)
 from leakbound.cli.options import ScoreCol, argument, command, option, refuse
-from leakbound.errors import FormatError, InputError
+from leakbound.errors import FormatError, InputError, LeakboundError
 
 app = typer.Typer()
 
 _KINDS = TEXT | {".parquet"}
+# Most examples whose ids are compared: they are held in memory, with their shards.
+_COMPARED = 1 << 20
 
 
 def are_shards(files: Sequence[Path]) -> bool:
@@ -34,21 +47,58 @@ def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
     """Count shards and add tallies; memory holds one batch and the counts."""
     files = list(_files(paths))
     tallies = {path for path in files if is_tally(path)}
-    bits = Tally.from_parquet(min(tallies)).bits if tallies else TALLY_BITS
+    path = min(tallies, default=PIPE)
+    with about(path):
+        bits = Tally.from_parquet(path).bits if tallies else TALLY_BITS
 
     def parts(move: Callable[..., None]) -> Iterator[Tally]:
+        nonlocal path
         for path in files:
-            with about(path):
-                if path in tallies:
-                    yield Tally.from_parquet(path)
-                else:
-                    counts = added(_counts(path, score, layout, bits))
-                    if counts[0].size:
-                        yield Tally(*counts, bits)
+            if path in tallies:
+                yield Tally.from_parquet(path)
+            else:
+                counts = added(_counts(path, score, layout, bits))
+                if counts[0].size:
+                    yield Tally(*counts, bits)
             move(advance=1)
 
     with bar("Counting", total=len(files) if len(files) > 1 else None) as move:
-        return Tally.sum(parts(move))
+        try:
+            total = Tally.sum(parts(move))
+        except LeakboundError:
+            with about(path):  # that of the shard which does not add up
+                raise
+    if total.m <= _COMPARED and not tallies and PIPE not in files:
+        _check_ids(files, layout)
+    return total
+
+
+def _check_ids(paths: Sequence[Path], layout: Layout) -> None:
+    """Check that no id is there twice, in one shard or in two, where every shard has ids."""
+    shards = []
+    for path in paths:
+        with opened(path, layout) as (names, load):
+            if names.count("id") != 1:
+                return
+            shards.append(Columns(path, together(load(["id", layout.member_col])), layout))
+    shards = [shard for shard in shards if len(shard)]
+    ids = np.concatenate([shard.words("id").astype(np.str_) for shard in shards])
+    member = np.concatenate([shard.member() == 1 for shard in shards])
+    starts = np.cumsum([0, *map(len, shards)])
+    _, place, count = np.unique(ids, return_inverse=True, return_counts=True)
+    included = np.bincount(place, weights=member)
+    mixed = (included > 0) & (included < count)
+    for one in np.flatnonzero(mixed if mixed.any() else count > 1)[:1]:
+        rows = np.flatnonzero(place == one)
+        first = np.unique(member[rows], return_index=True)[1] if mixed.any() else [0, 1]
+        rows = rows[np.sort(first)]
+        places = [
+            f"a {'member' if member[row] else 'non-member'} at row {row - starts[at]} of "
+            f"{shards[at].path}"
+            for row, at in zip(rows, np.searchsorted(starts, rows, "right") - 1, strict=True)
+        ]
+        message = f"id {ids[rows[0]]} is {' and '.join(places)}: keep one row for each example"
+        raise FormatError(message)
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -99,7 +149,7 @@ TALLY = (
     "A SHARD is a .parquet, .csv, .tsv or .jsonl file with columns [bold]score[/] and "
     "[bold]member[/], a tally, a folder of these, a glob, or - for csv on standard input. Files "
     "are read in batches. Every example must be in one file only. Two files with equal counts are "
-    "refused as duplicates."
+    "refused as duplicates, and so are repeated ids in a column [bold]id[/], up to a million rows."
 )
 COUNTED = """leakbound tally scores/ --out tally.parquet
 leakbound coins tally.parquet"""

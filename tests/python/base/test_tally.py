@@ -161,6 +161,12 @@ def test_bad_scores_are_refused_with_their_rows() -> None:
             lb.Tally.of(SCORES, MEMBER, bits=bits)
     with pytest.raises(errors.InputTypeError, match="whole numbers"):
         lb.Tally(np.array([0.5]), np.array([1]), np.array([1]))
+    sums = pa.table({"key": [2**19], "examples": [2.0], "members": [1]})
+    with pytest.raises(errors.InputTypeError, match=r"examples must .* got float64: cast it"):
+        lb.Tally.from_arrow(sums)
+    ids = np.append(np.arange(1, M), 7)
+    with pytest.raises(errors.InputError, match="1 ids are both members and non-members"):
+        lb.Tally.of(Scores(SCORES, ids, "any"), np.arange(M) != 6)
 
 
 def test_arrow_and_parquet_keep_everything(tmp_path: Path) -> None:
@@ -224,6 +230,8 @@ def test_batches_add_up_to_the_tally() -> None:
         ({"score": pa.array([None, *SCORES[1:]])}, errors.InputTypeError, "null at row 0"),
         ({"score": ["a"] * M}, errors.InputTypeError, "must hold numbers, got string"),
         ({"member": ["true"] * M}, errors.InputTypeError, "got string"),
+        ({"member": pa.array(["in"] * M).dictionary_encode()}, errors.InputTypeError, "dictionary"),
+        ({"member": MEMBER.astype(int) + 1}, errors.InputError, "throughout, got 2 at row"),
         ({"member": np.full(M, 2)}, errors.InputError, "column 'member', rows from 0 on"),
     ],
 )

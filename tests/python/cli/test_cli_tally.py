@@ -102,8 +102,45 @@ def test_bad_shards_are_refused_with_their_names_and_rows(tmp_path: Path) -> Non
     lb.Tally.of(SCORES[3000:], MEMBER[3000:], bits=12).to_parquet(tmp_path / "coarse.parquet")
     lb.Tally.of(SCORES[:3000], MEMBER[:3000]).to_parquet(out)
     coarse = leakbound("tally", out, tmp_path / "coarse.parquet", "--out", out)
-    assert "bits cannot be added" in coarse.refusal
+    assert "coarse.parquet: keys of 20 and 12 bits cannot be added" in coarse.refusal
+    other = lb.Tally.of(SCORES, MEMBER).to_arrow()
+    later = other.replace_schema_metadata({b"leakbound.tally": b'{"version": 2, "bits": 20}'})
+    assert "later.parquet: the metadata of the tally cannot be read: schema version 2" in refusal(
+        "later.parquet", pa.Table.from_batches([later])
+    )
+    worse = other.set_column(2, "members", pa.array(TALLY.examples_at + 1))
+    assert "worse.parquet: key 260439 at row 0 has more members than examples" in refusal(
+        "worse.parquet", pa.Table.from_batches([worse])
+    )
     assert not list(tmp_path.glob("*.tmp"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (["a", "b"], ["c", "a"], "id a is a member at row 0 of 0.csv and a non-member at row 1 of"),
+        (["1", "2"], ["2", "1"], "id 1 is a member at row 0 of 0.csv and a non-member at row 1 of"),
+        (["1", "2"], ["1", "3"], "id 1 is a member at row 0 of 0.csv and a member at row 0 of"),
+        (["1", "1"], ["2", "3"], "id 1 is a member at row 0 of 0.csv and a non-member at row 1 of"),
+        ([1, 2], [3, 4], None),
+        ([1, 1], [[], []], None),  # a shard without ids
+    ],
+)
+def test_ids_of_few_examples_are_compared_across_shards(
+    first: list[Any],
+    second: list[Any],
+    message: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, ids, scores in (("0.csv", first, (1.0, 2.0)), ("1.parquet", second, (1.5, 3.0))):
+        rows = pa.table({"id": ids, "score": scores, "member": [1, 0]})
+        write = csv.write_csv if name.endswith("csv") else parquet.write_table
+        write(rows.drop(["id"]) if [] in ids else rows, name)
+    answer = leakbound("tally", "0.csv", "1.parquet", "--out", "t.parquet")
+    assert answer.code == (0 if message is None else 2)
+    assert message is None or message in answer.err
 
 
 def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(

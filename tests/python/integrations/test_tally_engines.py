@@ -139,10 +139,11 @@ def test_plain_sql_refuses_what_it_cannot_count(
 ) -> None:
     Path("shards").mkdir()
     good = 1 if type(member) is int else True
-    rows = pa.table({"score": [0.5, 0.5, score], "member": [good, good, member]})
-    parquet.write_table(rows, "shards/part-0.parquet")
-    with pytest.raises(lb.errors.InputTypeError, match="'key' is null"):
-        lb.Tally.from_arrow(sql["duckdb"].sql(sql["COUNT"]))
+    rows = pa.table({"score": [0.5, 0.0, score], "member": [good, good, member]})
+    for part in ("0", "1"):  # DuckDB 2.0.1 uses other statistics where there are several files
+        parquet.write_table(rows, f"shards/part-{part}.parquet")
+        with pytest.raises(lb.errors.InputTypeError, match="'key' is null"):
+            lb.Tally.from_arrow(sql["duckdb"].sql(sql["COUNT"]))
 
 
 def test_labels_that_live_apart_are_joined_by_the_engine(
@@ -163,15 +164,16 @@ def test_labels_that_live_apart_are_joined_by_the_engine(
     assert lb.Tally.from_arrow(counted) == lb.Tally.of(scores, member)
 
 
-def test_the_engine_finds_ids_that_repeat(sql: dict[str, Any], tmp_path: Path) -> None:
+def test_the_engine_finds_repeated_ids_and_missing_scores(
+    sql: dict[str, Any], tmp_path: Path
+) -> None:
     check = RECIPES["Before you count"]
-    scores, member = np.zeros(20_000), np.arange(20_000) < 9_000
-    write(tmp_path / "shards", scores, member)
+    write(tmp_path / "shards", np.zeros(20_000), np.arange(20_000) < 9_000)
     exec(check, sql)
-    again = pa.table({"id": [7, 19_999], "score": [0.0, 0.0], "member": [True, True]})
-    parquet.write_table(again, "shards/part-3.parquet")
-    found = {one: sql["duckdb"].sql(sql[one]).fetchall() for one in ("REPEATED", "BOTH_SIDES")}
-    assert sorted(found["REPEATED"]) == [(7, 2), (19_999, 2)]
-    assert found["BOTH_SIDES"] == [(19_999,)]
-    with pytest.raises(AssertionError):
+    more = {"id": [7, 19_999, 20_000], "score": [0.0, np.nan, 0.0], "member": [True] * 3}
+    parquet.write_table(pa.table(more), "shards/part-3.parquet")
+    with pytest.raises(AssertionError, match="both sides"):
         exec(check, sql)
+    assert sorted(sql["found"]["repeated"]) == [(7, 2), (19_999, 2)]
+    assert sql["found"]["both sides"] == [(19_999,)]
+    assert sql["found"]["no score"] == [("shards/part-3.parquet", 1)]
