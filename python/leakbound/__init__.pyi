@@ -24,6 +24,8 @@ from leakbound.audits import ZeroRun as ZeroRun
 from leakbound.audits import audit_synthetic as audit_synthetic
 from leakbound.audits.choices import Choices as Choices
 from leakbound.audits.model import audit_model as audit_model
+from leakbound.audits.pair_tally import PairTally as PairTally
+from leakbound.audits.pairing import Pairing as Pairing
 from leakbound.audits.road import audit as audit
 from leakbound.claims import ApproxDP as ApproxDP
 from leakbound.claims import GaussianDP as GaussianDP

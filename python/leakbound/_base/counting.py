@@ -97,8 +97,8 @@ def whole(values: Any, name: str) -> IntArray:
     return array.astype(np.int64)
 
 
-def counted_records(batch: Any, score: str, member: str, bits: int, first: int = 0) -> Counts:
-    """Count Arrow records; `first` is the number of the first, for messages."""
+def labelled(batch: Any, score: str, member: str, first: int = 0) -> tuple[NDArray[Any], BoolArray]:
+    """Return scores and membership of Arrow records; `first` numbers the first, for messages."""
     scores, labels = arrow_columns(batch, (score, member), first)
     if labels.dtype.kind not in "biuf":
         kind = batch.column(member).type
@@ -108,13 +108,12 @@ def counted_records(batch: Any, score: str, member: str, bits: int, first: int =
         message = f"column {score!r} must hold numbers, got {batch.column(score).type}"
         raise InputTypeError(message)
     if not scores.size:
-        return added([])
+        return scores, np.empty(0, dtype=np.bool_)
     try:
-        included = check_membership(labels, labels.size)
+        return scores, check_membership(labels, labels.size)
     except InputError as error:
         message = f"column {member!r}, rows from {first} on: {error}"
         raise InputError(message) from error
-    return counted(scores, included, bits, first)
 
 
 def arrow(what: str) -> Any:
@@ -149,11 +148,11 @@ def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[NDAr
     return columns
 
 
-def record_batch(counts: Counts) -> Any:
-    """Return counts as a pyarrow.RecordBatch."""
+def record_batch(counts: Counts, names: Sequence[str]) -> Any:
+    """Return counts as a pyarrow.RecordBatch with columns of these names."""
     pa = arrow("a tally in Arrow's form")
     columns = [pa.array(column, type=pa.int64()) for column in counts]
-    return pa.RecordBatch.from_arrays(columns, names=list(COLUMNS))
+    return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
 def _ordered(values: NDArray[np.float32]) -> NDArray[np.uint32]:

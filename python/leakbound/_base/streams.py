@@ -44,6 +44,7 @@ class Purpose(Enum):
     CHOICE_TIES = "audits/choice-ties"
     SPLIT_PARTS = "audits/split-parts"
     TALLY_TIES = "audits/tally-ties"
+    TALLY_COINS = "audits/tally-coins"
 
     SET_TIES = "audits/set-ties"
     DRAWS_NEEDED = "audits/draws-needed"

@@ -3,10 +3,12 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,21 +25,162 @@ from leakbound._base.counting import (
     check_bits,
     check_counts,
     counted,
-    counted_records,
+    labelled,
     lowest_scores,
     record_batch,
     whole,
 )
 from leakbound._base.files import replacing
-from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray
-from leakbound.errors import InputError, InputTypeError
+from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray, JsonValue
+from leakbound.errors import InputError, InputTypeError, OptionError
 
 _VERSION = 1
 _METADATA = b"leakbound.tally"
+_KINDS = {"coins": "a Tally", "pairs": "a PairTally"}
+
+
+class Stored(ABC):
+    """What tallies of either kind share: a digest of their counts, and their form in files."""
+
+    _kind: ClassVar[str]
+    _design: ClassVar[str]
+    """How messages call the design that takes it."""
+    _columns: ClassVar[tuple[str, str, str]]
+    _fields: ClassVar[tuple[str, str, str]]
+    """Attributes with the keys and the two counts at each."""
+
+    def __post_init__(self) -> None:
+        for name in self._fields:
+            values = whole(getattr(self, name), name)
+            check_length(values, len(getattr(self, self._fields[0])), name)
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+        keys, counts, _ = self._counts
+        if not keys.size:
+            message = "there are no examples to count: give at least one"
+            raise InputError(message)
+        self._check()
+        if (np.diff(keys) <= 0).any() or not counts.all():
+            message = (
+                "keys must be increasing, each with an example: sort them and add up equal keys"
+            )
+            raise InputError(message)
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise InputError where counts contradict."""
+
+    @property
+    @abstractmethod
+    def size(self) -> dict[str, JsonValue]:
+        """What options of a result tell of it."""
+
+    @property
+    @abstractmethod
+    def audited(self) -> dict[str, JsonValue]:
+        """What the tallies of all attacks on the same examples share."""
+
+    @property
+    def named_counts(self) -> dict[str, IntArray]:
+        """Keys and counts, by the name of what is counted."""
+        return dict(zip(("keys", *self._columns[1:]), self._counts, strict=True))
+
+    @property
+    def _counts(self) -> Counts:
+        keys, first, second = (getattr(self, name) for name in self._fields)
+        return keys, first, second
+
+    @property
+    @abstractmethod
+    def _described(self) -> dict[str, Any]:
+        """What metadata describe; only `shards` has no part in the digest."""
+
+    @classmethod
+    @abstractmethod
+    def from_arrow(cls, data: Any) -> Self:
+        """Read counts from Arrow data of any engine."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of bits, keys and counts, and of how pairs were made: 64 hexadecimal digits."""
+        described = {name: one for name, one in self._described.items() if name != "shards"}
+        hashed = hashlib.sha256(f"leakbound/tally/{_VERSION}/{json.dumps(described)}:".encode())
+        for column in self._counts:
+            hashed.update(np.ascontiguousarray(column, dtype="<i8").data)
+        return hashed.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @property
+    def refusal(self) -> str:
+        """What is said where it is not taken."""
+        return f"a {type(self).__name__} is not for this audit: use audit(tally, {self._design})"
+
+    # None, and not an array: type checkers refuse a tally where scores are expected.
+    def __array__(self, dtype: object = None, copy: object = None) -> None:
+        raise TypeError(self.refusal)
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow.RecordBatch of the counts, with all else as metadata."""
+        described = {"version": _VERSION, "kind": self._kind, **self._described}
+        columns = record_batch(self._counts, self._columns)
+        return columns.replace_schema_metadata({_METADATA: json.dumps(described)})
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write what `to_arrow` returns to a parquet file."""
+        pa = arrow("writing a tally")
+        with replacing(path) as file:
+            pa.parquet.write_table(pa.Table.from_batches([self.to_arrow()]), file)
+
+    @classmethod
+    def from_parquet(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `to_parquet` wrote; raise InputError if that is not what it is."""
+        pa = arrow("reading a tally")
+        try:
+            table = pa.parquet.read_table(path)
+        except pa.ArrowException as error:
+            message = f"{path} is not a tally: {error}"
+            raise InputError(message) from error
+        if _METADATA not in (table.schema.metadata or {}):
+            message = (
+                f"{path} is not a tally, since it has no metadata of one: count it with "
+                f"{cls.__name__}.of"
+            )
+            raise InputError(message)
+        return cls.from_arrow(table)
+
+    @classmethod
+    def _streamed(cls, data: Any) -> tuple[dict[str, Any] | None, Iterator[Counts]]:
+        """Return what metadata describe, if there are any, and the counts of each batch."""
+        pa = arrow("reading a tally")
+        if isinstance(data, pa.RecordBatch):
+            data = pa.Table.from_batches([data])
+        if not hasattr(data, "__arrow_c_stream__"):
+            message = f"data must be Arrow data, such as a pyarrow.Table, got {type(data).__name__}"
+            raise InputTypeError(message)
+        stream = pa.RecordBatchReader.from_stream(data)
+        listed = (
+            [
+                whole(values, name)
+                for values, name in zip(
+                    arrow_columns(batch, cls._columns), cls._columns, strict=True
+                )
+            ]
+            for batch in stream
+        )
+        counts = ((keys, first, second) for keys, first, second in listed)
+        return _read(stream.schema.metadata, cls._kind), counts
+
+
+T = TypeVar("T", bound=Stored)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tally:
+class Tally(Stored):
     """How many examples, and how many members among them, have each of a grid of scores.
 
     `audit` takes it in the place of scores and membership. Tallies of different examples
@@ -75,6 +218,10 @@ class Tally:
     Tally(m=1000, members=473, keys=974, bits=20)
     """
 
+    _kind: ClassVar[str] = "coins"
+    _design: ClassVar[str] = "Coins()"
+    _columns: ClassVar[tuple[str, str, str]] = COLUMNS
+    _fields: ClassVar[tuple[str, str, str]] = ("keys", "examples_at", "members_at")
     keys: IntArray
     examples_at: IntArray
     members_at: IntArray
@@ -83,22 +230,12 @@ class Tally:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", check_bits(self.bits))
-        for name in ("keys", "examples_at", "members_at"):
-            values = whole(getattr(self, name), name)
-            check_length(values, len(self.keys), name)
-            values.flags.writeable = False
-            object.__setattr__(self, name, values)
-        if not self.keys.size:
-            message = "there are no examples to count: give at least one"
-            raise InputError(message)
-        check_counts(self.keys, self.examples_at, self.members_at, self.bits)
-        if (np.diff(self.keys) <= 0).any() or not self.examples_at.all():
-            message = (
-                "keys must be increasing, each with an example: sort them and add up equal keys"
-            )
-            raise InputError(message)
+        super().__post_init__()
         if not self.shards:
             object.__setattr__(self, "shards", frozenset({self.digest}))
+
+    def _check(self) -> None:
+        check_counts(*self._counts, self.bits)
 
     @classmethod
     def of(
@@ -165,29 +302,26 @@ class Tally:
         return lowest_scores(self.keys, self.bits)
 
     @property
-    def digest(self) -> str:
-        """SHA-256 of bits, keys and counts: 64 hexadecimal digits."""
-        hashed = hashlib.sha256(f"leakbound/tally/{_VERSION}/{self.bits}:".encode())
-        for column in (self.keys, self.examples_at, self.members_at):
-            hashed.update(np.ascontiguousarray(column, dtype="<i8").data)
-        return hashed.hexdigest()
+    def size(self) -> dict[str, JsonValue]:
+        """See `Stored.size`."""
+        return {"bits": self.bits, "keys": len(self), "shards": len(self.shards)}
+
+    @property
+    def audited(self) -> dict[str, JsonValue]:
+        """See `Stored.audited`."""
+        return {"m": self.m, "members": self.members}
+
+    @property
+    def _described(self) -> dict[str, Any]:
+        """See `Stored._described`."""
+        return {"bits": self.bits, "shards": sorted(self.shards)}
 
     def __len__(self) -> int:
         return self.keys.size
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Tally) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
     def __repr__(self) -> str:
         counts = f"m={self.m}, members={self.members}, keys={len(self)}, bits={self.bits}"
         return f"Tally({counts})"
-
-    def __array__(self, dtype: object = None, copy: object = None) -> NDArray[Any]:
-        message = "a Tally is not an array of scores: use audit(tally, Coins())"
-        raise TypeError(message)
 
     @staticmethod
     def batch(
@@ -208,15 +342,9 @@ class Tally:
         bits : int
             As for `Tally`.
         """
-        counts = record_batch(counted_records(records, score, member, check_bits(bits)))
+        counts = record_batch(counted(*labelled(records, score, member), check_bits(bits)), COLUMNS)
         pa = arrow("counting Arrow records")
         return pa.Table.from_batches([counts]) if isinstance(records, pa.Table) else counts
-
-    def to_arrow(self) -> Any:
-        """Return a pyarrow.RecordBatch: key, examples, members; bits and shards as metadata."""
-        described = {"version": _VERSION, "bits": self.bits, "shards": sorted(self.shards)}
-        columns = record_batch((self.keys, self.examples_at, self.members_at))
-        return columns.replace_schema_metadata({_METADATA: json.dumps(described)})
 
     @classmethod
     def from_arrow(cls, data: Any, *, bits: int | None = None) -> "Tally":
@@ -230,49 +358,25 @@ class Tally:
         bits : int, optional
             Bits of a key. If None those of the metadata, or 20 without metadata.
         """
-        pa = arrow("reading a tally")
-        if isinstance(data, pa.RecordBatch):
-            data = pa.Table.from_batches([data])
-        if not hasattr(data, "__arrow_c_stream__"):
-            message = f"data must be Arrow data, such as a pyarrow.Table, got {type(data).__name__}"
-            raise InputTypeError(message)
-        stream = pa.RecordBatchReader.from_stream(data)
-        width, shards = _described(stream.schema.metadata, bits)
+        described, parts = cls._streamed(data)
+        if described is None:
+            described = {"bits": TALLY_BITS if bits is None else bits, "shards": ()}
+        with reading():
+            width, shards = check_bits(described["bits"]), frozenset(map(str, described["shards"]))
+        if bits not in {None, width}:
+            message = f"the tally has keys of {width} bits, but bits={bits} was given"
+            raise InputError(message)
 
         def counts() -> Iterator[Counts]:
-            for batch in stream:
-                columns = zip(arrow_columns(batch, COLUMNS), COLUMNS, strict=True)
-                keys, examples, members = (whole(values, name) for values, name in columns)
-                check_counts(keys, examples, members, width)
-                yield keys, examples, members
+            for part in parts:
+                check_counts(*part, width)
+                yield part
 
         return cls(*added(counts()), width, shards)
 
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write the tally to a parquet file, with bits and shards in its metadata."""
-        pa = arrow("writing a tally")
-        with replacing(path) as file:
-            pa.parquet.write_table(pa.Table.from_batches([self.to_arrow()]), file)
 
-    @classmethod
-    def from_parquet(cls, path: str | os.PathLike[str]) -> "Tally":
-        """Read what `to_parquet` wrote; raise InputError if that is not what it is."""
-        pa = arrow("reading a tally")
-        try:
-            table = pa.parquet.read_table(path)
-        except pa.ArrowException as error:
-            message = f"{path} is not a tally: {error}"
-            raise InputError(message) from error
-        if _METADATA not in (table.schema.metadata or {}):
-            message = (
-                f"{path} is not a tally, since it has no metadata of one: count it with Tally.of"
-            )
-            raise InputError(message)
-        return cls.from_arrow(table)
-
-
-def is_tally(path: os.PathLike[str]) -> bool:
-    """Return whether a file is what `Tally.to_parquet` writes."""
+def is_tally(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is what `to_parquet` writes, of either kind."""
     if not os.fspath(path).lower().endswith(".parquet") or not Path(path).is_file():
         return False
     pa = arrow("reading parquet")
@@ -282,22 +386,65 @@ def is_tally(path: os.PathLike[str]) -> bool:
         return False  # as the reader of tables says
 
 
-def _described(metadata: dict[bytes, bytes] | None, bits: int | None) -> tuple[int, frozenset[str]]:
-    """Return the bits and shards of metadata."""
-    if not metadata or _METADATA not in metadata:
-        return (TALLY_BITS if bits is None else check_bits(bits)), frozenset()
+def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:
+    """Return tallies of one attack, named "", or of several; None if scores are listed."""
+    tallies = {"": scores} if isinstance(scores, Stored) else scores
+    if not isinstance(tallies, Mapping) or not tallies:
+        return None
+    for one in tallies.values():
+        if isinstance(one, Stored) and not isinstance(one, kind):
+            raise OptionError(one.refusal)
+    named = {name: one for name, one in tallies.items() if isinstance(one, kind)}
+    if len(named) < len(tallies):
+        return None
+    first, *others = named
+    for other in others:
+        for what, value in named[first].audited.items():
+            if value != named[other].audited[what]:
+                message = (
+                    f"{what} is {value} in the tally of {first!r} and "
+                    f"{named[other].audited[what]} in that of {other!r}: all attacks must score "
+                    "the same examples"
+                )
+                raise InputError(message)
+    return named
+
+
+def told(
+    tallies: Mapping[str, Stored],
+) -> tuple[dict[str, JsonValue], dict[str, NDArray[np.generic]]]:
+    """Return what options tell of tallies, and their counts under the names of their digests."""
+    sizes: dict[str, JsonValue] = {name: one.size for name, one in tallies.items()}
+    inputs: dict[str, NDArray[np.generic]] = {
+        f"tally {column}{name and f' of {name}'}": values
+        for name, one in tallies.items()
+        for column, values in one.named_counts.items()
+    }
+    return {"tally": sizes.get("", sizes)}, inputs
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Raise InputError where metadata hold something else than a tally's."""
     try:
-        described = json.loads(metadata[_METADATA])
-        if described["version"] != _VERSION:
-            message = (
-                f"schema version {described['version']}; this version of leakbound reads {_VERSION}"
-            )
-            raise InputError(message)
-        width, shards = check_bits(described["bits"]), frozenset(map(str, described["shards"]))
+        yield
     except (ValueError, TypeError, KeyError) as error:
         message = f"the metadata of the tally cannot be read: {error}"
         raise InputError(message) from error
-    if bits not in {None, width}:
-        message = f"the tally has keys of {width} bits, but bits={bits} was given"
+
+
+def _read(metadata: dict[bytes, bytes] | None, kind: str) -> dict[str, Any] | None:
+    """Return what metadata of a kind describe; None without metadata of a tally."""
+    if not metadata or _METADATA not in metadata:
+        return None
+    with reading():
+        described: dict[str, Any] = json.loads(metadata[_METADATA])
+        version = described.pop("version")
+        if version != _VERSION:
+            message = f"schema version {version}; this version of leakbound reads {_VERSION}"
+            raise InputError(message)
+        found = _KINDS[described.pop("kind")]
+    if found != _KINDS[kind]:
+        message = f"these are the counts of {found}, and {_KINDS[kind]} is needed"
         raise InputError(message)
-    return width, shards
+    return described

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import MOST_K, check_ids, check_length, integer, numbers, vector
 from leakbound._base.streams import Purpose
-from leakbound._base.tally import Tally
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import (
     Attacks,
     Design,
     Examples,
+    Listed,
     Request,
-    Scores,
     assumed,
     delta_warnings,
 )
@@ -44,7 +43,7 @@ _FAMILY_THEOREM = (
 
 
 @dataclass(frozen=True, eq=False)
-class Choices(Design[AuditResult]):
+class Choices(Design[Listed, AuditResult]):
     """One of k candidates was drawn for each of m secrets; the bound is on replacing one of them.
 
     Parameters
@@ -94,11 +93,8 @@ class Choices(Design[AuditResult]):
             raise OptionError(message)
         object.__setattr__(self, "k", k)
 
-    def audit(self, scores: Scores, request: Request, /) -> AuditResult:
+    def audit(self, scores: Listed, request: Request, /) -> AuditResult:
         """See `Design.audit`."""
-        if isinstance(scores, Tally):
-            message = "Choices compares candidates, a tally only has counts: pass scores (m, k)"
-            raise OptionError(message)
         if isinstance(request.claim, SubsampledGaussianDP):
             request = replace(request, claim=replace(request.claim, relation="replace"))
         # 1. Scores of all candidates and the chosen ones, in one order.

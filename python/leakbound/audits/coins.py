@@ -1,5 +1,6 @@
 """One training run in which a coin of its own decided on each example, and how many it drew."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -7,15 +8,15 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, numbers, real, vector
-from leakbound._base.tally import Tally
+from leakbound._base.tally import Stored, Tally, by_attack, told
 from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, JsonValue
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import (
-    Attacks,
+    AnyAttacks,
     Design,
     Examples,
+    Listed,
     Request,
-    Scores,
     aligned,
     assumed,
     delta_warnings,
@@ -51,7 +52,7 @@ _FAMILY_THEOREM = (
 
 
 @dataclass(frozen=True, eq=False)
-class Coins(Design[AuditResult]):
+class Coins(Design[Listed | Tally | Mapping[str, Tally], AuditResult]):
     """A coin of its own decided for each of m examples whether training saw it.
 
     Parameters
@@ -87,7 +88,9 @@ class Coins(Design[AuditResult]):
     member: ArrayInput | HasMember | None = None
     prior: float | ArrayInput = field(default=0.5, kw_only=True)
 
-    def audit(self, scores: Scores, request: Request, /) -> AuditResult:
+    def audit(
+        self, scores: Listed | Tally | Mapping[str, Tally], request: Request, /
+    ) -> AuditResult:
         """See `Design.audit`."""
         # What coins decided is whether an example is there, not which of two is.
         claim = request.claim
@@ -97,10 +100,12 @@ class Coins(Design[AuditResult]):
                 "added, so Coins bounds adding or removing one"
             )
             raise OptionError(message)
-        read = self._counted if isinstance(scores, Tally) else self.listed
-        return read(scores, request).audit(request, self.name)
+        tallies = by_attack(scores, Tally) if isinstance(scores, Stored | Mapping) else None
+        if tallies is not None:
+            return self._counted(tallies, request).audit(request, self.name)
+        return self.listed(scores, request).audit(request, self.name)
 
-    def listed(self, scores: Any, request: Request) -> Examples:
+    def listed(self, scores: Any, request: Request) -> Examples[FloatArray]:
         """Read scores and membership in one order."""
         if self.member is None:
             message = "member is missing: give Coins(member), or audit a Tally, which has members"
@@ -126,7 +131,7 @@ class Coins(Design[AuditResult]):
             | ({} if prior is None else {"prior": prior}),
         )
 
-    def _counted(self, tally: Any, request: Request) -> Examples:
+    def _counted(self, tallies: dict[str, Tally], request: Request) -> Examples[Tally]:
         """Read examples that are counted."""
         if self.member is not None:
             message = "a tally already has the counts of members: leave out member"
@@ -135,26 +140,20 @@ class Coins(Design[AuditResult]):
             given = "ids=" if self._fair else "a prior other than 1/2"
             message = f"{given} needs single examples, and a tally only has counts: pass scores"
             raise OptionError(message)
-        game = TallyGame(
-            values=tally.values,
-            counts=tally.examples_at,
-            members=tally.members_at,
-            sides=request.sides,
-            seed=request.seed,
-            name="keys of the tally",
-        )
+        attacks, (tally, *_) = AnyAttacks(tallies), tallies.values()
         count = MemberCount.of_coins(tally.members, tally.m)
-        attacks = Attacks({"": tally.values})
         grounds = _grounds(request, None, count, attacks, count.halved())
-        size = {"bits": tally.bits, "keys": len(tally), "shards": len(tally.shards)}
-        grounds["options"] |= {"tally": size}
+        options, inputs = told(tallies)
+        grounds["options"] |= options
         grounds["assumptions"] += (_COUNTED,)
-        inputs = {
-            "tally keys": tally.keys,
-            "tally examples": tally.examples_at,
-            "tally members": tally.members_at,
-        }
-        return Examples(attacks=attacks, game=lambda _: game, **grounds, inputs=inputs)
+        return Examples(
+            attacks=attacks,
+            game=lambda tally: TallyGame(
+                tally=tally, sides=request.sides, seed=request.seed, name="keys of the tally"
+            ),
+            **grounds,
+            inputs=inputs,
+        )
 
     @property
     def _fair(self) -> bool:
@@ -191,7 +190,7 @@ def _grounds(
     request: Request,
     prior: FloatArray | None,
     count: MemberCount,
-    attacks: Attacks,
+    attacks: AnyAttacks[Any],
     halved: tuple[str, ...],
 ) -> dict[str, Any]:
     """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
@@ -244,10 +243,10 @@ def _described(prior: FloatArray) -> JsonValue:
     return low if low == high else {"least": low, "most": high, "mean": float(prior.mean())}
 
 
-def as_if_fair(scores: Scores, member: ArrayInput, request: Request) -> AuditResult:
+def as_if_fair(scores: FloatArray, member: ArrayInput, request: Request) -> AuditResult:
     """Audit examples as if fair coins had decided, whatever their number says: for other audits."""
     examples = Coins(member).listed(scores, request)
-    warnings = delta_warnings(request.claim.delta, examples.attacks.examples)
+    warnings = delta_warnings(request.claim.delta, len(scores))
     return replace(examples, count=None, exposed=None, warnings=warnings).audit(request, Coins.name)
 
 

@@ -4,7 +4,7 @@ from inspect import signature
 from typing import Any
 
 from leakbound import audits
-from leakbound.audits.road import Design, Scores, audit
+from leakbound.audits.road import Design, audit
 
 DESIGNS = {
     "coins": "Coins",
@@ -18,9 +18,9 @@ SHARED = ("claim", "confidence", "cuts", "sides", "ids", "seed")
 """Options of `leakbound.audit`, whatever the design; others are the design's own."""
 
 
-def design_of(name: str) -> type[Design[Any]]:
+def design_of(name: str) -> type[Design[Any, Any]]:
     """Return the class of a design by its name."""
-    kind: type[Design[Any]] = getattr(audits, DESIGNS[name])
+    kind: type[Design[Any, Any]] = getattr(audits, DESIGNS[name])
     return kind
 
 
@@ -30,7 +30,7 @@ def parameters_of(name: str) -> set[str]:
     return {"member" if one == "chosen" else one for one in names}
 
 
-def audit_of(design: str, scores: Scores, **options: Any) -> Any:
+def audit_of(design: str, scores: Any, **options: Any) -> Any:
     """Audit scores by the name of a design and all options together, as they are stored."""
     shared = {name: options.pop(name) for name in SHARED if name in options}
     if design == "choices":

@@ -16,10 +16,10 @@ from leakbound._base.types import Aggregate, ArrayInput, BoolArray, FloatArray, 
 from leakbound.cuts.games import PairGame
 from leakbound.errors import AbstentionError, DesignError, InputError, InputTypeError
 
-# The standard deviation of a normal law over the median distance from its median.
-_NORMAL = 1.4826
-# How much more a score counts for each standard deviation that it is away from the median.
-_STRETCH = 0.25
+NORMAL = 1.4826
+"""The standard deviation of a normal law over the median distance from its median."""
+STRETCH = 0.25
+"""How much more a score counts for each standard deviation that it is away from the median."""
 # Standard scores beyond are as good: their squares stay finite.
 _FARTHEST = 1e100
 
@@ -223,11 +223,9 @@ def stretched(values: FloatArray) -> FloatArray:
     largest = float(np.abs(values[finite]).max()) or 1.0
     shares = values[finite] / largest
     apart = shares - np.median(shares)
-    spread = (
-        _NORMAL * float(np.median(np.abs(apart))) or float(np.sort(np.abs(apart)).mean()) or 1.0
-    )
+    spread = NORMAL * float(np.median(np.abs(apart))) or float(np.sort(np.abs(apart)).mean()) or 1.0
     z = np.empty(values.size)
     with np.errstate(over="ignore"):
         z[finite] = np.clip(apart / spread, -_FARTHEST, _FARTHEST)
     z[~finite] = np.sign(values[~finite]) * (1.0 + np.abs(z[finite]).max())
-    return z * (1.0 + _STRETCH * np.abs(z))
+    return z * (1.0 + STRETCH * np.abs(z))

@@ -1,27 +1,31 @@
 """A model that was trained on a random part of the examples."""
 
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from leakbound._base.checks import check_features, check_length, choice
-from leakbound._base.tally import Tally
+from leakbound._base.tally import Stored, by_attack, told
 from leakbound._base.types import Aggregate, ArrayInput, HasMember, JsonValue
 from leakbound.audits.challenge import challenge, challenged
+from leakbound.audits.pair_tally import PairTally
+from leakbound.audits.pairing import Pairing
 from leakbound.audits.pairs import Pairs, Units, check_codes
 from leakbound.audits.road import (
-    Attacks,
+    AnyAttacks,
     Design,
     Examples,
+    Listed,
     Request,
-    Scores,
     aligned,
     assumed,
     delta_warnings,
 )
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
-from leakbound.errors import OptionError
+from leakbound.cuts.games import PairTallyGame, TallyGame
+from leakbound.errors import AbstentionError, DesignError, OptionError
 from leakbound.results import Assumption, AuditResult
 
 _COINS = (
@@ -62,7 +66,7 @@ _MODEL = SplitWords()
 
 
 @dataclass(frozen=True, eq=False)
-class RandomSplit(Design[AuditResult]):
+class RandomSplit(Design[Listed | PairTally | Mapping[str, PairTally], AuditResult]):
     """The members are a random subset of the examples, as of a split into training and test set.
 
     The bound is on replacing one example by another.
@@ -70,7 +74,7 @@ class RandomSplit(Design[AuditResult]):
     Parameters
     ----------
     member : array-like of shape (m,), or InclusionPlan
-        Which examples were trained on: booleans, {0, 1} or {-1, +1}.
+        Which examples were trained on, left out with a `PairTally`: booleans, {0, 1} or {-1, +1}.
     strata : array-like, shape (m,), optional
         The stratum of each example if the split was made within strata: numbers or text that
         training had no part in.
@@ -107,7 +111,7 @@ class RandomSplit(Design[AuditResult]):
     """
 
     name: ClassVar[str] = "random_split"
-    member: ArrayInput | HasMember
+    member: ArrayInput | HasMember | None = None
     strata: ArrayInput | None = field(default=None, kw_only=True)
     groups: ArrayInput | None = field(default=None, kw_only=True)
     aggregate: Aggregate = field(default="mean", kw_only=True)
@@ -116,13 +120,25 @@ class RandomSplit(Design[AuditResult]):
     def __post_init__(self) -> None:
         choice(self.aggregate, "aggregate", Aggregate)
 
-    def audit(self, scores: Scores, request: Request, /, words: SplitWords = _MODEL) -> AuditResult:
+    def audit(
+        self,
+        scores: Listed | PairTally | Mapping[str, PairTally],
+        request: Request,
+        /,
+        words: SplitWords = _MODEL,
+    ) -> AuditResult:
         """See `Design.audit`; `words` say what was split."""
-        if isinstance(scores, Tally):
-            message = "RandomSplit pairs examples, and a tally only has counts: pass scores"
-            raise OptionError(message)
         if isinstance(request.claim, SubsampledGaussianDP):
             request = replace(request, claim=replace(request.claim, relation="replace"))
+        tallies = by_attack(scores, PairTally) if isinstance(scores, Stored | Mapping) else None
+        if tallies is not None:
+            return self._counted(tallies, request).audit(request, self.name)
+        if self.member is None:
+            message = (
+                "member is missing: give RandomSplit(member), or audit a PairTally, which has "
+                "counted members"
+            )
+            raise OptionError(message)
         if self.groups is not None:
             words = replace(words, unit="user")
         # 1. Scores, membership and what was split as one, in one order.
@@ -158,50 +174,136 @@ class RandomSplit(Design[AuditResult]):
             attacks=attacks,
             game=lambda values: pairs.game(units.scores(values), request.seed),
             theorem=split_theorem(request.claim, words),
-            assumptions=self._assumptions(request.claim, attacks, words),
+            assumptions=_assumptions(
+                request.claim,
+                attacks,
+                words,
+                stratified=self.strata is not None,
+                whole=self.groups is not None,
+            ),
             options=options,
             warnings=delta_warnings(request.claim.delta, pairs.count),
             inputs={**attacks.digested, "member": member, **digested},
         ).audit(request, self.name)
         return result if bets is None else challenged(result, bets)
 
-    def _assumptions(
-        self, claim: Claim, attacks: Attacks, words: SplitWords
-    ) -> tuple[Assumption, ...]:
-        unit = words.unit
-        subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
-        within = "" if self.strata is None else ", within each stratum"
-        moved = "" if self.groups is None else ", with all rows of a user in one part"
-        return (
-            Assumption(
-                "random split",
-                f"The {unit}s that were trained on are a uniformly random subset, of a fixed size, "
-                f"of these {unit}s{within}{moved}. The {unit}s are fixed; random are that choice, "
-                "the matching (by the seed) and training.",
-                "declared",
+    def _counted(self, tallies: dict[str, PairTally], request: Request) -> Examples[PairTally]:
+        """Read pairs that are counted."""
+        given = {"ids": request.ids, **{one.name: getattr(self, one.name) for one in fields(self)}}
+        for name, value in given.items():
+            if value is not None and name != "aggregate":
+                message = f"a PairTally has counts, not single examples: leave out {name}"
+                raise OptionError(message)
+        attacks, (tally, *_) = AnyAttacks(tallies), tallies.values()
+        pairing = tally.pairing
+        if not tally.pairs:
+            message = (
+                f"no stratum and bucket has both members and non-members ({tally.left_over:,} "
+                f"{pairing.unit}s are left over): use fewer buckets, and count both parts"
+            )
+            raise DesignError(message)
+        if not all(one.differences.values[-1] > 0 for one in tallies.values()):
+            message = (
+                f"both scores are equal in all {tally.pairs} pairs, so every pair abstains: use a "
+                "score that differs between examples"
+            )
+            raise AbstentionError(message)
+        words = replace(_MODEL, unit=pairing.unit)
+        options, inputs = told(tallies)
+        missing = pairing.buckets - tally.counted_buckets
+        note = f"{missing:,} of {pairing.buckets:,} buckets were not counted: no {pairing.unit} "
+        note += "is in them, or a part was not added"
+        return Examples(
+            attacks=attacks,
+            game=lambda tally: PairTallyGame(
+                tally=tally.differences,
+                rated_by=TallyGame(tally=tally.scores, sides="both", seed=request.seed),
+                seed=request.seed,
             ),
-            Assumption(
-                "audited examples did not choose the model",
-                "Training did not use the held-out examples: not for early stopping, to select a "
-                "checkpoint, or to tune an option. Validation data is another part of the data.",
-                "declared",
+            theorem=split_theorem(request.claim, words),
+            assumptions=(
+                *_assumptions(
+                    request.claim,
+                    attacks,
+                    words,
+                    stratified=pairing.stratum is not None,
+                    whole=pairing.unit == "user",
+                    seed="the hash",
+                ),
+                _hashed(pairing),
             ),
-            Assumption(
-                f"replace one {unit}",
-                f"{subject} refers to replacing one {unit} by another, including audited ones"
-                f"{within}. Training that is ε-DP under adding or removing one {unit} may reach 2ε "
-                "here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
-                "declared",
+            options={
+                "relation": "replace",
+                "unit": words.unit,
+                "pairs": tally.pairs,
+                "left_over": tally.left_over,
+                "transform": "stretched",
+                **options,
+            },
+            warnings=(
+                *delta_warnings(request.claim.delta, tally.pairs),
+                *([note] if missing else []),
             ),
-            *assumed(
-                claim,
-                attacks,
-                words.output,
-                f"{unit}s",
-                "The seed matched pairs at random, given split and scores. Candidate thresholds "
-                "and the order of guesses depend on the sizes of differences only.",
-            ),
+            inputs=inputs,
         )
+
+
+def _assumptions(
+    claim: Claim,
+    attacks: AnyAttacks[Any],
+    words: SplitWords,
+    *,
+    stratified: bool,
+    whole: bool,
+    seed: str = "the seed",
+) -> tuple[Assumption, ...]:
+    """Return what is assumed of a split, of strata or of whole users, matched by a seed."""
+    unit = words.unit
+    subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
+    within = ", within each stratum" if stratified else ""
+    moved = ", with all rows of a user in one part" if whole else ""
+    return (
+        Assumption(
+            "random split",
+            f"The {unit}s that were trained on are a uniformly random subset, of a fixed size, "
+            f"of these {unit}s{within}{moved}. The {unit}s are fixed; random are that choice, "
+            f"the matching (by {seed}) and training.",
+            "declared",
+        ),
+        Assumption(
+            "audited examples did not choose the model",
+            "Training did not use the held-out examples: not for early stopping, to select a "
+            "checkpoint, or to tune an option. Validation data is another part of the data.",
+            "declared",
+        ),
+        Assumption(
+            f"replace one {unit}",
+            f"{subject} refers to replacing one {unit} by another, including audited ones"
+            f"{within}. Training that is ε-DP under adding or removing one {unit} may reach 2ε "
+            "here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
+            "declared",
+        ),
+        *assumed(
+            claim,
+            attacks,
+            words.output,
+            f"{unit}s",
+            f"{seed.capitalize()} matched pairs at random, given split and scores. Candidate "
+            "thresholds and the order of guesses depend on the sizes of differences only.",
+        ),
+    )
+
+
+def _hashed(pairing: Pairing) -> Assumption:
+    """Return what is assumed of the hash that matched pairs."""
+    unit = pairing.unit
+    return Assumption(
+        "the hash is random",
+        f"MD5 of the seed {pairing.seed} and an id orders {unit}s as independent random numbers "
+        f"would. The seed was drawn independently of split, training and scores. Each {unit} was "
+        "counted once, at keys that do not depend on membership.",
+        "declared",
+    )
 
 
 def split_theorem(claim: Claim, words: SplitWords = _MODEL) -> str:

@@ -8,7 +8,7 @@ proof is recorded.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from leakbound._base.checks import (
     seed_of,
 )
 from leakbound._base.records import Lazy
-from leakbound._base.tally import Tally
 from leakbound._base.types import (
     ArrayInput,
     BoolArray,
@@ -42,14 +41,16 @@ from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, OutsideIn, Policy, Proof, ScoreGame
 from leakbound.cuts.policies import default_scan
-from leakbound.cuts.policy import PATH_NAMES
+from leakbound.cuts.policy import PATH_NAMES, Proved
 from leakbound.errors import InputError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
 from leakbound.results.base import Result
 from leakbound.results.exposed import Exposed
 
-Scores: TypeAlias = ArrayInput | Mapping[str, ArrayInput] | Tally
-"""Scores of one attack or of several, or counts of them."""
+Listed: TypeAlias = ArrayInput | Mapping[str, ArrayInput]
+"""Scores of one attack or of several, one for each example."""
+S = TypeVar("S")
+S_contra = TypeVar("S_contra", contravariant=True)
 R_co = TypeVar("R_co", bound=Result, covariant=True)
 
 
@@ -75,8 +76,11 @@ class Request:
         object.__setattr__(self, "confidence", float(self.confidence))
 
 
-class Design(ABC, Generic[R_co]):
-    """What was random, and so what a right guess proves: where an audit's own options live."""
+class Design(ABC, Generic[S_contra, R_co]):
+    """What was random, and so what a right guess proves: where an audit's own options live.
+
+    It says which scores it takes, listed or counted, so that type checkers refuse all others.
+    """
 
     name: ClassVar[str]
     """How results and the command line call it."""
@@ -86,13 +90,13 @@ class Design(ABC, Generic[R_co]):
     """Whom guesses may call members."""
 
     @abstractmethod
-    def audit(self, scores: Scores, request: Request, /) -> R_co:
+    def audit(self, scores: S_contra, request: Request, /) -> R_co:
         """Bound the claim's parameter from below."""
 
 
 def audit(
-    scores: Scores,
-    design: Design[R_co],
+    scores: S,
+    design: Design[S, R_co],
     *,
     claim: Claim | None = None,
     confidence: float = 0.95,
@@ -109,12 +113,12 @@ def audit(
 
     Parameters
     ----------
-    scores : array-like of shape (m,), (m, 1) or (A, m), mapping of str to array-like, or Tally
+    scores : array-like of shape (m,), (m, 1) or (A, m), mapping of str to array-like, or a tally
         Real numbers, higher for likelier members; ±inf allowed. Rows, a mapping from names, or the
         columns of a pandas, polars or Arrow frame, are attacks to audit together: each has its
         share of the probability of error, the best wins, and `options` tells which it is and what
-        the others cost. A `Tally` has counts of scores and members, for `Coins()`; `Choices` takes
-        scores of shape (m, k), and several attacks by name.
+        the others cost. Counts are a `Tally` for `Coins()`, a `PairTally` for `RandomSplit()`, or a
+        mapping of these; `Choices` takes scores of shape (m, k), and several attacks by name.
     design : Coins, RandomSplit, Choices, Panoramia or ZeroRun
         What was random, with membership and whatever else only this design has.
     claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
@@ -180,7 +184,7 @@ def audit(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Examples:
+class Examples(Generic[S]):
     """What a design makes of scores: games, and why a bound from them holds.
 
     `game` makes the game of one attack's scores. `prior` has the probabilities of the coins, None
@@ -188,8 +192,8 @@ class Examples:
     members by the best of several attacks, if coins are fair and independent.
     """
 
-    attacks: "Attacks"
-    game: Callable[[FloatArray], Game]
+    attacks: "AnyAttacks[S]"
+    game: Callable[[S], Game]
     prior: FloatArray | None = None
     count: MemberCount | None = None
     exposed: Callable[[Any, int], Exposed] | None = None
@@ -287,7 +291,7 @@ def parts(proof: Proof) -> dict[str, Any]:
 
 
 def assumed(
-    claim: Claim, attacks: "Attacks", output: str, units: str, order: str
+    claim: Claim, attacks: "AnyAttacks[Any]", output: str, units: str, order: str
 ) -> tuple[Assumption, ...]:
     """Return what is assumed of scores of such an output, of options, and of the order."""
     return (
@@ -308,25 +312,48 @@ def assumed(
     )
 
 
-class Proved(Protocol):
-    """What one attack proves."""
-
-    @property
-    def bound(self) -> float:
-        """The bound on the claim's parameter."""
-
-    def with_options(self, more: dict[str, JsonValue]) -> Self:
-        """Return the same with more options to report."""
-
-
 P = TypeVar("P", bound=Proved)
 
 
 @dataclass(frozen=True, eq=False)
-class Attacks:
+class AnyAttacks(Generic[S]):
     """The scores of one attack or of several, by name; alone, an attack has an empty name."""
 
-    scores: dict[str, FloatArray]
+    scores: dict[str, S]
+
+    @property
+    def others(self) -> str:
+        """What is assumed of attacks that are not here, but for its verb's object."""
+        several = len(self.scores)
+        return "no other attack was" if several == 1 else f"no attack but these {several} was"
+
+    def prove(self, beta: float, prove: Callable[[S, float], P]) -> P:
+        """Audit every attack at its share of the level and keep the best; on equality the first.
+
+        The options of the winner name it, and what the others cost.
+        """
+        if list(self.scores) == [""]:
+            return prove(self.scores[""], beta)
+        share = beta / len(self.scores)
+        proofs = {name: prove(values, share) for name, values in self.scores.items()}
+        best = max(proofs, key=lambda name: proofs[name].bound)
+        winner = proofs[best]
+        # What the others cost is what the best one proves alone, at the whole level.
+        alone = prove(self.scores[best], beta) if len(proofs) > 1 else winner
+        cost = max(0.0, alone.bound - winner.bound)
+        return winner.with_options(
+            {
+                "attack": best,
+                "attacks": {name: proof.bound for name, proof in proofs.items()},
+                "attacks_level": share,
+                "attacks_cost": cost,
+            }
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Attacks(AnyAttacks[FloatArray]):
+    """Attacks whose scores are listed."""
 
     @classmethod
     def read(cls, scores: Any, order: ExampleOrder) -> "Attacks":
@@ -368,35 +395,6 @@ class Attacks:
     def digested(self) -> dict[str, FloatArray]:
         """The scores under the names of their digests."""
         return {f"scores of {name}" if name else "scores": v for name, v in self.scores.items()}
-
-    @property
-    def others(self) -> str:
-        """What is assumed of attacks that are not here, but for its verb's object."""
-        several = len(self.scores)
-        return "no other attack was" if several == 1 else f"no attack but these {several} was"
-
-    def prove(self, beta: float, prove: Callable[[FloatArray, float], P]) -> P:
-        """Audit every attack at its share of the level and keep the best; on equality the first.
-
-        The options of the winner name it, and what the others cost.
-        """
-        if list(self.scores) == [""]:
-            return prove(self.scores[""], beta)
-        share = beta / len(self.scores)
-        proofs = {name: prove(values, share) for name, values in self.scores.items()}
-        best = max(proofs, key=lambda name: proofs[name].bound)
-        winner = proofs[best]
-        # What the others cost is what the best one proves alone, at the whole level.
-        alone = prove(self.scores[best], beta) if len(proofs) > 1 else winner
-        cost = max(0.0, alone.bound - winner.bound)
-        return winner.with_options(
-            {
-                "attack": best,
-                "attacks": {name: proof.bound for name, proof in proofs.items()},
-                "attacks_level": share,
-                "attacks_cost": cost,
-            }
-        )
 
 
 def _by_name(scores: Any) -> dict[str, Any] | None:

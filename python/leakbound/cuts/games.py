@@ -11,6 +11,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.formatting import down
 from leakbound._base.streams import Purpose
+from leakbound._base.tally import Tally
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Sides
 from leakbound.errors import AbstentionError
 
@@ -184,40 +185,74 @@ class ChoiceGame(PairGame):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TallyGame(Game):
-    """Counts of examples, and of members among them, at increasing scores.
+    """Counts of examples, and of members among them, by score.
 
     A score here is a block of ties. Broken from the seed, they have the law of a random order, of
     which the core draws what is asked for.
     """
 
-    values: FloatArray
-    counts: IntArray
-    members: IntArray
+    tally: Tally
 
     @property
     def examples(self) -> int:
         """How many examples are audited."""
-        return int(self.counts.sum())
+        return self.tally.m
 
-    def ranked(self, ties: Ties = "together") -> _core.Ranking:  # noqa: ARG002 (of pairs)
+    def ranked(self, ties: Ties = "together") -> _core.Ranking:
         """See `Game.ranked`."""
-        return _core.Ranking.of_blocks(self.counts[::-1], self.members[::-1], seed=None)
+        return _core.Ranking.of_blocks(*self._blocks(ties), seed=None)
 
     def untied(self) -> _core.Ranking:
         """See `Game.untied`."""
         seed = Purpose.TALLY_TIES.derived(self.seed)
-        return _core.Ranking.of_blocks(self.counts[::-1], self.members[::-1], seed=seed)
+        return _core.Ranking.of_blocks(*self._blocks("broken"), seed=seed)
+
+    def _blocks(self, _ties: Ties) -> tuple[IntArray, IntArray]:
+        """Return examples, and members among them, from the highest score down."""
+        return self.tally.examples_at[::-1], self.tally.members_at[::-1]
 
     def shown(self) -> ScoreCounts:
         """See `Game.shown`."""
-        return ScoreCounts(self.values, self.members, self.counts - self.members)
+        tally = self.tally
+        return ScoreCounts(tally.values, tally.members_at, tally.examples_at - tally.members_at)
 
     def tied(self, _ranking: _core.Ranking) -> str:
         """See `Game.tied`: sharing a key is by design, and said where one has many examples."""
-        share = int(self.counts.max()) / self.examples
+        share = int(self.tally.examples_at.max()) / self.examples
         if share <= _CROWDED:
             return ""
-        return f"{100 * share:.0f}% of the examples have one key of the tally; "
+        return f"{100 * share:.0f}% of the {self.units} have one key of the tally; "
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairTallyGame(TallyGame):
+    """Counts of pairs by the size of their difference; "members" are those whose member won.
+
+    As in `PairGame`, a difference of 0 is no guess where ties stay together, and the last of all
+    guesses elsewhere: fair coins, of which it is drawn how many are right. `rated_by` has the
+    examples in pairs, by score.
+    """
+
+    units: ClassVar[str] = "pairs"
+    sides: Sides = "pairs"
+    rated_by: TallyGame
+
+    def _blocks(self, ties: Ties) -> tuple[IntArray, IntArray]:
+        counts, right = super()._blocks(ties)
+        if self.tally.values[0] > 0:
+            return counts, right
+        if ties == "together" and counts.size > 1:
+            return counts[:-1], right[:-1]
+        tossed = Purpose.TALLY_COINS.rng(self.seed).binomial(counts[-1], 0.5)
+        return counts, np.append(right[:-1], tossed)
+
+    def shown(self) -> ScoreCounts:
+        """Return scores and membership of the examples in pairs, for figures."""
+        return self.rated_by.shown()
+
+    def rated(self) -> _core.Ranking:
+        """Rank the examples in pairs by their scores."""
+        return self.rated_by.ranked()
 
 
 def tied_share(ranking: _core.Ranking, units: str = "examples", value: str = "score") -> str:

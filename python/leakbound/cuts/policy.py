@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -104,6 +104,17 @@ class Proof:
     def with_options(self, more: dict[str, JsonValue]) -> "Proof":
         """Return the same with more options to report."""
         return replace(self, options=self.options | more)
+
+
+class Proved(Protocol):
+    """What one attack proves."""
+
+    @property
+    def bound(self) -> float:
+        """The bound on the claim's parameter."""
+
+    def with_options(self, more: dict[str, JsonValue]) -> Self:
+        """Return the same with more options to report."""
 
 
 class Policy(ABC):

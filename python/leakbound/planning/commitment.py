@@ -14,7 +14,7 @@ from leakbound._base.canonical import canonical_json, is_digest, sha256
 from leakbound._base.files import write_text
 from leakbound._base.records import parsed, text_of
 from leakbound._base.types import ArrayInput, JsonValue
-from leakbound.audits.road import Scores
+from leakbound.audits.road import Listed
 from leakbound.errors import FormatError, OptionError
 from leakbound.planning.protocol import Agreed, checked_protocol
 from leakbound.results import AuditResult
@@ -121,7 +121,7 @@ class Opening:
         """The protocol, as the audit takes it."""
         return Agreed.of(self.protocol)
 
-    def audit(self, scores: Scores, **arrays: ArrayInput) -> AuditResult:
+    def audit(self, scores: Listed, **arrays: ArrayInput) -> AuditResult:
         """Audit by the protocol, with its seed, and test the guarantee that it names.
 
         Parameters

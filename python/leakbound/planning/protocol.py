@@ -14,7 +14,7 @@ from leakbound._base.checks import choice, real, shown
 from leakbound._base.types import Design, JsonValue, Relation
 from leakbound.audits.coins import Coins
 from leakbound.audits.designs import DESIGNS, audit_of, parameters_of
-from leakbound.audits.road import Request, Scores
+from leakbound.audits.road import Listed, Request
 from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
@@ -89,7 +89,7 @@ class Agreed:
             cast("str | None", digest),
         )
 
-    def audit(self, scores: Scores, member: Any, **options: Any) -> AuditResult:
+    def audit(self, scores: Listed, member: Any, **options: Any) -> AuditResult:
         """Audit scores by options of the protocol."""
         design = options.pop("design", Coins.name)
         for name in options.keys() - parameters_of(design):

@@ -100,16 +100,17 @@ def test_what_counts_cannot_tell_is_refused() -> None:
     tally = lb.Tally.of(scores, member)
     refused("leave out member", tally, member)
     refused("member is missing", scores)
-    refused("pairs examples", tally, design="random_split")
     refused("ids= needs single examples", tally, ids=np.arange(100))
     for prior in (0.4999, np.full(100, 0.3)):
         refused("a prior other than 1/2 needs single examples", tally, prior=prior)
     refused("weighs every example", tally, cuts=lb.Weighted(), sides="member")
-    for several in ({"a": tally}, [tally, tally]):
-        with pytest.raises(errors.InputTypeError, match="a Tally is not an array of scores"):
+    mixed: Any = {"a": tally, "b": scores}
+    for several in (mixed, [tally, tally]):
+        with pytest.raises(errors.InputTypeError, match="a Tally is not for this audit"):
             lb.audit(several, lb.Coins(member))
-    with pytest.raises(errors.OptionError, match="ZeroRun needs the propensity"):
-        lb.audit(tally, lb.ZeroRun(member, np.full(100, 0.5)))
+    for design in (lb.ZeroRun(member), lb.Choices(member, 2)):
+        with pytest.raises(errors.InputTypeError, match=r"use audit\(tally, Coins\(\)\)"):
+            lb.audit(tally, design)  # type: ignore[misc]
     with pytest.raises(errors.AbstentionError, match="all 100 keys of the tally are equal"):
         lb.audit(lb.Tally.of(np.ones(100), member), lb.Coins())
     with pytest.raises(errors.DesignError):

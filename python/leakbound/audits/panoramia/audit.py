@@ -13,7 +13,7 @@ from leakbound._base.types import ArrayInput, HasMember, Relaxation
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
 from leakbound.audits.panoramia.rankings import Rankings, Relaxed
-from leakbound.audits.road import Design, Request, Scores, delta_warnings
+from leakbound.audits.road import Design, Listed, Request, delta_warnings
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, PanoramiaResult, Provenance, ZeroRunResult
@@ -23,7 +23,7 @@ _CROWDED = 2 / 3
 
 
 @dataclass(frozen=True, eq=False)
-class Panoramia(Design[PanoramiaResult]):
+class Panoramia(Design[Listed, PanoramiaResult]):
     """A coin decided for each pair whether the auditor sees a member or a generated point.
 
     The baseline scores the point alone, the audited scores also know what the model says about it.
@@ -98,7 +98,7 @@ class Panoramia(Design[PanoramiaResult]):
     c_upper: float | None = field(default=None, kw_only=True)
     features: ArrayInput | None = field(default=None, kw_only=True)
 
-    def audit(self, scores: Scores, request: Request, /) -> PanoramiaResult:
+    def audit(self, scores: Listed, request: Request, /) -> PanoramiaResult:
         """See `Design.audit`."""
         claim, confidence = request.claim, request.confidence
         if not isinstance(claim, PureDP | ApproxDP):

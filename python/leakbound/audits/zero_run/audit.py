@@ -13,13 +13,12 @@ import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import complement
 from leakbound._base.records import Lazy, encode
-from leakbound._base.tally import Tally
 from leakbound._base.types import ArrayInput, CoinSides, Correction, FloatArray, HasMember
 from leakbound.audits.figures import histogram
 from leakbound.audits.road import (
     Design,
+    Listed,
     Request,
-    Scores,
     aligned,
     delta_warnings,
     family_assumption,
@@ -60,7 +59,7 @@ _WITHHELD = (
 
 
 @dataclass(frozen=True, eq=False)
-class ZeroRun(ZeroRunOptions, Design[ZeroRunResult]):
+class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
     """Nothing was randomised: these examples were in the training set, those were not.
 
     They may differ in distribution, so that correct guesses may say nothing about the model. The
@@ -140,11 +139,8 @@ class ZeroRun(ZeroRunOptions, Design[ZeroRunResult]):
     member: ArrayInput | HasMember
     propensity: Propensities = LogisticPropensity()  # noqa: RUF009 (frozen)
 
-    def audit(self, scores: Scores, request: Request, /) -> ZeroRunResult:
+    def audit(self, scores: Listed, request: Request, /) -> ZeroRunResult:
         """See `Design.audit`."""
-        if isinstance(scores, Tally):
-            message = "ZeroRun needs the propensity of each example, and a tally only has counts"
-            raise OptionError(message)
         if isinstance(request.cuts, Weighted):
             message = f"cuts={request.cuts!r} is not for Zero-Run: use one that is fixed in advance"
             raise OptionError(message)

@@ -1,0 +1,240 @@
+"""Tallies of pairs: counts of their differences, which add up and can be audited."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_length, instance, vector
+from leakbound._base.counting import (
+    Counts,
+    added,
+    check_counts,
+)
+from leakbound._base.tally import Stored, Tally, reading
+from leakbound._base.types import (
+    ArrayInput,
+    HasMember,
+    IntArray,
+    JsonValue,
+)
+from leakbound.audits.pairing import (
+    COLUMNS,
+    FIRST_BUCKET,
+    LEFT_OVER,
+    Pairing,
+    counted_pairs,
+    hashes,
+)
+from leakbound.audits.pairs import check_codes
+from leakbound.errors import InputError, OptionError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PairTally(Stored):
+    """How many pairs of a random split have each of a grid of differences, and who won them.
+
+    `audit` takes it in the place of scores, for `RandomSplit()`. Parts of one pairing add up, each
+    of other buckets.
+
+    Parameters
+    ----------
+    keys : ndarray of int64, shape (k,)
+        What is counted, increasing. From 0 to 2^bits: keys, as those of `Tally`, of the size of the
+        difference between the scores of a pair, on the scale of the pairing. From 2^bits on: 2^bits
+        more than the key of a score, of the examples in pairs. -1: examples left over. From -2 on
+        downwards: -2 - b is the bucket b.
+    pairs_at, wins_at : ndarray of int64, shape (k,)
+        Pairs with this difference, and those of them whose member has the higher score, none of
+        which counts where there is no difference. Of scores and of what is left over: examples,
+        and members among them. Of a bucket: 1 and 0.
+    pairing : Pairing
+        How pairs were made.
+    """
+
+    _kind: ClassVar[str] = "pairs"
+    _design: ClassVar[str] = "RandomSplit()"
+    _columns: ClassVar[tuple[str, str, str]] = COLUMNS
+    _fields: ClassVar[tuple[str, str, str]] = ("keys", "pairs_at", "wins_at")
+    keys: IntArray
+    pairs_at: IntArray
+    wins_at: IntArray
+    pairing: Pairing
+
+    @classmethod
+    def of(
+        cls,
+        scores: ArrayInput,
+        member: ArrayInput | HasMember,
+        ids: ArrayInput,
+        *,
+        strata: ArrayInput | None = None,
+        pairing: Pairing | None = None,
+    ) -> Self:
+        """Pair and count scores that are in memory: all of some buckets.
+
+        Scores, membership and strata are as for `audit` and `RandomSplit`, ids are whole numbers or
+        text. By default the pairing has a new seed and takes its scale from these scores.
+        """
+        order = ExampleOrder(ids)
+        values = vector(order.scores(scores, "scores"), "scores")
+        included = order.member(member, values.size)
+        names = vector(ids, "ids", kinds="iuUO")
+        check_length(names, values.size, "ids")
+        codes = None
+        if strata is not None:
+            codes = check_codes(order.placed(strata, "strata"), values.size, "strata")
+        stratum = None if codes is None else "stratum"
+        pairing = pairing or Pairing.of(Tally.of(values, included), stratum=stratum)
+        if (pairing.stratum is None) != (codes is None):
+            message = "strata= goes with a pairing that has a stratum, and with none else"
+            raise OptionError(message)
+        hashed = hashes(pairing, names)
+        return cls(*counted_pairs(pairing, names, hashed, values, included, codes), pairing)
+
+    @classmethod
+    def sum(cls, tallies: Iterable["PairTally"]) -> Self:
+        """Add parts of one pairing, at least one, each of other buckets."""
+        pairings: list[Pairing] = []
+
+        def counts() -> Iterator[Counts]:
+            for tally in tallies:
+                instance(tally, "each of the tallies", cls)
+                pairings.append(tally.pairing)
+                _check_same(*pairings[:: len(pairings) - 1 or 1])
+                yield tally.keys, tally.pairs_at, tally.wins_at
+
+        total = added(counts())
+        if not pairings:
+            message = "there is nothing to add: give at least one tally"
+            raise InputError(message)
+        return cls(*total, pairings[0])
+
+    def __add__(self, other: "PairTally") -> "PairTally":
+        return PairTally.sum([self, other])
+
+    @classmethod
+    def from_arrow(cls, data: Any, *, pairing: Pairing | None = None) -> Self:
+        """Read a tally, or the counts of batches, from Arrow data of any engine.
+
+        Parameters
+        ----------
+        data : pyarrow.RecordBatch, pyarrow.Table, pyarrow.RecordBatchReader, or Arrow stream
+            Columns key, pairs and wins; rows of one key are added up.
+        pairing : Pairing, optional
+            How pairs were made, needed where metadata do not say it, as where engines added up.
+        """
+        described, parts = cls._streamed(data)
+        if described is None and pairing is None:
+            message = "how pairs were made is missing: pass pairing="
+            raise InputError(message)
+        with reading():
+            stored = pairing if described is None else Pairing(**described["pairing"])
+        _check_same(*(one for one in (stored, pairing) if one is not None))
+        assert stored is not None
+        return cls(*added(parts), stored)
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs."""
+        scores = np.searchsorted(self.keys, 1 << self.pairing.bits)
+        return int(self.wins_at[scores:].sum())
+
+    @property
+    def left_over(self) -> int:
+        """Number of examples that are in no pair."""
+        return int(self.pairs_at[self.keys == LEFT_OVER].sum())
+
+    @property
+    def counted_buckets(self) -> int:
+        """Number of buckets that were counted; others have no examples, or are in other parts."""
+        return int(np.searchsorted(self.keys, LEFT_OVER))
+
+    @property
+    def differences(self) -> Tally:
+        """Pairs by the size of the difference; "members" are those whose member won."""
+        return self._tally(0)
+
+    @property
+    def scores(self) -> Tally:
+        """The examples in pairs by their scores."""
+        return self._tally(1)
+
+    @property
+    def size(self) -> dict[str, JsonValue]:
+        """See `Stored.size`."""
+        told = {"keys": len(self.keys), "counted_buckets": self.counted_buckets}
+        return asdict(self.pairing) | told
+
+    @property
+    def audited(self) -> dict[str, JsonValue]:
+        """See `Stored.audited`: all but the scale."""
+        same = {"pairs": self.pairs, "left_over": self.left_over, **asdict(self.pairing)}
+        return {name: one for name, one in same.items() if name not in {"centre", "spread", "bits"}}
+
+    @property
+    def _described(self) -> dict[str, Any]:
+        return {"pairing": asdict(self.pairing)}
+
+    def _tally(self, grid: int) -> Tally:
+        """Return what is counted on one of the grids that keys are on."""
+        size = 1 << self.pairing.bits
+        rows = slice(*np.searchsorted(self.keys, [grid * size, (grid + 1) * size]))
+        keys, counts, wins = (column[rows] for column in self._counts)
+        return Tally(keys - grid * size, counts, wins, self.pairing.bits)
+
+    def _check(self) -> None:
+        keys, counts, wins = self._counts
+        bits, size = self.pairing.bits, 1 << self.pairing.bits
+        # 1. Whole buckets, each once.
+        marks = np.searchsorted(keys, LEFT_OVER)
+        buckets = FIRST_BUCKET - keys[:marks]
+        for bucket in buckets[(counts[:marks] != 1) | (wins[:marks] != 0)][:1]:
+            message = (
+                f"bucket {bucket} was counted more than once: add each part once, and count all "
+                "examples of a bucket in one batch"
+            )
+            raise InputError(message)
+        if not buckets.size or buckets.max() >= self.pairing.buckets:
+            message = f"keys must name the buckets that were counted, of {self.pairing.buckets}"
+            raise InputError(message)
+        # 2. Differences, none of them negative, and both scores of each pair.
+        equal, (low, high) = size // 2, np.searchsorted(keys, [0, size])
+        check_counts(keys[low:high], counts[low:high], wins[low:high], bits)
+        check_counts(keys[high:] - size, counts[high:], wins[high:], bits)
+        pairs = counts[low:high].sum()
+        left = keys == LEFT_OVER
+        if (
+            (keys[low:high] < equal).any()
+            or (counts[high:].sum(), wins[high:].sum()) != (2 * pairs, pairs)
+            or (wins[left] < 0).any()
+            or (wins[left] > counts[left]).any()
+        ):
+            message = (
+                "counts contradict: each pair has one difference, of a key from "
+                f"{equal} on, and the scores of one member and of one non-member"
+            )
+            raise InputError(message)
+        # 3. Nobody wins a pair without a difference.
+        settled = np.where(keys == equal, 0, wins)
+        settled.flags.writeable = False
+        object.__setattr__(self, "wins_at", settled)
+
+    def __repr__(self) -> str:
+        wins = int(self.differences.members) if self.pairs else 0
+        counts = f"pairs={self.pairs}, wins={wins}, left_over={self.left_over}"
+        return f"PairTally({counts}, bits={self.pairing.bits})"
+
+
+def _check_same(one: Pairing, *others: Pairing) -> None:
+    """Raise InputError where pairs were made in different ways."""
+    for other in others:
+        differing = [name for name, value in asdict(one).items() if getattr(other, name) != value]
+        for name in differing[:1]:
+            message = (
+                f"pairs were made with {name}={getattr(one, name)!r} and with "
+                f"{name}={getattr(other, name)!r}: count all parts by the same Pairing"
+            )
+            raise InputError(message)

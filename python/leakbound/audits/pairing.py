@@ -1,0 +1,301 @@
+"""Pairs of a random split, matched by a keyed hash: the same in every engine."""
+
+import math
+from dataclasses import dataclass
+from hashlib import md5
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.checks import choice, integer, real, seed_of
+from leakbound._base.counting import (
+    TALLY_BITS,
+    Counts,
+    added,
+    arrow,
+    arrow_columns,
+    check_bits,
+    counted,
+    labelled,
+    record_batch,
+)
+from leakbound._base.tally import Tally
+from leakbound._base.types import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Unit,
+)
+from leakbound.audits.pairs import NORMAL, STRETCH
+from leakbound.errors import InputError, InputTypeError, OptionError
+
+COLUMNS = ("key", "pairs", "wins")
+_MOST_BUCKETS = 1 << 16
+# Keys of what is counted beside differences: examples left over, and from here down the buckets.
+LEFT_OVER = -1
+FIRST_BUCKET = -2
+# Turns the order of unsigned words into that of signed ones, and back.
+_SIGN = np.uint64(1 << 63)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairing:
+    """How members of a random split are matched with non-members, the same in every engine.
+
+    A hash of seed and id puts the members of a stratum in random order, and the non-members: the
+    first of one meets the first of the other, the second the second, bucket by bucket.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the hash, at least 0, drawn after the split and independently of it.
+    centre, spread : float
+        The scale of the differences: a score s counts as z (1 + |z| / 4) with z = (s - centre) /
+        spread, `spread` above 0. Membership must have no part in either.
+    bits : int
+        Bits of a key, as for `Tally`.
+    buckets : int
+        Parts in which an engine pairs: a power of 2 up to 65,536. Few are left over if each has
+        thousands of examples.
+    stratum : str, optional
+        The column of the stratum, if the split was made within strata.
+    unit : {"example", "user"}
+        What the split moved as one. Where it moved users, aggregate rows to one score for each.
+
+    Notes
+    -----
+    The hash of an id is the MD5 of the text ``seed:id`` in UTF-8; whole numbers are written in
+    decimals. Its first 8 bytes, the first being the most significant, order the examples, further
+    bytes where these are equal. The bucket is made of the leading bits. `docs/theory/scale.md` has
+    the proof that orientations of the pairs are then fair coins, and recipes.
+
+    Examples
+    --------
+    >>> import numpy as np, leakbound as lb
+    >>> rng = np.random.default_rng(0)
+    >>> member = rng.permutation(1000) < 800
+    >>> scores = rng.normal(size=1000) + 2 * member
+    >>> pairing = lb.Pairing.of(lb.Tally.of(scores, member), seed=1, buckets=4)
+    >>> lb.PairTally.of(scores, member, np.arange(1000), pairing=pairing)
+    PairTally(pairs=200, wins=184, left_over=600, bits=20)
+    """
+
+    seed: int
+    centre: float
+    spread: float
+    bits: int = TALLY_BITS
+    buckets: int = 1
+    stratum: str | None = None
+    unit: Unit = "example"
+
+    def __post_init__(self) -> None:
+        integer(self.seed, "seed", least=0)
+        for name, above in (("centre", -math.inf), ("spread", 0.0)):
+            value = real(getattr(self, name), name, above=above, below=math.inf)
+            object.__setattr__(self, name, value)
+        check_bits(self.bits)
+        integer(self.buckets, "buckets", least=1, most=_MOST_BUCKETS)
+        if self.buckets & (self.buckets - 1):
+            message = f"buckets must be a power of 2, such as 1 or 256, got {self.buckets}"
+            raise OptionError(message)
+        choice(self.unit, "unit", Unit)
+
+    @classmethod
+    def of(
+        cls,
+        scores: Tally,
+        *,
+        seed: int | None = None,
+        buckets: int = 1,
+        stratum: str | None = None,
+        unit: Unit = "example",
+    ) -> Self:
+        """Take the scale from a tally of all scores: their median and median distance from it.
+
+        `seed` is a new one by default. Members and non-members count alike.
+        """
+        centre, spread = _scale(scores)
+        return cls(
+            seed=seed_of(seed),
+            centre=centre,
+            spread=spread,
+            bits=scores.bits,
+            buckets=buckets,
+            stratum=stratum,
+            unit=unit,
+        )
+
+    def even(self, scores: NDArray[Any]) -> FloatArray:
+        """Return z (1 + |z| / 4): each operation rounds to a float64, as in any engine."""
+        with np.errstate(over="ignore"):
+            z = (scores.astype(np.float64) - self.centre) / self.spread
+            stretched: FloatArray = z * (1.0 + STRETCH * np.abs(z))
+        return stretched
+
+    def bucketed(self, records: Any, *, id: str = "id") -> Any:  # noqa: A002 (the column)
+        """Add the columns `bucket` and `hash` to Arrow records: what to shuffle by, and the order.
+
+        The function can be pickled, as can `batch`. `hash` is an int64 in the order of the hashes.
+        """
+        pa = arrow("hashing ids")
+        (ids,) = arrow_columns(records, (id,))
+        hashed = hashes(self, ids)
+        for name, values in (("bucket", _bucket(self, hashed)), ("hash", hashed)):
+            records = records.append_column(name, pa.array(values, type=pa.int64()))
+        return records
+
+    def batch(
+        self,
+        records: Any,
+        *,
+        id: str = "id",  # noqa: A002 (the column)
+        score: str = "score",
+        member: str = "member",
+    ) -> Any:
+        """Pair and count all examples of one bucket, or of several.
+
+        Returned is a pyarrow.RecordBatch of int64: key, pairs and wins. The sums at each key, over
+        all buckets, are a `PairTally`. Its rows are also what shows that a bucket was counted
+        twice, or was not whole.
+
+        Parameters
+        ----------
+        records : pyarrow.RecordBatch or pyarrow.Table
+            One row for each example: the columns named here, that of the stratum, and `hash`, which
+            is computed where it is missing.
+        id, score, member : str
+            Columns of whole numbers or text, of numbers, and of booleans, {0, 1} or {-1, +1}.
+        """
+        scores, included = labelled(records, score, member)
+        (ids,) = arrow_columns(records, (id,))
+        if "hash" in records.schema.names:
+            (hashed,) = arrow_columns(records, ("hash",))
+            if not np.array_equal(hashed[:1], hashes(self, ids[:1])):
+                message = f"column 'hash' was not made with the seed {self.seed}: hash ids again"
+                raise InputError(message)
+        else:
+            hashed = hashes(self, ids)
+        strata = None
+        if self.stratum is not None:
+            (strata,) = arrow_columns(records, (self.stratum,))
+        return record_batch(counted_pairs(self, ids, hashed, scores, included, strata), COLUMNS)
+
+
+def hashes(pairing: Pairing, ids: NDArray[Any]) -> IntArray:
+    """Return the first 8 bytes of the hash of each id, as words in the same order."""
+    names = ids.tolist()
+    kinds = {int} if ids.dtype.kind in "iu" else set(map(type, names))
+    if not kinds <= {int} and not kinds <= {str}:
+        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+        message = f"ids must be all whole numbers, or all text, got {found}"
+        raise InputTypeError(message)
+    words = b"".join([_digest(pairing, name)[:8] for name in names])
+    return (np.frombuffer(words, ">u8").astype(np.uint64) ^ _SIGN).view(np.int64)
+
+
+def _digest(pairing: Pairing, name: object) -> bytes:
+    return md5(f"{pairing.seed}:{name}".encode(), usedforsecurity=False).digest()
+
+
+def _bucket(pairing: Pairing, hashed: IntArray) -> IntArray:
+    """Return the leading bits of hashes."""
+    leading = (hashed.view(np.uint64) ^ _SIGN) >> np.uint64(48)
+    return leading.astype(np.int64) // (_MOST_BUCKETS // pairing.buckets)
+
+
+def matched(
+    pairing: Pairing,
+    ids: NDArray[Any],
+    hashed: IntArray,
+    member: BoolArray,
+    strata: NDArray[np.generic] | None = None,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return members, non-members in the same order, and who is left over, of whole buckets."""
+    # 1. Examples by their hash; the leading bits are the bucket.
+    order = _ordered(pairing, ids, hashed, member)
+    side = 2 * _bucket(pairing, hashed[order]) + member[order]
+    if strata is not None:
+        stratum = np.unique(strata, return_inverse=True)[1][order].astype(np.int64)
+        side += 2 * pairing.buckets * stratum
+    # 2. One side of one stratum and bucket after another, and how many the other side has.
+    turn = np.argsort(side, kind="stable")
+    order, side = order[turn], side[turn]
+    starts = np.flatnonzero(np.diff(side, prepend=-1))
+    sizes, sides = np.diff(starts, append=side.size), side[starts]
+    across = np.minimum(np.searchsorted(sides, sides ^ 1), max(0, sides.size - 1))
+    facing = np.where(sides[across] == sides ^ 1, sizes[across], 0)
+    # 3. The i-th member meets the i-th non-member, as long as there are both.
+    rank = np.arange(side.size) - np.repeat(starts, sizes)
+    paired = rank < np.repeat(facing, sizes)
+    inside = side % 2 == 1
+    return order[paired & inside], order[paired & ~inside], order[~paired]
+
+
+def counted_pairs(
+    pairing: Pairing,
+    ids: NDArray[Any],
+    hashed: IntArray,
+    scores: NDArray[Any],
+    member: BoolArray,
+    strata: NDArray[np.generic] | None,
+) -> Counts:
+    """Pair and count examples of whole buckets."""
+    for row in np.flatnonzero(np.isnan(scores))[:1]:
+        message = f"scores must not be NaN, but that of id {ids[row]!s} is"
+        raise InputError(message)
+    members, others, left = matched(pairing, ids, hashed, member, strata)
+    first, second = (pairing.even(scores[rows]) for rows in (members, others))
+    with np.errstate(invalid="ignore"):  # two infinities that are equal
+        apart = np.where(first == second, 0.0, first - second)
+    both = np.concatenate([members, others])
+    keys, examples, inside = counted(scores[both], member[both], pairing.bits)
+    marks = FIRST_BUCKET - np.unique(_bucket(pairing, hashed))
+    return added(
+        [
+            counted(np.abs(apart), apart > 0, pairing.bits),
+            (keys + (1 << pairing.bits), examples, inside),
+            (np.array([LEFT_OVER]), np.array([left.size]), np.array([member[left].sum()])),
+            (marks, np.ones_like(marks), np.zeros_like(marks)),
+        ]
+    )
+
+
+def _ordered(pairing: Pairing, ids: NDArray[Any], hashed: IntArray, member: BoolArray) -> IntArray:
+    """Return examples in the order of their hashes; raise InputError where an id repeats."""
+    order = np.argsort(hashed, kind="stable")
+    same = np.diff(hashed[order]) == 0
+    edges = np.flatnonzero(np.diff(same.astype(np.int8), prepend=0, append=0))
+    for start, stop in edges.reshape(-1, 2).tolist():
+        rows = sorted(order[start : stop + 1], key=lambda row: _digest(pairing, ids[row]))
+        for one, other in pairwise(rows):
+            if ids[one] == ids[other]:
+                torn = member[one] != member[other]
+                said = "is on both sides of the split" if torn else "occurs twice"
+                message = f"id {ids[one]!s} {said}: count each {pairing.unit} once"
+                raise InputError(message)
+        order[start : stop + 1] = rows
+    return order
+
+
+def _scale(scores: Tally) -> tuple[float, float]:
+    """Return the median of scores and 1.4826 times their median distance from it.
+
+    Where more than half are equal it is their mean distance, and 1 where all are.
+    """
+    finite = np.isfinite(scores.values)
+    values, counts = scores.values[finite], scores.examples_at[finite]
+    if not values.size:
+        return 0.0, 1.0
+    centre = _median(values, counts)
+    apart = np.abs(values - centre)
+    spread = NORMAL * _median(apart, counts)
+    return centre, spread or math.fsum(apart * counts) / int(counts.sum()) or 1.0
+
+
+def _median(values: FloatArray, counts: IntArray) -> float:
+    """Return the lower median of values that occur so often."""
+    order = np.argsort(values, kind="stable")
+    ends = np.cumsum(counts[order])
+    return float(values[order[np.searchsorted(ends, (ends[-1] + 1) // 2)]])
