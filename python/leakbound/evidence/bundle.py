@@ -1,18 +1,17 @@
 """Bundles: everything needed to recompute a result, in one folder."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from leakbound._base.canonical import is_digest, sha256
 from leakbound._base.files import replacing_folder
-from leakbound._base.types import HasMember
+from leakbound._base.types import ArrayInput, HasMember, JsonValue
 from leakbound.errors import FormatError, OptionError
 from leakbound.evidence.manifest import (
     FILES,
@@ -29,16 +28,11 @@ from leakbound.evidence.manifest import (
 from leakbound.evidence.recipe import RESULTS, Recipe, departure, recipe_of
 from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
+from leakbound.planning.commitment import Opening
 from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import Agreed, checked_protocol
 from leakbound.report import render
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from leakbound._base.types import ArrayInput, JsonValue
-    from leakbound.planning.commitment import Opening
-    from leakbound.results.base import Result
+from leakbound.results.base import Result
 
 
 def write_bundle(

@@ -1,17 +1,16 @@
 """How an audit is run again: its design, its options as JSON, and its data as arrays."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.checks import shown
 from leakbound._base.records import encode
-from leakbound._base.types import Design, HasMember
+from leakbound._base.types import Design, HasMember, JsonValue
 from leakbound.audits import Coins, Panoramia, ZeroRun
 from leakbound.audits.designs import DESIGNS, audit_of, parameters_of
 from leakbound.claims import CLAIMS, TradeOffFamily
@@ -21,14 +20,7 @@ from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreed, build
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
-
-    from leakbound._base.types import JsonValue
-    from leakbound.results.base import Result
+from leakbound.results.base import Result
 
 RESULTS: dict[str, type[Result]] = {
     kind.__name__: kind for kind in (AuditResult, PanoramiaResult, ZeroRunResult)
@@ -87,7 +79,7 @@ class Recipe:
         return {"audit": self.audit, "options": options, "data": data}, arrays
 
     @classmethod
-    def decoded(cls, content: Any, arrays: Mapping[str, NDArray[Any]], plan: Any) -> Recipe:
+    def decoded(cls, content: Any, arrays: Mapping[str, NDArray[Any]], plan: Any) -> Self:
         """Return the recipe stored as JSON and arrays."""
         if not isinstance(content, dict) or content.keys() != {"audit", "options", "data"}:
             message = "it must have exactly audit, options and data"

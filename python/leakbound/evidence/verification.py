@@ -1,14 +1,13 @@
 """Verification: recompute and compare everything in a result or a bundle."""
 
-from __future__ import annotations
-
 import os
 import re
 import warnings
+from collections.abc import Callable, Container, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leakbound._base.canonical import is_digest
 from leakbound._base.checks import flag, shown
@@ -44,12 +43,7 @@ from leakbound.planning.commitment import Commitment, read_opening
 from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import Agreed, checked_protocol
 from leakbound.report import render
-from leakbound.results.base import Check, Verification
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
-
-    from leakbound.results.base import Result
+from leakbound.results.base import Check, Result, Verification
 
 # Names of the checks, in order: each may rely on those before it.
 _CHECKS = (

@@ -1,10 +1,7 @@
 """The description of an audit against generated non-members."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import number
 from leakbound.report.description import (
@@ -21,10 +18,8 @@ from leakbound.report.style import MEMBER, OTHER
 from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, grounds, standard
 from leakbound.results.descriptions.zero_run import HOW
+from leakbound.results.panoramia import PanoramiaResult
 from leakbound.results.words import terms_of
-
-if TYPE_CHECKING:
-    from leakbound.results.panoramia import PanoramiaResult
 
 _REPLACED = " for replacing one example"
 
