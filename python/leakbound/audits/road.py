@@ -32,6 +32,7 @@ from leakbound._base.types import (
     HasMember,
     IntArray,
     JsonValue,
+    Sides,
 )
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
@@ -256,19 +257,21 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
 
     `prior` has the chances of the coins, None if all are fair.
     """
-    claim, cuts = request.claim, request.cuts
-    policy: Policy
     if prior is not None:
-        policy = prior_policy(cuts, cast("ScoreGame", game), prior)
-    elif isinstance(claim, PureDP):
-        auto = game.sides == "auto"
-        policy = cuts or (OutsideIn() if auto else default_scan(game.sides, level))
-    elif isinstance(claim, ApproxDP):
-        size = game.examples
-        policy = approx_policy(cuts, claim.delta, examples=size, sides=game.sides, k=game.k)
-    else:
-        policy = family_policy(cuts, claim, examples=game.examples, sides=game.sides, k=game.k)
+        return prior_policy(request.cuts, cast("ScoreGame", game), prior).audit(game, level)
+    policy = policy_of(request.claim, request.cuts, game.examples, game.sides, level, game.k)
     return policy.audit(game, level)
+
+
+def policy_of(
+    claim: Claim, cuts: CutPolicy | None, examples: int, sides: Sides, level: float, k: int = 2
+) -> Policy:
+    """Return the form that a claim has of a cut policy, its default if None."""
+    if isinstance(claim, PureDP):
+        return cuts or (OutsideIn() if sides == "auto" else default_scan(sides, level))
+    if isinstance(claim, ApproxDP):
+        return approx_policy(cuts, claim.delta, examples=examples, sides=sides, k=k)
+    return family_policy(cuts, claim, examples=examples, sides=sides, k=k)
 
 
 def parts(proof: Proof) -> dict[str, Any]:

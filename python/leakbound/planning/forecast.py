@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -12,11 +12,9 @@ from leakbound._base.console import track
 from leakbound._base.formatting import number, percent
 from leakbound._base.records import Record
 from leakbound._base.types import FloatArray, Sides
-from leakbound.audits.policies.approximate_dp import approx_policy
-from leakbound.audits.policies.f_dp import family_policy
+from leakbound.audits.road import policy_of
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import CutPolicy, OutsideIn, PathPolicy
-from leakbound.cuts.policies import default_scan
+from leakbound.cuts import CutPolicy, PathPolicy
 from leakbound.cuts.policy import DerivedPolicy
 from leakbound.errors import OptionError
 from leakbound.planning.truths import PlannedClaim, Truth, games_of, truth_of
@@ -343,14 +341,7 @@ class _Plan:
         if cuts is not None and not isinstance(cuts, PathPolicy):
             message = f"cuts={type(cuts).__name__} cannot be planned: use Fixed or KLScan"
             raise OptionError(message)
-        policy: PathPolicy
-        if isinstance(claim, GaussianDP):
-            policy = family_policy(cuts, claim, examples=m, sides=sides)
-        elif isinstance(claim, ApproxDP):
-            policy = approx_policy(cuts, claim.delta, examples=m, sides=sides)
-        else:
-            auto = sides == "auto"
-            policy = cuts or (OutsideIn() if auto else default_scan(sides, beta))
+        policy = cast("PathPolicy", policy_of(claim, cuts, m, sides, beta))
         policy.check(m)
         return cls(m, beta, sides, policy)
 
