@@ -16,6 +16,7 @@ import noisy_steps
 from games import Floats, expit, fine, game, members
 from leakbound import planning, propensity, stats
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
+from scans import kl_scan, union_bound
 
 SEED = 20
 Values = dict[str, float | str]
@@ -305,8 +306,8 @@ def functions() -> dict[str, Callable[..., Any]]:
         "normal_quantile": lambda: stats.normal_quantile([1e-6, 0.5, 0.9]),
         "binomial_tail": lambda: stats.binomial_tail(tried, 100, 0.5),
         "clopper_pearson": lambda: stats.clopper_pearson(tried, 100, beta=0.05),
-        "kl_scan": lambda: stats.kl_scan(right, beta=0.05).logit,
-        "union_bound": lambda: stats.union_bound(right, beta=0.05).logit,
+        "kl_scan": lambda: kl_scan(right, beta=0.05).logit,
+        "union_bound": lambda: union_bound(right, beta=0.05).logit,
         "pb_tail": lambda: stats.poisson_binomial_tail([110, 150], rates),
         "pb_epsilon": lambda: stats.poisson_binomial_epsilon([150, 170], log_odds, beta=0.05),
         "composition": lambda: stats.composition_bound(*counted, claim=gaussian, mu_ds=0.25),

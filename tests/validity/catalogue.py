@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from leakbound import simulate
+from leakbound import _core, simulate
 from leakbound._base.types import SidesChoice
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound
-from leakbound.stats import kl_scan
 from validity.asymmetric import asymmetric_cases
 from validity.attackers import attacker_cases
 from validity.choices import choice_cases
@@ -249,7 +248,8 @@ def _ties_by_label(seed: int) -> bool:
     rng = stream("ties-by-label", seed)
     member = rng.random(200) < 0.5
     scores = rng.integers(0, 4, size=200)
-    return kl_scan(member[np.lexsort((~member, -scores))], beta=ERROR).logit > 0
+    path = _core.Path.from_successes(member[np.lexsort((~member, -scores))])
+    return KLScan(grid="all").bound(path, "member", ERROR).logit > 0
 
 
 def _traps() -> Iterator[Case]:

@@ -20,6 +20,4 @@ from leakbound.stats.distribution_shift import tamper_probability as tamper_prob
 from leakbound.stats.f_dp import fdp_lower_bound as fdp_lower_bound
 from leakbound.stats.f_dp import fdp_p_value as fdp_p_value
 from leakbound.stats.f_dp import fdp_rejects as fdp_rejects
-from leakbound.stats.scans import kl_scan as kl_scan
 from leakbound.stats.scans import kl_scan_offsets as kl_scan_offsets
-from leakbound.stats.scans import union_bound as union_bound

@@ -11,6 +11,7 @@ import flat
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound._base.odds import logit
+from scans import kl_scan, union_bound
 
 BETA = 0.05
 Ranked = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -33,10 +34,10 @@ def scores() -> Ranked:
 @pytest.mark.parametrize(
     ("cuts", "bound"),
     [
-        (None, lambda path: stats.kl_scan(path, beta=BETA / 2).logit),
+        (None, lambda path: kl_scan(path, beta=BETA / 2).logit),
         (
             lb.UnionBound(grid="geometric"),
-            lambda path: stats.union_bound(path, beta=BETA / 2, grid="geometric").logit,
+            lambda path: union_bound(path, beta=BETA / 2, grid="geometric").logit,
         ),
         (
             lb.Fixed(300),

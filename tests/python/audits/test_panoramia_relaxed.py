@@ -12,6 +12,7 @@ import flat
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound._base.odds import logit
+from scans import kl_scan
 
 BETA = 0.05
 Ranked = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -36,8 +37,8 @@ def test_each_ranking_has_its_failures(scores: Ranked) -> None:
     gamma, delta = 1e-4, 3e-4
     result = flat.panoramia(*scores, gamma=gamma, delta=delta, cuts=lb.KLScan())
     options: dict[str, Any] = {"beta": BETA / 2, "min_guesses": 100}
-    alone = stats.kl_scan(path(baseline, member), delta=gamma, **options)
-    both = stats.kl_scan(path(attack, member), delta=gamma + delta - gamma * delta, **options)
+    alone = kl_scan(path(baseline, member), delta=gamma, **options)
+    both = kl_scan(path(attack, member), delta=gamma + delta - gamma * delta, **options)
     assert result.c_lb == pytest.approx(alone.logit, abs=1e-10)
     assert result.c_plus_epsilon_lb == pytest.approx(both.logit, abs=1e-10)
     assert result.claim == lb.ApproxDP(delta=delta)
@@ -138,7 +139,7 @@ def test_cuts_end_at_the_largest_recall(scores: Ranked) -> None:
     baseline, attack, member = scores
     result = flat.panoramia(*scores, max_recall=0.1)
     for scored, bound in ((baseline, result.c_lb), (attack, result.c_plus_epsilon_lb)):
-        expected = stats.kl_scan(path(scored, member)[: M // 10], beta=BETA / 2).logit
+        expected = kl_scan(path(scored, member)[: M // 10], beta=BETA / 2).logit
         assert bound == pytest.approx(expected, abs=1e-10)
     assert result.attack.curve.guesses.max() <= M // 10
     assert result.m == M

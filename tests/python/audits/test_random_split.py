@@ -7,10 +7,11 @@ import pytest
 
 import leakbound as lb
 from flat import split as audit
-from leakbound import errors, stats
+from leakbound import errors
 from leakbound.audits.challenge import challenge
 from leakbound.audits.pairs import Pairs, Units, stretched
 from leakbound.cuts.games import PairGame
+from scans import kl_scan
 
 CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=1e-6), lb.GaussianDP(), lb.LaplaceDP()]
 
@@ -88,7 +89,7 @@ def test_one_path_has_the_whole_level() -> None:
     apart = apart[pairs.members] - apart[pairs.others]
     right = (apart > 0)[np.argsort(-np.abs(apart))]
     assert result.bound == pytest.approx(
-        stats.kl_scan(right, beta=0.05, kappa=np.log(20)).logit, rel=1e-12
+        kl_scan(right, beta=0.05, kappa=np.log(20)).logit, rel=1e-12
     )
     assert result.options["paths"] == ["pairs"]
     assert result.options["level"] == pytest.approx(0.05)

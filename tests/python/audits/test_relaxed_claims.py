@@ -8,6 +8,7 @@ import pytest
 import flat
 import leakbound as lb
 from leakbound import errors, simulate, stats
+from scans import kl_scan
 
 Sides = Literal["both", "member"]
 SIDES: tuple[Sides, ...] = ("both", "member")
@@ -56,7 +57,7 @@ def test_a_scan_of_members_is_the_function_of_stats() -> None:
     game = gaussian(2000, 2)
     result = flat.coins(*game, claim=CLAIM, cuts=lb.KLScan(), sides="member")
     path = guesses_of(game, "member")
-    expected = stats.kl_scan(path, beta=0.05, min_guesses=100, delta=1e-5)
+    expected = kl_scan(path, beta=0.05, min_guesses=100, delta=1e-5)
     assert (result.bound, result.guesses) == (expected.logit, expected.cut)
     assert result.options["cuts"]["min_guesses"] == 100
 
@@ -66,11 +67,10 @@ def test_a_scan_of_both_sides_is_the_best_of_three() -> None:
     path = guesses_of(game, "both")
     result = flat.coins(*game, claim=CLAIM, cuts=lb.KLScan())
     level = result.options["level"]
-    together = stats.kl_scan(path, beta=level, min_guesses=100, delta=1e-5, one_sided=False)
+    together = kl_scan(path, beta=level, min_guesses=100, delta=1e-5, one_sided=False)
     # a path of one role has half of the guesses, and failures of all of the examples
     halves = [
-        stats.kl_scan(side, beta=level, min_guesses=100, delta=2e-5)
-        for side in (path[::2], path[1::2])
+        kl_scan(side, beta=level, min_guesses=100, delta=2e-5) for side in (path[::2], path[1::2])
     ]
     assert level == pytest.approx(0.05 / 3)
     best = max(bound.logit for bound in (together, *halves))

@@ -17,6 +17,7 @@ import flat
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound._base.checks import complement
+from leakbound.stats import kl_scan_offsets as scan
 
 Game = tuple[np.ndarray, np.ndarray]
 GOOD = [0.3, -1.2, 2.5, 0.1]
@@ -111,10 +112,22 @@ BAD_NUMBERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: stats.clopper_pearson(-1, 3, beta=0.1), errors.OptionError, "v must be a whole"),
     (lambda: stats.clopper_pearson(0, 0, beta=0.1), errors.OptionError, "n must be a whole"),
     (lambda: stats.clopper_pearson(1, 2, beta=0.0), errors.OptionError, "beta"),
-    (lambda: stats.kl_scan([], beta=0.1), errors.InputError, "successes is empty"),
-    (lambda: stats.kl_scan([0, 3], beta=0.1), errors.InputError, "successes must be boolean"),
-    (lambda: stats.kl_scan([1, 0], beta=1.0), errors.OptionError, "beta must be above 0"),
-    (lambda: stats.kl_scan([1, 0], beta=0.1, min_guesses=3), errors.OptionError, "than there are"),
+    (lambda: scan([], [], beta=0.1), errors.InputError, "successes is empty"),
+    (
+        lambda: stats.kl_scan_offsets([0, 3], [0, 0], beta=0.1),
+        errors.InputError,
+        "successes must be boolean",
+    ),
+    (
+        lambda: stats.kl_scan_offsets([1, 0], [0, 0], beta=1.0),
+        errors.OptionError,
+        "beta must be above 0",
+    ),
+    (
+        lambda: stats.kl_scan_offsets([1, 0], [0, 0], beta=0.1, min_guesses=3),
+        errors.OptionError,
+        "than there are",
+    ),
 ]
 
 

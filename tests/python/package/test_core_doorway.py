@@ -26,7 +26,6 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "weights": lambda m: lb.audit(SHARES, lb.Coins(m), cuts=lb.cuts.Weighted(), sides="member"),
     "Zero-Run": lambda m: lb.audit(SCORES, lb.ZeroRun(m, ODDS)).bound,
     "PANORAMIA": lambda m: lb.audit(SCORES, lb.Panoramia(m, baseline=-SCORES)).bound,
-    "kl_scan": lambda m: stats.kl_scan(m, beta=0.05).p,
     "kl_scan_offsets": lambda m: stats.kl_scan_offsets(m, ODDS, beta=0.05).epsilon,
     "match": lambda m: stats.match(m, SCORES, SHARES).tolist(),
     "shift_delta": lambda m: stats.shift_delta(SCORES, m, 0.5),
@@ -68,7 +67,7 @@ def test_a_panic_is_an_error_that_asks_to_be_reported(
         with pytest.raises(errors.InternalError, match=r"on purpose at .*enter\.rs:\d+; .*report"):
             _core._panic(place)
     # The pool still works, and nothing was printed.
-    assert stats.kl_scan([True] * 50, beta=0.05).cut == 50
+    assert stats.kl_scan_offsets([True] * 50, [0.0] * 50, beta=0.05).cut == 50
     assert capfd.readouterr() == ("", "")
 
 

@@ -54,7 +54,6 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "stats.fdp_lower_bound one_sided": partial(stats.fdp_lower_bound, *COUNTS, claim=GAUSSIAN),
     "stats.fdp_p_value one_sided": partial(stats.fdp_p_value, *COUNTS, tradeoff=CURVE),
     "stats.fdp_rejects one_sided": partial(stats.fdp_rejects, *COUNTS, tradeoff=CURVE),
-    "stats.kl_scan one_sided": partial(stats.kl_scan, [True], beta=0.05),
     "stats.one_run_epsilon one_sided": partial(stats.one_run_epsilon, *COUNTS, **ERROR),
     "stats.one_run_p_value one_sided": partial(stats.one_run_p_value, *COUNTS, **CLAIMED),
     "stats.poisson_binomial_tail log": partial(stats.poisson_binomial_tail, 1, [0.5]),

@@ -39,14 +39,15 @@ INTERRUPTED = """
 import os, signal, threading
 import numpy as np
 import leakbound as lb
+from leakbound._core import Path
 
-successes = np.random.default_rng(0).random(4_000_000) < 0.51
+path = Path.from_successes(np.random.default_rng(0).random(4_000_000) < 0.51)
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
-    lb.stats.kl_scan(successes, beta=0.05, grid="all")
+    lb.KLScan(grid="all").bound(path, "member", 0.05)
 except KeyboardInterrupt:
     # The pool is still usable.
-    assert lb.stats.kl_scan(successes[:100], beta=0.05).cut > 0
+    assert lb.KLScan().bound(path.prefix(100), "member", 0.05).cut > 0
     print("interrupted")
 """
 
@@ -55,11 +56,12 @@ FORKED = """
 import os
 import numpy as np
 import leakbound as lb
+from leakbound._core import Path
 
-successes = np.random.default_rng(0).random(300_000) < 0.51
-before = lb.stats.kl_scan(successes, beta=0.05, grid="auto").logit
+path = Path.from_successes(np.random.default_rng(0).random(300_000) < 0.51)
+before = lb.KLScan().bound(path, "member", 0.05).logit
 child = os.fork()
-after = lb.stats.kl_scan(successes, beta=0.05, grid="auto").logit
+after = lb.KLScan().bound(path, "member", 0.05).logit
 if child == 0:
     os._exit(0 if after == before else 1)
 assert after == before

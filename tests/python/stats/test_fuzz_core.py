@@ -35,10 +35,6 @@ def least_zero(value: Any) -> bool:
     return bool((np.asarray(value) >= 0).all())
 
 
-def bound(value: Any) -> bool:
-    return 0 <= value.p <= 1 and number(value.logit) and value.successes <= value.cut
-
-
 def poisson_binomial(h: Hostile) -> Call:
     n = h.size()
     options: dict[str, Any] = {"counts": h.array(h.counts(n))} if h.one_in(3) else {}
@@ -81,29 +77,14 @@ def tails(h: Hostile) -> Call:
 
 def paths(h: Hostile) -> Call:
     m = h.size()
-    successes, beta = h.flags(m), h.option(h.level())
+    successes = h.flags(m)
     how = {
-        "beta": beta,
+        "beta": h.option(h.level()),
         "kappa": h.option(h.pick([None, None, abs(h.real())])),
         "min_guesses": h.option(h.pick([1, 1, 2, m, m + 1])),
     }
-    failures = {
-        "delta": h.option(h.pick([0.0, 1e-5, 5e-324, 1 - 2**-53])),
-        "one_sided": h.one_in(2),
-        "grid": h.option("all"),
-    }
-    grids = {
-        "grid": h.option(h.pick(["all", "geometric", [1], [m], [1, m], [0], [2**40]])),
-        "ratio": h.option(h.pick([1.5, 1 + 2**-52, abs(h.real())])),
-    }
     unlike = partial(stats.kl_scan_offsets, successes, h.array(h.reals(m)), **how)
-    calls: list[Call] = [
-        (partial(stats.kl_scan, successes, **how, **failures), bound),
-        (unlike, lambda found: number(found.epsilon)),
-        (partial(stats.union_bound, successes, beta=beta, **grids), bound),
-    ]
-    call: Call = h.pick(calls)
-    return call
+    return unlike, lambda found: number(found.epsilon)
 
 
 def single(h: Hostile) -> dict[str, Any]:

@@ -13,11 +13,12 @@ from scipy import special
 from scipy import stats as scipy_stats
 
 from leakbound import errors, stats
+from scans import kl_scan, union_bound
 
 SCANS: dict[str, Callable[..., Any]] = {
-    "union_all": lambda s, beta: stats.union_bound(s, beta=beta),
-    "union_geom1.5": lambda s, beta: stats.union_bound(s, beta=beta, grid="geometric", ratio=1.5),
-    "scan_kl": lambda s, beta, **kappa: stats.kl_scan(s, beta=beta, **kappa),
+    "union_all": lambda s, beta: union_bound(s, beta=beta),
+    "union_geom1.5": lambda s, beta: union_bound(s, beta=beta, grid="geometric", ratio=1.5),
+    "scan_kl": lambda s, beta, **kappa: kl_scan(s, beta=beta, **kappa),
 }
 mpmath.mp.dps = 40
 
@@ -26,23 +27,23 @@ def test_failures_only_lower_a_scan() -> None:
     path = np.random.default_rng(5).random(2000) < 0.8
     options: dict[str, Any] = {"beta": 0.05, "min_guesses": 100}
     bounds = [
-        stats.kl_scan(path, **options),
-        *(stats.kl_scan(path, **options, delta=delta) for delta in (1e-9, 1e-6, 1e-5, 1e-4)),
-        stats.kl_scan(path, **options, delta=1e-4, one_sided=False),
+        kl_scan(path, **options),
+        *(kl_scan(path, **options, delta=delta) for delta in (1e-9, 1e-6, 1e-5, 1e-4)),
+        kl_scan(path, **options, delta=1e-4, one_sided=False),
     ]
     logits = [bound.logit for bound in bounds]
     assert logits == sorted(logits, reverse=True)
     assert logits[1] == pytest.approx(logits[0], abs=1e-4)
     assert len({bound.cut for bound in bounds}) == 1
-    nothing = stats.kl_scan(path, **options, delta=0.5)
+    nothing = kl_scan(path, **options, delta=0.5)
     assert (nothing.p, nothing.logit) == (0, -math.inf)
 
 
 def test_a_coarse_grid_of_cuts_changes_a_scan_with_failures_little() -> None:
     path = np.random.default_rng(6).random(40_000) < 0.7
     options: dict[str, Any] = {"beta": 0.05, "min_guesses": 100, "delta": 1e-6}
-    every = stats.kl_scan(path, **options, grid="all")
-    some = stats.kl_scan(path, **options, grid="auto")
+    every = kl_scan(path, **options, grid="all")
+    some = kl_scan(path, **options, grid="auto")
     assert some.logit == pytest.approx(every.logit, abs=0.01)
     assert some.logit > 0.5
 
@@ -53,7 +54,7 @@ def test_a_coarse_grid_of_cuts_changes_a_scan_with_failures_little() -> None:
     beta=st.sampled_from([0.3, 0.05, 1e-3]),
 )
 def test_equal_offsets_only_shift_a_scan(path: list[bool], offset: float, beta: float) -> None:
-    plain = stats.kl_scan(path, beta=beta)
+    plain = kl_scan(path, beta=beta)
     shifted = stats.kl_scan_offsets(path, [offset] * len(path), beta=beta)
     assert (shifted.cut == 0) == (plain.cut == 0)
     if plain.cut:
@@ -136,7 +137,7 @@ def test_functions_of_numbers_broadcast() -> None:
 @given(path=st.lists(st.booleans(), min_size=2, max_size=80), least=st.integers(1, 80))
 def test_the_scan_starts_where_it_is_told(path: list[bool], least: int) -> None:
     least = min(least, len(path))
-    bound = stats.kl_scan(path, beta=0.05, min_guesses=least)
+    bound = kl_scan(path, beta=0.05, min_guesses=least)
     assert bound.cut == 0 or bound.cut >= least
 
 
