@@ -78,8 +78,8 @@ def audit_model(
     coins : InclusionPlan
         The plan that chose the canaries that the model was trained on.
     signal : str or callable
-        What is measured of each example: see `leakbound.attacks.score`, and for a network
-        `leakbound.torch.score`.
+        What is measured of each example: see `leakbound.attacks.score`, and for a network those
+        signals of `leakbound.torch.score` that need no reference.
     claim, confidence, seed : optional
         As for `audit`.
 

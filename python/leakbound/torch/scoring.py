@@ -207,7 +207,10 @@ def _reference(model: nn.Module, signal: Signal, reference: nn.Module | None) ->
             raise OptionError(message)
         return model
     if reference is None:
-        message = f"{signal} compares with a base model: pass reference= to leakbound.torch.score"
+        message = (
+            f"{signal} compares with the model before training: use leakbound.torch.score(model, "
+            f"data, signal={signal!r}, reference=before), and audit its scores by leakbound.audit"
+        )
         raise OptionError(message)
     instance(reference, "reference", nn.Module)
     return reference
