@@ -93,7 +93,12 @@ class PlannedCallback:
                 f"canaries can be inserted, got {type(dataset).__name__}"
             )
             raise InputTypeError(message)
-        canaries: Any = Subset(self._rows(), self._plan.indices.tolist())
+        rows = self._rows()
+        given, needed = (_kind(one[0]) for one in (rows, dataset if len(dataset) else rows))
+        if given != needed:
+            message = f"canaries must be rows as those of the training data, {needed}, got {given}"
+            raise InputTypeError(message)
+        canaries: Any = Subset(rows, self._plan.indices.tolist())
         self._training = ConcatDataset([dataset, canaries])
         return self._training
 
@@ -158,6 +163,12 @@ class PlannedCallback:
         if not isinstance(columns, Mapping):
             return columns
         return [{name: columns[name][i] for name in columns} for i in range(len(self._plan))]
+
+
+def _kind(row: Any) -> str:
+    """Return the type of a row, as far as collators distinguish it."""
+    kinds = {"mappings": Mapping, "tuples": tuple | list}
+    return next((name for name, one in kinds.items() if isinstance(row, one)), type(row).__name__)
 
 
 def _collated(collate: Callable[[list[Any]], Any], rows: list[Any]) -> Any:
