@@ -239,7 +239,8 @@ def _check_apart(train: Any, test: Any) -> None:
     parts = [one[0] if isinstance(one, tuple) and one else one for one in (train, test)]
     (one, rows), (other, others) = map(_source, parts)
     names = [row_names(part) for part in parts]
-    if one is other and (one is not parts[0] or other is not parts[1]):
+    wrapped = one is not parts[0] or other is not parts[1]
+    if one is other and wrapped and hasattr(one, "__len__"):
         names = [np.arange(len(one))[rows], np.arange(len(one))[others]]
     if names[0] is None or names[1] is None:
         return

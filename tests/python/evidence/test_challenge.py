@@ -80,13 +80,10 @@ def test_two_processes_that_share_the_public_folder_alone(tmp_path: Path) -> Non
     digest = (public / "model.sha256").read_text()
     judged = audits(
         "challenge", "judge", "challenge", "--scores", public / "scores.csv",
-        "--model-sha256", digest, "--json",
-        "--out", "page", "--title", "A duel", "--auditor", "Ada",
+        "--model-sha256", digest, "--json", "--out", "page", "--auditor", "Ada",
     )  # fmt: skip
     assert judged.returncode == 0, judged.stderr
-    page = words_of((auditor / "page/report.html").read_text(encoding="utf-8"))
-    assert "A duel" in page
-    assert "Auditor Ada" in page
+    assert "Auditor Ada" in words_of((auditor / "page/report.html").read_text(encoding="utf-8"))
     assert json.loads(judged.stdout)["bound"] > 1
     shutil.copytree(auditor / "challenge/bundle", public / "bundle")
     shutil.rmtree(auditor)  # whatever anybody needs is public now
