@@ -20,7 +20,7 @@ from validity.attackers import Informed
 from validity.games import Attacks, Boundary, LaplaceNoise, Looks, Play, Played, Response
 from validity.implied import CLOSED, Implies
 from validity.lengths import COSTLY, MODERATE
-from validity.random_splits import Split, SplitGame
+from validity.random_splits import CountedSplit, Split, SplitGame
 from validity.shifted import Shifted, ShiftedPlay
 from validity.streams import logit, stream
 from validity.suite import Case
@@ -200,6 +200,8 @@ def _splits() -> Iterator[Case]:
         game = SplitGame(members=200, others=90, mechanism="response", design=design)
         trial = Split(game, PureDP(), error=ERROR)
         yield row(claim="pure DP", truth=f"response-{design}", trial=trial)
+        tally = CountedSplit(game, PureDP(), error=ERROR)
+        yield row(audit="pair-tally", claim="pure DP", truth=f"response-{design}", trial=tally)
     game = SplitGame(members=120, others=120, mechanism="gaussian")
     yield row(claim="Gaussian DP", truth="gaussian", trial=Split(game, GaussianDP(), error=ERROR))
     game = replace(game, mechanism="failing")

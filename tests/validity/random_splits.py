@@ -9,9 +9,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._base.tally import Tally
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits import RandomSplit, audit
 from leakbound.audits.designs import audit_of
+from leakbound.audits.pair_tally import PairTally
+from leakbound.audits.pairing import Pairing
 from leakbound.audits.pairs import Pairs
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import (
@@ -27,7 +30,7 @@ from validity.streams import stream
 from validity.suite import Case
 from validity.trials import ERROR
 
-__all__ = ["Split", "SplitGame", "split_cases"]
+__all__ = ["CountedSplit", "Split", "SplitGame", "split_cases"]
 
 _CONFIDENCE = 1 - ERROR
 _EPSILON = 1.5
@@ -127,6 +130,37 @@ class Split:
             confidence=1 - self.error,
             seed=2 * seed + 1,
             **design,
+        )
+        return bool(result.bound > self.game.truth(self.claim))
+
+
+@dataclass(frozen=True)
+class CountedSplit:
+    """Whether the audit of a tally of pairs claims more than the truth, of users where grouped."""
+
+    game: SplitGame
+    claim: Claim
+    error: float = ERROR
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed, pair it in four buckets and audit the counts."""
+        scores, member, design = self.game(2 * seed)
+        strata = design.get("strata")
+        if "groups" in design:
+            first = np.unique(design["groups"], return_index=True)[1]
+            scores = np.bincount(design["groups"], scores) / np.bincount(design["groups"])
+            member = member[first]
+        pairing = Pairing.of(
+            Tally.of(scores, member),
+            seed=2 * seed + 1,
+            buckets=4,
+            stratum=None if strata is None else "stratum",
+            unit="user" if "groups" in design else "example",
+        )
+        ids = np.arange(scores.size)
+        tally = PairTally.of(scores, member, ids, strata=strata, pairing=pairing)
+        result = audit(
+            tally, RandomSplit(), claim=self.claim, confidence=1 - self.error, seed=2 * seed + 1
         )
         return bool(result.bound > self.game.truth(self.claim))
 
@@ -234,6 +268,8 @@ def _policies(pairs: int) -> dict[str, CutPolicy | None]:
     }
 
 
+_DESIGNS: tuple[Design, ...] = ("stratified", "grouped")
+_TWO: tuple[Mechanism, ...] = ("response", "tied")
 _SHARES = {"50/50": (80, 80), "80/20": (320, 80), "93/7": (930, 70), "20/80": (80, 320)}
 
 
@@ -251,8 +287,7 @@ def _valid() -> Iterator[Case]:
             game = SplitGame(members=320, others=80, mechanism=mechanism)
             trial = Split(game, PureDP(), policy)
             yield row(claim="pure DP", cuts=cuts, truth=f"{mechanism}-80/20", trial=trial)
-    designs: tuple[Design, ...] = ("stratified", "grouped")
-    for design in designs:
+    for design in _DESIGNS:
         for mechanism in pure:
             game = SplitGame(members=200, others=90, mechanism=mechanism, design=design)
             trial = Split(game, PureDP())
@@ -281,9 +316,31 @@ def _valid() -> Iterator[Case]:
             yield row(claim=name, cuts=cuts, truth=f"{mechanism}-{share}", trial=trial, long=DEAR)
 
 
+def _counted() -> Iterator[Case]:
+    """Yield the rows of splits that are paired by a hash and counted."""
+    pure, games = PureDP(), {**_SHARES, "99/1": (3960, 40)}
+    rows: list[tuple[str, Claim, SplitGame]] = [
+        (f"{one}-{share}", pure, SplitGame(members=members, others=others, mechanism=one))
+        for share, (members, others) in games.items()
+        for one in _TWO
+    ]
+    rows += [
+        (f"{one}-{how}", pure, SplitGame(members=200, others=90, mechanism=one, design=how))
+        for how in _DESIGNS
+        for one in _TWO
+    ]
+    game = partial(SplitGame, members=480, others=120)
+    rows.append(("failing-80/20", ApproxDP(delta=_DELTA), game(mechanism="failing")))
+    rows.append(("gaussian-80/20", GaussianDP(), game(mechanism="gaussian")))
+    row = partial(Case, audit="pair-tally", cuts="planned", sides="pairs", error=ERROR, long=DEAR)
+    for truth, claim, game in rows:
+        yield row(claim=claim.name, truth=truth, trial=CountedSplit(game, claim))
+
+
 def split_cases() -> Iterator[Case]:
     """Yield the rows of random splits."""
     yield from _valid()
+    yield from _counted()
     trap = partial(
         Case,
         audit="trap",

@@ -220,7 +220,9 @@ def matched(
         stratum = np.unique(strata, return_inverse=True)[1][order].astype(np.int64)
         side += 2 * pairing.buckets * stratum
     # 2. One side of one stratum and bucket after another, and how many the other side has.
-    turn = np.argsort(side, kind="stable")
+    # NumPy sorts 16 bits by radix, three times as fast.
+    few = side.astype(np.uint16) if side.max(initial=0) < _MOST_BUCKETS else side
+    turn = np.argsort(few, kind="stable")
     order, side = order[turn], side[turn]
     starts = np.flatnonzero(np.diff(side, prepend=-1))
     sizes, sides = np.diff(starts, append=side.size), side[starts]
@@ -264,7 +266,7 @@ def counted_pairs(
 
 def _ordered(pairing: Pairing, ids: NDArray[Any], hashed: IntArray, member: BoolArray) -> IntArray:
     """Return examples in the order of their hashes; raise InputError where an id repeats."""
-    order = np.argsort(hashed, kind="stable")
+    order = np.argsort(hashed)
     same = np.diff(hashed[order]) == 0
     edges = np.flatnonzero(np.diff(same.astype(np.int8), prepend=0, append=0))
     for start, stop in edges.reshape(-1, 2).tolist():
