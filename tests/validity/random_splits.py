@@ -329,9 +329,9 @@ def _counted() -> Iterator[Case]:
         for how in _DESIGNS
         for one in _TWO
     ]
-    game = partial(SplitGame, members=480, others=120)
-    rows.append(("failing-80/20", ApproxDP(delta=_DELTA), game(mechanism="failing")))
-    rows.append(("gaussian-80/20", GaussianDP(), game(mechanism="gaussian")))
+    uneven = partial(SplitGame, members=480, others=120)
+    rows.append(("failing-80/20", ApproxDP(delta=_DELTA), uneven(mechanism="failing")))
+    rows.append(("gaussian-80/20", GaussianDP(), uneven(mechanism="gaussian")))
     row = partial(Case, audit="pair-tally", cuts="planned", sides="pairs", error=ERROR, long=DEAR)
     for truth, claim, game in rows:
         yield row(claim=claim.name, truth=truth, trial=CountedSplit(game, claim))

@@ -36,7 +36,7 @@ from leakbound.errors import InputError, InputTypeError, OptionError
 
 _VERSION = 1
 _METADATA = b"leakbound.tally"
-_KINDS = {"coins": "a Tally", "pairs": "a PairTally"}
+_KINDS = {"coins": "a Tally, for Coins()", "pairs": "a PairTally, for RandomSplit()"}
 
 
 class Stored(ABC):
@@ -445,6 +445,6 @@ def _read(metadata: dict[bytes, bytes] | None, kind: str) -> dict[str, Any] | No
             raise InputError(message)
         found = _KINDS[described.pop("kind")]
     if found != _KINDS[kind]:
-        message = f"these are the counts of {found}, and {_KINDS[kind]} is needed"
+        message = f"these are the counts of {found}, and not of {_KINDS[kind]}"
         raise InputError(message)
     return described

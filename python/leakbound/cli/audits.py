@@ -15,7 +15,7 @@ from leakbound.cli import options
 from leakbound.cli.delivery import BundledDelivery
 from leakbound.cli.files import Columns, Layout, Signs, about, check_names, read, whole
 from leakbound.cli.options import argument, command, flag, option, refuse
-from leakbound.cli.shards import are_shards, tally_of
+from leakbound.cli.shards import are_shards, pairs_of, tally_of
 from leakbound.errors import InputError
 from leakbound.planning import InclusionPlan, load_opening
 from leakbound.planning.commitment import Opening
@@ -33,8 +33,9 @@ COINS = (
 )
 SPLIT = (
     "The training set is a random part of the examples, for example from train_test_split. FILE "
-    "has the scores of the training set and the test set, with the same columns as for coins. The "
-    "bound is on ε for replacing one example."
+    "has the scores of the training set and the test set, with the same columns as for coins. FILE "
+    "can also be a tally of pairs (lb.PairTally), and several of them are added up. The bound is "
+    "on ε for replacing one example."
 )
 CHOICES = (
     "For each secret, one of k candidates was drawn at random and trained on. FILE has one row per "
@@ -129,7 +130,10 @@ def coins(
 
 @command(app, "split", "leakbound split scores.csv --untouched --out report", SPLIT)
 def split(
-    file: options.File,
+    files: Annotated[
+        list[Path],
+        argument("FILE…", f"Table with one row per example: {options.KINDS}. Or tallies of pairs."),
+    ],
     *,
     strata: Annotated[str, option("COL", "Column that the split was stratified by.")] = "",
     groups: Annotated[str, option("COL", "Column of groups that the split kept together.")] = "",
@@ -169,6 +173,17 @@ def split(
             "the bound of a random split is for replacing one example: add --relation replace if "
             "the claim is too, or --relation add_remove to convert it (2ε, 2μ)"
         )
+    if are_shards(files):
+        if len(names) > 1 or strata or groups or features or delivery.bundle:
+            refuse(
+                "several files are tallies of pairs, which only have counts: use one file with all "
+                "examples for several --attacks, --strata, --groups, --features or --bundle"
+            )
+        counted = pairs_of(files)
+        with bar(f"Auditing {counted.pairs:,} pairs"):
+            result = audit(counted, RandomSplit(), **common)
+        delivery.conclude(result, files[0], question.goal, relation)
+    (file,) = files
     known = options.parse_columns(features, "--features")
     labels = {"strata": strata, "groups": groups}
     wanted = [*names, *known, *filter(None, labels.values()), layout.member_col]

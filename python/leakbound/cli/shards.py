@@ -12,6 +12,7 @@ from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
 from leakbound._base.counting import TALLY_BITS, Counts, added, counted
 from leakbound._base.tally import Tally, is_tally
+from leakbound.audits.pair_tally import PairTally
 from leakbound.cli.files import (
     PIPE,
     TEXT,
@@ -99,6 +100,17 @@ def _check_ids(paths: Sequence[Path], layout: Layout) -> None:
         ]
         message = f"id {ids[rows[0]]} is {' and '.join(places)}: keep one row for each example"
         raise FormatError(message)
+
+
+def pairs_of(paths: Sequence[Path]) -> PairTally:
+    """Add tallies of pairs."""
+    total: PairTally | None = None
+    for path in _files(paths):
+        with about(path):
+            part = PairTally.from_parquet(path)
+            total = part if total is None else total + part
+    assert total is not None
+    return total
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:

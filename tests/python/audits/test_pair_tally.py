@@ -224,9 +224,9 @@ def test_parts_that_do_not_add_up_are_refused() -> None:
     coins = lb.Tally.of(SCORES, MEMBER)
     with pytest.raises(errors.InputTypeError, match="each of the tallies"):
         lb.PairTally.sum([first, coins])  # type: ignore[list-item]
-    with pytest.raises(errors.InputError, match="the counts of a Tally, and a PairTally is needed"):
+    with pytest.raises(errors.InputError, match=r"a Tally, .*, and not of a PairTally"):
         lb.PairTally.from_arrow(coins.to_arrow())
-    with pytest.raises(errors.InputError, match="the counts of a PairTally, and a Tally is needed"):
+    with pytest.raises(errors.InputError, match=r"a PairTally, .*, and not of a Tally"):
         lb.Tally.from_arrow(first.to_arrow())
     with pytest.raises(errors.InputTypeError, match="one column 'examples'"):
         lb.Tally.from_arrow(batches[0])

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import flat
@@ -97,3 +98,30 @@ def test_a_withheld_bound_tests_no_claim(tmp_path: Path) -> None:
     assert answer.out.startswith("Withheld: features alone distinguish members from non-members")
     assert "cannot be tested, because the bound is withheld" in " ".join(answer.out.split())
     assert leakbound("split", path, *SPLIT, *asked).code == 1  # what it is withheld from
+
+
+def test_tallies_of_pairs_are_added_and_audited(scores: Path, tmp_path: Path) -> None:
+    pairing = lb.Pairing(seed=1, centre=0.5, spread=1.2, buckets=2)
+    ids = np.arange(SCORE.size)
+    whole = lb.PairTally.of(SCORE, MEMBER, ids, pairing=pairing)
+    hashed = pairing.bucketed(pa.table({"id": ids, "score": SCORE, "member": MEMBER}))
+    for one in range(2):
+        rows = hashed.filter(pa.array(hashed["bucket"].to_numpy() == one))
+        part = lb.PairTally.from_arrow(pairing.batch(rows), pairing=pairing)
+        part.to_parquet(tmp_path / f"part-{one}.parquet")
+    parts = [tmp_path / f"part-{one}.parquet" for one in range(2)]
+    answer = leakbound("split", *parts, *SPLIT, "--json-full")
+    assert lb.AuditResult.from_json(answer.out).bound == lb.audit(whole, lb.RandomSplit()).bound
+    whole.to_parquet(tmp_path / "whole.parquet")
+    claim = ("--claim", "eps=0.1", "--relation", "replace")
+    assert leakbound("split", tmp_path / "whole.parquet", *SPLIT, *claim).code == 1
+    lb.Tally.of(SCORE, MEMBER).to_parquet(tmp_path / "coins.parquet")
+    for files, said in (
+        ([parts[0], parts[0]], "bucket 0 was counted more than once"),
+        ([tmp_path / "coins.parquet"], "coins.parquet: these are the counts of a Tally"),
+        ([scores, scores], "is not a tally"),
+        ([parts[0], "--strata", "site"], "which only have counts"),
+    ):
+        assert said in leakbound("split", *files, *SPLIT).refusal
+    for command in (("coins",), ("tally", "--out", tmp_path / "out.parquet")):
+        assert "for leakbound split" in leakbound(*command, parts[0]).refusal
