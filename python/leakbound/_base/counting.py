@@ -97,9 +97,9 @@ def whole(values: Any, name: str) -> IntArray:
     return array.astype(np.int64)
 
 
-def labelled(batch: Any, score: str, member: str, first: int = 0) -> tuple[NDArray[Any], BoolArray]:
-    """Return scores and membership of Arrow records; `first` numbers the first, for messages."""
-    scores, labels = arrow_columns(batch, (score, member), first)
+def labelled(batch: Any, score: str, member: str) -> tuple[NDArray[Any], BoolArray]:
+    """Return scores and membership of Arrow records."""
+    scores, labels = arrow_columns(batch, (score, member))
     if labels.dtype.kind not in "biuf":
         kind = batch.column(member).type
         message = f"column {member!r} must hold booleans, 0 and 1, or -1 and +1, got {kind}"
@@ -112,7 +112,7 @@ def labelled(batch: Any, score: str, member: str, first: int = 0) -> tuple[NDArr
     try:
         return scores, check_membership(labels, labels.size)
     except InputError as error:
-        message = f"column {member!r}, rows from {first} on: {error}"
+        message = f"column {member!r}: {error}"
         raise InputError(message) from error
 
 
@@ -123,7 +123,7 @@ def arrow(what: str) -> Any:
         return import_module("pyarrow")
 
 
-def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[NDArray[Any]]:
+def arrow_columns(batch: Any, names: Sequence[str]) -> list[NDArray[Any]]:
     """Return columns of Arrow records as arrays; InputTypeError where one is missing or null."""
     pa = arrow("counting Arrow records")
     if not isinstance(batch, pa.RecordBatch | pa.Table):
@@ -137,7 +137,7 @@ def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[NDAr
             raise InputTypeError(message)
         column = batch.column(name)
         if column.null_count:
-            row = first + column.is_null().to_pylist().index(True)
+            row = column.is_null().to_pylist().index(True)
             message = f"column {name!r} is null at row {row}: every example needs a value"
             raise InputTypeError(message)
         if pa.types.is_decimal(column.type):
@@ -148,11 +148,12 @@ def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[NDAr
     return columns
 
 
-def record_batch(counts: Counts, names: Sequence[str]) -> Any:
-    """Return counts as a pyarrow.RecordBatch with columns of these names."""
+def recorded(counts: Counts, names: Sequence[str], like: Any = None) -> Any:
+    """Return counts as a pyarrow.RecordBatch with columns of these names, for a Table a Table."""
     pa = arrow("a tally in Arrow's form")
     columns = [pa.array(column, type=pa.int64()) for column in counts]
-    return pa.RecordBatch.from_arrays(columns, names=list(names))
+    kind = pa.Table if isinstance(like, pa.Table) else pa.RecordBatch
+    return kind.from_arrays(columns, names=list(names))
 
 
 def _ordered(values: NDArray[np.float32]) -> NDArray[np.uint32]:

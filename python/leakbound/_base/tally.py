@@ -27,7 +27,7 @@ from leakbound._base.counting import (
     counted,
     labelled,
     lowest_scores,
-    record_batch,
+    recorded,
     whole,
 )
 from leakbound._base.files import replacing
@@ -46,13 +46,13 @@ class Stored(ABC):
     _design: ClassVar[str]
     """How messages call the design that takes it."""
     _columns: ClassVar[tuple[str, str, str]]
-    _fields: ClassVar[tuple[str, str, str]]
-    """Attributes with the keys and the two counts at each."""
+    """Columns of keys and of two counts at each, which are attributes `keys` and `…_at`."""
+    keys: IntArray
 
     def __post_init__(self) -> None:
-        for name in self._fields:
-            values = whole(getattr(self, name), name)
-            check_length(values, len(getattr(self, self._fields[0])), name)
+        for name, given in self.named_counts.items():
+            values = whole(given, name)
+            check_length(values, len(self.keys), name)
             values.flags.writeable = False
             object.__setattr__(self, name, values)
         keys, counts, _ = self._counts
@@ -82,12 +82,13 @@ class Stored(ABC):
 
     @property
     def named_counts(self) -> dict[str, IntArray]:
-        """Keys and counts, by the name of what is counted."""
-        return dict(zip(("keys", *self._columns[1:]), self._counts, strict=True))
+        """Keys and counts, by the name of their attribute."""
+        names = ("keys", *(f"{name}_at" for name in self._columns[1:]))
+        return {name: getattr(self, name) for name in names}
 
     @property
     def _counts(self) -> Counts:
-        keys, first, second = (getattr(self, name) for name in self._fields)
+        keys, first, second = self.named_counts.values()
         return keys, first, second
 
     @property
@@ -127,7 +128,7 @@ class Stored(ABC):
     def to_arrow(self) -> Any:
         """Return a pyarrow.RecordBatch of the counts, with all else as metadata."""
         described = {"version": _VERSION, "kind": self._kind, **self._described}
-        columns = record_batch(self._counts, self._columns)
+        columns = recorded(self._counts, self._columns)
         return columns.replace_schema_metadata({_METADATA: json.dumps(described)})
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
@@ -163,17 +164,14 @@ class Stored(ABC):
             message = f"data must be Arrow data, such as a pyarrow.Table, got {type(data).__name__}"
             raise InputTypeError(message)
         stream = pa.RecordBatchReader.from_stream(data)
-        listed = (
-            [
-                whole(values, name)
-                for values, name in zip(
-                    arrow_columns(batch, cls._columns), cls._columns, strict=True
-                )
-            ]
-            for batch in stream
-        )
-        counts = ((keys, first, second) for keys, first, second in listed)
-        return _read(stream.schema.metadata, cls._kind), counts
+
+        def counts() -> Iterator[Counts]:
+            for batch in stream:
+                columns = zip(arrow_columns(batch, cls._columns), cls._columns, strict=True)
+                keys, first, second = (whole(values, name) for values, name in columns)
+                yield keys, first, second
+
+        return _read(stream.schema.metadata, cls._kind), counts()
 
 
 T = TypeVar("T", bound=Stored)
@@ -221,7 +219,6 @@ class Tally(Stored):
     _kind: ClassVar[str] = "coins"
     _design: ClassVar[str] = "Coins()"
     _columns: ClassVar[tuple[str, str, str]] = COLUMNS
-    _fields: ClassVar[tuple[str, str, str]] = ("keys", "examples_at", "members_at")
     keys: IntArray
     examples_at: IntArray
     members_at: IntArray
@@ -342,9 +339,8 @@ class Tally(Stored):
         bits : int
             As for `Tally`.
         """
-        counts = record_batch(counted(*labelled(records, score, member), check_bits(bits)), COLUMNS)
-        pa = arrow("counting Arrow records")
-        return pa.Table.from_batches([counts]) if isinstance(records, pa.Table) else counts
+        counts = counted(*labelled(records, score, member), check_bits(bits))
+        return recorded(counts, COLUMNS, records)
 
     @classmethod
     def from_arrow(cls, data: Any, *, bits: int | None = None) -> "Tally":
@@ -416,7 +412,7 @@ def told(
     """Return what options tell of tallies, and their counts under the names of their digests."""
     sizes: dict[str, JsonValue] = {name: one.size for name, one in tallies.items()}
     inputs: dict[str, NDArray[np.generic]] = {
-        f"tally {column}{name and f' of {name}'}": values
+        f"tally {column.removesuffix('_at')}{name and f' of {name}'}": values
         for name, one in tallies.items()
         for column, values in one.named_counts.items()
     }

@@ -29,7 +29,8 @@ from leakbound.audits.pairing import (
     hashes,
 )
 from leakbound.audits.pairs import check_codes
-from leakbound.errors import InputError, OptionError
+from leakbound.cuts.games import PairTallyGame, TallyGame
+from leakbound.errors import AbstentionError, DesignError, InputError, OptionError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,7 +58,6 @@ class PairTally(Stored):
     _kind: ClassVar[str] = "pairs"
     _design: ClassVar[str] = "RandomSplit()"
     _columns: ClassVar[tuple[str, str, str]] = COLUMNS
-    _fields: ClassVar[tuple[str, str, str]] = ("keys", "pairs_at", "wins_at")
     keys: IntArray
     pairs_at: IntArray
     wins_at: IntArray
@@ -148,6 +148,11 @@ class PairTally(Stored):
         return int(self.pairs_at[self.keys == LEFT_OVER].sum())
 
     @property
+    def members(self) -> int:
+        """Number of members, in pairs and left over."""
+        return self.pairs + int(self.wins_at[self.keys == LEFT_OVER].sum())
+
+    @property
     def counted_buckets(self) -> int:
         """Number of buckets that were counted; others have no examples, or are in other parts."""
         return int(np.searchsorted(self.keys, LEFT_OVER))
@@ -161,6 +166,24 @@ class PairTally(Stored):
     def scores(self) -> Tally:
         """The examples in pairs by their scores."""
         return self._tally(1)
+
+    def game(self, seed: int) -> PairTallyGame:
+        """Return the game of the pairs; raise where there are none, or none differs."""
+        if not self.pairs:
+            message = (
+                f"no stratum and bucket has both members and non-members ({self.left_over:,} "
+                f"{self.pairing.unit}s are left over): use fewer buckets, and count both parts"
+            )
+            raise DesignError(message)
+        differences = self.differences
+        if not differences.values[-1]:
+            message = (
+                f"both scores are equal in all {self.pairs} pairs, so every pair abstains: use a "
+                "score that differs between examples"
+            )
+            raise AbstentionError(message)
+        shown = TallyGame(tally=self.scores, sides="both", seed=seed)
+        return PairTallyGame(tally=differences, rated_by=shown, seed=seed)
 
     @property
     def size(self) -> dict[str, JsonValue]:

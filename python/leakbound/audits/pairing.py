@@ -19,7 +19,7 @@ from leakbound._base.counting import (
     check_bits,
     counted,
     labelled,
-    record_batch,
+    recorded,
 )
 from leakbound._base.tally import Tally
 from leakbound._base.types import (
@@ -156,9 +156,9 @@ class Pairing:
     ) -> Any:
         """Pair and count all examples of one bucket, or of several.
 
-        Returned is a pyarrow.RecordBatch of int64: key, pairs and wins. The sums at each key, over
-        all buckets, are a `PairTally`. Its rows are also what shows that a bucket was counted
-        twice, or was not whole.
+        Returned are columns of int64: key, pairs and wins; a RecordBatch for a RecordBatch, a Table
+        for a Table. The sums at each key, over all buckets, are a `PairTally`, and show where a
+        bucket was counted twice, or was not whole.
 
         Parameters
         ----------
@@ -180,7 +180,9 @@ class Pairing:
         strata = None
         if self.stratum is not None:
             (strata,) = arrow_columns(records, (self.stratum,))
-        return record_batch(counted_pairs(self, ids, hashed, scores, included, strata), COLUMNS)
+        return recorded(
+            counted_pairs(self, ids, hashed, scores, included, strata), COLUMNS, records
+        )
 
 
 def hashes(pairing: Pairing, ids: NDArray[Any]) -> IntArray:

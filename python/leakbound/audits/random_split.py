@@ -8,7 +8,7 @@ import numpy as np
 
 from leakbound._base.checks import check_features, check_length, choice
 from leakbound._base.tally import Stored, by_attack, told
-from leakbound._base.types import Aggregate, ArrayInput, HasMember, JsonValue
+from leakbound._base.types import Aggregate, ArrayInput, HasMember
 from leakbound.audits.challenge import challenge, challenged
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairing import Pairing
@@ -24,8 +24,8 @@ from leakbound.audits.road import (
     delta_warnings,
 )
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
-from leakbound.cuts.games import PairTallyGame, TallyGame
-from leakbound.errors import AbstentionError, DesignError, OptionError
+from leakbound.cuts.games import PairTallyGame
+from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
 
 _COINS = (
@@ -157,112 +157,79 @@ class RandomSplit(Design[Listed | PairTally | Mapping[str, PairTally], AuditResu
             table = check_features(order.placed(self.features, "features"), "features")
             check_length(table[:, 0], member.size, "features")
             bets = challenge(pairs, units.features(table), request.seed, words.columns)
-        options: dict[str, JsonValue] = {
-            "relation": "replace",
-            "unit": words.unit,
-            "pairs": pairs.count,
-            "left_over": units.count - 2 * pairs.count,
-            "transform": "stretched",
-        }
+        grounds = _grounds(
+            request.claim,
+            attacks,
+            words,
+            pairs=(pairs.count, units.count - 2 * pairs.count),
+            stratified=self.strata is not None,
+            whole=self.groups is not None,
+        )
         if self.strata is not None:
-            options["strata"] = int(np.unique(units.stratum).size)
+            grounds["options"]["strata"] = int(np.unique(units.stratum).size)
         if self.groups is not None:
-            options |= {"groups": units.count, "aggregate": self.aggregate}
+            grounds["options"] |= {"groups": units.count, "aggregate": self.aggregate}
         # 3. What the pairs prove, withheld where features alone tell the member.
         digested = {name: one.astype(np.int64) for name, one in numbered.items()}
         result = Examples(
             attacks=attacks,
             game=lambda values: pairs.game(units.scores(values), request.seed),
-            theorem=split_theorem(request.claim, words),
-            assumptions=_assumptions(
-                request.claim,
-                attacks,
-                words,
-                stratified=self.strata is not None,
-                whole=self.groups is not None,
-            ),
-            options=options,
-            warnings=delta_warnings(request.claim.delta, pairs.count),
+            **grounds,
             inputs={**attacks.digested, "member": member, **digested},
         ).audit(request, self.name)
         return result if bets is None else challenged(result, bets)
 
-    def _counted(self, tallies: dict[str, PairTally], request: Request) -> Examples[PairTally]:
+    def _counted(self, tallies: dict[str, PairTally], request: Request) -> Examples[PairTallyGame]:
         """Read pairs that are counted."""
         given = {"ids": request.ids, **{one.name: getattr(self, one.name) for one in fields(self)}}
         for name, value in given.items():
             if value is not None and name != "aggregate":
                 message = f"a PairTally has counts, not single examples: leave out {name}"
                 raise OptionError(message)
-        attacks, (tally, *_) = AnyAttacks(tallies), tallies.values()
+        attacks = AnyAttacks({name: one.game(request.seed) for name, one in tallies.items()})
+        (tally, *_), (options, inputs) = tallies.values(), told(tallies)
         pairing = tally.pairing
-        if not tally.pairs:
-            message = (
-                f"no stratum and bucket has both members and non-members ({tally.left_over:,} "
-                f"{pairing.unit}s are left over): use fewer buckets, and count both parts"
-            )
-            raise DesignError(message)
-        if not all(one.differences.values[-1] > 0 for one in tallies.values()):
-            message = (
-                f"both scores are equal in all {tally.pairs} pairs, so every pair abstains: use a "
-                "score that differs between examples"
-            )
-            raise AbstentionError(message)
         words = replace(_MODEL, unit=pairing.unit)
-        options, inputs = told(tallies)
-        missing = pairing.buckets - tally.counted_buckets
-        note = f"{missing:,} of {pairing.buckets:,} buckets were not counted: no {pairing.unit} "
-        note += "is in them, or a part was not added"
-        return Examples(
-            attacks=attacks,
-            game=lambda tally: PairTallyGame(
-                tally=tally.differences,
-                rated_by=TallyGame(tally=tally.scores, sides="both", seed=request.seed),
-                seed=request.seed,
-            ),
-            theorem=split_theorem(request.claim, words),
-            assumptions=(
-                *_assumptions(
-                    request.claim,
-                    attacks,
-                    words,
-                    stratified=pairing.stratum is not None,
-                    whole=pairing.unit == "user",
-                    seed="the hash",
-                ),
-                _hashed(pairing),
-            ),
-            options={
-                "relation": "replace",
-                "unit": words.unit,
-                "pairs": tally.pairs,
-                "left_over": tally.left_over,
-                "transform": "stretched",
-                **options,
-            },
-            warnings=(
-                *delta_warnings(request.claim.delta, tally.pairs),
-                *([note] if missing else []),
-            ),
-            inputs=inputs,
+        grounds = _grounds(
+            request.claim,
+            attacks,
+            words,
+            pairs=(tally.pairs, tally.left_over),
+            stratified=pairing.stratum is not None,
+            whole=pairing.unit == "user",
+            pairing=pairing,
         )
+        grounds["options"] |= options
+        missing = pairing.buckets - tally.counted_buckets
+        if missing:
+            note = (
+                f"{missing:,} of {pairing.buckets:,} buckets were not counted: no {pairing.unit} "
+                "is in them, or a part was not added"
+            )
+            grounds["warnings"] += (note,)
+        return Examples(attacks=attacks, game=lambda game: game, **grounds, inputs=inputs)
 
 
-def _assumptions(
+def _grounds(
     claim: Claim,
     attacks: AnyAttacks[Any],
     words: SplitWords,
     *,
+    pairs: tuple[int, int],
     stratified: bool,
     whole: bool,
-    seed: str = "the seed",
-) -> tuple[Assumption, ...]:
-    """Return what is assumed of a split, of strata or of whole users, matched by a seed."""
+    pairing: Pairing | None = None,
+) -> dict[str, Any]:
+    """Return what is said of a split, of strata or of whole users: of pairs and who is left over.
+
+    Pairs were matched by the seed, or by the hash of a pairing.
+    """
     unit = words.unit
     subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
     within = ", within each stratum" if stratified else ""
     moved = ", with all rows of a user in one part" if whole else ""
-    return (
+    seed = "the seed" if pairing is None else "the hash"
+    assumptions = (
         Assumption(
             "random split",
             f"The {unit}s that were trained on are a uniformly random subset, of a fixed size, "
@@ -292,18 +259,27 @@ def _assumptions(
             "thresholds and the order of guesses depend on the sizes of differences only.",
         ),
     )
-
-
-def _hashed(pairing: Pairing) -> Assumption:
-    """Return what is assumed of the hash that matched pairs."""
-    unit = pairing.unit
-    return Assumption(
-        "the hash is random",
-        f"MD5 of the seed {pairing.seed} and an id orders {unit}s as independent random numbers "
-        f"would. The seed was drawn independently of split, training and scores. Each {unit} was "
-        "counted once, at keys that do not depend on membership.",
-        "declared",
-    )
+    if pairing is not None:
+        hashed = Assumption(
+            "the hash is random",
+            f"MD5 of the seed {pairing.seed} and an id orders {unit}s as independent random "
+            "numbers would. The seed was drawn independently of split, training and scores. Each "
+            f"{unit} was counted once, at keys that do not depend on membership.",
+            "declared",
+        )
+        assumptions += (hashed,)
+    return {
+        "theorem": split_theorem(claim, words),
+        "assumptions": assumptions,
+        "options": {
+            "relation": "replace",
+            "unit": unit,
+            "pairs": pairs[0],
+            "left_over": pairs[1],
+            "transform": "stretched",
+        },
+        "warnings": delta_warnings(claim.delta, pairs[0]),
+    }
 
 
 def split_theorem(claim: Claim, words: SplitWords = _MODEL) -> str:

@@ -178,7 +178,7 @@ def table(**columns: Any) -> pa.Table:
     return pa.table({"id": IDS, "score": SCORES, "member": MEMBER, **columns})
 
 
-def counted(pairing: lb.Pairing, rows: pa.Table) -> list[pa.RecordBatch]:
+def counted(pairing: lb.Pairing, rows: pa.Table) -> list[pa.Table]:
     """What an engine does: hash every batch, shuffle by bucket, count each bucket."""
     hashed = pickle.loads(pickle.dumps(pairing.bucketed))
     parts = pa.Table.from_batches([hashed(one) for one in rows.to_batches(max_chunksize=300)])
@@ -191,7 +191,7 @@ def test_buckets_add_up_wherever_they_are_counted(tmp_path: Path) -> None:
     pairing = lb.Pairing(seed=7, centre=0.5, spread=1.25, buckets=8, stratum="group")
     whole = lb.PairTally.of(SCORES, MEMBER, IDS, strata=STRATA, pairing=pairing)
     batches = counted(pairing, table(group=STRATA))
-    assert lb.PairTally.from_arrow(pa.Table.from_batches(batches), pairing=pairing) == whole
+    assert lb.PairTally.from_arrow(pa.concat_tables(batches), pairing=pairing) == whole
     parts = [lb.PairTally.from_arrow(batch, pairing=pairing) for batch in batches]
     assert lb.PairTally.sum(parts[:3]) + lb.PairTally.sum(parts[3:]) == whole
     whole.to_parquet(tmp_path / "pairs.parquet")
@@ -212,7 +212,7 @@ def test_parts_that_do_not_add_up_are_refused() -> None:
         first + first
     torn = [pairing.batch(table()[start::2]) for start in (0, 1)]
     with pytest.raises(errors.InputError, match=r"bucket \d was counted more than once"):
-        lb.PairTally.from_arrow(pa.Table.from_batches(torn), pairing=pairing)
+        lb.PairTally.from_arrow(pa.concat_tables(torn), pairing=pairing)
     for name, value in {"seed": 8, "centre": 0.0, "bits": 21, "buckets": 8, "unit": "user"}.items():
         other = lb.Pairing(**{**vars(pairing), name: value})
         with pytest.raises(errors.InputError, match=f"pairs were made with {name}="):
