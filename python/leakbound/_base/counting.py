@@ -123,29 +123,30 @@ def arrow(what: str) -> Any:
         return import_module("pyarrow")
 
 
-def arrow_columns(batch: Any, names: Sequence[str]) -> list[NDArray[Any]]:
+def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[NDArray[Any]]:
     """Return columns of Arrow records as arrays; InputTypeError where one is missing or null."""
-    pa = arrow("counting Arrow records")
+    columns = [arrow_column(batch, name, first) for name in names]
+    return [column.to_numpy(zero_copy_only=False) for column in columns]
+
+
+def arrow_column(batch: Any, name: str, first: int = 0) -> Any:
+    """Return a column of Arrow records; InputTypeError where it is missing or null."""
+    pa = arrow("reading Arrow records")
     if not isinstance(batch, pa.RecordBatch | pa.Table):
         message = f"records must be a pyarrow.RecordBatch, got {type(batch).__name__}"
         raise InputTypeError(message)
-    columns = []
-    for name in names:
-        if batch.schema.get_field_index(name) < 0:
-            seen = ", ".join(map(repr, batch.schema.names))
-            message = f"there must be exactly one column {name!r}; the columns are {seen}"
-            raise InputTypeError(message)
-        column = batch.column(name)
-        if column.null_count:
-            row = column.is_null().to_pylist().index(True)
-            message = f"column {name!r} is null at row {row}: every example needs a value"
-            raise InputTypeError(message)
-        if pa.types.is_decimal(column.type):
-            column = column.cast("float64")
-        if isinstance(batch, pa.Table):
-            column = column.combine_chunks()
-        columns.append(column.to_numpy(zero_copy_only=False))
-    return columns
+    if batch.schema.get_field_index(name) < 0:
+        seen = ", ".join(map(repr, batch.schema.names))
+        message = f"there must be exactly one column {name!r}; the columns are {seen}"
+        raise InputTypeError(message)
+    column = batch.column(name)
+    if column.null_count:
+        row = first + column.is_null().to_pylist().index(True)
+        message = f"column {name!r} is null at row {row}: every example needs a value"
+        raise InputTypeError(message)
+    if pa.types.is_decimal(column.type):
+        column = column.cast("float64")
+    return column.combine_chunks() if isinstance(batch, pa.Table) else column
 
 
 def recorded(counts: Counts, names: Sequence[str], like: Any = None) -> Any:

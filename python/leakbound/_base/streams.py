@@ -121,6 +121,8 @@ class Purpose(Enum):
     READER = "panoramia/reader"
     READER_AND_SIGNALS = "panoramia/reader-and-signals"
 
+    SCORING = "torch/scoring"
+
     USER_GAME = "benchmark/user"
     CORPUS_ROWS = "benchmark/corpus-rows"
 

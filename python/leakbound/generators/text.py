@@ -206,19 +206,14 @@ def _load(model: "str | os.PathLike[str] | PretrainedConfig", *, seed: int) -> "
     """Return a model from a folder, or a new one of a configuration; torch's seed is changed."""
     import torch
     from transformers import AutoModelForCausalLM, PretrainedConfig
-    from transformers.utils import logging
+
+    from leakbound.torch.loading import quiet
 
     torch.manual_seed(Purpose.LANGUAGE_WEIGHTS.derived(seed))
     if isinstance(model, PretrainedConfig):
         return AutoModelForCausalLM.from_config(model)
-    # The progress bars of transformers appear even without a terminal.
-    bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
+    with quiet():
         return AutoModelForCausalLM.from_pretrained(os.fspath(model), local_files_only=True)
-    finally:
-        if bars:
-            logging.enable_progress_bar()
 
 
 def _train(network: "PreTrainedModel", chunks: IntArray, options: LanguageModel) -> None:

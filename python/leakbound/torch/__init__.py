@@ -6,7 +6,8 @@ with needs("torch", "leakbound.torch"):
     import torch as _torch  # noqa: F401
 
 from leakbound._base.scores import Scores
+from leakbound.torch.records import Scorer
 from leakbound.torch.scoring import score, token_losses
 from leakbound.torch.signals import Signal
 
-__all__ = ["Scores", "Signal", "score", "token_losses"]
+__all__ = ["Scorer", "Scores", "Signal", "score", "token_losses"]

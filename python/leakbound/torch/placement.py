@@ -1,5 +1,6 @@
 """Where a model runs while it is scored, and how it is left: as it was found."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -59,6 +60,17 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     optimizer.zero_grad()
     torch.autograd.backward(loss)
     optimizer.step()
+
+
+def weights_digest(model: nn.Module) -> str:
+    """Return a digest of a model's parameters and buffers."""
+    total = hashlib.sha256()
+    for name, tensor in model.state_dict().items():
+        if isinstance(tensor, Tensor):  # not what a module adds of another type
+            content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
+            total.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+            total.update(content.numpy().data)
+    return total.hexdigest()
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:

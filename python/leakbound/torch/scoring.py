@@ -124,7 +124,7 @@ def score(
     """
     flag(progress, "progress")
     name = signal_name(signal)
-    before = _reference(model, signal, reference)
+    before = compared(model, signal, reference)
     # 1. Whatever can be checked before the pass.
     batches, labels = _read(model, data, batch_size, ids)
     if out is not None:
@@ -135,13 +135,13 @@ def score(
     # 2. The pass.
     # A file gets its name when all of it is written and checked.
     with nullcontext() if out is None else replacing(out) as file:
-        with _ready(model, before, device=device, batch_size=batch_size) as where:
+        with ready(model, before, device=device, batch_size=batch_size) as where:
             of_batch = measure(model, signal, before)
             passing = track(
                 batches.on(where, labels), "scoring", total=batches.batches, shown=progress
             )
             parts = map(of_batch, passing)
-            values, floating = _together(parts) if file is None else _write(file, parts)
+            values, floating = together(parts) if file is None else _write(file, parts)
         # 3. What audits refuse, while the scores are at hand.
         if not values.size:
             raise InputError(EMPTY)
@@ -185,7 +185,7 @@ def token_losses(
     flag(progress, "progress")
     batches, labels = _read(model, data, batch_size, None)
     parts: list[NDArray[np.floating]] = []
-    with _ready(model, model, device=device, batch_size=batch_size) as where:
+    with ready(model, model, device=device, batch_size=batch_size) as where:
         passing = batches.on(where, labels)
         for batch in track(passing, "scoring", total=batches.batches, shown=progress):
             losses, counted = token_losses_of(batch.through(model), batch)
@@ -199,7 +199,7 @@ def token_losses(
     )
 
 
-def _reference(model: nn.Module, signal: Signal, reference: nn.Module | None) -> nn.Module:
+def compared(model: nn.Module, signal: Signal, reference: nn.Module | None) -> nn.Module:
     """Return the model to compare with: itself, for signals that do not compare."""
     if signal not in COMPARING:
         if reference is not None:
@@ -229,7 +229,7 @@ def _read(
 
 
 @contextmanager
-def _ready(
+def ready(
     model: nn.Module, reference: nn.Module, *, device: str | torch.device, batch_size: int
 ) -> Iterator[torch.device]:
     """Make both models ready to be scored, and say what to do where memory runs out."""
@@ -244,7 +244,7 @@ def _ready(
         raise DeviceMemoryError(message) from error
 
 
-def _together(parts: Iterable[Tensor]) -> tuple[FloatArray, bool]:
+def together(parts: Iterable[Tensor]) -> tuple[FloatArray, bool]:
     """Return all scores, and whether they are floats; the device is waited for once, at the end."""
     listed = list(parts)
     if not listed:
@@ -261,7 +261,7 @@ def _write(file: BinaryIO, parts: Iterable[Tensor]) -> tuple[FloatArray, bool]:
     start = file.tell()
     total, floating, remaining = 0, True, iter(parts)
     while waiting := list(islice(remaining, _WAITING)):
-        values, floating = _together(waiting)
+        values, floating = together(waiting)
         file.write(values.astype("<f8", copy=False).data)
         total += values.size
     file.seek(0)

@@ -1,7 +1,7 @@
 """What is measured on a batch, and what outputs, targets and scores must satisfy."""
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import torch
@@ -11,14 +11,11 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from leakbound._base.checks import choice
-from leakbound._base.types import FloatArray
+from leakbound._base.types import FloatArray, SignalName
 from leakbound.errors import InputError, OptionError
 from leakbound.torch.data import IGNORED, Batch
 
-Named: TypeAlias = Literal[
-    "logit_margin", "cross_entropy", "binary_cross_entropy", "loss_drop", "gradient_dot"
-]
-Signal: TypeAlias = Named | Callable[[Any, Any], Tensor]
+Signal: TypeAlias = SignalName | Callable[[Any, Any], Tensor]
 Measure: TypeAlias = Callable[[Batch], Tensor]
 
 COMPARING = ("loss_drop", "gradient_dot")  # the signals that compare a model with a reference
@@ -34,7 +31,7 @@ def signal_name(signal: Signal) -> str:
     """Return the name of a signal, which says what was measured."""
     if callable(signal):
         return str(getattr(signal, "__name__", type(signal).__name__))
-    choice(signal, "signal", Named)
+    choice(signal, "signal", SignalName)
     return signal
 
 
@@ -104,7 +101,7 @@ def _binary_cross_entropy(output: object, batch: Batch) -> Tensor:
 
 
 # The signals that one model's output is enough for.
-_OF_OUTPUT: dict[Named, Callable[[object, Batch], Tensor]] = {
+_OF_OUTPUT: dict[SignalName, Callable[[object, Batch], Tensor]] = {
     "logit_margin": lambda output, batch: logit_margin(*_classes(output, batch)),
     "cross_entropy": lambda output, batch: -_cross_entropy(output, batch),
     "binary_cross_entropy": lambda output, batch: -_binary_cross_entropy(output, batch),

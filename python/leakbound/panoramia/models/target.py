@@ -22,7 +22,7 @@ from leakbound.panoramia.models.networks import train_to_best
 from leakbound.panoramia.options import Helper, Inputs, Target
 from leakbound.torch import token_losses
 from leakbound.torch.data import read
-from leakbound.torch.placement import choose, descend, evaluating, seeded
+from leakbound.torch.placement import choose, descend, evaluating, seeded, weights_digest
 from leakbound.torch.signals import measure, unwrapped
 
 Progress: TypeAlias = Callable[[str], None]
@@ -102,12 +102,7 @@ def fingerprint(model: Target) -> str:
         # The state of a function is unknown, so it never counts as equal.
         known = hasattr(model, "get_params")
         return hashlib.sha256(pickle.dumps(model)).hexdigest() if known else secrets.token_hex(32)
-    total = hashlib.sha256()
-    for name, tensor in model.state_dict().items():
-        content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
-        total.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
-        total.update(content.numpy().tobytes())
-    return total.hexdigest()
+    return weights_digest(model)
 
 
 def _margins(model: nn.Module, x: NDArray[Any], y: IntArray) -> FloatArray:

@@ -1,0 +1,239 @@
+"""Scoring of Arrow records: what the command and engines run on each batch."""
+
+from dataclasses import KW_ONLY, asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from leakbound._base.checks import choice, instance, integer
+from leakbound._base.console import one_line, track
+from leakbound._base.counting import arrow, arrow_column
+from leakbound._base.streams import Purpose
+from leakbound._base.types import FloatArray, IntArray, Precision
+from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
+from leakbound.torch.data import Batches, read
+from leakbound.torch.loading import Loaded, load
+from leakbound.torch.placement import choose, seeded
+from leakbound.torch.scoring import compared, ready, together
+from leakbound.torch.signals import Signal, check_nan, measure, signal_name
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Scores Arrow records by a model: what engines run on every batch.
+
+    It can be pickled: it holds the name of the model, which each process loads once. Called with a
+    pyarrow.RecordBatch or pyarrow.Table, it returns one of the same type with the columns id, score
+    and those to keep, in the order of the records. A score does not depend on the other records,
+    but for the rounding of floats.
+
+    Parameters
+    ----------
+    model : str
+        The folder or cached name of a causal language model or a classifier of texts or images of
+        Hugging Face; nothing is downloaded. Or the import path of a torch module, or of a function
+        that returns one: ``"package.module:name"``.
+    signal : str or callable, optional
+        As for `score`. If None, "cross_entropy" for language models and "logit_margin" for others.
+    reference : str, optional
+        The model to compare with, for "loss_drop" and "gradient_dot".
+    inputs : tuple of str
+        A column of texts or of lists of tokens; for other models a column of arrays (lists, or
+        lists of lists), or several of numbers. If empty, "text" or "features".
+    label : str
+        Column of labels: classes, or lists of 0 and 1. Language models need none.
+    keep : tuple of str
+        Columns to pass through, such as membership.
+    max_length : int, optional
+        Tokens after which texts are cut. If None, the most that the model takes.
+    dtype : str, optional
+        Precision of the weights. If None, float32 for models of Hugging Face, and for a torch
+        module its own.
+    batch_size : int
+        Records that the model is given at once.
+    device : str
+        Where to run; "auto" is the accelerator, if there is one.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> scorer = Scorer("torch.nn:Identity", inputs=("cat", "dog"))
+    >>> records = {"id": [7, 8], "cat": [0.5, -1.0], "dog": [0.0, 2.0], "label": [0, 1]}
+    >>> scorer(pa.table(records))["score"].to_pylist()
+    [0.5, 3.0]
+    """
+
+    model: str
+    _: KW_ONLY
+    signal: Signal | None = None
+    reference: str | None = None
+    inputs: tuple[str, ...] = ()
+    label: str = "label"
+    keep: tuple[str, ...] = ()
+    max_length: int | None = None
+    dtype: Precision | None = None
+    batch_size: int = 32
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        instance(self.model, "model", str)
+        instance(self.inputs, "inputs", tuple)
+        instance(self.keep, "keep", tuple)
+        if self.signal is not None:
+            signal_name(self.signal)
+        if self.dtype is not None:
+            choice(self.dtype, "dtype", Precision)
+        integer(2 if self.max_length is None else self.max_length, "max_length", least=2)
+        integer(self.batch_size, "batch_size", least=1)
+        if {"id", "score"} & {*self.keep} or self.label in self.inputs:
+            message = "a column can have only one role: id, score, one of inputs, label or keep"
+            raise OptionError(message)
+
+    def __call__(self, records: Any, *, first: int = 0) -> Any:
+        """Score records; messages number their rows from `first` on."""
+        columns = {name: arrow_column(records, name, first) for name in ("id", *self.keep)}
+        named = enumerate(columns["id"].to_pylist(), first)
+        labels = np.array([f"{one} (row {row})" for row, one in named])
+        values = np.empty(len(labels))
+        if values.size:
+            batches, order = self._batches(records, labels, first)
+            values[order], name = self._measured(batches, labels[order])
+            check_nan(values, labels, name)
+        columns["score"] = arrow("scoring Arrow records").array(values)
+        names = ["id", "score", *self.keep]
+        return type(records).from_arrays([columns[name] for name in names], names=names)
+
+    def columns(self) -> dict[str, bool]:
+        """Return the columns that scores are computed from, and whether each holds numbers."""
+        model, _, _ = self._parts()
+        inputs = self.inputs or ("text" if model.tokens else "features",)
+        return dict.fromkeys(inputs, not model.tokens) | (
+            {} if model.causal else {self.label: True}
+        )
+
+    def made_of(self) -> dict[str, str]:
+        """Return what scores depend on besides the records: digests of models, and options."""
+        model, _, signal = self._parts()
+        where = choose(self.device, [torch.device("cpu")])
+        device = torch.cuda.get_device_name(where) if where.type == "cuda" else where.type
+        made = {name: str(value) for name, value in asdict(self).items()}
+        made |= {"model": model.digest(), "signal": signal_name(signal), "device": device}
+        if self.reference is not None:
+            made["reference"] = load(self.reference, self.dtype, self.device).digest()
+        return made | {"torch": torch.__version__}
+
+    def _parts(self) -> tuple[Loaded, nn.Module, Signal]:
+        """Return the model, the one to compare it with or itself, and the signal."""
+        model, other = load(self.model, self.dtype, self.device), None
+        signal = self.signal or ("cross_entropy" if model.causal else "logit_margin")
+        if self.reference is not None:
+            other = load(self.reference, self.dtype, self.device).module
+        return model, compared(model.module, signal, other), signal
+
+    def _measured(self, batches: Batches, labels: NDArray[np.str_]) -> tuple[FloatArray, str]:
+        """Return the scores of batches, in their order, and the name of the signal."""
+        model, before, signal = self._parts()
+        weight, size = next(model.module.parameters(), torch.empty(0)), self.batch_size
+        try:
+            with (
+                ready(model.module, before, device=weight.device, batch_size=size) as device,
+                seeded(Purpose.SCORING, 0, str(device)),
+            ):
+                of_batch = measure(model.module, signal, before)
+                passing = track(batches.on(device, labels), "in batches", total=batches.batches)
+                return together(map(of_batch, passing))[0], signal_name(signal)
+        except LeakboundError:
+            raise
+        except Exception as error:  # of other people's models
+            said = f"{type(error).__name__}: {one_line(error)}"
+            message = f"the model cannot take {', '.join(self.columns())}: {said}"
+            raise InputError(message) from error
+
+    def _batches(
+        self, records: Any, labels: NDArray[np.str_], first: int
+    ) -> tuple[Batches, IntArray]:
+        """Return batches of similar length, the longest first, and the rows in their order."""
+        columns = {name: arrow_column(records, name, first) for name in self.columns()}
+        model, targets = self._parts()[0], None
+        if not model.causal:
+            targets = _array(columns.pop(self.label), self.label)
+            if targets.ndim == 1 and (targets == np.floor(targets)).all():
+                targets = targets.astype(np.int64)
+        if not model.tokens:
+            arrays = [_array(column, name) for name, column in columns.items()]
+            inputs = arrays[0] if len(arrays) == 1 else np.column_stack(arrays)
+            return read((inputs, targets), batch_size=self.batch_size), np.arange(len(labels))
+        ((name, column), *more) = columns.items()
+        if more:
+            message = f"the model takes one column of texts, got {', '.join(columns)}"
+            raise OptionError(message)
+        tokens = _tokens(column, name, model, self.max_length or model.longest)
+        lengths = np.array([*map(len, tokens["input_ids"])])
+        least = 1 + model.causal
+        for row in np.flatnonzero(lengths < least)[:1]:
+            message = (
+                f"{name!r} of id {labels[row]} has too few tokens, {lengths[row]}: leave out "
+                f"what is shorter than {least}"
+            )
+            raise InputError(message)
+        order = np.argsort(-lengths, kind="stable")
+        filling = {"input_ids": model.padding}
+
+        def batch(start: int) -> dict[str, Tensor]:
+            rows = order[start : start + self.batch_size]
+            made = {
+                part: pad_sequence(
+                    [torch.tensor(lists[row]) for row in rows],
+                    batch_first=True,
+                    padding_value=filling.get(part, 0),
+                )
+                for part, lists in tokens.items()
+            }
+            return made if targets is None else made | {"labels": torch.tensor(targets[rows])}
+
+        starts = range(0, len(order), self.batch_size)
+        return Batches(map(batch, starts), len(order), len(starts)), order
+
+
+def _tokens(column: Any, name: str, model: Loaded, longest: int | None) -> dict[str, Any]:
+    """Return the tokens of texts, or those that are given, cut to the longest."""
+    types, kind = arrow("scoring Arrow records").types, column.type
+    if types.is_string(kind) or types.is_large_string(kind):
+        if model.tokenizer is None:
+            message = f"the model has no tokenizer: column {name!r} must hold lists of tokens"
+            raise InputError(message)
+        cut = {"truncation": longest is not None, "max_length": longest}
+        return dict(model.tokenizer(column.to_pylist(), return_attention_mask=True, **cut))
+    if not (_is_list(kind) and types.is_integer(kind.value_type)):
+        message = f"column {name!r} must hold texts, or lists of tokens, got {kind}"
+        raise InputTypeError(message)
+    rows = [row[:longest] for row in column.to_pylist()]
+    return {"input_ids": rows, "attention_mask": [[1] * len(row) for row in rows]}
+
+
+def _array(column: Any, name: str) -> NDArray[Any]:
+    """Return numbers, or lists of numbers of one length, as an array with a row for each record."""
+    pa, kind, values = arrow("scoring Arrow records"), column.type, column
+    if hasattr(column, "to_numpy_ndarray"):  # tensors of Arrow
+        return np.asarray(column.to_numpy_ndarray())
+    values, shape = getattr(column, "storage", column), [len(column)]
+    while _is_list(values.type):
+        sizes = pa.compute.unique(pa.compute.list_value_length(values)).to_pylist()
+        if len(sizes) != 1 or sizes == [None]:
+            message = f"column {name!r} must hold lists of one length, got {sizes[:3]}"
+            raise InputError(message)
+        shape, values = [*shape, sizes[0]], values.flatten()
+    array = values.to_numpy(zero_copy_only=False)
+    if values.null_count or array.dtype.kind not in "biuf":
+        message = f"column {name!r} must hold numbers, or lists of numbers, got {kind}"
+        raise InputTypeError(message)
+    return np.asarray(array.reshape(shape))
+
+
+def _is_list(kind: Any) -> bool:
+    types = arrow("scoring Arrow records").types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
