@@ -68,6 +68,16 @@ class SimpleModel(nn.Module):
         return self.function(inputs)
 
 
+def diverged() -> nn.Module:
+    """Return a network whose answers are NaN."""
+    return SimpleModel(lambda inputs: torch.full((len(inputs), 4), torch.nan))
+
+
+def noisy() -> nn.Module:
+    """Return a model of images that draws in evaluation mode, too."""
+    return SimpleModel(lambda pixels: pixels.sum((2, 3)) + torch.randn(len(pixels), 3))
+
+
 def rows(number: int) -> Tensor:
     """Return inputs by which `logits_of` finds its rows."""
     return torch.arange(float(number)).unsqueeze(1)

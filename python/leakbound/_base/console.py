@@ -116,6 +116,8 @@ def _flushed(code: int) -> int:
 
 # Seconds before a bar appears: what ends sooner shows nothing.
 _PATIENCE = 0.5
+# Seconds over which the remaining time is estimated: a step may take minutes.
+_LOOK_BACK = 600.0
 _OPEN: ContextVar[Any] = ContextVar("_OPEN", default=None)
 """The bars of the command that runs, to which the phases of its work add theirs."""
 
@@ -144,7 +146,9 @@ def bar(
     from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    progress = Progress(
+        *columns, console=Console(stderr=True), transient=True, speed_estimate_period=_LOOK_BACK
+    )
     task, token = progress.add_task(what, total=total), _OPEN.set(progress)
     timer = Timer(_PATIENCE, progress.start)
     timer.start()

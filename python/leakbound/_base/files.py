@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeAlias
@@ -180,7 +180,8 @@ Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 # Of the files; raised with every change that makes older ones unreadable.
 _SCHEME = "leakbound checkpoints, scheme 3"
-_RECORD = "made-of.json"
+RECORD = "made-of.json"
+"""What the files of a folder were made of."""
 # Name of the digest among the arrays of an outcome.
 _SEAL = "sha256"
 
@@ -199,17 +200,7 @@ class Checkpoints:
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        record = self._folder / _RECORD
-        if record.exists():
-            _check_record(record, content)
-            return
-        for file in sorted(self._folder.glob("*.npz")):
-            message = (
-                f"{self._folder} has {file.name} but no record of its inputs: choose an empty or "
-                "new folder"
-            )
-            raise FormatError(message)
-        write_text(record, json.dumps(content, indent=1) + "\n")
+        keep_record(self._folder, content, self._folder.glob("*.npz"))
 
     def load(self, name: str) -> Arrays | None:
         """Return an outcome if it is kept; refuse one that is damaged or of another name."""
@@ -263,6 +254,20 @@ def digest(*arrays: NDArray[Any] | None) -> str:
     return total.hexdigest()
 
 
+def keep_record(folder: Path, content: Mapping[str, str], kept: Iterable[Path]) -> None:
+    """Write what the kept files of a folder are made of, or compare it with what is written."""
+    record = folder / RECORD
+    if record.exists():
+        _check_record(record, content)
+        return
+    for file in sorted(kept):
+        message = (
+            f"{folder} has {file.name} but no record of its inputs: choose an empty or new folder"
+        )
+        raise FormatError(message)
+    write_text(record, json.dumps(content, indent=1) + "\n")
+
+
 def _check_record(record: Path, content: Mapping[str, str]) -> None:
     """Compare what a folder's outcomes were made of with a run."""
     remedy = "choose another folder, or delete this one to start again"
@@ -276,5 +281,5 @@ def _check_record(record: Path, content: Mapping[str, str]) -> None:
     differing = [name for name in {**stored, **content} if stored.get(name) != content.get(name)]
     if differing:
         other = "version of leakbound" if "scheme" in differing else " and another ".join(differing)
-        message = f"the checkpoints in {record.parent} are from another {other:.200}; {remedy}"
+        message = f"the files in {record.parent} are from another {other:.200}; {remedy}"
         raise FormatError(message)

@@ -149,7 +149,7 @@ class Columns:
     def numbers(self, name: str) -> NDArray[Any]:
         """Return a column as numbers; text that is not a number is refused."""
         column = self._filled(name)
-        if not _is_text(column):
+        if not is_text(column):
             if _array(column).dtype.kind in "OSU":
                 message = f"{self.path}: column {name!r} must hold real numbers"
                 raise FormatError(message)
@@ -189,7 +189,7 @@ class Columns:
         """Return who was a member, as 1, 0 and -1 or booleans."""
         layout = cast("Layout", self.signs)
         column = self._filled(layout.member_col)
-        if _is_text(column):
+        if is_text(column):
             coded = column.dictionary_encode()
             words, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy()
         elif layout.member_values or _array(column).dtype.kind in "OSU":
@@ -284,8 +284,11 @@ def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None
 
 
 @contextmanager
-def opened(path: Path, signs: Signs) -> Iterator[Source]:
-    """Give the names of a file's columns, and a function that yields some of them in batches."""
+def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
+    """Give the names of a file's columns, and a function that yields some of them in batches.
+
+    `at_once` is the most rows of a batch of parquet.
+    """
     if path != PIPE and not path.is_file():
         path.stat()  # raises if it does not exist
         what = "a directory" if path.is_dir() else "a pipe or a device"
@@ -305,7 +308,7 @@ def opened(path: Path, signs: Signs) -> Iterator[Source]:
             return
         with needs("io", f"reading {path}"), _stream(path) as file:
             if suffix == ".parquet":
-                names, batches = _parquet(file)
+                names, batches = _parquet(file, at_once)
             elif suffix in {".jsonl", ".ndjson"}:
                 names, batches = _json(file)
             else:
@@ -384,11 +387,11 @@ def _json(file: Any) -> Reader:
     return table.column_names, lambda _: table.to_batches()
 
 
-def _parquet(file: Any) -> Reader:
+def _parquet(file: Any, rows: int) -> Reader:
     from pyarrow import parquet
 
     shard = parquet.ParquetFile(file, pre_buffer=False)
-    return shard.schema_arrow.names, lambda picked: shard.iter_batches(_ROWS, columns=picked)
+    return shard.schema_arrow.names, lambda picked: shard.iter_batches(rows, columns=picked)
 
 
 def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:
@@ -408,7 +411,8 @@ def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:
         yield {name: np.empty(0) for name in picked}
 
 
-def _is_text(column: Any) -> bool:
+def is_text(column: Any) -> bool:
+    """Return whether a column is of Arrow and holds text."""
     return not isinstance(column, np.ndarray) and str(column.type) in {"string", "large_string"}
 
 

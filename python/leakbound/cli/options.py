@@ -39,7 +39,7 @@ EXIT_CODES = (
 )
 _PANELS = {
     "Input": "files file table scores protocol members nonmembers reference plan score_col attacks "
-    "baseline_col features member_col member_values sep decimal categorical",
+    "baseline_col features member_col member_values sep decimal categorical inputs label keep",
     "Design": "",
     "Claim": "claim truth target probability family relation confidence cuts sides lenient",
     "Output": "out report title model auditor json json_full store",

@@ -29,7 +29,7 @@ from leakbound.errors import FormatError, InputError, LeakboundError
 
 app = typer.Typer()
 
-_KINDS = TEXT | {".parquet"}
+KINDS = TEXT | {".parquet"}
 # Most examples whose ids are compared: they are held in memory, with their shards.
 _COMPARED = 1 << 20
 
@@ -46,7 +46,7 @@ def are_shards(files: Sequence[Path]) -> bool:
 
 def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
     """Count shards and add tallies; memory holds one batch and the counts."""
-    files = list(_files(paths))
+    files = list(files_of(paths))
     tallies = {path for path in files if is_tally(path)}
     path = min(tallies, default=PIPE)
     with about(path):
@@ -105,7 +105,7 @@ def _check_ids(paths: Sequence[Path], layout: Layout) -> None:
 def pairs_of(paths: Sequence[Path]) -> PairTally:
     """Add tallies of pairs."""
     total: PairTally | None = None
-    for path in _files(paths):
+    for path in files_of(paths):
         with about(path):
             part = PairTally.from_parquet(path)
             total = part if total is None else total + part
@@ -113,7 +113,7 @@ def pairs_of(paths: Sequence[Path]) -> PairTally:
     return total
 
 
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
+def files_of(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield the files that arguments name; those of folders and globs are sorted by name."""
     for path in paths:
         if path == PIPE or path.is_file():
@@ -124,7 +124,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
             files = sorted(
                 file
                 for file in path.rglob("*")
-                if suffix_of(file) in _KINDS
+                if suffix_of(file) in KINDS
                 and file.is_file()
                 and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
             )
@@ -132,7 +132,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
             matches = map(Path, glob(str(path), recursive=True))  # noqa: PTH207 (from anywhere)
             files = sorted(match for match in matches if match.is_file())
         if not files:
-            kinds = ", ".join(sorted(_KINDS))
+            kinds = ", ".join(sorted(KINDS))
             message = (
                 f"{path}: no such files; give files that end in {kinds}, a folder, a glob or -"
             )

@@ -116,7 +116,7 @@ def _transformers(name: str, dtype: torch.dtype) -> Loaded:
         getattr(tokenizer, "model_max_length", None),
     )
     longest = min((limit for limit in limits if limit and limit < 1 << 32), default=None)
-    told = {"tokenizer": tokenizer, "longest": longest, "padding": padding}
+    told: dict[str, Any] = {"tokenizer": tokenizer, "longest": longest, "padding": padding}
     return Loaded(model, tokens=True, causal=kind == _CAUSAL, **told)
 
 

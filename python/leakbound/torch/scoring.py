@@ -208,8 +208,8 @@ def compared(model: nn.Module, signal: Signal, reference: nn.Module | None) -> n
         return model
     if reference is None:
         message = (
-            f"{signal} compares with the model before training: use leakbound.torch.score(model, "
-            f"data, signal={signal!r}, reference=before), and audit its scores by leakbound.audit"
+            f"{signal} compares with a base model: pass reference=, the model as it was before "
+            "training, to leakbound.torch.score, and audit its scores"
         )
         raise OptionError(message)
     instance(reference, "reference", nn.Module)

@@ -1,0 +1,232 @@
+"""The command that scores records by a model in shards, and goes on where it was stopped."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from leakbound import __version__
+from leakbound._base.checks import check_ids
+from leakbound._base.console import bar, tell
+from leakbound._base.files import RECORD, keep_record, replacing
+from leakbound._base.types import Precision, SignalName
+from leakbound.cli.files import Columns, Signs, about, check_names, is_text, opened, suffix_of
+from leakbound.cli.options import argument, command, option, parse_columns, refuse
+from leakbound.cli.shards import KINDS, files_of
+from leakbound.errors import FormatError, InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from leakbound.torch import Scorer
+
+app = typer.Typer()
+
+SCORE = (
+    "MODEL is a causal language model or a classifier of Hugging Face (a folder, or a name in the "
+    "local cache), or the import path of a torch module or of a function that returns one. DATA "
+    "has one row per example, with columns [bold]id[/], [bold]text[/] or [bold]features[/], "
+    "[bold]label[/] for classifiers, and optionally [bold]member[/]. The folder of --out gets "
+    "parquet files with id, score and member, which `leakbound coins` and `leakbound tally` read."
+    "\n\nIf a run stops, run the same command again: finished shards are kept. If a row is "
+    "refused, repair it first: other shards stay as they are."
+)
+EXAMPLE = """leakbound score ./model documents.parquet --out shards
+leakbound coins shards"""
+_SEAL = b"leakbound.score"
+# Seconds between lines about progress where there is no terminal.
+_PAUSE = 60.0
+
+
+@dataclass(frozen=True)
+class Roles(Signs):
+    """Which columns are used."""
+
+    inputs: Annotated[
+        str,
+        option(
+            "COL,COL",
+            "Column of texts, lists of tokens or arrays, or several columns of numbers. Default: "
+            "text for models of texts, features for others.",
+        ),
+    ] = ""
+    label: Annotated[str, option("COL", "Column of labels.")] = "label"
+    keep: Annotated[
+        str, option("COL,COL", "Columns to pass through. Default: member, if there is one.")
+    ] = ""
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What is measured, and how: options of `Scorer`."""
+
+    signal: Annotated[
+        SignalName | None,
+        option("", "Default: cross_entropy for language models, logit_margin for others."),
+    ] = None
+    reference: Annotated[
+        str | None, option("MODEL", "Model before training, for loss_drop and gradient_dot.")
+    ] = None
+    max_length: Annotated[
+        int | None, option("N", "Tokens after which texts are cut. Default: the most of MODEL.")
+    ] = None
+    dtype: Annotated[
+        Precision | None, option("", "Precision of weights. Default: float32, or a module's own.")
+    ] = None
+    batch_size: Annotated[int, option("N", "Examples in a batch.")] = 32
+    device: Annotated[str, option("NAME", "auto, cpu, cuda or another device.")] = "auto"
+
+
+@command(app, "score", EXAMPLE, SCORE, "")
+def score(
+    scored: Annotated[str, argument("MODEL", "Folder, cached name, or package.module:name.")],
+    data: Annotated[
+        list[Path], argument("DATA…", f"Files ({', '.join(sorted(KINDS))}), folders or globs.")
+    ],
+    *,
+    out: Annotated[Path, option("DIR", "Folder for the shards.")],
+    shard_rows: Annotated[int, option("N", "Rows of DATA in a shard.", min=1)] = 4096,
+    measuring: Measuring,
+    roles: Roles,
+) -> None:
+    """Score records by a model."""
+    # 1. What there is to score, and by what.
+    files = list(files_of(data))
+    for path in files:
+        if suffix_of(path) not in KINDS:
+            refuse(f"{path}: DATA must be one of {', '.join(sorted(KINDS))}, and no pipe")
+    with opened(files[0], roles) as (names, _):
+        kept = parse_columns(roles.keep, "--keep") or ["member"] * ("member" in names)
+    columns: Any = {"inputs": (*parse_columns(roles.inputs, "--inputs"),), "keep": (*kept,)}
+    with bar("Loading the model"):
+        from leakbound.torch import Scorer
+
+        sys.path.insert(0, "")  # of modules in the working folder
+        scorer = Scorer(scored, label=roles.label, **columns, **vars(measuring))
+        made_of = {"version of leakbound": __version__, "shard_rows": str(shard_rows)}
+        job = _Job(scorer, out, shard_rows, roles, scorer.made_of() | made_of)
+    with bar("Reading ids"):
+        sizes = {path: job.size(path) for path in files}
+    # 2. Shards that are not there yet.
+    shards = job.begin(sizes)
+    try:
+        job.run(sizes, shards)
+    except KeyboardInterrupt:
+        tell(f"leakbound: finished shards are in {out}; run the same command again to go on")
+        raise
+    typer.echo(f"{out}: {sum(shards.values()):,} scores in {len(shards):,} shards")
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Shards of a folder: fixed pieces of the rows of files, each scored in one call."""
+
+    scorer: "Scorer"
+    out: Path
+    rows: int
+    signs: Signs
+    made_of: dict[str, str]
+
+    def size(self, path: Path) -> int:
+        """Count the rows of a file, and check its columns and that no id is repeated."""
+        ids, first = list[Any](), 0
+        with opened(path, self.signs) as (names, load), about(path):
+            check_names(path, names, ["id", *self.scorer.keep, *self.scorer.columns()])
+            for stored in load(["id"]):
+                ids.append(Columns(path, stored, self.signs, first).words("id"))
+                first += ids[-1].size
+            if not first:
+                message = "there are no rows: give at least one example"
+                raise InputError(message)
+            check_ids(np.concatenate(ids), np.zeros(first, dtype=np.bool_))
+        return first
+
+    def begin(self, sizes: Mapping[Path, int]) -> dict[Path, int]:
+        """Return shards and their rows, once the folder has no files but those of this job."""
+        shards = {
+            self.out / f"{number:05d}-{part:05d}.parquet": min(self.rows, size - start)
+            for number, size in enumerate(sizes.values())
+            for part, start in enumerate(range(0, size, self.rows))
+        }
+        self.out.mkdir(parents=True, exist_ok=True)
+        files = [file for file in sorted(self.out.iterdir()) if not file.name.startswith(".")]
+        if files == [self.out / RECORD]:
+            files.pop().unlink()
+        keep_record(self.out, self.made_of, files)
+        for file in files:
+            if file not in shards and file.name != RECORD:
+                message = f"{file} is not a shard of these data: choose an empty or new folder"
+                raise FormatError(message)
+        return shards
+
+    def run(self, sizes: Mapping[Path, int], shards: Mapping[Path, int]) -> None:
+        """Score what is not scored yet, and show how far that is."""
+        total = sum(rows for shard, rows in shards.items() if not shard.exists())
+        pieces = (piece for path in sizes for piece in self._pieces(path))
+        begun, told, done = time.monotonic(), 0.0, 0
+        with bar("Scoring", total=total) as move:
+            for shard, (where, first, records) in zip(shards, pieces, strict=True):
+                if not self._score(shard, where, first, records):
+                    continue
+                done, spent = done + len(records), time.monotonic() - begun
+                speed = f"{done / spent:,.4g} examples/s"
+                move(completed=done, description=f"Scoring, {speed}")
+                if spent > told + _PAUSE and not sys.stderr.isatty():
+                    left = (total - done) / done * spent / 60
+                    tell(f"{done:,} of {total:,} examples, {speed}, {left:,.0f} minutes left")
+                    told = spent
+
+    def _pieces(self, path: Path) -> Iterator[tuple[Path, int, Any]]:
+        """Yield the records of each shard of a file, and the number of the first."""
+        import pyarrow as pa
+
+        columns, first, held = self.scorer.columns(), 0, list[Any]()
+        names = list(dict.fromkeys(["id", *self.scorer.keep, *columns]))
+
+        def piece() -> Any:
+            stored = {name: held[0][name][: self.rows].combine_chunks() for name in names}
+            read = Columns(path, stored, self.signs, first)
+            texts = [name for name in names if columns.get(name) and is_text(stored[name])]
+            return pa.table(stored | {name: read.numbers(name) for name in texts})
+
+        with opened(path, self.signs, self.rows) as (_, load):
+            for stored in load(names):
+                held = [pa.concat_tables([*held, pa.table(dict(stored))])]
+                while len(held[0]) >= self.rows:
+                    yield path, first, piece()
+                    held, first = [held[0][self.rows :]], first + self.rows
+        if len(held[0]):
+            yield path, first, piece()
+
+    def _score(self, shard: Path, path: Path, first: int, records: Any) -> bool:
+        """Score a shard, unless it is there, and return whether it was not."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        sealed = sha256(json.dumps(self.made_of, sort_keys=True).encode())
+        for batch in records.to_batches():
+            sealed.update(batch.serialize())
+        seal = {_SEAL: sealed.hexdigest().encode()}
+        if shard.exists():
+            with suppress(pa.ArrowException):
+                if seal.items() <= (parquet.read_schema(shard).metadata or {}).items():
+                    return False
+            message = (
+                f"{shard} is damaged, or was scored from other rows than {path} has from row "
+                f"{first} on: delete it to score these, or choose another folder"
+            )
+            raise FormatError(message)
+        try:
+            scored = self.scorer(records, first=first)
+        except (InputError, InputTypeError) as error:
+            message = f"{path}, shard {shard.name}: {error}"
+            raise type(error)(message) from error
+        with replacing(shard) as file:
+            parquet.write_table(scored.replace_schema_metadata(seal), file)
+        return True
