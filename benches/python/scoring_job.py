@@ -30,7 +30,7 @@ from leakbound.cli.commands import app
 
 HERE = Path(__file__).parent
 PROGRAM = [sys.executable, "-m", "leakbound", "score"]
-BATCH, ROWS = 64, 4096
+BATCH, ROWS, ROUNDS = 64, 4096, 5
 SIDE, CLASSES = 32, 10
 
 
@@ -127,17 +127,19 @@ def seconds(run: Callable[[], object]) -> float:
 def compare(what: str, command: list[str], run: Callable[[], None], number: int) -> None:
     """Time the command and a plain forward pass in turn, and print the medians."""
     rounds = []
-    for _ in range(3):
+    for _ in range(ROUNDS):
         with TemporaryDirectory() as name:
             words = ["score", *command, "--batch-size", str(BATCH), "--out", name]
             ours = seconds(partial(app, words, standalone_mode=False))
         theirs = seconds(run)
         rounds.append((ours / theirs, ours, theirs))
-    ratio, ours, theirs = sorted(rounds)[1]
+    ratios = sorted(ratio for ratio, _, _ in rounds)
+    ratio, ours, theirs = sorted(rounds)[ROUNDS // 2]
     on = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU, processor's time"
     sys.stdout.write(
         f"{number:,} {what} ({on}): {ours:.1f} s, {number / ours:,.0f}/s; a plain forward pass "
-        f"{theirs:.1f} s; ratio {ratio:.3f}\n"
+        f"{theirs:.1f} s; ratio {ratio:.3f} "
+        f"({ratios[0]:.3f} to {ratios[-1]:.3f})\n"
     )
 
 

@@ -18,7 +18,7 @@ from leakbound._base.checks import check_ids
 from leakbound._base.console import bar, tell
 from leakbound._base.files import RECORD, keep_record, replacing
 from leakbound._base.types import Precision, SignalName
-from leakbound.cli.files import Columns, Signs, about, check_names, is_text, opened, suffix_of
+from leakbound.cli.files import Columns, Signs, about, check_names, is_text, opened, read, suffix_of
 from leakbound.cli.options import argument, command, option, parse_columns, refuse
 from leakbound.cli.shards import KINDS, files_of
 from leakbound.errors import FormatError, InputError, InputTypeError
@@ -135,17 +135,12 @@ class _Job:
 
     def size(self, path: Path) -> int:
         """Count the rows of a file, and check its columns and that no id is repeated."""
-        ids, first = list[Any](), 0
-        with opened(path, self.signs) as (names, load), about(path):
-            check_names(path, names, ["id", *self.scorer.keep, *self.scorer.columns()])
-            for stored in load(["id"]):
-                ids.append(Columns(path, stored, self.signs, first).words("id"))
-                first += ids[-1].size
-            if not first:
-                message = "there are no rows: give at least one example"
-                raise InputError(message)
-            check_ids(np.concatenate(ids), np.zeros(first, dtype=np.bool_))
-        return first
+        with opened(path, self.signs) as (names, _):
+            check_names(path, names, [*self.scorer.keep, *self.scorer.columns()])
+        with about(path):
+            ids = read(path, ["id"], self.signs).words("id")
+            check_ids(ids, np.zeros(ids.size, dtype=np.bool_))
+        return ids.size
 
     def begin(self, sizes: Mapping[Path, int]) -> dict[Path, int]:
         """Return shards and their rows, once the folder has no files but those of this job."""
@@ -177,7 +172,7 @@ class _Job:
                 done, spent = done + len(records), time.monotonic() - begun
                 speed = f"{done / spent:,.4g} examples/s"
                 move(completed=done, description=f"Scoring, {speed}")
-                if spent > told + _PAUSE and not sys.stderr.isatty():
+                if spent > told + _PAUSE and done < total and not sys.stderr.isatty():
                     left = (total - done) / done * spent / 60
                     tell(f"{done:,} of {total:,} examples, {speed}, {left:,.0f} minutes left")
                     told = spent
@@ -191,9 +186,9 @@ class _Job:
 
         def piece() -> Any:
             stored = {name: held[0][name][: self.rows].combine_chunks() for name in names}
-            read = Columns(path, stored, self.signs, first)
+            numbers = Columns(path, stored, self.signs, first).numbers
             texts = [name for name in names if columns.get(name) and is_text(stored[name])]
-            return pa.table(stored | {name: read.numbers(name) for name in texts})
+            return pa.table(stored | {name: numbers(name) for name in texts})
 
         with opened(path, self.signs, self.rows) as (_, load):
             for stored in load(names):

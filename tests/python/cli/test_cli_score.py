@@ -198,7 +198,7 @@ REFUSED = {
     "language all.parquet --signal logit_margin": "shard 00000-00000.parquet: the model must ret",
     "language all.parquet --inputs member": "must hold texts, or lists of tokens, got bool",
     "language all.parquet --keep score": "a column can have only one role",
-    "language none.csv": "none.csv: there are no rows: give at least one example",
+    "language none.csv": "none.csv has no rows below its header: add one row",
     "language columns.csv": "has no column 'text'; its columns are 'id', 'words'",
     "language twice.csv": "twice.csv: 1 ids occur more than once, the first being a at rows 0, 2",
     "language short.csv": "short.csv, shard 00000-00000.parquet: 'text' of id b .row 1. has too",
