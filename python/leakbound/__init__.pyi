@@ -14,8 +14,8 @@ from leakbound import results as results
 from leakbound import simulate as simulate
 from leakbound import stats as stats
 from leakbound import torch as torch
-from leakbound._base.tally import Tally as Tally
 from leakbound._core import __version__ as __version__
+from leakbound._tally.tally import Tally as Tally
 from leakbound.audits import Coins as Coins
 from leakbound.audits import Panoramia as Panoramia
 from leakbound.audits import RandomSplit as RandomSplit

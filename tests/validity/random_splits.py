@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.tally import Tally
 from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._tally.tally import Tally
 from leakbound.audits import RandomSplit, audit
 from leakbound.audits.designs import audit_of
 from leakbound.audits.pair_tally import PairTally

@@ -8,8 +8,8 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, numbers, real, vector
-from leakbound._base.tally import Stored, Tally, by_attack, told
 from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, JsonValue
+from leakbound._tally.tally import Stored, Tally, by_attack, told
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import (
     AnyAttacks,

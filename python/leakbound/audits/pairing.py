@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import choice, integer, real, seed_of
-from leakbound._base.counting import (
+from leakbound._base.types import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Unit,
+)
+from leakbound._tally.counting import (
     TALLY_BITS,
     Counts,
     added,
@@ -21,13 +27,7 @@ from leakbound._base.counting import (
     labelled,
     recorded,
 )
-from leakbound._base.tally import Tally
-from leakbound._base.types import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Unit,
-)
+from leakbound._tally.tally import Tally
 from leakbound.audits.pairs import NORMAL, STRETCH
 from leakbound.errors import InputError, InputTypeError, OptionError
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leakbound._base.checks import check_features, check_length, choice
-from leakbound._base.tally import Stored, by_attack, told
 from leakbound._base.types import Aggregate, ArrayInput, HasMember
+from leakbound._tally.tally import Stored, by_attack, told
 from leakbound.audits.challenge import challenge, challenged
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairing import Pairing

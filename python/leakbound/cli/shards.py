@@ -10,8 +10,8 @@ import typer
 
 from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
-from leakbound._base.counting import TALLY_BITS, Counts, added, counted
-from leakbound._base.tally import Tally, is_tally
+from leakbound._tally.counting import TALLY_BITS, Counts, added, counted
+from leakbound._tally.tally import Tally, is_tally
 from leakbound.audits.pair_tally import PairTally
 from leakbound.cli.files import (
     PIPE,

@@ -11,8 +11,8 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.formatting import down
 from leakbound._base.streams import Purpose
-from leakbound._base.tally import Tally
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Sides
+from leakbound._tally.tally import Tally
 from leakbound.errors import AbstentionError
 
 Ties: TypeAlias = Literal["together", "broken"]

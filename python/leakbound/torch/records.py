@@ -11,9 +11,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from leakbound._base.checks import choice, instance, integer
 from leakbound._base.console import one_line, track
-from leakbound._base.counting import arrow, arrow_column
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, IntArray, Precision
+from leakbound._tally.counting import arrow, arrow_column
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.torch.data import Batches, read
 from leakbound.torch.loading import Loaded, load

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import leakbound as lb
 from leakbound import errors
-from leakbound._base.tally import _METADATA
+from leakbound._tally.tally import _METADATA
 from leakbound.attacks import Scores
 
 RNG = np.random.default_rng(0)

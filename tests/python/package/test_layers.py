@@ -21,6 +21,7 @@ FLOORS = (
     ("propensity", "generators", "simulate"),
     ("stats",),
     ("claims", "cuts", "report", "torch", "attacks"),
+    ("_tally",),
     ("_core",),
     ("_base",),
     ("errors",),

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_ids, check_length, instance, vector
-from leakbound._base.counting import (
+from leakbound._base.files import replacing
+from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray, JsonValue
+from leakbound._tally.counting import (
     COLUMNS,
     TALLY_BITS,
     Counts,
@@ -30,8 +32,6 @@ from leakbound._base.counting import (
     recorded,
     whole,
 )
-from leakbound._base.files import replacing
-from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray, JsonValue
 from leakbound.errors import InputError, InputTypeError, OptionError
 
 _VERSION = 1

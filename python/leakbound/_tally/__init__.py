@@ -1,0 +1,1 @@
+"""Tallies of scores: records counted by key."""
