@@ -207,8 +207,9 @@ def gathered(parts: Sequence[Any], rows: IntArray) -> Any:
     """Return rows of several data of one kind, as if one was put below the other."""
     ends = np.cumsum([0, *map(size_of, parts)])
     which = np.searchsorted(ends, rows, side="right") - 1
-    found = [picked(part, rows[which == i] - ends[i]) for i, part in enumerate(parts)]
-    together = picked(_stacked(found), np.argsort(np.argsort(which, kind="stable")))
+    # No name for the parts, which are large: they are gone once they are stacked.
+    stacked = _stacked([picked(part, rows[which == i] - ends[i]) for i, part in enumerate(parts)])
+    together = picked(stacked, np.argsort(np.argsort(which, kind="stable")))
     # An index that counts the rows of each part would tell the parts.
     plain = hasattr(together, "iloc") and not together.index.is_unique
     return together.reset_index(drop=True) if plain else together
