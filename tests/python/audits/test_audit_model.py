@@ -70,7 +70,7 @@ def test_canaries_are_audited_by_their_coins() -> None:
     assert result == lb.audit(lb.torch.score(model, (x, y)).values, lb.Coins(plan), seed=1)
     assert result.relation == "add_remove"
     assert model.training
-    with pytest.raises(OptionError, match=r"canaries: loss_drop .* use leakbound\.torch\.score"):
+    with pytest.raises(OptionError, match=r"canaries: loss_drop .* to leakbound\.torch\.score"):
         lb.audit_model(model, canaries=(x, y), coins=plan, signal="loss_drop")
     for wrong in ({"canaries": (x, y)}, {"train": (x, y), "coins": plan}, {}):
         with pytest.raises(OptionError, match="either train and test, or canaries and coins"):

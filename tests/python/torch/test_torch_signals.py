@@ -332,7 +332,7 @@ def test_bad_labels(targets: Tensor, error: type[Exception], message: str) -> No
 
 OTHER = nn.Linear(6, 5, bias=False)
 COMPARED: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"signal": "loss_drop"}, OptionError, "loss_drop compares.*reference=before"),
+    ({"signal": "loss_drop"}, OptionError, "loss_drop compares.*reference="),
     ({"signal": "gradient_dot", "reference": "start"}, InputTypeError, "one of Module"),
     ({"signal": "gradient_dot", "reference": OTHER}, OptionError, "names and shapes"),
     ({"reference": OTHER}, OptionError, "compares with no reference; leave it out"),
