@@ -14,8 +14,9 @@ import numpy as np
 
 from leakbound._base.types import FloatArray
 from leakbound.audits import audit_synthetic
-from leakbound.generators import ChowLiuTree, NoisyMarginals, SequentialCART
+from leakbound.generators import ChowLiuTree, SequentialCART
 from leakbound.results.synthetic import SyntheticResult
+from noisy_marginals import NoisyMarginals
 from outcomes import Cell, Outcome, Reproduction
 from real_data import Table, adult
 from streams import generator

@@ -89,8 +89,6 @@ class Purpose(Enum):
     SYNTHETIC_METRICS = "attacks/synthetic-metrics"
 
     MEMBER_SPLIT = "generators/member-split"
-    MARGINALS = "generators/marginals"
-    MARGINAL_SAMPLES = "generators/marginal-samples"
     CART_TREES = "generators/cart-trees"
     CART_SAMPLES = "generators/cart-samples"
     CHOW_LIU_SAMPLES = "generators/chow-liu-samples"

@@ -2,7 +2,6 @@ from leakbound.generators.folder import Filtered as Filtered
 from leakbound.generators.folder import FolderOfSamples as FolderOfSamples
 from leakbound.generators.images import Labeler as Labeler
 from leakbound.generators.images import PCAMixture as PCAMixture
-from leakbound.generators.marginals import NoisyMarginals as NoisyMarginals
 from leakbound.generators.members import check_duplicates as check_duplicates
 from leakbound.generators.members import split_members as split_members
 from leakbound.generators.protocol import Generator as Generator

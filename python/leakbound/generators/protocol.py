@@ -91,7 +91,7 @@ class FittedGenerator:
 
     draw: Callable[[int, int], Samples]
     learnt: Any = None
-    """What was learnt: noisy counts, the samples of a folder, a network and its prompts."""
+    """What was learnt: the samples of a folder, or a network and its prompts."""
 
     def sample(self, n: int, *, seed: int) -> Samples:
         """Draw new examples: see `Sampler.sample`."""

@@ -20,12 +20,13 @@ from functools import partial
 
 import numpy as np
 
-from leakbound._base.checks import integer, real
-from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound.errors import OptionError
 from leakbound.generators.protocol import FittedGenerator, Samples
 from leakbound.generators.tables import read_table
+from streams import generator
+
+__all__ = ["NoisyMarginals"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,19 +58,6 @@ class NoisyMarginals:
     centre: int = 0
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        real(self.epsilon, "epsilon", above=0)
-        integer(self.intervals, "intervals", least=1)
-        integer(self.seed, "seed", least=0)
-        integer(self.centre, "centre", least=0, most=max(0, len(self.domain) - 1))
-        for column, (low, high) in enumerate(self.domain):
-            if not -math.inf < low < high < math.inf:
-                message = (
-                    f"domain of column {column} must be two finite numbers in increasing order, "
-                    f"got {low:g}, {high:g}"
-                )
-                raise OptionError(message)
-
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Count, and add noise: all that is kept of the members is noisy.
 
@@ -87,7 +75,7 @@ class NoisyMarginals:
             for edge, x in zip(edges, rows.T, strict=True)
         ]
         others = [column for column in range(len(cells)) if column != self.centre] or [self.centre]
-        rng = Purpose.MARGINALS.rng(self.seed)
+        rng = generator("generators/marginals", self.seed)
         # Replacing one member moves two cells of each table by one.
         rate = self.epsilon / (2 * len(others))
         stop, counts = -math.expm1(-rate), {}
@@ -104,7 +92,7 @@ class NoisyMarginals:
         self, edges: tuple[FloatArray, ...], counts: dict[int, FloatArray], n: int, seed: int
     ) -> Samples:
         """Draw rows from noisy counts: the centre, then each column given the centre."""
-        rng = Purpose.MARGINAL_SAMPLES.rng(seed)
+        rng = generator("generators/marginal-samples", seed)
         # Each table has counts of the centre; their mean has the least noise.
         centre = _shares(np.mean([table.sum(axis=1) for table in counts.values()], axis=0))
         first = rng.choice(centre.size, n, p=centre)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from census import CATEGORICAL, COLUMNS, Census
-from leakbound import errors
-from leakbound.generators import NoisyMarginals
+from noisy_marginals import NoisyMarginals
 
 CODES = (*CATEGORICAL, len(COLUMNS))
 DOMAIN = ((18, 90), (1, 16), (0, 1), (0, 5), (1, 99), (200, 5000), (0, 10_000), (0, 1))
@@ -54,18 +53,3 @@ def test_samples_resemble_the_members_within_the_domain() -> None:
     assert made.mean(axis=0)[[0, 1, 7]] == pytest.approx(TABLE.mean(axis=0)[[0, 1, 7]], rel=0.1)
     rich, poor = made[made[:, 7] == 1], made[made[:, 7] == 0]
     assert rich[:, 1].mean() > poor[:, 1].mean() + 0.5
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"domain": DOMAIN[:3]}, "8 columns and domain 3"),
-        ({"domain": ((1, 1),)}, "increasing order"),
-        ({"domain": ((0, np.inf),)}, "finite"),
-        ({"domain": DOMAIN, "epsilon": 0.0}, "epsilon"),
-        ({"domain": DOMAIN, "centre": 8}, "centre"),
-    ],
-)
-def test_bad_options(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(errors.OptionError, match=words):
-        NoisyMarginals(**options).fit(TABLE)
