@@ -1,4 +1,3 @@
-from leakbound.generators.folder import Filtered as Filtered
 from leakbound.generators.folder import FolderOfSamples as FolderOfSamples
 from leakbound.generators.images import Labeler as Labeler
 from leakbound.generators.images import PCAMixture as PCAMixture

@@ -8,18 +8,15 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from census import Census
 from glyphs import Glyphs
 from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
 from leakbound.generators import (
-    Filtered,
     FolderOfSamples,
     Generator,
     Labeler,
     PCAMixture,
     Sampler,
     Samples,
-    SequentialCART,
 )
 
 Array = NDArray[Any]
@@ -114,48 +111,6 @@ def test_any_classifier_labels_and_is_not_changed() -> None:
         Labeler(3)
     with pytest.raises(InputError, match="labels has 199"):
         Labeler().fit(values, high[1:])
-
-
-class Sloppy:
-    """The census, and now and then somebody aged 300."""
-
-    def fit(self, members: object, labels: object = None) -> "Sloppy":  # noqa: ARG002
-        return self
-
-    def sample(self, n: int, *, seed: int) -> Samples:
-        people = Census().sample(n, seed=seed)
-        people.values[np.random.default_rng(seed).random(n) < 0.2, 0] = 300
-        return people
-
-
-def test_a_filter_drops_what_no_member_looks_like() -> None:
-    people = Census().sample(1500, seed=7)
-    sampler = Filtered(Sloppy(), share=0.01).fit(people.values, people.labels)
-    kept = sampler.sample(2000, seed=8)
-    assert len(kept) == 2000
-    assert kept.values[:, 0].max() <= 90
-    assert labels_of(kept).mean() == pytest.approx(0.5, abs=0.06)
-    again = sampler.sample(2000, seed=8)
-    np.testing.assert_array_equal(kept.values, again.values)
-
-
-def test_a_filter_that_keeps_nothing_is_an_error() -> None:
-    class Awful(Sloppy):
-        def sample(self, n: int, *, seed: int) -> Samples:
-            people = Census().sample(n, seed=seed)
-            return Samples(people.values + 1e6)
-
-    with pytest.raises(InputError, match="kept only 0 of 200"):
-        Filtered(Awful()).fit(Census().sample(300, seed=0).values).sample(10, seed=0)
-
-
-def test_bad_filters_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputTypeError, match="generator"):
-        Filtered(3)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="share"):
-        Filtered(SequentialCART(), share=1)
-    with pytest.raises(OptionError, match="filter the files first"):
-        Filtered(FolderOfSamples(tmp_path))
 
 
 def test_a_folder_gives_each_sample_once(tmp_path: Path, glyphs: Samples) -> None:
