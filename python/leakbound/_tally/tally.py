@@ -81,6 +81,11 @@ class Stored(ABC):
         """What the tallies of all attacks on the same examples share."""
 
     @property
+    @abstractmethod
+    def assumed(self) -> tuple[str, str]:
+        """The name of what is assumed of how it was counted, and the words."""
+
+    @property
     def named_counts(self) -> dict[str, IntArray]:
         """Keys and counts, by the name of their attribute."""
         names = ("keys", *(f"{name}_at" for name in self._columns[1:]))
@@ -309,8 +314,17 @@ class Tally(Stored):
         return {"m": self.m, "members": self.members}
 
     @property
+    def assumed(self) -> tuple[str, str]:
+        """See `Stored.assumed`."""
+        words = (
+            "Each example was counted once, at a key of its score that does not depend on "
+            "membership. Shards that were added twice are refused; copies within a shard are not "
+            "detected."
+        )
+        return "every example counted once", words
+
+    @property
     def _described(self) -> dict[str, Any]:
-        """See `Stored._described`."""
         return {"bits": self.bits, "shards": sorted(self.shards)}
 
     def __len__(self) -> int:
@@ -416,7 +430,7 @@ def told(
         for name, one in tallies.items()
         for column, values in one.named_counts.items()
     }
-    return {"tally": sizes.get("", sizes)}, inputs
+    return {"tally": sizes[""] if list(sizes) == [""] else sizes}, inputs
 
 
 @contextmanager

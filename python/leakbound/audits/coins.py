@@ -145,7 +145,7 @@ class Coins(Design[Listed | Tally | Mapping[str, Tally], AuditResult]):
         grounds = _grounds(request, None, count, attacks, count.halved())
         options, inputs = told(tallies)
         grounds["options"] |= options
-        grounds["assumptions"] += (_COUNTED,)
+        grounds["assumptions"] += (Assumption(*tally.assumed, "declared"),)
         return Examples(
             attacks=attacks,
             game=lambda tally: TallyGame(
@@ -248,11 +248,3 @@ def as_if_fair(scores: FloatArray, member: ArrayInput, request: Request) -> Audi
     examples = Coins(member).listed(scores, request)
     warnings = delta_warnings(request.claim.delta, len(scores))
     return replace(examples, count=None, exposed=None, warnings=warnings).audit(request, Coins.name)
-
-
-_COUNTED = Assumption(
-    "every example counted once",
-    "Each example was counted once, at a key of its score that does not depend on membership. "
-    "Shards that were added twice are refused; copies within a shard are not detected.",
-    "declared",
-)

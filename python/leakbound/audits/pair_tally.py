@@ -148,6 +148,11 @@ class PairTally(Stored):
         return int(self.pairs_at[self.keys == LEFT_OVER].sum())
 
     @property
+    def m(self) -> int:
+        """Number of examples, in pairs and left over."""
+        return 2 * self.pairs + self.left_over
+
+    @property
     def members(self) -> int:
         """Number of members, in pairs and left over."""
         return self.pairs + int(self.wins_at[self.keys == LEFT_OVER].sum())
@@ -196,6 +201,17 @@ class PairTally(Stored):
         """See `Stored.audited`: all but the scale."""
         same = {"pairs": self.pairs, "left_over": self.left_over, **asdict(self.pairing)}
         return {name: one for name, one in same.items() if name not in {"centre", "spread", "bits"}}
+
+    @property
+    def assumed(self) -> tuple[str, str]:
+        """See `Stored.assumed`."""
+        unit = self.pairing.unit
+        words = (
+            f"MD5 of the seed {self.pairing.seed} and an id orders {unit}s as independent random "
+            "numbers would. The seed was drawn independently of split, training and scores. Each "
+            f"{unit} was counted once, at keys that do not depend on membership."
+        )
+        return "the hash is random", words
 
     @property
     def _described(self) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from leakbound._base.types import Aggregate, ArrayInput, HasMember
 from leakbound._tally.tally import Stored, by_attack, told
 from leakbound.audits.challenge import challenge, challenged
 from leakbound.audits.pair_tally import PairTally
-from leakbound.audits.pairing import Pairing
 from leakbound.audits.pairs import Pairs, Units, check_codes
 from leakbound.audits.road import (
     AnyAttacks,
@@ -197,9 +196,10 @@ class RandomSplit(Design[Listed | PairTally | Mapping[str, PairTally], AuditResu
             pairs=(tally.pairs, tally.left_over),
             stratified=pairing.stratum is not None,
             whole=pairing.unit == "user",
-            pairing=pairing,
+            seed="the hash",
         )
         grounds["options"] |= options
+        grounds["assumptions"] += (Assumption(*tally.assumed, "declared"),)
         missing = pairing.buckets - tally.counted_buckets
         if missing:
             note = (
@@ -218,17 +218,13 @@ def _grounds(
     pairs: tuple[int, int],
     stratified: bool,
     whole: bool,
-    pairing: Pairing | None = None,
+    seed: str = "the seed",
 ) -> dict[str, Any]:
-    """Return what is said of a split, of strata or of whole users: of pairs and who is left over.
-
-    Pairs were matched by the seed, or by the hash of a pairing.
-    """
+    """Return what is said of a split, of strata or of whole users: of so many pairs."""
     unit = words.unit
     subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
     within = ", within each stratum" if stratified else ""
     moved = ", with all rows of a user in one part" if whole else ""
-    seed = "the seed" if pairing is None else "the hash"
     assumptions = (
         Assumption(
             "random split",
@@ -259,15 +255,6 @@ def _grounds(
             "thresholds and the order of guesses depend on the sizes of differences only.",
         ),
     )
-    if pairing is not None:
-        hashed = Assumption(
-            "the hash is random",
-            f"MD5 of the seed {pairing.seed} and an id orders {unit}s as independent random "
-            "numbers would. The seed was drawn independently of split, training and scores. Each "
-            f"{unit} was counted once, at keys that do not depend on membership.",
-            "declared",
-        )
-        assumptions += (hashed,)
     return {
         "theorem": split_theorem(claim, words),
         "assumptions": assumptions,

@@ -74,6 +74,42 @@ def test_rows_are_attacks() -> None:
     assert lb.audit(table.tolist(), lb.Coins(MEMBER)) == result
 
 
+def told(result: lb.AuditResult) -> tuple[Any, ...]:
+    names = ("attack", "attacks", "attacks_cost", "attacks_level")
+    return (result.bound, *(result.options[name] for name in names))
+
+
+@pytest.mark.parametrize("cuts", [lb.KLScan(), lb.Fixed(50)], ids=repr)
+def test_tallies_are_attacks(cuts: Any) -> None:
+    tallies = {name: lb.Tally.of(values, MEMBER, bits=32) for name, values in SCORES.items()}
+    result = lb.audit(tallies, lb.Coins(), cuts=cuts, seed=1)
+    assert told(result) == told(lb.audit(SCORES, lb.Coins(MEMBER), cuts=cuts, seed=1))
+    assert set(result.options["tally"]) == set(SCORES)
+    assert {"tally keys of strong", "tally members of noise"} < set(result.provenance.sha256)
+    other = {"a": tallies["strong"], "b": lb.Tally.of(SCORES[""], ~MEMBER)}
+    with pytest.raises(errors.InputError, match=r"members is .* in the tally of 'a' and"):
+        lb.audit(other, lb.Coins())
+    assert lb.AuditResult.from_json(result.to_json()) == result
+
+
+def test_tallies_of_pairs_are_attacks() -> None:
+    """Each on its own scale, all on the same pairs."""
+    tallies = {
+        name: lb.PairTally.of(
+            values,
+            MEMBER,
+            np.arange(500),
+            pairing=lb.Pairing.of(lb.Tally.of(values, MEMBER), seed=3),
+        )
+        for name, values in SCORES.items()
+    }
+    result = lb.audit(tallies, lb.RandomSplit(), seed=1)
+    share = 1 - 0.05 / 3
+    alone = lb.audit(tallies["strong"], lb.RandomSplit(), confidence=share, seed=1)
+    assert result.bound == pytest.approx(alone.bound, abs=1e-9)
+    assert result.options["attack"] == "strong"
+
+
 def test_one_attack_by_name_costs_nothing() -> None:
     result = lb.audit({"strong": SCORES["strong"]}, lb.Coins(MEMBER))
     assert result.bound == lb.audit(SCORES["strong"], lb.Coins(MEMBER)).bound

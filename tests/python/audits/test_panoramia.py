@@ -141,3 +141,58 @@ def test_the_parts_fit_together(seed: int, confidence: float) -> None:
     assert bool(result.reason) == (result.bound == 0)
     assert result.attack.curve.bound.max() == result.c_plus_epsilon_lb
     assert result.baseline.curve.bound.max() == result.c_lb
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"cuts": lb.UnionBound(), "gamma": 1e-4},
+        {"claim": lb.ApproxDP(delta=1e-5), "c_upper": 0.5},
+        {"max_recall": 0.3, "cuts": lb.KLScan()},
+    ],
+    ids=repr,
+)
+def test_counts_of_both_rankings_are_enough(scores: Ranked, how: dict[str, Any]) -> None:
+    baseline, attack, member = scores
+    own = {name: how[name] for name in how if name not in {"cuts", "claim"}}
+    shared: Any = {name: how[name] for name in how if name in {"cuts", "claim"}}
+    listed = lb.audit(attack, lb.Panoramia(member, baseline=baseline, **own), seed=0, **shared)
+    first, second = (lb.Tally.of(one, member, bits=32) for one in (baseline, attack))
+    counted = lb.audit(second, lb.Panoramia(baseline=first, **own), seed=0, **shared)
+    for name in ("c_lb", "c_plus_epsilon_lb", "epsilon_tilde", "bound"):
+        assert getattr(counted, name) == pytest.approx(getattr(listed, name), abs=1e-12), name
+    assert (counted.m, counted.kind) == (listed.m, listed.kind)
+    assert set(counted.options["tally"]) == {"baseline", "scores"}
+    assert lb.PanoramiaResult.from_json(counted.to_json()) == counted
+
+
+def test_counts_of_pairs_are_those_of_real_non_members(scores: Ranked) -> None:
+    _, attack, member = scores
+    ids, noise = np.arange(member.size), np.random.default_rng(0).normal(size=member.size)
+    pairing = lb.Pairing.of(lb.Tally.of(attack, member), seed=1)
+    pairs, blank = (lb.PairTally.of(one, member, ids, pairing=pairing) for one in (attack, noise))
+    result = lb.audit(pairs, lb.Panoramia(baseline=blank, real_nonmembers=True))
+    assert result.lower_bound == lb.audit(pairs, lb.RandomSplit()).bound > 0
+    assert (result.c_lb, result.options["pairs"]) == (0.0, pairs.pairs)
+    assert "MD5 of the seed 1" in result.assumptions[-1].statement
+
+
+def test_what_needs_single_examples_or_other_counts_is_refused(scores: Ranked) -> None:
+    baseline, attack, member = scores
+    first, second = (lb.Tally.of(one, member) for one in (baseline, attack))
+    pairs = lb.PairTally.of(attack, member, np.arange(member.size))
+    fewer = lb.Tally.of(baseline[1:], member[1:])
+    refusals: list[tuple[Any, dict[str, Any], str]] = [
+        (second, {"baseline": first, "member": member}, "leave out member"),
+        (second, {"baseline": first, "features": np.ones((2000, 1))}, "leave out features"),
+        (second, {"baseline": baseline}, "got ndarray and Tally"),
+        (attack, {"baseline": first}, "got Tally and ndarray"),
+        (second, {"baseline": first, "real_nonmembers": True}, "real non-members as PairTally"),
+        (pairs, {"baseline": pairs}, "got PairTally and PairTally"),
+        (second, {"baseline": fewer}, "m is 1999 in the tally of 'baseline'"),
+        (attack, {"baseline": baseline}, "member is missing"),
+    ]
+    for given_scores, options, message in refusals:
+        with pytest.raises(errors.LeakboundError, match=message):
+            lb.audit(given_scores, lb.Panoramia(**options))

@@ -1,20 +1,28 @@
 """PANORAMIA: audits of a trained model against generated non-members, without retraining."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_ids, check_length, check_scores, flag, real
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
-from leakbound._base.types import ArrayInput, HasMember, Relaxation
+from leakbound._base.types import ArrayInput, HasMember, JsonValue, Relaxation
+from leakbound._tally.tally import Stored, Tally, by_attack, told
 from leakbound.audits.member_count import MemberCount
+from leakbound.audits.pair_tally import PairTally
+from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
 from leakbound.audits.panoramia.rankings import Rankings, Relaxed
-from leakbound.audits.road import Design, Listed, Request, delta_warnings
+from leakbound.audits.road import Design, Request, delta_warnings
 from leakbound.claims import ApproxDP, PureDP
+from leakbound.cuts.games import Game, ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, PanoramiaResult, Provenance, ZeroRunResult
 
@@ -23,7 +31,7 @@ _CROWDED = 2 / 3
 
 
 @dataclass(frozen=True, eq=False)
-class Panoramia(Design[Listed, PanoramiaResult]):
+class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     """A coin decided for each pair whether the auditor sees a member or a generated point.
 
     The baseline scores the point alone, the audited scores also know what the model says about it.
@@ -32,9 +40,10 @@ class Panoramia(Design[Listed, PanoramiaResult]):
     Parameters
     ----------
     member : array-like of shape (m,), or InclusionPlan
-        Which examples are members: booleans, {0, 1} or {-1, +1}.
-    baseline : array-like, shape (m,)
-        Scores from the examples alone, higher for likelier members; ±inf allowed.
+        Which examples are members, left out with tallies: booleans, {0, 1} or {-1, +1}.
+    baseline : array-like, shape (m,), Tally or PairTally
+        Scores from the examples alone, higher for likelier members; ±inf allowed. Counted if the
+        scores are: a `Tally` each, of real non-members a `PairTally` each, of one pairing.
     gamma : float
         γ of a generator that is (c, γ)-close, in [0, 1): it may miss real points of this mass.
     relaxation : {"knapsack", "published"}
@@ -89,8 +98,8 @@ class Panoramia(Design[Listed, PanoramiaResult]):
     """
 
     name: ClassVar[str] = "panoramia"
-    member: ArrayInput | HasMember
-    baseline: ArrayInput = field(kw_only=True)
+    member: ArrayInput | HasMember | None = None
+    baseline: ArrayInput | Tally | PairTally = field(kw_only=True)
     gamma: float = field(default=0.0, kw_only=True)
     relaxation: Relaxation = field(default="knapsack", kw_only=True)
     max_recall: float = field(default=1.0, kw_only=True)
@@ -98,7 +107,7 @@ class Panoramia(Design[Listed, PanoramiaResult]):
     c_upper: float | None = field(default=None, kw_only=True)
     features: ArrayInput | None = field(default=None, kw_only=True)
 
-    def audit(self, scores: Listed, request: Request, /) -> PanoramiaResult:
+    def audit(self, scores: ArrayInput | Tally | PairTally, request: Request, /) -> PanoramiaResult:
         """See `Design.audit`."""
         claim, confidence = request.claim, request.confidence
         if not isinstance(claim, PureDP | ApproxDP):
@@ -107,33 +116,15 @@ class Panoramia(Design[Listed, PanoramiaResult]):
         relaxed = Relaxed.read(self.gamma, claim, self.relaxation)
         exchangeable = flag(self.real_nonmembers, "real_nonmembers")
         limit = self._limit(exchangeable=exchangeable)
-        # 1. Both rankings and membership in one order.
-        order = ExampleOrder(request.ids)
-        attack_scores = check_scores(order.scores(scores, "scores"), "scores")
-        baseline_scores = check_scores(order.scores(self.baseline, "baseline"), "baseline")
-        check_length(baseline_scores, attack_scores.size, "baseline")
-        member = order.member(self.member, attack_scores.size)
-        if request.ids is not None:
-            check_ids(request.ids, member)
-        # 2. Is membership what fair coins give?
-        count = MemberCount.of_coins(int(member.sum()), member.size, pairs=True)
-        count.refuse()
-        # 3. What holds given features: by each example's own odds, or after matching for δ > 0.
-        conditional: list[ZeroRunResult] = []
-        if self.features is not None:
-            table = check_features(order.placed(self.features, "features"), "features")
-            check_length(table[:, 0], member.size, "features")
-            shown = Shown.of_audited(baseline_scores, table)
-            pairs = PairAudit.prepare(
-                attack_scores, member, shown, confidence=confidence, seed=request.seed
-            )
-            if isinstance(claim, PureDP):
-                conditional.append(pairs.bound(claim, "poisson_binomial"))
-            conditional.append(pairs.bound(claim, "match"))
-        # 4. What each ranking proves, and how much of it is not the generator's.
+        # 1. Both rankings, of examples or of counts, and whether fair coins give their members.
+        if isinstance(scores, Stored) or isinstance(self.baseline, Stored):
+            seen = self._counted(scores, request)
+        else:
+            seen = self._listed(scores, request, claim)
+        count, conditional = seen.count, seen.conditional
+        # 2. What each ranking proves, and how much of it is not the generator's.
         proof = Rankings.of(
-            (baseline_scores, attack_scores),
-            member,
+            seen.games,
             request,
             relaxed,
             paired=exchangeable,
@@ -157,6 +148,7 @@ class Panoramia(Design[Listed, PanoramiaResult]):
             "max_recall": proof.recall,
             "real_nonmembers": exchangeable,
             "seed": request.seed,
+            **seen.options,
         }
         if exchangeable:
             options["pairs"] = proof.guesses
@@ -175,20 +167,83 @@ class Panoramia(Design[Listed, PanoramiaResult]):
             baseline=proof.baseline,
             attack=attack,
             theorem=proof.theorem + _meaning(limit, exchangeable=exchangeable),
-            assumptions=_assumptions(limit, relaxed, count, proof, exchangeable=exchangeable),
+            assumptions=(
+                *_assumptions(limit, relaxed, count, proof, exchangeable=exchangeable),
+                *seen.assumed,
+            ),
             options=options,
             warnings=(*_warnings(proof, count, limit, claim.delta), *doubts),
             conditional=next(iter(conditional), None),
             conditional_by_match=next(iter(conditional[1:]), None),
-            _provenance=Lazy(
-                lambda: Provenance.of(
-                    request.seed,
-                    baseline_scores=baseline_scores,
-                    attack_scores=attack_scores,
-                    member=member,
-                )
-            ),
+            _provenance=Lazy(lambda: Provenance.of(request.seed, **seen.inputs)),
         )
+
+    def _listed(self, scores: Any, request: Request, claim: PureDP | ApproxDP) -> "_Seen":
+        """Read scores and membership in one order."""
+        if self.member is None:
+            message = "member is missing: give Panoramia(member, ...), or audit tallies"
+            raise OptionError(message)
+        order = ExampleOrder(request.ids)
+        attack_scores = check_scores(order.scores(scores, "scores"), "scores")
+        baseline_scores = check_scores(order.scores(self.baseline, "baseline"), "baseline")
+        check_length(baseline_scores, attack_scores.size, "baseline")
+        member = order.member(self.member, attack_scores.size)
+        if request.ids is not None:
+            check_ids(request.ids, member)
+        count = MemberCount.of_coins(int(member.sum()), member.size, pairs=True)
+        count.refuse()
+        # What holds given features: by each example's own odds, or after matching for δ > 0.
+        conditional: list[ZeroRunResult] = []
+        if self.features is not None:
+            table = check_features(order.placed(self.features, "features"), "features")
+            check_length(table[:, 0], member.size, "features")
+            shown = Shown.of_audited(baseline_scores, table)
+            audit = PairAudit.prepare(
+                attack_scores, member, shown, confidence=request.confidence, seed=request.seed
+            )
+            if isinstance(claim, PureDP):
+                conditional.append(audit.bound(claim, "poisson_binomial"))
+            conditional.append(audit.bound(claim, "match"))
+        games: tuple[Game, Game]
+        if self.real_nonmembers:
+            pairs = Pairs.drawn(Units.of(member, None, None, "mean"), request.seed)
+            games = (
+                pairs.game(baseline_scores, request.seed),
+                pairs.game(attack_scores, request.seed),
+            )
+        else:
+            game = partial(ScoreGame, member=member, sides="member", seed=request.seed)
+            games = game(scores=baseline_scores), game(scores=attack_scores)
+        inputs = {"baseline_scores": baseline_scores, "attack_scores": attack_scores}
+        return _Seen(games, count, {**inputs, "member": member}, conditional=tuple(conditional))
+
+    def _counted(self, scores: Any, request: Request) -> "_Seen":
+        """Read counts of both rankings: no bound but the conditional one needs them together."""
+        given = {"member": self.member, "features": self.features, "ids": request.ids}
+        for name in (name for name, value in given.items() if value is not None):
+            message = f"tallies have counts, not single examples: leave out {name}"
+            raise OptionError(message)
+        kind: type[Tally | PairTally] = PairTally if self.real_nonmembers else Tally
+        both = {"baseline": self.baseline, "scores": scores}
+        if not all(isinstance(one, kind) for one in both.values()):
+            message = (
+                "count the baseline and the scores as Tally, real non-members as PairTally: got "
+                f"{type(self.baseline).__name__} and {type(scores).__name__}"
+            )
+            raise OptionError(message)
+        tallies = by_attack(both, kind)
+        assert tallies is not None
+        options, inputs = told(tallies)
+        first, second = (
+            TallyGame(tally=one, sides="member", seed=request.seed)
+            if isinstance(one, Tally)
+            else one.game(request.seed)
+            for one in tallies.values()
+        )
+        count = MemberCount.of_coins(tallies["scores"].members, tallies["scores"].m, pairs=True)
+        count.refuse()
+        assumed = Assumption(*tallies["scores"].assumed, "declared")
+        return _Seen((first, second), count, inputs, (assumed,), options)
 
     def _limit(self, *, exchangeable: bool) -> float | None:
         """Return what c is known not to exceed, if anything."""
@@ -201,6 +256,18 @@ class Panoramia(Design[Listed, PanoramiaResult]):
                 message = f"real_nonmembers=True means c = 0 and gamma = 0: leave out {name}="
                 raise OptionError(message)
         return 0.0
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The games of the baseline and of the attack, and what else is read with them."""
+
+    games: tuple[Game, Game]
+    count: MemberCount
+    inputs: Mapping[str, NDArray[np.generic]]
+    assumed: tuple[Assumption, ...] = ()
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    conditional: tuple[ZeroRunResult, ...] = ()
 
 
 def _nothing(limit: float | None) -> str:
@@ -260,7 +327,7 @@ def _assumptions(
     how = f"Candidate thresholds and the order of guesses depend on scores only; ties {ties}."
     if exchangeable:
         how = (
-            "Examples were matched at random by the seed, given membership and scores. Candidate "
+            "Examples were matched at random, given membership and scores. Candidate "
             "thresholds and the order of guesses depend on the sizes of differences only."
         )
     return (

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from leakbound._base.checks import choice, real
-from leakbound._base.types import BoolArray, FloatArray, Relaxation, TailBound
-from leakbound.audits.pairs import Pairs, Units
+from leakbound._base.types import Relaxation, TailBound
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy
 from leakbound.audits.random_split import split_theorem
 from leakbound.audits.road import Request, parts, prove
@@ -20,11 +19,11 @@ from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.cuts import (
     CutPolicy,
     Fixed,
+    Game,
     KLScan,
     OutsideIn,
     Policy,
     Proof,
-    ScoreGame,
     UnionBound,
     Weighted,
 )
@@ -107,43 +106,33 @@ class Rankings:
     @classmethod
     def of(
         cls,
-        scores: tuple[FloatArray, FloatArray],
-        member: BoolArray,
+        games: tuple[Game, Game],
         request: Request,
         relaxed: Relaxed,
         *,
         paired: bool,
         max_recall: float,
     ) -> Self:
-        """Test the scores of the baseline and of the attack, in pairs where non-members are real.
-
-        In pairs, which of two examples shown is the member is guessed; else who is a member, where
-        a coin decided between a member and a generated point.
-        """
+        """Test the games of the baseline and of the attack: of pairs where non-members are real."""
         if paired and relaxed.how == "published":
             message = (
                 'relaxation="published" is for generated non-members: real ones are audited as a '
                 "random split, so leave it out"
             )
             raise OptionError(message)
-        seed, level, guesses, pairs = request.seed, request.level / 2, member.size, None
-        if paired:  # c is known, and each ranking has the whole level
-            pairs = Pairs.drawn(Units.of(member, None, None, "mean"), seed)
-            level, guesses = request.level, pairs.count
+        # Where c is known, each ranking has the whole level.
+        level, guesses = request.level / (1 if paired else 2), games[0].examples
         recall = _recall(max_recall, request.cuts, guesses)
 
-        def proof_of(values: FloatArray, name: str, claim: Claim, failures: float) -> Proof:
-            if pairs is not None:
-                game = replace(pairs.game(values, seed), name=name, recall=recall)
+        def proof_of(game: Game, name: str, claim: Claim, failures: float) -> Proof:
+            game = replace(game, name=name, recall=recall)
+            if paired:
                 return prove(replace(request, claim=claim), game, level)
-            shown = ScoreGame(
-                scores=values, member=member, sides="member", seed=seed, name=name, recall=recall
-            )
-            return _policy(request.cuts, failures, relaxed.how, guesses).audit(shown, level)
+            return _policy(request.cuts, failures, relaxed.how, guesses).audit(game, level)
 
         # The baseline saw nothing of the model, whatever δ is.
-        first = proof_of(scores[0], "baseline scores", PureDP(), relaxed.gamma)
-        second = proof_of(scores[1], "scores", relaxed.claim, relaxed.together)
+        first = proof_of(games[0], "baseline scores", PureDP(), relaxed.gamma)
+        second = proof_of(games[1], "scores", relaxed.claim, relaxed.together)
         theorem = _REAL + split_theorem(relaxed.claim)
         if not paired:
             theorem = _THEOREM + relaxed.theorem(second.policy)
