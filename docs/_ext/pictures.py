@@ -326,6 +326,20 @@ def tally(plt: Any) -> Any:
     return figure
 
 
+def shards(plt: Any) -> Any:
+    """Draw the shards of a run that was stopped twice, by the time when each was finished."""
+    figure, ax = plt.subplots(figsize=(5.6, 1.9))
+    runs = [(0, 5, MEMBER), (5, 9, OTHER), (9, 14, FAINT)]
+    for number, (first, stop, colour) in enumerate(runs):
+        for shard in range(first, stop):
+            ax.add_patch(plt.Rectangle((shard + 0.1, 2.1 - number), 0.8, 0.8, color=colour))
+        if number < 2:
+            ax.text(stop + 0.2, 2.5 - number, "stopped", color=INK, va="center")
+    ax.set(xlim=(0, 14), ylim=(0, 3), xlabel="shard", xticks=[])
+    ax.set_yticks([2.5, 1.5, 0.5], ["first run", "second", "third"])
+    return figure
+
+
 def keys(plt: Any) -> Any:
     """Draw keys of 8 bits over scores."""
     scores = np.linspace(-4.5, 4.5, 4001)

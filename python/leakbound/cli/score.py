@@ -173,8 +173,8 @@ class _Job:
                 speed = f"{done / spent:,.4g} examples/s"
                 move(completed=done, description=f"Scoring, {speed}")
                 if spent > told + _PAUSE and done < total and not sys.stderr.isatty():
-                    left = (total - done) / done * spent / 60
-                    tell(f"{done:,} of {total:,} examples, {speed}, {left:,.0f} minutes left")
+                    left = 1 + int((total - done) / done * spent / 60)
+                    tell(f"{done:,} of {total:,} examples, {speed}, about {left:,} min left")
                     told = spent
 
     def _pieces(self, path: Path) -> Iterator[tuple[Path, int, Any]]:
