@@ -19,8 +19,7 @@ class Scores:
     Parameters
     ----------
     values : ndarray of float64, shape (m,)
-        Higher means more likely a member; never NaN, may be ±inf. A read-only copy, or a
-        read-only map of a file.
+        Higher means more likely a member; never NaN, may be ±inf. A read-only copy.
     ids : ndarray, shape (m,)
         Id of each example, in the order of `values`. A read-only copy.
     signal : str
@@ -33,8 +32,7 @@ class Scores:
 
     def __post_init__(self) -> None:
         for name, array in (("values", self.values), ("ids", self.ids)):
-            mapped = isinstance(array, np.memmap) and not array.flags.writeable
-            own = array if mapped else array.copy()
+            own = array.copy()
             own.flags.writeable = False
             object.__setattr__(self, name, own)
 

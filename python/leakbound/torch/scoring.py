@@ -1,11 +1,8 @@
 """Scoring: one pass over the data, one number for each example."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
-from itertools import islice
-from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -15,7 +12,6 @@ from torch.utils.data import DataLoader, Dataset
 
 from leakbound._base.checks import check_ids, check_length, flag, instance, integer, vector
 from leakbound._base.console import track
-from leakbound._base.files import replacing
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound.errors import DeviceMemoryError, InputError, OptionError
@@ -36,8 +32,6 @@ Data: TypeAlias = (
     Dataset[Any] | DataLoader[Any] | tuple[Any, Any] | list[Any] | Mapping[str, Any] | ArrayInput
 )
 
-_WAITING = 64  # batches whose scores stay on the device before they are written together
-
 
 def score(
     model: nn.Module,
@@ -49,7 +43,6 @@ def score(
     ids: ArrayInput | None = None,
     progress: bool = True,
     reference: nn.Module | None = None,
-    out: str | os.PathLike[str] | None = None,
 ) -> Scores:
     r"""Score examples by how much `model` acts as if it was trained on them.
 
@@ -102,9 +95,6 @@ def score(
     reference : torch.nn.Module, optional
         For "loss_drop" and "gradient_dot": the model at initialisation, or at another moment
         before the examples were trained on. Left as it was, too.
-    out : str or os.PathLike, optional
-        A file, ``.npy``, that scores are written to as they come, and read back from when they
-        are used. It appears, or replaces another, when all of them are written and checked.
 
     References
     ----------
@@ -127,31 +117,19 @@ def score(
     before = compared(model, signal, reference)
     # 1. Whatever can be checked before the pass.
     batches, labels = _read(model, data, batch_size, ids)
-    if out is not None:
-        instance(out, "out", (str, os.PathLike))
-        if Path(out).suffix != ".npy":
-            message = f"out must end in .npy, the format that is written, got {os.fspath(out)!r}"
-            raise OptionError(message)
     # 2. The pass.
-    # A file gets its name when all of it is written and checked.
-    with nullcontext() if out is None else replacing(out) as file:
-        with ready(model, before, device=device, batch_size=batch_size) as where:
-            of_batch = measure(model, signal, before)
-            passing = track(
-                batches.on(where, labels), "scoring", total=batches.batches, shown=progress
-            )
-            parts = map(of_batch, passing)
-            values, floating = together(parts) if file is None else _write(file, parts)
-        # 3. What audits refuse, while the scores are at hand.
-        if not values.size:
-            raise InputError(EMPTY)
-        labels = np.arange(values.size) if labels is None else np.array(labels)
-        check_ids(labels, np.zeros(values.size, dtype=np.bool_))
-        check_nan(values, labels, name)
-        if floating:
-            check_ties(values, name)
-    if out is not None:
-        values = np.load(out, mmap_mode="r")
+    with ready(model, before, device=device, batch_size=batch_size) as where:
+        of_batch = measure(model, signal, before)
+        passing = track(batches.on(where, labels), "scoring", total=batches.batches, shown=progress)
+        values, floating = together(map(of_batch, passing))
+    # 3. What audits refuse, while the scores are at hand.
+    if not values.size:
+        raise InputError(EMPTY)
+    labels = np.arange(values.size) if labels is None else np.array(labels)
+    check_ids(labels, np.zeros(values.size, dtype=np.bool_))
+    check_nan(values, labels, name)
+    if floating:
+        check_ties(values, name)
     return Scores(values, labels, name)
 
 
@@ -251,22 +229,3 @@ def together(parts: Iterable[Tensor]) -> tuple[FloatArray, bool]:
         return np.empty(0), True
     values: FloatArray = float64(torch.cat(listed)).cpu().numpy()
     return values, listed[0].is_floating_point()
-
-
-def _write(file: BinaryIO, parts: Iterable[Tensor]) -> tuple[FloatArray, bool]:
-    """Write as we go: a head of fixed length, the scores, then the head with their number."""
-    # NumPy leaves room in the head for the length of the array to grow.
-    head: dict[str, Any] = {"descr": "<f8", "fortran_order": False, "shape": (0,)}
-    np.lib.format.write_array_header_1_0(file, head)
-    start = file.tell()
-    total, floating, remaining = 0, True, iter(parts)
-    while waiting := list(islice(remaining, _WAITING)):
-        values, floating = together(waiting)
-        file.write(values.astype("<f8", copy=False).data)
-        total += values.size
-    file.seek(0)
-    np.lib.format.write_array_header_1_0(file, head | {"shape": (total,)})
-    file.flush()
-    if not total:
-        return np.empty(0), floating
-    return np.memmap(file.name, np.dtype("<f8"), "r", start, (total,)), floating

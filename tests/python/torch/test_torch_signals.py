@@ -1,7 +1,6 @@
 """Signals beyond the class margin: tokens, several labels, comparisons with an earlier model."""
 
 import copy
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-import leakbound as lb
-from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
+from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.torch import score, token_losses
 from scored import DEVICES
 
@@ -336,9 +334,6 @@ COMPARED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"signal": "gradient_dot", "reference": "start"}, InputTypeError, "one of Module"),
     ({"signal": "gradient_dot", "reference": OTHER}, OptionError, "names and shapes"),
     ({"reference": OTHER}, OptionError, "compares with no reference; leave it out"),
-    ({"out": "scores.csv"}, OptionError, r"out must end in \.npy"),
-    ({"out": 3}, InputTypeError, "out must be one of str"),
-    ({"out": "/nowhere/scores.npy"}, FileNotFoundError, "nowhere"),
 ]
 
 
@@ -354,47 +349,3 @@ def test_a_model_is_not_compared_with_itself(signal: Any) -> None:
     model, data, _ = classifier()
     with pytest.raises(InputError, match="pass as reference the model as it was before"):
         score(model, data, signal=signal, reference=model)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("waiting", [1, 64])
-def test_scores_of_a_file_are_the_same(
-    waiting: int, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("leakbound.torch.scoring._WAITING", waiting)
-    model, data, _ = classifier()
-    file = tmp_path / "scores.npy"
-    file.write_bytes(b"what was there before")
-    kept = score(model, data, batch_size=3, device=device)
-    found = score(model, data, batch_size=3, device=device, out=file)
-    assert isinstance(found.values, np.memmap)
-    np.testing.assert_array_equal(found.values, kept.values)
-    np.testing.assert_array_equal(np.load(file), kept.values)
-    assert [path.name for path in tmp_path.iterdir()] == ["scores.npy"]
-    plan = lb.InclusionPlan.create(len(found), seed=0)
-    assert lb.audit(found, lb.Coins(plan)).bound == lb.audit(kept, lb.Coins(plan)).bound
-
-
-def failures() -> dict[str, tuple[Any, type[LeakboundError]]]:
-    """Return data that cannot be scored, each for its own reason."""
-    _, (x, y), _ = classifier()
-    broken = x.clone()
-    broken[3] = torch.nan
-    same = x[:1].expand(20, 6)
-    return {
-        "NaN": ((broken, y), InputError),
-        "ties": ((same, torch.zeros(20, dtype=torch.int64)), InputError),
-        "labels": ((x, y + 9), InputError),
-        "nothing": ((x[:0], y[:0]), InputError),
-    }
-
-
-@pytest.mark.parametrize("reason", failures())
-def test_a_failure_leaves_the_file_as_it_was(reason: str, tmp_path: Path) -> None:
-    data, error = failures()[reason]
-    file = tmp_path / "scores.npy"
-    file.write_bytes(b"what was there before")
-    with pytest.raises(error):
-        score(classifier()[0], data, out=file, batch_size=7)
-    assert file.read_bytes() == b"what was there before"
-    assert [path.name for path in tmp_path.iterdir()] == ["scores.npy"]
