@@ -37,6 +37,11 @@ class Stream(IterableDataset[tuple[Tensor, int]]):
         return (self.pairs[index] for index in range(len(self.pairs)))
 
 
+def centring() -> nn.Module:
+    """Return a network whose answers depend on the whole batch."""
+    return nn.Sequential(nn.Flatten(), nn.LazyBatchNorm1d(track_running_stats=False, affine=False))
+
+
 def network() -> nn.Module:
     """Return a small network with layers that behave differently in training."""
     torch.manual_seed(0)

@@ -19,7 +19,7 @@ from leakbound.torch.data import Batches, read
 from leakbound.torch.loading import Loaded, load
 from leakbound.torch.placement import choose, seeded
 from leakbound.torch.scoring import compared, ready, together
-from leakbound.torch.signals import Signal, check_nan, measure, signal_name
+from leakbound.torch.signals import Signal, check_alone, check_nan, measure, signal_name
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,10 @@ class Scorer:
             batches, order = self._batches(records, labels, first)
             values[order], name = self._measured(batches, labels[order])
             check_nan(values, labels, name)
+            if first == 0:  # a look at one batch
+                copies = [int(order[0])] * min(values.size, self.batch_size)
+                batches, _ = self._batches(records.take(copies), labels[copies], first)
+                check_alone(values[order[0]], self._measured(batches, labels[copies])[0][0])
         columns["score"] = arrow("scoring Arrow records").array(values)
         names = ["id", "score", *self.keep]
         return type(records).from_arrays([columns[name] for name in names], names=names)

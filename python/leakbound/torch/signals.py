@@ -24,6 +24,7 @@ COMPARING = ("loss_drop", "gradient_dot")  # the signals that compare a model wi
 # and to need little memory on a GPU, which is slow at small pieces.
 _CACHED, _BOUNDED = 1 << 19, 1 << 26
 _TIES_ALLOWED = 0.1  # share of examples that may share their score: more cost an audit its power
+_ALIKE = 0.02  # what half precision may round
 _LISTED = 5  # ids that a message names
 
 
@@ -278,6 +279,20 @@ def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
         message = (
             f"{name} is NaN for {rows.size} of {values.size} examples, {_listed(ids[rows])}: look "
             "for a diverged model, an overflow in half precision (model.float()) or bad inputs"
+        )
+        raise InputError(message)
+
+
+def check_alone(among: FloatArray, repeated: FloatArray) -> None:
+    """Check that an example is scored as it was, but for rounding, in a batch of its own copies.
+
+    Where members and others are in different batches, another score would tell them apart. Copies
+    leave the shape of the batch, and so what a model draws at random for it.
+    """
+    if not np.allclose(among, repeated, rtol=_ALIKE, atol=_ALIKE, equal_nan=True):
+        message = (
+            "the model's answer about an example depends on the other examples of its batch, as "
+            "with BatchNorm without running statistics: score by a model that answers row by row"
         )
         raise InputError(message)
 

@@ -205,6 +205,7 @@ REFUSED = {
     "language -": "DATA must be one of .csv, .jsonl, .ndjson, .parquet, .tsv, and no pipe",
     "texts label.csv": "target 3 at id b .row 1. is outside 0 … 2, the classes",
     "texts cat.csv": "cat.csv: column 'label' must be a number",
+    "scored:centring all.parquet --inputs pixels": "depends on the other examples of its batch",
     "scored:diverged all.parquet": "shard 00000-00000.parquet: logit_margin is NaN .* d0 .row 0.",
 }
 

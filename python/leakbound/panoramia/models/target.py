@@ -23,7 +23,7 @@ from leakbound.panoramia.options import Helper, Inputs, Target
 from leakbound.torch import token_losses
 from leakbound.torch.data import read
 from leakbound.torch.placement import choose, descend, evaluating, seeded, weights_digest
-from leakbound.torch.signals import measure, unwrapped
+from leakbound.torch.signals import check_alone, measure, unwrapped
 
 Progress: TypeAlias = Callable[[str], None]
 BATCH = 512
@@ -39,7 +39,14 @@ def device_for(named: str | None, models: Iterable[Target]) -> str:
 
 
 def signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
-    """Return the outputs of a model on each example."""
+    """Return the outputs of a model on each example, which must not depend on the others."""
+    values = _signals(model, examples, inputs)
+    copies = _signals(model, examples.take(np.zeros(min(len(values), BATCH), np.int64)), inputs)
+    check_alone(values[0, : copies.shape[1]], copies[0])
+    return values
+
+
+def _signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
     if not isinstance(model, nn.Module):
         return margins_of(model, examples, inputs)
     x = examples.x if inputs is None else inputs(examples.x)
