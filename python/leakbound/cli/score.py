@@ -32,10 +32,9 @@ SCORE = (
     "MODEL is a causal language model or a classifier of Hugging Face (a folder, or a name in the "
     "local cache), or the import path of a torch module or of a function that returns one. DATA "
     "has one row per example, with columns [bold]id[/], [bold]text[/] or [bold]features[/], "
-    "[bold]label[/] for classifiers, and optionally [bold]member[/]. The folder of --out gets "
-    "parquet files with id, score and member, which `leakbound coins` and `leakbound tally` read."
-    "\n\nIf a run stops, run the same command again: finished shards are kept. If a row is "
-    "refused, repair it first: other shards stay as they are."
+    "[bold]label[/] for classifiers, and optionally [bold]member[/]. The output is a folder of "
+    "parquet files (shards) with id, score and member.\n\nIf a run stops, run the same command "
+    "again: finished shards are kept. If a row is refused, repair it first."
 )
 EXAMPLE = """leakbound score ./model documents.parquet --out shards
 leakbound coins shards"""
@@ -68,7 +67,7 @@ class Measuring:
 
     signal: Annotated[
         SignalName | None,
-        option("", "Default: cross_entropy for language models, logit_margin for others."),
+        option("", "Score. Default: cross_entropy for language models, logit_margin for others."),
     ] = None
     reference: Annotated[
         str | None, option("MODEL", "Model before training, for loss_drop and gradient_dot.")
@@ -80,7 +79,7 @@ class Measuring:
         Precision | None, option("", "Precision of weights. Default: float32, or a module's own.")
     ] = None
     batch_size: Annotated[int, option("N", "Examples in a batch.")] = 32
-    device: Annotated[str, option("NAME", "auto, cpu, cuda or another device.")] = "auto"
+    device: Annotated[str, option("NAME", "Where to run. Default: a GPU if there is one.")] = "auto"
 
 
 @command(app, "score", EXAMPLE, SCORE, "")

@@ -221,7 +221,7 @@ def _tokens(column: Any, name: str, model: Loaded, longest: int | None) -> dict[
 
 def _array(column: Any, name: str) -> NDArray[Any]:
     """Return numbers, or lists of numbers of one length, as an array with a row for each record."""
-    pa, kind, values = arrow("scoring Arrow records"), column.type, column
+    pa, kind = arrow("scoring Arrow records"), column.type
     if hasattr(column, "to_numpy_ndarray"):  # tensors of Arrow
         return np.asarray(column.to_numpy_ndarray())
     values, shape = getattr(column, "storage", column), [len(column)]
@@ -231,11 +231,11 @@ def _array(column: Any, name: str) -> NDArray[Any]:
             message = f"column {name!r} must hold lists of one length, got {sizes[:3]}"
             raise InputError(message)
         shape, values = [*shape, sizes[0]], values.flatten()
-    array = values.to_numpy(zero_copy_only=False)
+    array = np.asarray(values.to_numpy(zero_copy_only=False))
     if values.null_count or array.dtype.kind not in "biuf":
         message = f"column {name!r} must hold numbers, or lists of numbers, got {kind}"
         raise InputTypeError(message)
-    return np.asarray(array.reshape(shape))
+    return array.reshape(shape)
 
 
 def _is_list(kind: Any) -> bool:
