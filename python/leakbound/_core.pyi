@@ -9,6 +9,7 @@ from leakbound._base.types import CountOptions, FdpTest, TailOptions
 __all__ = [
     "Bound",
     "JointCertificate",
+    "KeyCounts",
     "LogOddsSet",
     "LogisticModel",
     "OffsetBound",
@@ -319,6 +320,17 @@ def replicated_epsilon(
 def weighted_epsilon(
     offsets: _Floats, v: _Counts, *, beta: float, weights: NDArray[np.uint64]
 ) -> _Floats: ...
+
+@final
+class KeyCounts:
+    """Scores counted by key: the first `bits` bits of a float32, in the order of scores."""
+
+    def __new__(cls, bits: int) -> KeyCounts: ...
+    def add(self, scores: _Floats | NDArray[np.float32], member: NDArray[np.bool_]) -> int | None:
+        """Count rows; return the first that is NaN, if there is one."""
+    def counts(self) -> tuple[_Counts, _Counts, _Counts]:
+        """Return keys, examples of each, and members among them."""
+
 def threads() -> int: ...
 def set_threads(count: int) -> None: ...
 def simd() -> Literal["avx512", "avx2", "portable"]:

@@ -285,7 +285,10 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
 
 def booleans(values: NDArray[np.generic], name: str) -> BoolArray:
     """Read a vector of {0, 1} or {-1, +1} as booleans that nobody else can write to."""
-    ones: BoolArray = values == 1
+    ones = cast("BoolArray", values if values.dtype == np.bool_ else values == 1)
+    if values.dtype.kind in "biu" and values.size and {values.min(), values.max()} <= {0, 1}:
+        ones.flags.writeable = False
+        return ones
     zero = -1 if values.dtype != np.bool_ and (values == -1).any() else 0
     strange = np.flatnonzero(~(ones | (values == zero)))
     if strange.size:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from leakbound._base.checks import check_membership, integer
 from leakbound._base.imports import needs
 from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._core import KeyCounts
 from leakbound.errors import InputError, InputTypeError
 
 Counts: TypeAlias = "tuple[IntArray, IntArray, IntArray]"
@@ -24,10 +25,10 @@ _MOST = 32
 _FEWEST = 8
 _SIGN = np.uint32(1 << 31)
 _INFINITY = np.array([-np.inf, np.inf], dtype=np.float32)
-# Most bits for a table with a place for each key: 2^23 counts are 64 MiB.
-_DENSE = 22
-# Rows that are counted at once: large pieces, as each costs a pass over the table.
-_ROWS = 1 << 22
+# Precisions that the core reads in place.
+_READ = (np.float64, np.float32)
+# Most keys that are held before they are added up.
+_HELD = 1 << 22
 # Most examples: their sum is exact in 64 bits, however it is rounded in a double.
 _LARGEST = 2.0**62
 _NONE: IntArray = np.empty(0, dtype=np.int64)
@@ -38,12 +39,26 @@ def check_bits(bits: object) -> int:
     return integer(bits, "bits", least=_FEWEST, most=_MOST)
 
 
-def counted(scores: NDArray[Any], member: BoolArray, bits: int, first: int = 0) -> Counts:
-    """Count rows by key; `first` is the number of the first row, for messages."""
-    pieces = (slice(start, start + _ROWS) for start in range(0, scores.size, _ROWS))
-    return added(
-        _piece(_keys(scores[rows], bits, first + rows.start), member[rows], bits) for rows in pieces
-    )
+def counted(scores: NDArray[Any], member: BoolArray, bits: int) -> Counts:
+    """Count rows by key."""
+    return counted_pieces([(scores, member)], bits)
+
+
+def counted_pieces(pieces: Iterable[tuple[NDArray[Any], BoolArray]], bits: int) -> Counts:
+    """Count pieces of scores and membership by key; messages number rows from the first piece."""
+    counts, first = KeyCounts(bits), 0
+    for scores, member in pieces:
+        with np.errstate(over="ignore"):
+            read = scores if scores.dtype in _READ else scores.astype(np.float32)
+        row = counts.add(read, member)
+        if row is not None:
+            message = (
+                f"scores must not be NaN, but that at row {first + row} is; drop or repair this "
+                "example"
+            )
+            raise InputError(message)
+        first += scores.size
+    return counts.counts()
 
 
 def added(parts: Iterable[Counts]) -> Counts:
@@ -51,7 +66,7 @@ def added(parts: Iterable[Counts]) -> Counts:
     held: list[Counts] = []
     for part in parts:
         held.append(part)
-        if sum(keys.size for keys, _, _ in held) > max(_ROWS, 4 * held[0][0].size):
+        if sum(keys.size for keys, _, _ in held) > max(_HELD, 4 * held[0][0].size):
             held = [_merged(held)]
     return _merged(held) if held else (_NONE, _NONE, _NONE)
 
@@ -162,33 +177,6 @@ def _ordered(values: NDArray[np.float32]) -> NDArray[np.uint32]:
     words = (values + np.float32(0)).view(np.uint32)
     # All bits of a negative number turn, so that larger ones come first; else the sign alone.
     return words ^ (-(words >> 31).view(np.int32) | np.int32(-(1 << 31))).view(np.uint32)
-
-
-def _keys(values: NDArray[Any], bits: int, first: int) -> NDArray[np.uint32]:
-    """Return the keys of scores; InputError has the row of the first that has none."""
-    with np.errstate(over="ignore"):
-        single = values.astype(np.float32)
-    if np.isnan(single.min()):
-        row = first + int(np.isnan(single).argmax())
-        message = f"scores must not be NaN, but that at row {row} is; drop or repair this example"
-        raise InputError(message)
-    return _ordered(single) >> np.uint32(_MOST - bits)
-
-
-def _piece(keys: NDArray[np.uint32], member: BoolArray, bits: int) -> Counts:
-    """Count keys: at a place for each where they are many, else by sorting them."""
-    places = keys.astype(np.int64)
-    places <<= 1
-    places |= member
-    if bits <= _DENSE and keys.size >= 1 << (bits - 2):
-        table = np.bincount(places, minlength=2 << bits).reshape(-1, 2)
-        present = np.flatnonzero(table.any(axis=1))
-        members = table[present, 1]
-        return present, table[present, 0] + members, members
-    places.sort()
-    starts = np.flatnonzero(np.diff(places >> 1, prepend=-1))
-    examples = np.diff(starts, append=places.size).astype(np.int64)
-    return places[starts] >> 1, examples, np.add.reduceat(places & 1, starts)
 
 
 def _merged(parts: Sequence[Counts]) -> Counts:

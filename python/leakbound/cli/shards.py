@@ -1,16 +1,23 @@
 """Shards of scores and membership, counted batch by batch: files, folders, globs, a pipe."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from glob import glob, has_magic
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from threading import Event
+from typing import Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
-from leakbound._tally.counting import TALLY_BITS, Counts, added, counted
+from leakbound._base.types import BoolArray
+from leakbound._core import threads
+from leakbound._tally.counting import TALLY_BITS, counted_pieces
 from leakbound._tally.tally import Tally, is_tally
 from leakbound.audits.pair_tally import PairTally
 from leakbound.cli.files import (
@@ -32,6 +39,8 @@ app = typer.Typer()
 KINDS = TEXT | {".parquet"}
 # Most examples whose ids are compared: they are held in memory, with their shards.
 _COMPARED = 1 << 20
+# Most shards that are read at once: each takes some 50 megabytes.
+_WORKERS = 8
 
 
 def are_shards(files: Sequence[Path]) -> bool:
@@ -45,30 +54,44 @@ def are_shards(files: Sequence[Path]) -> bool:
 
 
 def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
-    """Count shards and add tallies; memory holds one batch and the counts."""
+    """Count shards and add tallies; memory holds a few batches and the counts."""
     files = list(files_of(paths))
     tallies = {path for path in files if is_tally(path)}
     path = min(tallies, default=PIPE)
     with about(path):
         bits = Tally.from_parquet(path).bits if tallies else TALLY_BITS
 
-    def parts(move: Callable[..., None]) -> Iterator[Tally]:
+    stopped = Event()
+
+    def one(path: Path) -> Tally | None:
+        if path in tallies:
+            return Tally.from_parquet(path)
+        counts = counted_pieces(_rows(path, score, layout, stopped), bits)
+        return Tally(*counts, bits) if counts[0].size else None
+
+    def parts(move: Callable[..., None], pool: Executor) -> Iterator[Tally]:
         nonlocal path
-        for path in files:
-            if path in tallies:
-                yield Tally.from_parquet(path)
-            else:
-                counts = added(_counts(path, score, layout, bits))
-                if counts[0].size:
-                    yield Tally(*counts, bits)
+        rest = iter(files)
+        ahead = deque(pool.submit(one, file) for file in islice(rest, 2 * workers))
+        for path in files:  # noqa: B007 (for messages)
+            part = ahead.popleft().result()
+            ahead.extend(pool.submit(one, file) for file in islice(rest, 1))
+            if part is not None:
+                yield part
             move(advance=1)
 
-    with bar("Counting", total=len(files) if len(files) > 1 else None) as move:
+    workers = min(_WORKERS, threads())
+    with (
+        bar("Counting", total=len(files) if len(files) > 1 else None) as move,
+        ThreadPoolExecutor(workers) as pool,
+    ):
         try:
-            total = Tally.sum(parts(move))
+            total = Tally.sum(parts(move, pool))
         except LeakboundError:
             with about(path):  # that of the shard which does not add up
                 raise
+        finally:
+            stopped.set()
     if total.m <= _COMPARED and not tallies and PIPE not in files:
         _check_ids(files, layout)
     return total
@@ -140,12 +163,16 @@ def files_of(paths: Sequence[Path]) -> Iterator[Path]:
         yield from files
 
 
-def _counts(path: Path, score: str, layout: Layout, bits: int) -> Iterator[Counts]:
-    """Yield counts of a shard, batch by batch; messages number its rows."""
+def _rows(
+    path: Path, score: str, layout: Layout, stopped: Event
+) -> Iterator[tuple[NDArray[Any], BoolArray]]:
+    """Yield scores and membership of a shard, batch by batch; messages number its rows."""
     first = 0
     with opened(path, layout) as (names, load):
         check_names(path, names, [score, layout.member_col])
         for stored in load([score, layout.member_col]):
+            if stopped.is_set():
+                return
             batch = Columns(path, stored, layout, first)
             if len(batch):
                 try:
@@ -153,7 +180,7 @@ def _counts(path: Path, score: str, layout: Layout, bits: int) -> Iterator[Count
                 except InputError as error:
                     message = f"column {layout.member_col!r}, rows from {first} on: {error}"
                     raise InputError(message) from error
-                yield counted(batch.numbers(score), member, bits, first)
+                yield batch.numbers(score), member
             first += len(batch)
 
 

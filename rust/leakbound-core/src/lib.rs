@@ -40,6 +40,7 @@ mod interrupt;
 mod outside_in;
 mod scan;
 mod sum;
+mod tally;
 
 pub use approx::limit::ApproxLimit;
 pub use approx::tail::{ApproxForm, ApproxTail};
@@ -58,3 +59,4 @@ pub use scan::curve::{CurvePoint, pointwise_curve, scan_curve};
 pub use scan::mixture::MeanMixture;
 pub use scan::offsets::{OffsetBound, scan_offset_rows, scan_offsets};
 pub use scan::statistic::{CutStatistic, EqualLevel, Hoeffding, KlDivergence};
+pub use tally::{KeyCount, KeyCounts, Score};

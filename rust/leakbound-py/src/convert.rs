@@ -83,6 +83,11 @@ impl<T: Element> Table<'_, T> {
 }
 
 impl Flags<'_> {
+    /// A byte for each, 0 where it is false.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// True wherever the byte is not 0.
     pub(crate) fn read(&self) -> Vec<bool> {
         self.0.iter().map(|&byte| byte != 0).collect()

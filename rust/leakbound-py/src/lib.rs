@@ -21,6 +21,7 @@ mod panics;
 mod poisson_binomial;
 mod propensity;
 mod tails;
+mod tally;
 mod unions;
 mod zero_run;
 
@@ -55,6 +56,8 @@ mod _core {
     use crate::tails::{
         binomial_tail, clopper_pearson, log_normal_cdf, normal_cdf, normal_quantile,
     };
+    #[pymodule_export]
+    use crate::tally::KeyCounts;
     #[pymodule_export]
     use crate::unions::{union_bound, union_curve};
     #[pymodule_export]

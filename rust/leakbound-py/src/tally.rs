@@ -1,0 +1,64 @@
+//! Scores counted by key.
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+
+use crate::convert::{Flags, Vector};
+use crate::enter::enter;
+
+/// Scores in one of the precisions that are read in place.
+#[derive(FromPyObject)]
+pub(crate) enum Scores<'py> {
+    Double(Vector<'py, f64>),
+    Single(Vector<'py, f32>),
+}
+
+type Column<'py> = Bound<'py, PyArray1<i64>>;
+
+/// Counts of keys, to which rows are added.
+#[pyclass(module = "leakbound._core")]
+pub(crate) struct KeyCounts(leakbound_core::KeyCounts);
+
+#[pymethods]
+impl KeyCounts {
+    #[new]
+    fn new(bits: u32) -> Self {
+        Self(leakbound_core::KeyCounts::new(bits))
+    }
+
+    /// Count rows; the first row that is NaN, if there is one.
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        scores: Scores<'_>,
+        member: Flags<'_>,
+    ) -> PyResult<Option<usize>> {
+        let (counts, member) = (&mut self.0, member.bytes());
+        match &scores {
+            Scores::Double(scores) => {
+                let scores: &[f64] = scores;
+                enter(py, |interrupt| counts.add(scores, member, interrupt))
+            }
+            Scores::Single(scores) => {
+                let scores: &[f32] = scores;
+                enter(py, |interrupt| counts.add(scores, member, interrupt))
+            }
+        }
+    }
+
+    /// Keys that increase, examples of each, and members among them.
+    fn counts<'py>(
+        &mut self,
+        py: Python<'py>,
+    ) -> PyResult<(Column<'py>, Column<'py>, Column<'py>)> {
+        let counts = enter(py, |_| Ok(self.0.counts()))?;
+        let column = |value: fn(&leakbound_core::KeyCount) -> i64| {
+            PyArray1::from_iter(py, counts.iter().map(value))
+        };
+        Ok((
+            column(|count| i64::from(count.0)),
+            column(|count| count.1.cast_signed()),
+            column(|count| count.2.cast_signed()),
+        ))
+    }
+}
