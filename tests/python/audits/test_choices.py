@@ -150,8 +150,8 @@ def test_attacks_share_the_level_and_ids_join() -> None:
         ({"scores": np.ones((200, K))}, errors.AbstentionError, "all 800 scores are equal"),
         (
             {"scores": lb.Tally.of(SCORES[:, 0], PLAN.chosen == 0)},
-            errors.OptionError,
-            "a tally only has counts",
+            errors.InputTypeError,
+            "a Tally is not for this audit",
         ),
         ({"sides": "member"}, errors.OptionError, "not apply to Choices"),
         ({"cuts": lb.Weighted()}, errors.OptionError, "which of 4"),
