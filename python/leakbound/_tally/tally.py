@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -35,7 +34,8 @@ from leakbound._tally.counting import (
 from leakbound.errors import InputError, InputTypeError, OptionError
 
 _VERSION = 1
-_METADATA = b"leakbound.tally"
+METADATA = b"leakbound.tally"
+"""The key of Arrow metadata that hold all but the counts."""
 _KINDS = {"coins": "a Tally, for Coins()", "pairs": "a PairTally, for RandomSplit()"}
 
 
@@ -134,7 +134,7 @@ class Stored(ABC):
         """Return a pyarrow.RecordBatch of the counts, with all else as metadata."""
         described = {"version": _VERSION, "kind": self._kind, **self._described}
         columns = recorded(self._counts, self._columns)
-        return columns.replace_schema_metadata({_METADATA: json.dumps(described)})
+        return columns.replace_schema_metadata({METADATA: json.dumps(described)})
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write what `to_arrow` returns to a parquet file."""
@@ -151,7 +151,7 @@ class Stored(ABC):
         except pa.ArrowException as error:
             message = f"{path} is not a tally: {error}"
             raise InputError(message) from error
-        if _METADATA not in (table.schema.metadata or {}):
+        if METADATA not in (table.schema.metadata or {}):
             message = (
                 f"{path} is not a tally, since it has no metadata of one: count it with "
                 f"{cls.__name__}.of"
@@ -385,17 +385,6 @@ class Tally(Stored):
         return cls(*added(counts()), width, shards)
 
 
-def is_tally(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is what `to_parquet` writes, of either kind."""
-    if not os.fspath(path).lower().endswith(".parquet") or not Path(path).is_file():
-        return False
-    pa = arrow("reading parquet")
-    try:
-        return _METADATA in (pa.parquet.read_schema(path).metadata or {})
-    except (pa.ArrowException, OSError):
-        return False  # as the reader of tables says
-
-
 def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:
     """Return tallies of one attack, named "", or of several; None if scores are listed."""
     tallies = {"": scores} if isinstance(scores, Stored) else scores
@@ -445,10 +434,10 @@ def reading() -> Iterator[None]:
 
 def _read(metadata: dict[bytes, bytes] | None, kind: str) -> dict[str, Any] | None:
     """Return what metadata of a kind describe; None without metadata of a tally."""
-    if not metadata or _METADATA not in metadata:
+    if not metadata or METADATA not in metadata:
         return None
     with reading():
-        described: dict[str, Any] = json.loads(metadata[_METADATA])
+        described: dict[str, Any] = json.loads(metadata[METADATA])
         version = described.pop("version")
         if version != _VERSION:
             message = f"schema version {version}; this version of leakbound reads {_VERSION}"

@@ -8,17 +8,8 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, instance, vector
-from leakbound._base.types import (
-    ArrayInput,
-    HasMember,
-    IntArray,
-    JsonValue,
-)
-from leakbound._tally.counting import (
-    Counts,
-    added,
-    check_counts,
-)
+from leakbound._base.types import ArrayInput, HasMember, IntArray, JsonValue
+from leakbound._tally.counting import Counts, added, check_counts
 from leakbound._tally.tally import Stored, Tally, reading
 from leakbound.audits.pairing import (
     COLUMNS,

@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import choice, integer, real, seed_of
-from leakbound._base.types import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Unit,
-)
+from leakbound._base.types import BoolArray, FloatArray, IntArray, Unit
 from leakbound._tally.counting import (
     TALLY_BITS,
     Counts,

@@ -17,8 +17,8 @@ from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
 from leakbound._base.types import BoolArray
 from leakbound._core import threads
-from leakbound._tally.counting import TALLY_BITS, counted_pieces
-from leakbound._tally.tally import Tally, is_tally
+from leakbound._tally.counting import TALLY_BITS, arrow, counted_pieces
+from leakbound._tally.tally import METADATA, Tally
 from leakbound.audits.pair_tally import PairTally
 from leakbound.cli.files import (
     PIPE,
@@ -50,13 +50,13 @@ def are_shards(files: Sequence[Path]) -> bool:
     (file,) = files
     if file == PIPE or file.is_dir() or (has_magic(str(file)) and not file.exists()):
         return True
-    return is_tally(file)
+    return _is_tally(file)
 
 
 def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
     """Count shards and add tallies; memory holds a few batches and the counts."""
     files = list(files_of(paths))
-    tallies = {path for path in files if is_tally(path)}
+    tallies = {path for path in files if _is_tally(path)}
     path = min(tallies, default=PIPE)
     with about(path):
         bits = Tally.from_parquet(path).bits if tallies else TALLY_BITS
@@ -134,6 +134,17 @@ def pairs_of(paths: Sequence[Path]) -> PairTally:
             total = part if total is None else total + part
     assert total is not None
     return total
+
+
+def _is_tally(path: Path) -> bool:
+    """Return whether a file is what `to_parquet` of a tally of either kind writes."""
+    if path.suffix.lower() != ".parquet" or not path.is_file():
+        return False
+    pa = arrow("reading parquet")
+    try:
+        return METADATA in (pa.parquet.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        return False  # as the reader of tables says
 
 
 def files_of(paths: Sequence[Path]) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import leakbound as lb
 from leakbound import errors
-from leakbound._tally.tally import _METADATA
+from leakbound._tally.tally import METADATA
 from leakbound.attacks import Scores
 
 RNG = np.random.default_rng(0)
@@ -190,10 +190,10 @@ def test_arrow_and_parquet_keep_everything(tmp_path: Path) -> None:
 
 def test_other_versions_and_files_are_refused(tmp_path: Path) -> None:
     batch = lb.Tally.of(SCORES, MEMBER).to_arrow()
-    later = batch.replace_schema_metadata({_METADATA: b'{"version": 2, "bits": 20}'})
+    later = batch.replace_schema_metadata({METADATA: b'{"version": 2, "bits": 20}'})
     with pytest.raises(errors.InputError, match="schema version 2"):
         lb.Tally.from_arrow(later)
-    damaged = batch.replace_schema_metadata({_METADATA: b'{"version": 1'})
+    damaged = batch.replace_schema_metadata({METADATA: b'{"version": 1'})
     with pytest.raises(errors.InputError, match="cannot be read"):
         lb.Tally.from_arrow(damaged)
     bare = pa.Table.from_batches([batch.replace_schema_metadata(None)])
