@@ -19,6 +19,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 import leakbound as lb
+from leakbound.audits.pairing import hashes, matched
 
 if TYPE_CHECKING:
     from docutils.nodes import Node
@@ -347,6 +348,25 @@ def keys(plt: Any) -> Any:
     found = [lb.Tally.of([score], [True], bits=8).keys[0] for score in scores]
     ax.step(scores, found, color=MEMBER, where="mid")
     ax.set(xlabel="score", ylabel="key")
+    return figure
+
+
+def matching(plt: Any) -> Any:
+    """Draw members and non-members of two buckets in the order of their hashes, and their pairs."""
+    rng = np.random.default_rng(3)
+    pairing = lb.Pairing(seed=6, centre=0, spread=1, buckets=2)
+    ids, member = np.arange(22), rng.permutation(22) < 13
+    place = hashes(pairing, ids) / 2**64 + 0.5
+    members, others, left = matched(pairing, ids, hashes(pairing, ids), member)
+    figure, ax = plt.subplots(figsize=(5.6, 1.8))
+    for one, other in zip(members, others, strict=True):
+        ax.plot([place[one], place[other]], [1, 0], color="grey", linewidth=0.8)
+    for rows, height, colour in ((member, 1, MEMBER), (~member, 0, OTHER)):
+        ax.plot(place[rows], np.full(rows.sum(), height), "o", color=colour)
+    ax.plot(place[left], member[left] * 1.0, "o", color="white", markersize=3)
+    ax.axvline(0.5, color="grey", linestyle=":")
+    ax.set(xlabel="hash of the id", xlim=(0, 1), ylim=(-0.4, 1.4), xticks=[])
+    ax.set_yticks([0, 1], ["non-members", "members"])
     return figure
 
 

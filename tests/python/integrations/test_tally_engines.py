@@ -1,4 +1,4 @@
-"""Recipes of docs/guides/engines.md, each on its engine: all give the same tally to the bit."""
+"""Recipes of engines.md and pairs-in-engines.md in docs/guides: all give one tally to the bit."""
 
 import os
 import re
@@ -18,10 +18,20 @@ import leakbound as lb
 from page_examples import EXAMPLE
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "guides" / "engines.md").read_text(encoding="utf-8")
-SETUP, *_ = [example[2] for example in EXAMPLE.finditer(PAGE)]
-SECTIONS = {part.split("\n")[0]: part for part in PAGE.split("\n## ")[1:]}
-RECIPES = {title: block[2] for title, part in SECTIONS.items() for block in EXAMPLE.finditer(part)}
+GUIDES = ROOT / "docs" / "guides"
+PAGE, PAIRS = (
+    (GUIDES / name).read_text(encoding="utf-8") for name in ("engines.md", "pairs-in-engines.md")
+)
+
+
+def recipes(page: str) -> dict[str, str]:
+    """Return the last example of each section of a page, and the first of all as "setup"."""
+    sections = {part.split("\n")[0]: part for part in page.split("\n## ")[1:]}
+    last = {title: block[2] for title, part in sections.items() for block in EXAMPLE.finditer(part)}
+    return {**last, "setup": next(EXAMPLE.finditer(page))[2]}
+
+
+RECIPES = recipes(PAGE)
 ENGINES = {
     "Polars": "polars",
     "Dask": "dask",
@@ -77,23 +87,28 @@ def java() -> None:
             pytest.skip(f"Spark needs Java: apt-get {words[0]} said {done.stderr[-300:]}")
 
 
+@pytest.mark.parametrize("page", ["counted", "paired"])
 @pytest.mark.parametrize("title", ENGINES)
 def test_every_engine_counts_the_same_to_the_bit(
-    title: str, tmp_path: Path, request: pytest.FixtureRequest
+    title: str, page: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """The recipe runs in its own process: engines start servers, and have warnings of their own."""
+    found = recipes(PAGE if page == "counted" else PAIRS)
+    if title not in found:
+        pytest.skip(f"{title} cannot shuffle")
     pytest.importorskip(ENGINES[title])
     if title == "Spark":
         request.getfixturevalue("java")
     scores = hard_scores()
     member = np.random.default_rng(1).random(scores.size) < 0.5
-    script = [SETUP, "import shutil"]
+    script = [found["setup"], "import shutil"]
     with np.errstate(over="ignore"):
         columns = {kind.__name__: scores.astype(kind) for kind in KINDS}
     for name, column in columns.items():
         write(tmp_path / name, column, member)
-        script += [f"shutil.copytree({name!r}, 'shards', dirs_exist_ok=True)", RECIPES[title]]
+        script += [f"shutil.copytree({name!r}, 'shards', dirs_exist_ok=True)", found[title]]
         script += [f"tally.to_parquet('{name}.parquet')"]
+    script += [found["How it works"]] if page == "paired" else []
     (tmp_path / "recipe.py").write_text("\n".join(script), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "recipe.py"],
@@ -106,8 +121,13 @@ def test_every_engine_counts_the_same_to_the_bit(
     )
     assert done.returncode == 0, done.stderr
     for name, column in columns.items():
-        tally = lb.Tally.from_parquet(tmp_path / f"{name}.parquet")
-        whole = lb.Tally.of(column, member)
+        file = tmp_path / f"{name}.parquet"
+        if page == "paired":
+            pairs = lb.PairTally.from_parquet(file)
+            ids = np.arange(column.size)
+            assert pairs == lb.PairTally.of(column, member, ids, pairing=pairs.pairing)
+            continue
+        tally, whole = lb.Tally.from_parquet(file), lb.Tally.of(column, member)
         assert tally == whole
         for one in ("keys", "examples_at", "members_at"):
             np.testing.assert_array_equal(getattr(tally, one), getattr(whole, one))
@@ -126,7 +146,7 @@ def sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     pytest.importorskip("duckdb")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    exec(SETUP + RECIPES["Plain SQL"], names)
+    exec(RECIPES["setup"] + RECIPES["Plain SQL"], names)
     shutil.rmtree("shards")
     return names
 

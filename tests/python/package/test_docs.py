@@ -20,12 +20,12 @@ PAGES = {
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 }
 OPTIONAL = {"lightning", "opacus", "pandas", "sklearn", "torch"}
-# Each recipe of this page runs in its own process: integrations/test_tally_engines.py.
-ENGINES = "docs/guides/engines.md"
+# Each recipe of these pages runs in its own process: integrations/test_tally_engines.py.
+ENGINES = {"docs/guides/engines.md", "docs/guides/pairs-in-engines.md"}
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if EXAMPLE.search(PAGES[page]) and page != ENGINES]
+    "page", [page for page in PAGES if EXAMPLE.search(PAGES[page]) and page not in ENGINES]
 )
 def test_examples_run_and_print_what_pages_say(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
