@@ -94,7 +94,7 @@ class PairTally(Stored):
             for tally in tallies:
                 instance(tally, "each of the tallies", cls)
                 pairings.append(tally.pairing)
-                _check_same(*pairings[:: len(pairings) - 1 or 1])
+                _check_same(pairings[0], tally.pairing)
                 yield tally.keys, tally.pairs_at, tally.wins_at
 
         total = added(counts())
@@ -118,13 +118,14 @@ class PairTally(Stored):
             How pairs were made, needed where metadata do not say it, as where engines added up.
         """
         described, parts = cls._streamed(data)
-        if described is None and pairing is None:
+        stored = pairing
+        if described is not None:
+            with reading():
+                stored = Pairing(**described["pairing"])
+        if stored is None:
             message = "how pairs were made is missing: pass pairing="
             raise InputError(message)
-        with reading():
-            stored = pairing if described is None else Pairing(**described["pairing"])
-        _check_same(*(one for one in (stored, pairing) if one is not None))
-        assert stored is not None
+        _check_same(stored, pairing or stored)
         return cls(*added(parts), stored)
 
     @property
@@ -258,13 +259,12 @@ class PairTally(Stored):
         return f"PairTally({counts}, bits={self.pairing.bits})"
 
 
-def _check_same(one: Pairing, *others: Pairing) -> None:
+def _check_same(one: Pairing, other: Pairing) -> None:
     """Raise InputError where pairs were made in different ways."""
-    for other in others:
-        differing = [name for name, value in asdict(one).items() if getattr(other, name) != value]
-        for name in differing[:1]:
+    for name, value in asdict(one).items():
+        if getattr(other, name) != value:
             message = (
-                f"pairs were made with {name}={getattr(one, name)!r} and with "
-                f"{name}={getattr(other, name)!r}: count all parts by the same Pairing"
+                f"pairs were made with {name}={value!r} and with {name}={getattr(other, name)!r}: "
+                "count all parts by the same Pairing"
             )
             raise InputError(message)
