@@ -21,7 +21,7 @@ PAGES = {
 }
 OPTIONAL = {"lightning", "opacus", "pandas", "sklearn", "torch"}
 # Each recipe of these pages runs in its own process: integrations/test_tally_engines.py.
-ENGINES = {"docs/guides/engines.md", "docs/guides/pairs-in-engines.md"}
+ENGINES = {"docs/guides/engines.md"}
 
 
 @pytest.mark.parametrize(
