@@ -80,6 +80,7 @@ def by_offsets(study: Study) -> ShiftProof:
         signs=path.signs,
         theorem=_THEOREM + (_FIXED if isinstance(cuts, Fixed) else KLScan().method),
         ceiling=ceiling,
+        scanned=isinstance(cuts, KLScan),
         path=path.name,
         options={"cuts": cuts.described(level), "paths": [one.name for one in paths]},
         bounds=bounds,

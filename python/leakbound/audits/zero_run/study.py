@@ -230,7 +230,8 @@ class ShiftProof:
     `rows` and `signs` are the guesses looked at, most confident first, of which `correct` of
     `guesses` count; `bounds` gives what is proved under rows of log-odds, `own` the audit of one
     run that a correction comes down to. Over a confidence set, `coefficients` are those of the
-    least favourable member, and `at_estimate` is what the likeliest one would have shown.
+    least favourable member, and `at_estimate` is what the likeliest one would have shown. If
+    `scanned`, all numbers of guesses were tested.
     """
 
     study: Study
@@ -245,6 +246,7 @@ class ShiftProof:
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     signs: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     ceiling: Callable[[], float] | None = None
+    scanned: bool = False
     options: dict[str, JsonValue] = field(default_factory=dict)
     own: ScoreAudit | None = None
     bounds: Callable[[FloatArray], FloatArray] | None = None
@@ -267,7 +269,9 @@ class ShiftProof:
         cuts = OutsideIn() if "outside_in" in self.options else Fixed(max(1, self.guesses))
         right = self.study.right(self.rows, self.signs)
         near = ""
-        if not self.reason:
+        # Where the number of guesses is free, a tenth of them proves far less than all.
+        size = int(member.sum()) if self.study.one_sided else member.size
+        if not self.reason and not (self.scanned and 10 * self.guesses < size):
             near = near_ceiling(self.bound, self.guesses, self.correct, lambda: reached.value)
         return ScoreAudit(
             bound=self.bound,
