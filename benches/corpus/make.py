@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from leakbound import InclusionPlan
-from leakbound.benchmark.table import origin
+from leakbound.benchmark.table import version
 from real_data import fashion_mnist
 
 FOLDER = Path(__file__).parent
@@ -70,7 +70,7 @@ def main() -> None:
     made = {
         "made by": "benches/corpus/make.py",
         "seed": str(seed),
-        **origin(),
+        "version": version(),
     }
     file = FOLDER / "fashion-mnist.parquet"
     parquet.write_table(table.replace_schema_metadata(made), file, compression="zstd")

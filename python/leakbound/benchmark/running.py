@@ -26,7 +26,7 @@ from leakbound._base.console import track
 from leakbound._base.types import CoinSides, FloatArray, SidesChoice
 from leakbound.audits import Coins, audit
 from leakbound.benchmark.games import read_parquet
-from leakbound.benchmark.table import KEY, Row, Table, origin
+from leakbound.benchmark.table import KEY, Row, Table, version
 from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Fixed
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
@@ -127,7 +127,7 @@ def label(play: Any) -> str:
 def code(thing: Any) -> str:
     """Return a digest of the code of a user's game or bound: of its functions, not what they call.
 
-    Rows of other code are not taken for its own; what the package computes is told by the commit.
+    Rows of other code are not taken for its own; the version says what the package computes.
     """
     own = [*vars(type(thing)).values(), *getattr(thing, "__dict__", {}).values()]
     functions = [
@@ -305,7 +305,7 @@ def _stored(folder: Path) -> Rows:
     folder.mkdir(parents=True, exist_ok=True)
     files = sorted(folder.glob("*.parquet"))
     rows = [row for file in files for row in read_parquet(file).to_pylist()]
-    ours = (row for row in rows if origin().items() <= row.items())
+    ours = (row for row in rows if row["version"] == version())
     return {tuple(row[name] for name in KEY): row for row in ours}
 
 
@@ -342,8 +342,8 @@ def _play(task: _Task) -> Rows:
         for key, _, bound in some:
             began = time.perf_counter()
             value, said = (None, unknown) if unknown else _tried(bound.compute, *what)
-            rows[key] = {**dict(zip(KEY, key, strict=True)), **origin()}
-            rows[key] |= {"seconds": time.perf_counter() - began, "error": said}
+            rows[key] = dict(zip(KEY, key, strict=True)) | {"version": version(), "error": said}
+            rows[key] |= {"seconds": time.perf_counter() - began}
             if not said:
                 false = None if truth is None else value > truth
                 rows[key] |= {"bound": value, "truth": truth, "oracle": best, "false_claim": false}
