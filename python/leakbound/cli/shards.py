@@ -106,7 +106,9 @@ def _check_ids(paths: Sequence[Path], layout: Layout) -> None:
                 return
             shards.append(Columns(path, together(load(["id", layout.member_col])), layout))
     shards = [shard for shard in shards if len(shard)]
-    ids = np.concatenate([shard.words("id").astype(np.str_) for shard in shards])
+    listed = [shard.words("id") for shard in shards]
+    alike = len({one.dtype.kind for one in listed}) == 1
+    ids = np.concatenate(listed if alike else [one.astype(np.str_) for one in listed])
     member = np.concatenate([shard.member() == 1 for shard in shards])
     starts = np.cumsum([0, *map(len, shards)])
     _, place, count = np.unique(ids, return_inverse=True, return_counts=True)
