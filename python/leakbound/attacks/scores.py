@@ -43,7 +43,8 @@ def score(
         `decision_function`, whose values are taken for log-odds; or a function that takes `X` and
         returns probabilities of shape (m, classes), such as a model behind an interface.
     X : array-like or whatever the model takes
-        Inputs of m examples.
+        Inputs of m examples. If an answer depends on the other examples of its call, score members
+        and others in one call and in random order, as `leakbound.audit_model` does.
     y : array-like, shape (m,)
         Their classes: of those in the model's `classes_`, if it has some; else from 0 to
         classes - 1. For a callable `signal`, anything it takes.

@@ -65,7 +65,8 @@ def score(
         Without ``labels`` every token counts but padding and the first one after it.
 
         A loader must keep the order of its dataset and not drop any example. Inputs in float64 are
-        given the precision of the model.
+        given the precision of the model. If an answer depends on the other examples of its batch,
+        score members and others in one call and in random order, as `leakbound.audit_model` does.
     signal : str or callable
         What to measure; higher must mean more likely a member.
 
