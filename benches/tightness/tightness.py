@@ -240,7 +240,8 @@ def main() -> None:
         baseline().to_parquet(BASELINE)
         return
     if given.whole or given.page:
-        options["store"] = given.out / "rows"
+        given.out.mkdir(parents=True, exist_ok=True)
+        options["store"] = given.out / "rows.parquet"
     if given.page:
         every = tables([300, 10**3, 3000], given.seeds or 20, _CLAIMS[1:], **options)
         joined(chain(counted(**options), every, slow(**options))).to_parquet(PAGE)

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import pickle
 import re
-import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -25,7 +24,6 @@ from leakbound._base.checks import complement, flag, instance, integer
 from leakbound._base.console import track
 from leakbound._base.types import CoinSides, FloatArray, SidesChoice
 from leakbound.audits import Coins, audit
-from leakbound.benchmark.games import read_parquet
 from leakbound.benchmark.table import KEY, Row, Table, version
 from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Fixed
@@ -236,8 +234,8 @@ def run(
     reference : bool
         Whether to compute the oracle, which takes longer than most bounds.
     store : str or os.PathLike, optional
-        Folder of parquet files for the rows. Rows of the same code are not computed again, so an
-        interrupted run resumes, and a larger run computes only new rows.
+        Parquet file for the rows. Rows of the same code are not computed again, so an interrupted
+        run resumes, and a larger run computes only new rows.
     processes : int
         Number of processes; rows do not depend on it, except for their seconds.
     progress : bool
@@ -254,7 +252,7 @@ def run(
     OptionError, InputTypeError
         If there is nothing to do, or an option is out of range.
     FormatError
-        If a file of the store is damaged.
+        If the store is damaged.
     """
     flag(progress, "progress")
     flag(reference, "reference")
@@ -279,40 +277,28 @@ def run(
         message += ": name games, bounds, claims, m and seeds, each once"
         raise OptionError(message)
     # 1. What the store has is not computed again.
-    folder = None if store is None else Path(store)
-    rows = {} if folder is None else _stored(folder)
+    kept: list[Row] = []
+    if store is not None and Path(store).exists():
+        kept = Table.read(store).to_arrow().to_pylist()
+    ours = (row for row in kept if row["version"] == version())
+    rows: Rows = {tuple(row[name] for name in KEY): row for row in ours}
     left = (replace(one, audits=[a for a in one.audits if a[0] not in rows]) for one in tasks)
     missing = [one for one in left if one.audits]
     # 2. The rest is kept as it comes.
-    fresh: list[Row] = []
     began = time.monotonic()
     try:
         played = _played(missing, integer(processes, "processes", least=1))
         for some in track(played, "Playing games", total=len(missing), shown=progress):
-            fresh += some.values()
+            kept += some.values()
             rows |= some
-            if time.monotonic() - began > _PATIENCE:
-                _store(folder, fresh)
-                fresh, began = [], time.monotonic()
+            if store is not None and time.monotonic() - began > _PATIENCE:
+                Table.of(kept).to_parquet(store)
+                began = time.monotonic()
     finally:
-        _store(folder, fresh)
+        if store is not None and missing:
+            Table.of(kept).to_parquet(store)
     # 3. Rows in the order in which they were asked for.
     return Table.of([rows[key] for key in keys])
-
-
-def _stored(folder: Path) -> Rows:
-    """Return the rows of this code that a folder has."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = sorted(folder.glob("*.parquet"))
-    rows = [row for file in files for row in read_parquet(file).to_pylist()]
-    ours = (row for row in rows if row["version"] == version())
-    return {tuple(row[name] for name in KEY): row for row in ours}
-
-
-def _store(folder: Path | None, rows: Sequence[Row]) -> None:
-    """Add a file of rows to a folder."""
-    if folder is not None and rows:
-        Table.of(rows).to_parquet(folder / f"{secrets.token_hex(8)}.parquet")
 
 
 def _played(tasks: Sequence[_Task], processes: int) -> Iterator[Rows]:

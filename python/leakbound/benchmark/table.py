@@ -1,4 +1,4 @@
-"""Rows of a benchmark: kept in a folder and summed up."""
+"""Rows of a benchmark: kept in a file and summed up."""
 
 import math
 import os
@@ -13,6 +13,7 @@ import leakbound._core as _core
 from leakbound._base.files import replacing
 from leakbound._base.imports import needs
 from leakbound.benchmark.games import read_parquet
+from leakbound.errors import FormatError
 from leakbound.stats import binomial_tail, clopper_pearson
 
 KEY = ("game", "m", "seed", "claim", "method", "options", "code", "confidence")
@@ -107,9 +108,12 @@ class Table:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Table":
-        """Read all rows of a parquet file, or of a folder of them, whatever code they are of."""
-        files = sorted(Path(path).glob("*.parquet")) if Path(path).is_dir() else [Path(path)]
-        return cls.of(row for file in files for row in read_parquet(file).to_pylist())
+        """Read all rows of a parquet file, whatever code they are of."""
+        table = read_parquet(Path(path))
+        if not {*KEY} <= {*table.column_names}:
+            message = f"{path} has no rows of a benchmark, whose columns are {', '.join(KEY)}"
+            raise FormatError(message)
+        return cls.of(table.to_pylist())
 
     def to_arrow(self) -> Any:
         """Return the rows as a `pyarrow.Table`."""

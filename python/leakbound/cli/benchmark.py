@@ -79,7 +79,7 @@ def compare(
     confidence: Confidence = 0.95,
     workers: Annotated[int, option("N", "Number of processes.", min=1)] = 1,
     store: Annotated[
-        Path | None, option("DIR", "Folder for finished rows, to resume after an interruption.")
+        Path | None, option("FILE", "Parquet file of rows that are done, to resume a run.")
     ] = None,
     json: Json = False,
 ) -> None:
