@@ -206,7 +206,11 @@ def write(rows: list[Row], out: Path, seed: int) -> None:
         f"{members} of them canaries: digits with a wrong label, {CANARIES} in all, each in the "
         "training set or not by its own fair coin. The audits see the logit margins of the "
         f"canaries. This page is about “{worst.name}”, which leaks most. Seed {seed}.",
-        about={"Model": worst.name, "Auditor": "leakbound demo", "Date": date.today().isoformat()},
+        about={
+            "Model": worst.name,
+            "Auditor": "make demo",
+            "Date": date.today().isoformat(),
+        },
         overview=Overview(f"All {len(rows)} models", table, f"{together(rows)} {NOTE}"),
     )
 

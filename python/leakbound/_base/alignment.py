@@ -23,16 +23,16 @@ _LISTED = 3
 
 @dataclass(frozen=True, eq=False)
 class _Ids:
-    """Ids of some rows, told as such or the index of a pandas object, and a name for messages."""
+    """Ids of some rows, told as such or the index of a pandas object, and a name for messages.
+
+    They are plain if they are the default index of pandas, 0, 1, …, n - 1: then they tell rows of
+    one table from each other, and need not be ids.
+    """
 
     values: NDArray[Any]
     kind: _Kind
     of: str
-
-    @property
-    def plain(self) -> bool:
-        """Whether this is the default index of pandas: 0, 1, …, n - 1."""
-        return self.kind == "index" and _is_range(self.values)
+    plain: bool = False
 
 
 class ExampleOrder:
@@ -165,11 +165,16 @@ class ExampleOrder:
         return any(_order(known, own) is not None for known in self._known)
 
     def _joined(self, own: _Ids) -> IntArray | None:
-        """Return the rows that put `own` in order, from the ids of its own kind if it can be."""
-        listed = sorted(self._known, key=lambda known: known.kind != own.kind)
-        if any(np.array_equal(known.values, own.values) for known in listed):
-            return None
+        """Return the rows that put `own` in order, from the ids of its own kind if it can be.
+
+        A plain index is compared with plain ones first, and other ids with other ids.
+        """
+        listed = sorted(
+            self._known, key=lambda known: (known.plain != own.plain, known.kind != own.kind)
+        )
         for known in listed:
+            if np.array_equal(known.values, own.values):
+                return None
             rows = _order(known, own)
             if rows is not None:
                 return rows
@@ -239,7 +244,10 @@ def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:
     if hasattr(values, "iloc"):
         index = getattr(values, "columns" if across else "index", None)
         name = f"the {'columns' if across else 'index'} of {name}"
-        return None if index is None else _Ids(_typed(np.asarray(index)), "index", name)
+        if index is None:
+            return None
+        values = _typed(np.asarray(index))
+        return _Ids(values, "index", name, plain=_is_range(values))
     ids = None if across else getattr(values, "ids", None)
     return None if ids is None or callable(ids) else _Ids(_typed(np.asarray(ids)), "ids", name)
 

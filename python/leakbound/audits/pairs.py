@@ -48,7 +48,7 @@ class Units:
         stratum = np.zeros(member.size, dtype=np.int64) if strata is None else strata
         if groups is None:
             return cls(member=member, stratum=stratum)
-        names, first, unit = np.unique(groups, return_index=True, return_inverse=True)
+        names, first, unit = by_first_row(groups)
         _check_whole(names, unit, member, first, "is in both parts of the split")
         _check_whole(names, unit, stratum, first, "is in more than one stratum")
         return cls(member=member[first], stratum=stratum[first], unit=unit, aggregate=aggregate)
@@ -92,6 +92,18 @@ class Units:
         assert self.unit is not None
         order = np.lexsort((values, self.unit))
         return values[order], self.unit[order]
+
+
+def by_first_row(
+    codes: NDArray[np.generic],
+) -> tuple[NDArray[np.generic], IntArray, IntArray]:
+    """Return the names of strata or groups, their first rows, and which of them each row is in.
+
+    They are in the order of these rows, so that names have no part in what a seed draws.
+    """
+    names, first, code = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return names[order], first[order], np.argsort(order)[code]
 
 
 def _means(values: FloatArray, unit: IntArray, size: IntArray) -> FloatArray:

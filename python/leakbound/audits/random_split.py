@@ -11,7 +11,7 @@ from leakbound._base.types import Aggregate, ArrayInput, HasMember
 from leakbound._tally.tally import Stored, by_attack, told
 from leakbound.audits.challenge import challenge, challenged
 from leakbound.audits.pair_tally import PairTally
-from leakbound.audits.pairs import Pairs, Units, check_codes
+from leakbound.audits.pairs import Pairs, Units, by_first_row, check_codes
 from leakbound.audits.road import (
     AnyAttacks,
     Design,
@@ -147,7 +147,7 @@ class RandomSplit(Design[Listed | PairTally | Mapping[str, PairTally], AuditResu
             for name, values in (("strata", self.strata), ("groups", self.groups))
             if values is not None
         }
-        numbered = {name: np.unique(one, return_inverse=True)[1] for name, one in codes.items()}
+        numbered = {name: by_first_row(one)[2] for name, one in codes.items()}
         units = Units.of(member, numbered.get("strata"), codes.get("groups"), self.aggregate)
         # 2. Pairs of a member and a non-member: which is which was a fair coin.
         pairs = Pairs.drawn(units, request.seed)

@@ -354,3 +354,32 @@ def test_the_order_of_rows_moves_nothing_that_a_committed_seed_draws(kind: str) 
         if result.exposed is not None and again.exposed is not None:  # rows of the scores as given
             assert again.exposed.ids == result.exposed.ids
             np.testing.assert_array_equal(order[again.exposed.rows], result.exposed.rows)
+
+
+def test_ids_of_the_call_count_whatever_plain_index_stands_beside_them() -> None:
+    plan, ids = lb.InclusionPlan(MEMBER), ORDER
+    table = pd.DataFrame({"id": ids, "score": SCORES[ORDER], "prior": RNG.uniform(0.4, 0.6, M)})
+    for scores in (table["score"], table["score"].to_numpy()):
+        for named in (table["id"], ids):
+            assert lb.audit(scores, lb.Coins(plan), ids=named).bound == PLAIN.bound
+    split = lb.audit(table["score"], lb.RandomSplit(plan), ids=table["id"], seed=0).bound
+    assert split == lb.audit(SCORES, lb.RandomSplit(plan), seed=0).bound > 1
+    renamed = lb.InclusionPlan(MEMBER[ORDER], ids=ORDER)
+    by_id = pd.Series(table["prior"].to_numpy(), index=ids).sort_index()
+    told = [
+        lb.audit(table["score"], lb.Coins(renamed, prior=prior), ids=table["id"], seed=0).bound
+        for prior in (table["prior"], by_id)
+    ]
+    assert told[0] == told[1] > 1
+
+
+@pytest.mark.parametrize("name", ["strata", "groups"])
+def test_the_names_of_strata_and_groups_move_no_pairs(name: str) -> None:
+    labels = RNG.integers(0, 30, M) if name == "strata" else np.arange(M) // 3
+    member = MEMBER if name == "strata" else MEMBER[labels]
+    bounds = set()
+    for seed in range(4):
+        renamed = np.random.default_rng(seed).permutation(M)[labels]
+        design = lb.RandomSplit(member, **{name: renamed})
+        bounds.add(lb.audit(SCORES + member, design, seed=1).bound)
+    assert len(bounds) == 1
