@@ -427,7 +427,7 @@ def reading() -> Iterator[None]:
     """Raise InputError where metadata hold something else than a tally's."""
     try:
         yield
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         message = f"the metadata of the tally cannot be read: {error}"
         raise InputError(message) from error
 
@@ -437,7 +437,7 @@ def _read(metadata: dict[bytes, bytes] | None, kind: str) -> dict[str, Any] | No
     if not metadata or METADATA not in metadata:
         return None
     with reading():
-        described: dict[str, Any] = json.loads(metadata[METADATA])
+        described: dict[str, Any] = dict(json.loads(metadata[METADATA]))
         version = described.pop("version")
         if version != _VERSION:
             message = f"schema version {version}; this version of leakbound reads {_VERSION}"

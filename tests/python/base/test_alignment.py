@@ -365,7 +365,7 @@ def test_ids_of_the_call_count_whatever_plain_index_stands_beside_them() -> None
     split = lb.audit(table["score"], lb.RandomSplit(plan), ids=table["id"], seed=0).bound
     assert split == lb.audit(SCORES, lb.RandomSplit(plan), seed=0).bound > 1
     renamed = lb.InclusionPlan(MEMBER[ORDER], ids=ORDER)
-    by_id = pd.Series(table["prior"].to_numpy(), index=ids).sort_index()
+    by_id = pd.Series(table["prior"].to_numpy(), index=ids).iloc[RNG.permutation(M)]
     told = [
         lb.audit(table["score"], lb.Coins(renamed, prior=prior), ids=table["id"], seed=0).bound
         for prior in (table["prior"], by_id)
