@@ -232,6 +232,10 @@ def _stacked(parts: list[Any]) -> Any:
         raise InputError(message)
     if all(isinstance(part, list) for part in parts):
         return list(chain(*parts))
+    columns = [list(getattr(part, "columns", ())) for part in parts]
+    if any({*names} != {*columns[0]} for names in columns):
+        message = f"tables must have the same columns, got {' and '.join(map(str, columns))}"
+        raise InputError(message)
     module = sys.modules[kinds.pop()]
     if module.__name__ == "scipy":
         return module.sparse.vstack(parts, format="csr")

@@ -41,15 +41,17 @@ class Loaded:
     longest: int | None = None
     """Most tokens that the model takes, if that is known."""
     padding: int = 0
+    code: str = ""
+    """What computes: the digest of a module's file, or the version of transformers."""
 
     def digest(self) -> str:
-        """Return the SHA-256 of layers, options, weights and tokenizer."""
+        """Return the SHA-256 of code, layers, options, weights and tokenizer."""
         rules, words = getattr(self.tokenizer, "backend_tokenizer", None), None
         if self.tokenizer is not None:
             words = json.loads(rules.to_str()) if rules else {"vocab": self.tokenizer.get_vocab()}
             words["truncation"] = None  # as the last call left it
         weights = weights_digest(self.module)
-        parts = (self.module, getattr(self.module, "config", None), words, weights)
+        parts = (self.code, self.module, getattr(self.module, "config", None), words, weights)
         return sha256("\n".join(map(str, parts)).encode()).hexdigest()
 
 
@@ -68,10 +70,14 @@ def _load(name: str, dtype: str | None, device: torch.device, _: object) -> Load
             loaded = _transformers(name, getattr(torch, dtype or "float32"))
         else:
             package, _, path = name.partition(":")
-            made = attrgetter(path)(import_module(package))
+            home = import_module(package)
+            made = attrgetter(path)(home)
             module = made if isinstance(made, nn.Module) else made()
             instance(module, f"what {name} returns", nn.Module)
-            loaded = Loaded(module if dtype is None else module.to(getattr(torch, dtype)))
+            file = Path(getattr(home, "__file__", None) or ".")
+            code = sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+            made = module if dtype is None else module.to(getattr(torch, dtype))
+            loaded = Loaded(made, code=code)
         loaded.module.to(device)
     except LeakboundError:
         raise
@@ -103,7 +109,7 @@ def _transformers(name: str, dtype: torch.dtype) -> Loaded:
             raise OptionError(message)
         model.config.use_cache = False  # a pass over whole texts needs none
         if kind not in {_CAUSAL, _TEXTS}:
-            return Loaded(model)
+            return Loaded(model, code=transformers.__version__)
         tokenizer = None  # inputs may be tokens already
         with suppress(OSError, ValueError, KeyError):
             tokenizer = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True)
@@ -117,6 +123,7 @@ def _transformers(name: str, dtype: torch.dtype) -> Loaded:
     )
     longest = min((limit for limit in limits if limit and limit < 1 << 32), default=None)
     told: dict[str, Any] = {"tokenizer": tokenizer, "longest": longest, "padding": padding}
+    told["code"] = transformers.__version__
     return Loaded(model, tokens=True, causal=kind == _CAUSAL, **told)
 
 

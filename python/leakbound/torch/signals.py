@@ -283,13 +283,13 @@ def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
         raise InputError(message)
 
 
-def check_alone(among: FloatArray, repeated: FloatArray) -> None:
-    """Check that an example is scored as it was, but for rounding, in a batch of its own copies.
+def check_alone(among: FloatArray, alone: FloatArray, near: float = _ALIKE) -> None:
+    """Check that examples are scored alone, or among their own copies, as they were among others.
 
     Where members and others are in different batches, another score would tell them apart. Copies
     leave the shape of the batch, and so what a model draws at random for it.
     """
-    if not np.allclose(among, repeated, rtol=_ALIKE, atol=_ALIKE, equal_nan=True):
+    if not np.allclose(among, alone, rtol=near, atol=near, equal_nan=True):
         message = (
             "the model's answer about an example depends on the other examples of its batch, as "
             "with BatchNorm without running statistics: score by a model that answers row by row"
