@@ -74,7 +74,7 @@ class Pairing:
     >>> scores = rng.normal(size=1000) + 2 * member
     >>> pairing = lb.Pairing.of(lb.Tally.of(scores, member), seed=1, buckets=4)
     >>> lb.PairTally.of(scores, member, np.arange(1000), pairing=pairing)
-    PairTally(pairs=200, wins=184, left_over=600, bits=20)
+    PairTally(pairs=200, wins=191, left_over=600, bits=20)
     """
 
     seed: int

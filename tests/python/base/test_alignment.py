@@ -380,6 +380,6 @@ def test_the_names_of_strata_and_groups_move_no_pairs(name: str) -> None:
     bounds = set()
     for seed in range(4):
         renamed = np.random.default_rng(seed).permutation(M)[labels]
-        design = lb.RandomSplit(member, **{name: renamed})
-        bounds.add(lb.audit(SCORES + member, design, seed=1).bound)
+        labelled: dict[str, Any] = {name: renamed}
+        bounds.add(lb.audit(SCORES + member, lb.RandomSplit(member, **labelled), seed=1).bound)
     assert len(bounds) == 1
