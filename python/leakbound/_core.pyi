@@ -31,6 +31,7 @@ __all__ = [
     "fdp_least_rejected",
     "fdp_p_value",
     "fdp_rejects",
+    "hashed_ids",
     "kl_curve",
     "kl_scan",
     "kl_scan_offset_rows",
@@ -330,6 +331,9 @@ class KeyCounts:
         """Count rows; return the first that is NaN, if there is one."""
     def counts(self) -> tuple[_Counts, _Counts, _Counts]:
         """Return keys, examples of each, and members among them."""
+
+def hashed_ids(prefix: str, ids: _Counts | list[str]) -> NDArray[np.uint64]:
+    """Return the first 8 bytes of the MD5 of the prefix and each id, the first most significant."""
 
 def threads() -> int: ...
 def set_threads(count: int) -> None: ...

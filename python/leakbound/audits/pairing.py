@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.checks import choice, integer, real, seed_of
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Unit
+from leakbound._core import hashed_ids
 from leakbound._tally.counting import (
     TALLY_BITS,
     Counts,
@@ -186,12 +187,17 @@ class Pairing:
 
 def hashes(pairing: Pairing, ids: NDArray[Any]) -> IntArray:
     """Return the first 8 bytes of the hash of each id, as words in the same order."""
-    names = ids.tolist()
-    if ids.dtype.kind not in "iu" and not {str}.issuperset(map(type, names)):
-        message = f"ids must be all whole numbers, or all text, got {names[0]!r} of {ids.dtype}"
-        raise InputTypeError(message)
-    words = b"".join([_digest(pairing, name)[:8] for name in names])
-    return (np.frombuffer(words, ">u8").astype(np.uint64) ^ _SIGN).view(np.int64)
+    listed: list[Any] | IntArray
+    if ids.dtype.kind in "iu" and np.can_cast(ids.dtype, np.int64):
+        listed = ids.astype(np.int64)
+    else:
+        listed = ids.astype(str).tolist() if ids.dtype.kind == "u" else ids.tolist()
+        if not {str}.issuperset(map(type, listed)):
+            message = (
+                f"ids must be all whole numbers, or all text, got {listed[0]!r} of {ids.dtype}"
+            )
+            raise InputTypeError(message)
+    return (hashed_ids(f"{pairing.seed}:", listed) ^ _SIGN).view(np.int64)
 
 
 def _digest(pairing: Pairing, name: object) -> bytes:

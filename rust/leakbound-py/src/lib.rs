@@ -57,7 +57,7 @@ mod _core {
         binomial_tail, clopper_pearson, log_normal_cdf, normal_cdf, normal_quantile,
     };
     #[pymodule_export]
-    use crate::tally::KeyCounts;
+    use crate::tally::{KeyCounts, hashed_ids};
     #[pymodule_export]
     use crate::unions::{union_bound, union_curve};
     #[pymodule_export]

@@ -1,7 +1,9 @@
-//! Scores counted by key.
+//! Scores counted by key, and hashes of ids.
 
+use leakbound_core::hashed;
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 
 use crate::convert::{Flags, Vector};
 use crate::enter::enter;
@@ -61,4 +63,31 @@ impl KeyCounts {
             column(|count| count.2.cast_signed()),
         ))
     }
+}
+
+/// Ids that are whole numbers, or text.
+#[derive(FromPyObject)]
+pub(crate) enum Ids<'py> {
+    Numbers(Vector<'py, i64>),
+    Texts(Vec<PyBackedStr>),
+}
+
+/// The first 8 bytes of the MD5 digest of `prefix` and each id, as words.
+#[pyfunction]
+pub(crate) fn hashed_ids<'py>(
+    py: Python<'py>,
+    prefix: &str,
+    ids: Ids<'_>,
+) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let words = match &ids {
+        Ids::Numbers(numbers) => {
+            let numbers: &[i64] = numbers;
+            enter(py, |interrupt| hashed(prefix, numbers, interrupt))?
+        }
+        Ids::Texts(texts) => {
+            let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+            enter(py, |interrupt| hashed(prefix, &texts, interrupt))?
+        }
+    };
+    Ok(PyArray1::from_vec(py, words))
 }
