@@ -20,6 +20,7 @@ from leakbound.audits import Coins as Coins
 from leakbound.audits import Panoramia as Panoramia
 from leakbound.audits import RandomSplit as RandomSplit
 from leakbound.audits import Stream as Stream
+from leakbound.audits import Trials as Trials
 from leakbound.audits import ZeroRun as ZeroRun
 from leakbound.audits import audit_synthetic as audit_synthetic
 from leakbound.audits.choices import Choices as Choices

@@ -20,6 +20,7 @@ from validity.designs import design_cases
 from validity.dp_sgd import dp_sgd_cases
 from validity.games import Attacks, Boundary, LaplaceNoise, Looks, Play, Response
 from validity.implied import implied_cases
+from validity.independent import independent_cases
 from validity.learnt import learnt_cases
 from validity.lengths import CHEAP, COSTLY, DEAR, FUTILE, MODERATE
 from validity.nuisance import nuisance_cases
@@ -281,6 +282,7 @@ _TABLES = (
     synthetic_cases,
     implied_cases,
     dp_sgd_cases,
+    independent_cases,
     _traps,
 )
 

@@ -44,6 +44,7 @@ class OneRun:
     claim: Claim
     options: dict[str, Any] = field(default_factory=dict)
     error: float = ERROR
+    design: str = "coins"
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
@@ -55,7 +56,7 @@ class OneRun:
         """Return the game of a seed and the result of its audit."""
         game = self.play(seed=2 * seed)
         result = audit_of(
-            "coins",
+            self.design,
             game.scores,
             member=game.member,
             claim=self.claim,

@@ -45,6 +45,7 @@ class Purpose(Enum):
     SPLIT_PARTS = "audits/split-parts"
     TALLY_TIES = "audits/tally-ties"
     TALLY_COINS = "audits/tally-coins"
+    TRIALS = "audits/trials"
 
     SET_TIES = "audits/set-ties"
     DRAWS_NEEDED = "audits/draws-needed"

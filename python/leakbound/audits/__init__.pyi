@@ -5,4 +5,5 @@ from leakbound.audits.random_split import RandomSplit as RandomSplit
 from leakbound.audits.road import audit as audit
 from leakbound.audits.stream import Stream as Stream
 from leakbound.audits.synthetic import audit_synthetic as audit_synthetic
+from leakbound.audits.trials import Trials as Trials
 from leakbound.audits.zero_run.audit import ZeroRun as ZeroRun

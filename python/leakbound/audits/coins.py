@@ -92,14 +92,6 @@ class Coins(Design[Listed | Tally | Mapping[str, Tally], AuditResult]):
         self, scores: Listed | Tally | Mapping[str, Tally], request: Request, /
     ) -> AuditResult:
         """See `Design.audit`."""
-        # What coins decided is whether an example is there, not which of two is.
-        claim = request.claim
-        if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
-            message = (
-                'relation="replace" is for RandomSplit: a coin decides whether an example is '
-                "added, so Coins bounds adding or removing one"
-            )
-            raise OptionError(message)
         tallies = by_attack(scores, Tally) if isinstance(scores, Stored | Mapping) else None
         if tallies is not None:
             return self._counted(tallies, request).audit(request, self.name)
@@ -195,6 +187,12 @@ def _grounds(
 ) -> dict[str, Any]:
     """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
     claim, family = request.claim, isinstance(request.claim, FAMILIES)
+    if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
+        message = (
+            'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
+            "the bound is on adding or removing one"
+        )
+        raise OptionError(message)
     theorem = _FAMILY_THEOREM if family else _APPROX_THEOREM if claim.delta else _THEOREM
     coins, odds = ("fair coin", "fair coins")
     if prior is not None:

@@ -8,6 +8,7 @@ from leakbound.audits.road import Design, audit
 
 DESIGNS = {
     "coins": "Coins",
+    "trials": "Trials",
     "random_split": "RandomSplit",
     "panoramia": "Panoramia",
     "zero_run": "ZeroRun",

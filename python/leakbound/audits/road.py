@@ -38,9 +38,11 @@ from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
-from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
+from leakbound.audits.policies.f_dp import family_policy
+from leakbound.audits.policies.trials import TrialsPolicy
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, OutsideIn, Policy, Proof, ScoreGame
+from leakbound.cuts.games import TrialGame
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import PATH_NAMES, Proved
 from leakbound.errors import InputError, OptionError
@@ -120,7 +122,7 @@ def audit(
         share of the probability of error, the best wins, and `options` tells which it is and what
         the others cost. Counts are a `Tally` for `Coins()`, a `PairTally` for `RandomSplit()`, or a
         mapping of these; `Choices` takes scores of shape (m, k), and several attacks by name.
-    design : Coins, RandomSplit, Choices, Panoramia or ZeroRun
+    design : Coins, Trials, RandomSplit, Choices, Panoramia or ZeroRun
         What was random, with membership and whatever else only this design has.
     claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
         The guarantees, whose parameter is bounded. If None, `PureDP()`, and for `ZeroRun`
@@ -215,21 +217,21 @@ class Examples(Generic[S]):
             lambda scores, level: prove(request, self.game(scores), level, self.prior),
         )
         # 5. Numbers in a record; words are made of it when somebody asks.
-        policy = proof.policy
-        family = policy if isinstance(policy, FamilyPolicy) else None
+        claim, sides = request.claim, proof.game.sides
+        at = claim.attained if isinstance(claim, FAMILIES) else None
         doubted = self.count is not None and self.count.doubtful
         listed, attacks = None if doubted else self.exposed, len(self.attacks.scores)
         return AuditResult(
             **parts(proof),
             options={**proof.options, **self.options, "design": design, "seed": request.seed},
             warnings=(*proof.warnings, *self.warnings),
-            kind=policy.kind,
-            claim=request.claim,
+            kind="family_lower_bound" if at else "lower_bound",
+            claim=claim,
             confidence=request.confidence,
-            theorem=self.theorem + policy.method,
+            theorem=self.theorem + proof.policy.method,
             assumptions=self.assumptions,
-            rejected=None if family is None else family.rejected(proof.bound),
-            _rejectable=Lazy(lambda: None if family is None else family.rejected(proof.ceiling)),
+            rejected=at(proof.bound, sides) if at and proof.bound else None,
+            _rejectable=Lazy(lambda: at(proof.ceiling, sides) if at and proof.ceiling else None),
             _exposed=Lazy(lambda: listed(proof.game, attacks) if listed else None),
             _provenance=Lazy(lambda: Provenance.of(request.seed, **self.inputs)),
         )
@@ -259,6 +261,8 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
     """
     if prior is not None:
         return prior_policy(request.cuts, cast("ScoreGame", game), prior).audit(game, level)
+    if isinstance(game, TrialGame) and not isinstance(request.claim, PureDP):
+        return TrialsPolicy(claim=request.claim, trials=game.examples).audit(game, level)
     policy = policy_of(request.claim, request.cuts, game.examples, game.sides, level, game.k)
     return policy.audit(game, level)
 

@@ -30,6 +30,8 @@ _PARAMETERS: dict[Family, set[str]] = {
 }
 # 64 roundings of numbers near 1
 _CLOSE = 2.0**-46
+# Lines of a polygon, within these deviations of a Gaussian loss and the ±700 that a profile takes
+_LINES, _DEVIATIONS, _FARTHEST = 1025, 8.0, 600.0
 
 
 def convex_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -195,7 +197,7 @@ class TradeOff(Record):
         """
         if self.family not in {"table", "profile"}:
             return self
-        alpha, f = convex_hull(*self._corners())
+        alpha, f = convex_hull(*self.corners())
         # its own mirror image: points of the inverse lie on the curve, roundings allowed
         within = np.interp(np.minimum(f + _CLOSE, 1.0), alpha, f)
         if np.all(within <= alpha + _CLOSE):
@@ -203,9 +205,17 @@ class TradeOff(Record):
         alpha, f = convex_hull(np.concatenate([alpha, f]), np.concatenate([f, alpha]))
         return TradeOff.table(alpha, f)
 
-    def _corners(self) -> tuple[FloatArray, FloatArray]:
-        """Return points (α, f(α)), both ends among them, whose convex hull is the curve."""
+    def corners(self) -> tuple[FloatArray, FloatArray]:
+        """Return points (α, f(α)), both ends among them, whose convex hull is the curve, or below.
+
+        Where the curve has no corners, it is the lines of many pairs (ε, δ(ε)), which allow more.
+        """
         values = self.parameters
+        if self.family not in {"table", "profile"}:
+            reach = values["epsilon"] if "epsilon" in values else values["mu"] ** 2 / 2
+            reach = reach + _DEVIATIONS * values.get("mu", 0.0)
+            slopes = np.linspace(-1, 1, _LINES) * np.minimum(reach, _FARTHEST)
+            return TradeOff.profile(slopes, self.delta(slopes)).corners()
         if self.family == "table":
             return values["alpha"], np.minimum(values["f"], 1.0 - values["alpha"])
         # f is the highest of the lines of all pairs, which cross at the slopes of a hull

@@ -132,6 +132,10 @@ class ScoreGame(Game):
         return ScoreCounts(self.scores, self.member, ~self.member)
 
 
+class TrialGame(ScoreGame):
+    """A game whose scores are from independent runs, one for each coin."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairGame(ScoreGame):
     """Differences of the two scores of each pair, and whether the first of the two is the member.

@@ -12,7 +12,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.formatting import down
 from leakbound._base.records import encode
-from leakbound._base.types import FloatArray, IntArray, JsonValue, Kind, PathName, PathOrder, Sides
+from leakbound._base.types import FloatArray, IntArray, JsonValue, PathName, PathOrder, Sides
 from leakbound.cuts.games import Game, Ties, inverted_warnings, near_ceiling
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
@@ -120,8 +120,6 @@ class Proved(Protocol):
 class Policy(ABC):
     """Which thresholds of a ranking are tested, and the correction for their number."""
 
-    kind: ClassVar[Kind] = "lower_bound"
-    """What its bounds are."""
     ties: ClassVar[Ties] = "together"
     """They are broken where the number of guesses must not depend on scores."""
 

@@ -12,10 +12,9 @@ from functools import lru_cache
 from typing import ClassVar
 
 import leakbound._core as _core
-from leakbound._base.types import CountOptions, Kind, PathOrder, Sides
+from leakbound._base.types import CountOptions, PathOrder, Sides
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.claims.base import counts_of, unexplained
-from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn, UnionBound
 from leakbound.cuts.games import Ties
 from leakbound.cuts.outside_in import LadderPolicy, planned_rule
@@ -37,7 +36,6 @@ _CLOSE = 0.02
 class FamilyPolicy(DerivedPolicy[B]):
     """A policy whose bounds are on a family of trade-off functions."""
 
-    kind: ClassVar[Kind] = "family_lower_bound"
     ties: ClassVar[Ties] = "broken"
     of_odds: ClassVar[bool] = False
     claim: AnyFamily
@@ -48,10 +46,6 @@ class FamilyPolicy(DerivedPolicy[B]):
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: the one path that guesses of both sides, or of one, take."""
         return ORDERS[sides][-1:]
-
-    def rejected(self, bound: float) -> TradeOff | None:
-        """Return the curve of a bound that ε is converted from, None for 0."""
-        return self.claim.attained(bound, self.sides) if bound else None
 
     def doubt(self, guesses: int, correct: int, level: float, /) -> str:
         """See `PathPolicy.doubt`: fair coins hardly give a count that no mechanism explains."""

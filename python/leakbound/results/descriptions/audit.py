@@ -26,7 +26,8 @@ _PROFILE = (
 
 def describe(result: AuditResult) -> Description:
     """Describe an audit whose members were chosen at random."""
-    return of_audit(result)
+    trials = result.options.get("design") == "trials"
+    return of_audit(result, subject="mechanism" if trials else "model")
 
 
 def of_audit(result: AuditResult, *, subject: str = "model", condition: str = "") -> Description:
@@ -40,8 +41,8 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     )
     family = isinstance(claim, FAMILIES)
     # 2. What all audits of one ranking say.
-    choices = result.options.get("design") == "choices"
-    units = "secrets" if choices else f"{unit}s"
+    design = str(result.options.get("design"))
+    units = {"choices": "secrets", "trials": "trials"}.get(design, f"{unit}s")
     terms = terms_of(claim, values, replaced, condition or kind.condition, units)
     scale = scale_of(claim)
     bound = scale.rounded(result.bound)
@@ -61,7 +62,7 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     # 3. Key numbers: the parameter of a family first, then ε.
     own = f"{scale.name} {scale.limit}" if kind.proves else scale.name
     ranked = f"{_asked(result)}, largest margin first"
-    asked = ranked if choices else PATHS[result.path]
+    asked = ranked if design == "choices" else PATHS[result.path]
     metrics = (
         *said.metrics,
         *((Metric(own, bound, claim.name),) if family else ()),

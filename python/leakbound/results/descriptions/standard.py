@@ -70,6 +70,7 @@ def standard(
         design={
             "random_split": "random split",
             "choices": "one candidate of each secret, drawn uniformly",
+            "trials": "independent run for each coin",
         }.get(str(result.options.get("design")), "independent coin for each example"),
         terms=terms,
         epsilon=epsilon,

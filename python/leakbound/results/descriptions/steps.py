@@ -82,7 +82,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     if not result.bound:
         return
     # 3. Where the leak is, and how to prove more.
-    if proves and terms.epsilon >= SMALL:
+    if proves and terms.epsilon >= SMALL and result.options.get("design") != "trials":
         yield _of_leak(result, unit)
     if terms.epsilon >= _NEAR * reach:
         yield (
