@@ -67,8 +67,9 @@ class NoisyMarginals:
         rows, _ = read_table(members)
         if labels is not None or rows.shape[1] != len(self.domain):
             count = f"{rows.shape[1]} columns and domain {len(self.domain)}"
-            message = f"members have {count}; give the range of each, and labels as a column"
-            raise OptionError(message)
+            raise OptionError(
+                f"members have {count}; give the range of each, and labels as a column"
+            )
         edges = tuple(self._edges(column) for column in range(len(self.domain)))
         cells = [
             np.clip(np.searchsorted(edge, x, side="right") - 1, 0, edge.size - 2)

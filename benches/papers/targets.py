@@ -125,8 +125,9 @@ def divided(
 ) -> Material:
     """Divide labelled examples at random: members, as many non-members, and a test set."""
     if len(labels) <= 2 * members:
-        message = f"{len(labels):,} examples are too few for {members:,} members and non-members"
-        raise OptionError(message)
+        raise OptionError(
+            f"{len(labels):,} examples are too few for {members:,} members and non-members"
+        )
     order = rng_of("papers/members", seed).permutation(len(labels))
     ends = [members, 2 * members, 2 * members + TEST_EXAMPLES]
     inside, outside, others = ((values[part], labels[part]) for part in np.split(order, ends)[:3])

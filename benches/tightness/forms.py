@@ -36,7 +36,7 @@ def fixed(
 ) -> float:
     """Bound by one number of guesses that is fixed in advance."""
     if isinstance(claim, lb.GaussianDP):
-        raise OptionError("of pure and approximate DP alone")  # noqa: EM101
+        raise OptionError("of pure and approximate DP alone")
     both, _ = paths(scores, member)
     guesses = member.size // _SHARE
     return claim.lower_bound(int(both[guesses - 1]), guesses, member.size, level, form=form)
@@ -66,7 +66,7 @@ def mahloujifar_algorithm_3(s: FloatArray, member: BoolArray, claim: Claim, leve
 def panoramia_union(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
     """Kazmi et al. (2024): all numbers of guesses of "member", each at a share of the level."""
     if isinstance(claim, lb.GaussianDP):
-        raise OptionError("of pure and approximate DP alone")  # noqa: EM101
+        raise OptionError("of pure and approximate DP alone")
     _, right = paths(s, member)
     m = member.size
     if isinstance(claim, lb.PureDP):
@@ -81,7 +81,7 @@ def panoramia_union(s: FloatArray, member: BoolArray, claim: Claim, level: float
 def panoramia_hoeffding(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
     """Kazmi et al. (2024), equation 1: the same by Hoeffding's inequality, of pure DP."""
     if not isinstance(claim, lb.PureDP):
-        raise OptionError("of pure DP alone")  # noqa: EM101
+        raise OptionError("of pure DP alone")
     _, right = paths(s, member)
     guesses = np.arange(1, member.size + 1)
     limit = right / guesses - np.sqrt(math.log(member.size / level) / (2 * guesses))
@@ -133,7 +133,7 @@ def clopper_pearson_uncorrected(
 def uncorrected_sweep(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
     """Return the best of many numbers of guesses at the level of one: not valid."""
     if isinstance(claim, lb.GaussianDP):
-        raise OptionError("of pure and approximate DP alone")  # noqa: EM101
+        raise OptionError("of pure and approximate DP alone")
     m = member.size
     tries = np.unique(np.rint(np.geomspace(4, m, 60))).astype(int).tolist()
     return max(
@@ -150,7 +150,7 @@ def product_channel(s: FloatArray, member: BoolArray, claim: Claim, level: float
     together, as on the mixture.
     """
     if not isinstance(claim, lb.GaussianDP):
-        raise OptionError("of Gaussian DP alone")  # noqa: EM101
+        raise OptionError("of Gaussian DP alone")
     m, right = member.size, int(paths(s, member)[0][-1])
     p = stats.beta.ppf(level, right, m - right + 1)
     return max(0.0, 2 * float(stats.norm.ppf(p))) if right else 0.0

@@ -98,8 +98,7 @@ class Peer:
     def audit(self, game: Game, claim: Claim, level: float, seed: int) -> float:
         """Return what the package returns."""
         if claim != _CLAIMS[1] or abs(level - peers.BETA) > _LEAST:
-            message = f"of approximate DP at δ = {DELTA:g} and level {peers.BETA:g} alone"
-            raise OptionError(message)
+            raise OptionError(f"of approximate DP at δ = {DELTA:g} and level {peers.BETA:g} alone")
         return installed()[self.__name__](game, seed)
 
 

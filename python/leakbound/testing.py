@@ -78,8 +78,7 @@ def assert_not_refuted(
     try:
         signature(result.check).bind(**claimed)
     except TypeError as error:
-        message = f"a {type(result).__name__} cannot be asked this: {error}"
-        raise OptionError(message) from None
+        raise OptionError(f"a {type(result).__name__} cannot be asked this: {error}") from None
     verdict = result.check(**claimed)
     said = (result.with_check(**claimed) if claimed else result).summary()
     answer = said.answer if claimed else said.headline

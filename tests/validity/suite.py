@@ -198,11 +198,9 @@ def run(
         integer(repetitions, "repetitions", least=1)
     cases = [case for case in cases if _games(case, repetitions)]
     if not cases:
-        message = "no case to run: check the words that select them"
-        raise OptionError(message)
+        raise OptionError("no case to run: check the words that select them")
     if len({case.identity for case in cases}) < len(cases) and checkpoint is not None:
-        message = "two cases have the same name and trial: counts could not be told apart"
-        raise OptionError(message)
+        raise OptionError("two cases have the same name and trial: counts could not be told apart")
     integer(seed, "seed", least=0)
     share = integer(len(cases) if tests is None else tests, "tests", least=1)
     played = {"leakbound": _core.__version__, "source": source_digest()}

@@ -109,12 +109,11 @@ class ExampleOrder:
     def placed(self, values: Any, name: str, *, across: bool = False) -> Any:
         """Return data about the examples in their order."""
         if self._moved and np.ndim(values) and not self._tells(_own(values, name, across=across)):
-            message = (
+            raise InputError(
                 f"scores and membership list the examples in different orders, and {name} has no "
                 "ids that tell its order: put all in one order, or give it the same ids (a pandas "
                 "index)"
             )
-            raise InputError(message)
         rows = self._rows(values, name, across=across)
         if rows is None:
             return values
@@ -203,8 +202,9 @@ def picked(items: Any, rows: IntArray) -> Any:
 def size_of(items: Any) -> int:
     """Return the number of rows."""
     if not hasattr(items, "__len__"):
-        message = f"{type(items).__name__} has no rows: pass an array, a frame or a list"
-        raise InputTypeError(message)
+        raise InputTypeError(
+            f"{type(items).__name__} has no rows: pass an array, a frame or a list"
+        )
     return int(items.shape[0] if getattr(items, "shape", ()) else len(items))
 
 
@@ -228,14 +228,14 @@ def _stacked(parts: list[Any]) -> Any:
     if len(kinds) > 1 or len({*shapes}) > 1:
         pairs = zip(parts, shapes, strict=True)
         listed = " and ".join(f"{type(part).__name__} with rows of shape {s}" for part, s in pairs)
-        message = f"rows must be of one type and shape, got {listed}"
-        raise InputError(message)
+        raise InputError(f"rows must be of one type and shape, got {listed}")
     if all(isinstance(part, list) for part in parts):
         return list(chain(*parts))
     columns = [list(getattr(part, "columns", ())) for part in parts]
     if any({*names} != {*columns[0]} for names in columns):
-        message = f"tables must have the same columns, got {' and '.join(map(str, columns))}"
-        raise InputError(message)
+        raise InputError(
+            f"tables must have the same columns, got {' and '.join(map(str, columns))}"
+        )
     module = sys.modules[kinds.pop()]
     if module.__name__ == "scipy":
         return module.sparse.vstack(parts, format="csr")
@@ -279,19 +279,19 @@ def _order(known: _Ids, own: _Ids) -> IntArray | None:
     try:
         there, here = (np.argsort(ids.values, kind="stable") for ids in (known, own))
     except TypeError:
-        message = f"ids of {known.of} and of {own.of} must be all numbers or all text"
-        raise InputTypeError(message) from None
+        raise InputTypeError(
+            f"ids of {known.of} and of {own.of} must be all numbers or all text"
+        ) from None
     listed = own.values[here]
     if not np.array_equal(listed, known.values[there]):
         return None
     twice = np.flatnonzero(listed[1:] == listed[:-1])
     if twice.size:
-        message = (
+        raise InputError(
             f"{own.of} and {known.of} list the same ids in different orders, and id "
             f"{listed[twice[0]]!s} occurs twice, so rows cannot be joined: give each example "
             "a different id"
         )
-        raise InputError(message)
     rows = np.empty(here.size, dtype=np.int64)
     rows[there] = here
     return rows

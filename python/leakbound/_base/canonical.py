@@ -45,13 +45,11 @@ def digest(file: IO[bytes]) -> str:
 def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
     """Check that a value is made of text, finite numbers, booleans, lists and tables; copy it."""
     if depth > _DEEPEST:
-        message = f"{name.partition('.')[0]} is nested more than {_DEEPEST} deep"
-        raise OptionError(message)
+        raise OptionError(f"{name.partition('.')[0]} is nested more than {_DEEPEST} deep")
     if isinstance(value, dict):
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None:
-            message = f"{name} has the name {wrong!r:.60}, which is not text"
-            raise InputTypeError(message)
+            raise InputTypeError(f"{name} has the name {wrong!r:.60}, which is not text")
         return {
             cast("str", plain(key, name)): plain(part, f"{name}.{key:.60}", depth + 1)
             for key, part in value.items()
@@ -59,11 +57,10 @@ def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
     if isinstance(value, list | tuple):
         return [plain(part, f"{name}[{i}]", depth + 1) for i, part in enumerate(value)]
     if value is not None and type(value) not in (bool, int, float, str):
-        message = (
+        raise InputTypeError(
             f"{name} is of type {type(value).__name__}: give text, a number, true or false, a "
             "list or a table (a date goes as text)"
         )
-        raise InputTypeError(message)
     flaw = ""
     if isinstance(value, float) and not math.isfinite(value):
         flaw = f"is {value}: a protocol can only have finite numbers"
@@ -72,6 +69,5 @@ def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
     elif isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
         flaw = f"has text that UTF-8 cannot encode: {value!r:.60}"
     if flaw:
-        message = f"{name} {flaw}"
-        raise OptionError(message)
+        raise OptionError(f"{name} {flaw}")
     return cast("JsonValue", value)

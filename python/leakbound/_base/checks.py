@@ -40,13 +40,13 @@ def real(
 ) -> float:
     """Check that an option is a real number within limits, `least` and `most` included."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        message = f"{name} must be a real number, got {shown(value)}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"{name} must be a real number, got {shown(value)}")
     try:
         number = float(value)
     except OverflowError:
-        message = f"{name} is too large for a float: use a number between -1.8e308 and 1.8e308"
-        raise OptionError(message) from None
+        raise OptionError(
+            f"{name} is too large for a float: use a number between -1.8e308 and 1.8e308"
+        ) from None
     limits = (
         ("above", above, operator.gt),
         ("at least", least, operator.ge),
@@ -56,32 +56,29 @@ def real(
     stated = [(word, x, holds) for word, x, holds in limits if x is not None]
     if math.isnan(number) or not all(holds(number, x) for _, x, holds in stated):
         allowed = " and ".join(f"{word} {x:g}" for word, x, _ in stated)
-        message = f"{name} must be {allowed or 'a number'}, got {number:g}"
-        raise OptionError(message)
+        raise OptionError(f"{name} must be {allowed or 'a number'}, got {number:g}")
     return number
 
 
 def integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
     """Check that an option is an integer within limits, both included."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        message = f"{name} must be an integer, got {shown(value)}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"{name} must be an integer, got {shown(value)}")
     number = int(value)
     if number.bit_length() > _BITS:
-        message = f"{name} must have at most {_BITS} bits, got an integer of {number.bit_length()}"
-        raise OptionError(message)
+        raise OptionError(
+            f"{name} must have at most {_BITS} bits, got an integer of {number.bit_length()}"
+        )
     if number < least or (most is not None and number > most):
         limits = f"at least {least}" + (f" and at most {most}" if most is not None else "")
-        message = f"{name} must be {limits}, got {number}"
-        raise OptionError(message)
+        raise OptionError(f"{name} must be {limits}, got {number}")
     return number
 
 
 def flag(value: object, name: str) -> bool:
     """Check that an option is a boolean, and nothing that only converts to one."""
     if not isinstance(value, bool | np.bool_):
-        message = f"{name} must be True or False, got {shown(value)}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
@@ -90,8 +87,7 @@ def choice(value: object, name: str, allowed: object) -> None:
     values = get_args(allowed)
     if not isinstance(value, str) or value not in values:
         listed = ", ".join(map(repr, values))
-        message = f"{name} must be one of {listed}, got {shown(value)}"
-        raise OptionError(message)
+        raise OptionError(f"{name} must be one of {listed}, got {shown(value)}")
 
 
 def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> None:
@@ -100,8 +96,7 @@ def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> No
     if not isinstance(value, classes):
         listed = ", ".join(f"{one.__name__}(...)" for one in classes)
         hint = ": call it" if isinstance(value, type) else ""
-        message = f"{name} must be one of {listed}, got {shown(value)}{hint}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"{name} must be one of {listed}, got {shown(value)}{hint}")
 
 
 def complement(confidence: float) -> float:
@@ -132,11 +127,11 @@ def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.g
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        message = f"{name} must be one-dimensional, got shape {array.shape}; pick a column or ravel"
-        raise InputError(message)
+        raise InputError(
+            f"{name} must be one-dimensional, got shape {array.shape}; pick a column or ravel"
+        )
     if array.size == 0:
-        message = f"{name} is empty: at least one value is needed"
-        raise InputError(message)
+        raise InputError(f"{name} is empty: at least one value is needed")
     return array
 
 
@@ -157,8 +152,9 @@ def numbers(
     for index in map(tuple, np.argwhere(~valid)[:1].tolist()):
         kind = "a whole number" if whole else "a number"
         place = f" at index {', '.join(map(str, index))}" if index else ""
-        message = f"{name} must be {kind} in [{least:g}, {most:g}], got {array[index]:g}{place}"
-        raise OptionError(message)
+        raise OptionError(
+            f"{name} must be {kind} in [{least:g}, {most:g}], got {array[index]:g}{place}"
+        )
     return array
 
 
@@ -172,11 +168,10 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
         _check_distinct(stored, scores, values, name)
     if np.isnan(values.min()):
         rows = np.flatnonzero(np.isnan(values))
-        message = (
+        raise InputError(
             f"{name} must not be NaN, but {rows.size} of {values.size} are, at {_rows(rows)}; "
             "drop these examples or repair the score"
         )
-        raise InputError(message)
     return values
 
 
@@ -186,28 +181,25 @@ def check_features(
     """Read features as float64, one row for each example."""
     table = _read(features, name, _REAL)
     if table.ndim != 2 or table.size == 0:
-        message = (
+        raise InputError(
             f"{name} must be two-dimensional, one row for each example and one column for each "
             f"feature, got shape {table.shape}"
             + ("; for a single feature pass x[:, None]" if table.ndim == 1 else "")
         )
-        raise InputError(message)
     if columns is not None and table.shape[1] != columns:
-        message = (
+        raise InputError(
             f"{name} has {table.shape[1]} columns and D' has {columns}; both must hold the same "
             "features in the same order"
         )
-        raise InputError(message)
     values: FloatArray = np.ascontiguousarray(table, dtype=np.float64)
     # The sum of finite values may overflow, and then costs a second look; it hides no other.
     if not np.isfinite(values.sum()) and not np.isfinite(values).all():
         row, column = np.argwhere(~np.isfinite(values))[0].tolist()
         strange = int((~np.isfinite(values)).any(axis=1).sum())
-        message = (
+        raise InputError(
             f"{name} must be finite, got {values[row, column]} at row {row}, column {column} "
             f"({strange} such rows); drop the rows or fill them in"
         )
-        raise InputError(message)
     return values
 
 
@@ -225,8 +217,9 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     try:
         _, group, count = np.unique(values, return_inverse=True, return_counts=True)
     except TypeError:
-        message = "ids must be all numbers or all strings, got a mixture of both"
-        raise InputTypeError(message) from None
+        raise InputTypeError(
+            "ids must be all numbers or all strings, got a mixture of both"
+        ) from None
     if count.size == values.size:
         return
     included = np.bincount(group, weights=member)
@@ -234,21 +227,19 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     which = np.flatnonzero(mixed if mixed.any() else repeated)
     rows = np.flatnonzero(group == which[0])
     said = "are both members and non-members" if mixed.any() else "occur more than once"
-    message = (
+    raise InputError(
         f"{which.size} ids {said}, the first being {values[rows[0]]!s} at {_rows(rows)}: keep one "
         "row for each example: it is either a member or a non-member"
     )
-    raise InputError(message)
 
 
 def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
     """Check that there is one value for each example."""
     if len(values) != examples:
-        message = (
+        raise InputError(
             f"{name} has {len(values)} values and there are {examples} scores; both must describe "
             "the same examples, members and non-members, in the same order"
         )
-        raise InputError(message)
 
 
 def readable(values: Any) -> Any:
@@ -264,19 +255,16 @@ def readable(values: Any) -> Any:
 
 def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
     if "numpy.ma" in sys.modules and np.ma.is_masked(values):  # whose import costs 15 ms
-        message = f"{name} has masked entries; drop them first"
-        raise InputTypeError(message)
+        raise InputTypeError(f"{name} has masked entries; drop them first")
     try:
         array = np.asarray(readable(values))
     except (TypeError, ValueError, RuntimeError) as error:
-        message = f"{name} cannot be read as an array: {error}"
-        raise InputTypeError(message) from error
+        raise InputTypeError(f"{name} cannot be read as an array: {error}") from error
     if array.dtype.kind not in kinds:
-        message = (
+        raise InputTypeError(
             f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "
             f"numbers, or convert it, for example with numpy.asarray({name}, dtype=float)"
         )
-        raise InputTypeError(message)
     if array.dtype == np.bool_:
         # A byte other than 0 and 1, as in a mask seen as booleans, is true, and sums must count 1.
         return cast("BoolArray", array.view(np.uint8) != 0)
@@ -294,11 +282,10 @@ def booleans(values: NDArray[np.generic], name: str) -> BoolArray:
     if strange.size:
         row = int(strange[0])
         seen = f", while other rows hold {zero}" if zero else ""
-        message = (
+        raise InputError(
             f"{name} must be boolean, {{0, 1}} or {{-1, +1}} throughout, got "
             f"{values[row].item()!r} at row {row}{seen} ({strange.size} such rows)"
         )
-        raise InputError(message)
     ones.flags.writeable = False
     return ones
 
@@ -321,12 +308,11 @@ def _check_distinct(
     if merged.size:
         pair = [distinct[merged[0]], distinct[merged[0] + 1]]
         rows = [int(np.flatnonzero(exact == one)[0]) for one in pair]
-        message = (
+        raise InputError(
             f"{name} lose precision in float64: {merged.size} of {distinct.size} values become "
             f"equal, the first being {pair[0]} at row {rows[0]} and {pair[1]} at row {rows[1]}; "
             f"pass their ranks, numpy.unique({name}, return_inverse=True)[1]"
         )
-        raise InputError(message)
 
 
 def _rows(rows: NDArray[np.intp]) -> str:

@@ -102,28 +102,26 @@ class Archive:
         self._size = sum(member.file_size for member in members)
         packed = sum(member.compress_size for member in members)
         if most is not None and self._size > most:
-            message = f"its arrays have {self._size:,} bytes in total; at most {most:,} are read"
-            raise FormatError(message)
+            raise FormatError(
+                f"its arrays have {self._size:,} bytes in total; at most {most:,} are read"
+            )
         if self._size > max(_PLAIN, _RATIO * packed):
-            message = (
+            raise FormatError(
                 f"its arrays would unpack from {packed:,} to {self._size:,} bytes; if this is "
                 "intended, save them uncompressed with numpy.savez"
             )
-            raise FormatError(message)
         self._content = content
         self.names = list(content.files)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Read one array."""
         if name not in self.names:
-            message = f"it has no array named {name!r}"
-            raise FormatError(message)
+            raise FormatError(f"it has no array named {name!r}")
         with _explained(self._size):
             values: Any = self._content[name]
             if isinstance(values, np.ndarray):
                 return values
-        message = f"{name!r} is not an array"
-        raise FormatError(message)
+        raise FormatError(f"{name!r} is not an array")
 
 
 @contextmanager
@@ -133,8 +131,7 @@ def open_archive(
     """Open an .npz file; `most` is how many bytes its arrays may have in all, unpacked."""
     with _loaded(source) as content:
         if not isinstance(content, NpzFile):
-            message = "it is not an archive of arrays (.npz)"
-            raise FormatError(message)
+            raise FormatError("it is not an archive of arrays (.npz)")
         with content:
             yield Archive(content, most)
 
@@ -144,8 +141,7 @@ def read_array_file(source: str | os.PathLike[str] | IO[bytes]) -> NDArray[Any]:
     with _loaded(source) as array:
         if isinstance(array, np.ndarray):
             return array
-    message = "it has several arrays; save one in an .npy file"
-    raise FormatError(message)
+    raise FormatError("it has several arrays; save one in an .npy file")
 
 
 @contextmanager
@@ -169,11 +165,9 @@ def _explained(size: int = 0) -> Iterator[None]:
     except MemoryError as error:
         if size > _SMALL:
             raise
-        message = "it declares an array that is much larger than the file"
-        raise FormatError(message) from error
+        raise FormatError("it declares an array that is much larger than the file") from error
     except Exception as error:  # zipfile and NumPy have a dozen ways to say that bytes are wrong
-        message = " ".join(str(error).split())[:200] or type(error).__name__
-        raise FormatError(message) from error
+        raise FormatError(" ".join(str(error).split())[:200] or type(error).__name__) from error
 
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
@@ -215,8 +209,7 @@ class Checkpoints:
             flaw = f"is damaged or not the outcome {name!r}"
         except (FormatError, OSError) as error:
             flaw = f"cannot be read: {error}"
-        message = f"the checkpoint {file} {flaw}: delete it to repeat this step"
-        raise FormatError(message)
+        raise FormatError(f"the checkpoint {file} {flaw}: delete it to repeat this step")
 
     def save(self, name: str, outcome: Arrays) -> None:
         """Keep an outcome, in place of one of the same name."""
@@ -261,10 +254,9 @@ def keep_record(folder: Path, content: Mapping[str, str], kept: Iterable[Path]) 
         _check_record(record, content)
         return
     for file in sorted(kept):
-        message = (
+        raise FormatError(
             f"{folder} has {file.name} but no record of its inputs: choose an empty or new folder"
         )
-        raise FormatError(message)
     write_text(record, json.dumps(content, indent=1) + "\n")
 
 
@@ -276,10 +268,8 @@ def _check_record(record: Path, content: Mapping[str, str]) -> None:
     except (ValueError, RecursionError):
         stored = None
     if not isinstance(stored, dict):
-        message = f"{record} is not a record of checkpoints: {remedy}"
-        raise FormatError(message)
+        raise FormatError(f"{record} is not a record of checkpoints: {remedy}")
     differing = [name for name in {**stored, **content} if stored.get(name) != content.get(name)]
     if differing:
         other = "version of leakbound" if "scheme" in differing else " and another ".join(differing)
-        message = f"the files in {record.parent} are from another {other:.200}; {remedy}"
-        raise FormatError(message)
+        raise FormatError(f"the files in {record.parent} are from another {other:.200}; {remedy}")

@@ -50,7 +50,6 @@ def needs(extra: str, what: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        message = (
+        raise MissingExtraError(
             f"{what} needs {error.name}, which is not installed: pip install 'leakbound[{extra}]'"
-        )
-        raise MissingExtraError(message) from error
+        ) from error

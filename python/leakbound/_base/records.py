@@ -87,8 +87,9 @@ class Record:
         table: object = data
         schema = table.get("schema") if isinstance(table, dict) else None
         if type(schema) is not int or schema != SCHEMA:  # True is 1 to Python
-            message = f"not a {cls.__name__} of this version of leakbound: schema must be {SCHEMA}"
-            raise FormatError(message)
+            raise FormatError(
+                f"not a {cls.__name__} of this version of leakbound: schema must be {SCHEMA}"
+            )
         return _read(cls, {name: part for name, part in data.items() if name != "schema"})
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -162,8 +163,7 @@ def parsed(text: str) -> Any:
         message = f"it is nested more than {_DEEPEST} deep"
     except (ValueError, RecursionError) as error:  # ValueError: also integers of 5,000 digits
         message = " ".join(str(error).split())
-    message = f"not JSON of this package: {message}"
-    raise FormatError(message)
+    raise FormatError(f"not JSON of this package: {message}")
 
 
 def text_of(source: str | bytes | os.PathLike[str], most: int = _LARGEST) -> str:
@@ -180,34 +180,34 @@ def text_of(source: str | bytes | os.PathLike[str], most: int = _LARGEST) -> str
         message = f"it has more than {most:,} bytes"
     except (TypeError, ValueError) as error:  # no UTF-8, or a name with a NUL byte
         message = str(error)
-    message = f"{source!r:.60} is neither JSON that begins with a brace nor a text file: {message}"
-    raise FormatError(message)
+    raise FormatError(
+        f"{source!r:.60} is neither JSON that begins with a brace nor a text file: {message}"
+    )
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        message = (
+        raise ValueError(
             f"{digits:.40} is not JSON, or too large for a double: write infinity as text and NaN "
             "as null"
         )
-        raise ValueError(message)
     return value
 
 
 def _whole(digits: str) -> int:
     value = int(digits)
     if value.bit_length() >= _BITS:
-        message = f"an integer of {value.bit_length()} bits is more than the {_BITS - 1} allowed"
-        raise ValueError(message)
+        raise ValueError(
+            f"an integer of {value.bit_length()} bits is more than the {_BITS - 1} allowed"
+        )
     return value
 
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     twice = repeated(name for name, _ in pairs)
     if twice is not None:
-        message = f"{twice!r:.60} occurs twice in one object"
-        raise ValueError(message)
+        raise ValueError(f"{twice!r:.60} occurs twice in one object")
     return dict(pairs)
 
 
@@ -333,8 +333,7 @@ def _named(name: str) -> Callable[..., Any]:
     """Return what stands for a function that was stored by its name."""
 
     def function(*_: object, **__: object) -> Any:
-        message = f"only the name of the function {name} was stored: define it again"
-        raise FormatError(message)
+        raise FormatError(f"only the name of the function {name} was stored: define it again")
 
     function.__qualname__ = name
     return function

@@ -52,11 +52,10 @@ def counted_pieces(pieces: Iterable[tuple[NDArray[Any], BoolArray]], bits: int) 
             read = scores if scores.dtype in _READ else scores.astype(np.float32)
         row = counts.add(read, member)
         if row is not None:
-            message = (
+            raise InputError(
                 f"scores must not be NaN, but that at row {first + row} is; drop or repair this "
                 "example"
             )
-            raise InputError(message)
         first += scores.size
     return counts.counts()
 
@@ -92,11 +91,10 @@ def check_counts(keys: IntArray, examples: IntArray, members: IntArray, bits: in
     for where, what in wrong:
         if where.any():
             row = int(where.argmax())
-            message = (
+            raise InputError(
                 f"key {keys[row]} at row {row} {what} ({examples[row]} examples, "
                 f"{members[row]} members)"
             )
-            raise InputError(message)
     _check_total(examples)
 
 
@@ -104,11 +102,10 @@ def whole(values: Any, name: str) -> IntArray:
     """Read whole numbers as a copy in int64."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.ndim != 1:
-        message = (
+        raise InputTypeError(
             f"{name} must be one-dimensional and of whole numbers, got {array.dtype}: cast it to "
             "integers of 64 bits"
         )
-        raise InputTypeError(message)
     return array.astype(np.int64)
 
 
@@ -117,18 +114,17 @@ def labelled(batch: Any, score: str, member: str) -> tuple[NDArray[Any], BoolArr
     scores, labels = arrow_columns(batch, (score, member))
     if labels.dtype.kind not in "biuf":
         kind = batch.column(member).type
-        message = f"column {member!r} must hold booleans, 0 and 1, or -1 and +1, got {kind}"
-        raise InputTypeError(message)
+        raise InputTypeError(
+            f"column {member!r} must hold booleans, 0 and 1, or -1 and +1, got {kind}"
+        )
     if scores.dtype.kind not in "iuf":
-        message = f"column {score!r} must hold numbers, got {batch.column(score).type}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"column {score!r} must hold numbers, got {batch.column(score).type}")
     if not scores.size:
         return scores, np.empty(0, dtype=np.bool_)
     try:
         return scores, check_membership(labels, labels.size)
     except InputError as error:
-        message = f"column {member!r}: {error}"
-        raise InputError(message) from error
+        raise InputError(f"column {member!r}: {error}") from error
 
 
 def arrow(what: str) -> Any:
@@ -148,17 +144,14 @@ def arrow_column(batch: Any, name: str, first: int = 0) -> Any:
     """Return a column of Arrow records; InputTypeError where it is missing or null."""
     pa = arrow("reading Arrow records")
     if not isinstance(batch, pa.RecordBatch | pa.Table):
-        message = f"records must be a pyarrow.RecordBatch, got {type(batch).__name__}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"records must be a pyarrow.RecordBatch, got {type(batch).__name__}")
     if batch.schema.get_field_index(name) < 0:
         seen = ", ".join(map(repr, batch.schema.names))
-        message = f"there must be exactly one column {name!r}; the columns are {seen}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"there must be exactly one column {name!r}; the columns are {seen}")
     column = batch.column(name)
     if column.null_count:
         row = first + column.is_null().to_pylist().index(True)
-        message = f"column {name!r} is null at row {row}: every example needs a value"
-        raise InputTypeError(message)
+        raise InputTypeError(f"column {name!r} is null at row {row}: every example needs a value")
     if pa.types.is_decimal(column.type):
         column = column.cast("float64")
     return column.combine_chunks() if isinstance(batch, pa.Table) else column
@@ -194,5 +187,4 @@ def _merged(parts: Sequence[Counts]) -> Counts:
 
 def _check_total(examples: IntArray) -> None:
     if examples.sum(dtype=np.float64) > _LARGEST:
-        message = "there are more examples than a count of 64 bits can hold"
-        raise InputError(message)
+        raise InputError("there are more examples than a count of 64 bits can hold")

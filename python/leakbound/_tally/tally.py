@@ -57,14 +57,12 @@ class Stored(ABC):
             object.__setattr__(self, name, values)
         keys, counts, _ = self._counts
         if not keys.size:
-            message = "there are no examples to count: give at least one"
-            raise InputError(message)
+            raise InputError("there are no examples to count: give at least one")
         self._check()
         if (np.diff(keys) <= 0).any() or not counts.all():
-            message = (
+            raise InputError(
                 "keys must be increasing, each with an example: sort them and add up equal keys"
             )
-            raise InputError(message)
 
     @abstractmethod
     def _check(self) -> None:
@@ -149,14 +147,12 @@ class Stored(ABC):
         try:
             table = pa.parquet.read_table(path)
         except pa.ArrowException as error:
-            message = f"{path} is not a tally: {error}"
-            raise InputError(message) from error
+            raise InputError(f"{path} is not a tally: {error}") from error
         if METADATA not in (table.schema.metadata or {}):
-            message = (
+            raise InputError(
                 f"{path} is not a tally, since it has no metadata of one: count it with "
                 f"{cls.__name__}.of"
             )
-            raise InputError(message)
         return cls.from_arrow(table)
 
     @classmethod
@@ -166,8 +162,9 @@ class Stored(ABC):
         if isinstance(data, pa.RecordBatch):
             data = pa.Table.from_batches([data])
         if not hasattr(data, "__arrow_c_stream__"):
-            message = f"data must be Arrow data, such as a pyarrow.Table, got {type(data).__name__}"
-            raise InputTypeError(message)
+            raise InputTypeError(
+                f"data must be Arrow data, such as a pyarrow.Table, got {type(data).__name__}"
+            )
         stream = pa.RecordBatchReader.from_stream(data)
 
         def counts() -> Iterator[Counts]:
@@ -266,19 +263,17 @@ class Tally(Stored):
                 instance(tally, "each of the tallies", cls)
                 bits.add(tally.bits)
                 if len(bits) > 1:
-                    message = (
+                    raise InputError(
                         f"keys of {max(bits)} and {min(bits)} bits cannot be added: count all "
                         "shards with the same number of bits"
                     )
-                    raise InputError(message)
                 again = sorted(shards & tally.shards)
                 if again:
-                    message = (
+                    raise InputError(
                         f"{len(again)} of these shards were added before, the first with the "
                         f"digest {again[0][:12]}…: no example may be counted twice; if small "
                         "shards have equal counts by chance, count them as one shard"
                     )
-                    raise InputError(message)
                 shards.update(tally.shards)
                 yield tally.keys, tally.examples_at, tally.members_at
 
@@ -374,8 +369,7 @@ class Tally(Stored):
         with reading():
             width, shards = check_bits(described["bits"]), frozenset(map(str, described["shards"]))
         if bits not in {None, width}:
-            message = f"the tally has keys of {width} bits, but bits={bits} was given"
-            raise InputError(message)
+            raise InputError(f"the tally has keys of {width} bits, but bits={bits} was given")
 
         def counts() -> Iterator[Counts]:
             for part in parts:
@@ -400,12 +394,11 @@ def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:
     for other in others:
         for what, value in named[first].audited.items():
             if value != named[other].audited[what]:
-                message = (
+                raise InputError(
                     f"{what} is {value} in the tally of {first!r} and "
                     f"{named[other].audited[what]} in that of {other!r}: all attacks must score "
                     "the same examples"
                 )
-                raise InputError(message)
     return named
 
 
@@ -428,8 +421,7 @@ def reading() -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        message = f"the metadata of the tally cannot be read: {error}"
-        raise InputError(message) from error
+        raise InputError(f"the metadata of the tally cannot be read: {error}") from error
 
 
 def _read(metadata: dict[bytes, bytes] | None, kind: str) -> dict[str, Any] | None:
@@ -440,10 +432,10 @@ def _read(metadata: dict[bytes, bytes] | None, kind: str) -> dict[str, Any] | No
         described: dict[str, Any] = dict(json.loads(metadata[METADATA]))
         version = described.pop("version")
         if version != _VERSION:
-            message = f"schema version {version}; this version of leakbound reads {_VERSION}"
-            raise InputError(message)
+            raise InputError(
+                f"schema version {version}; this version of leakbound reads {_VERSION}"
+            )
         found = _KINDS[described.pop("kind")]
     if found != _KINDS[kind]:
-        message = f"these are the counts of {found}, and not of {_KINDS[kind]}"
-        raise InputError(message)
+        raise InputError(f"these are the counts of {found}, and not of {_KINDS[kind]}")
     return described

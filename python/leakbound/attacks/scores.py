@@ -70,12 +70,11 @@ def score(
     """
     ask: Any = getattr(model, "predict_proba", getattr(model, "decision_function", model))
     if not callable(ask):
-        message = (
+        raise InputTypeError(
             f"{type(model).__name__} has neither predict_proba nor decision_function: pass a "
             "function of X that returns probabilities. For a regressor pass model.predict and "
             "signal=lambda answer, y: -abs(answer - y)"
         )
-        raise InputTypeError(message)
     if callable(signal):
         values = np.asarray(numbers(signal(ask(X), y), "scores"), dtype=np.float64)
         check_length(values, len(np.asarray(y)), "scores")
@@ -114,8 +113,7 @@ def margin_threshold(
     """
     z = _table(logits, "logits")
     if z.shape[1] < 2:
-        message = f"logits must have at least two columns, got {z.shape[1]}"
-        raise InputError(message)
+        raise InputError(f"logits must have at least two columns, got {z.shape[1]}")
     own = numbers(labels, "labels", least=0, most=z.shape[1] - 1, whole=True).ravel()
     check_length(own, len(z), "labels")
     rows, own = np.arange(len(z)), own.astype(np.intp)
@@ -168,8 +166,9 @@ def offline_lira(
     infinite = np.argwhere(np.isinf(references))
     if infinite.size:
         row, column = infinite[0]
-        message = f"reference_margins must be finite, got ±inf in row {row}, column {column}"
-        raise OptionError(message)
+        raise OptionError(
+            f"reference_margins must be finite, got ±inf in row {row}, column {column}"
+        )
     without = _outside(trained_on, references.shape)
     # Mean and spread of each example over the models without it.
     counts = without.sum(0)
@@ -177,8 +176,9 @@ def offline_lira(
     squares = np.where(without, (references - means) ** 2, 0).sum()
     freedom = (counts - 1).sum()
     if not freedom or not squares:
-        message = "reference_margins have no spread about their means: give different models"
-        raise OptionError(message)
+        raise OptionError(
+            "reference_margins have no spread about their means: give different models"
+        )
     return as_scores((own - means) / np.sqrt(squares / freedom), ids, "offline_lira")
 
 
@@ -227,8 +227,9 @@ def rmia(
     references = _table(reference_log_probabilities, "reference_log_probabilities", own.size)
     for values, name in ((own, "log_probabilities"), (references, "reference_log_probabilities")):
         if values.max() > 0:
-            message = f"{name} must be at most 0, got {values.max():g}: logarithms, or minus losses"
-            raise OptionError(message)
+            raise OptionError(
+                f"{name} must be at most 0, got {values.max():g}: logarithms, or minus losses"
+            )
     without = _outside(trained_on, references.shape)
     # The mean of probabilities, from their logarithms: references near 0 are never divided by.
     mean = np.logaddexp.reduce(np.where(without, references, -np.inf), axis=0)
@@ -249,19 +250,16 @@ def _table(values: ArrayInput, name: str, columns: int | None = None) -> FloatAr
     """Read a table with a row for each model and a column for each example."""
     array = np.atleast_2d(numbers(values, name).astype(np.float64, copy=False))
     if array.ndim != 2 or not array.size:
-        message = f"{name} must have a row for each model, got shape {array.shape}"
-        raise InputError(message)
+        raise InputError(f"{name} must have a row for each model, got shape {array.shape}")
     if columns is not None and array.shape[1] != columns:
-        message = f"{name} has {array.shape[1]} columns and there are {columns} examples"
-        raise InputError(message)
+        raise InputError(f"{name} has {array.shape[1]} columns and there are {columns} examples")
     return array
 
 
 def _by_decision(model: Any, x: Any, y: ArrayInput, signal: str, ids: ArrayInput | None) -> Scores:
     """Score by the values of a decision function, of one column for two classes."""
     if signal != "logit_margin":
-        message = f"{type(model).__name__} has no predict_proba, which {signal!r} needs"
-        raise OptionError(message)
+        raise OptionError(f"{type(model).__name__} has no predict_proba, which {signal!r} needs")
     values = numbers(model.decision_function(x), "decision_function")
     logits = np.column_stack([np.zeros(len(values)), values]) if values.ndim == 1 else values
     own = _positions(y, model.classes_, logits.shape[1])
@@ -271,19 +269,20 @@ def _by_decision(model: Any, x: Any, y: ArrayInput, signal: str, ids: ArrayInput
 def _probabilities(answer: Any) -> FloatArray:
     """Read a model's answer: rows that sum to 1, but for rounding."""
     if isinstance(answer, list | tuple) and answer and np.ndim(answer[0]) == 2:
-        message = f"the model answers {len(answer)} tables: score one, by a function returning it"
-        raise InputError(message)
+        raise InputError(
+            f"the model answers {len(answer)} tables: score one, by a function returning it"
+        )
     chances = np.asarray(numbers(answer, "probabilities", least=0), dtype=np.float64)
     if chances.ndim != 2 or chances.shape[1] < 2 or not chances.size:
-        message = f"the model must answer probabilities of shape (m, classes), got {chances.shape}"
-        raise InputError(message)
+        raise InputError(
+            f"the model must answer probabilities of shape (m, classes), got {chances.shape}"
+        )
     off = np.flatnonzero(np.abs(chances.sum(1) - 1) > _ROUNDING)
     if off.size:
-        message = (
+        raise InputError(
             f"probabilities of example {off[0]} sum to {chances[off[0]].sum():g}, not to 1; score "
             "logits by leakbound.attacks.margin_threshold"
         )
-        raise InputError(message)
     return chances
 
 
@@ -292,8 +291,7 @@ def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
     labels = np.asarray(y).ravel()
     names = np.arange(columns) if classes is None else np.asarray(classes)
     if names.ndim != 1 or names.size != columns:
-        message = f"the model has {names.size} classes_ and answers {columns} probabilities"
-        raise InputError(message)
+        raise InputError(f"the model has {names.size} classes_ and answers {columns} probabilities")
     # Classes may come in any order.
     order = np.argsort(names)
     place = np.minimum(np.searchsorted(names, labels, sorter=order), columns - 1)
@@ -301,8 +299,9 @@ def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
     wrong = np.flatnonzero(names[positions] != labels)
     if wrong.size:
         name = labels[wrong[0]].item()
-        message = f"y has the class {name!r} at index {wrong[0]}, which the model was not fitted to"
-        raise InputError(message)
+        raise InputError(
+            f"y has the class {name!r} at index {wrong[0]}, which the model was not fitted to"
+        )
     return positions
 
 
@@ -312,13 +311,11 @@ def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray
         return np.ones(shape, dtype=np.bool_)
     known = np.atleast_2d(numbers(trained_on, "trained_on", least=0, most=1, whole=True))
     if known.shape != shape:
-        message = f"trained_on has shape {known.shape} and the references {shape}"
-        raise InputError(message)
+        raise InputError(f"trained_on has shape {known.shape} and the references {shape}")
     covered = np.flatnonzero((known != 0).all(0))
     if covered.size:
-        message = (
+        raise OptionError(
             f"every reference was trained on {covered.size} of the examples, the first in column "
             f"{covered[0]}; train each reference on a random half"
         )
-        raise OptionError(message)
     return np.asarray(known == 0)

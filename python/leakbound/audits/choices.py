@@ -85,12 +85,14 @@ class Choices(Design[Listed, AuditResult]):
     def __post_init__(self) -> None:
         planned = getattr(self.chosen, "k", 0)  # of the plan of coins 0, too
         if not (self.k or planned):
-            message = "k is missing: give Choices(chosen, k) the number of candidates, or a plan"
-            raise OptionError(message)
+            raise OptionError(
+                "k is missing: give Choices(chosen, k) the number of candidates, or a plan"
+            )
         k = integer(self.k or planned, "k", least=2, most=MOST_K)
         if planned not in {0, k}:
-            message = f"k is {k}, and the plan drew one of {planned} candidates: leave k out"
-            raise OptionError(message)
+            raise OptionError(
+                f"k is {k}, and the plan drew one of {planned} candidates: leave k out"
+            )
         object.__setattr__(self, "k", k)
 
     def audit(self, scores: Listed, request: Request, /) -> AuditResult:
@@ -127,8 +129,9 @@ class Choices(Design[Listed, AuditResult]):
 def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:
     """Guess the candidate of the largest score of each secret; ties are broken by the seed."""
     if scores.min() == scores.max():
-        message = f"all {scores.size} scores are equal: use a score that differs between candidates"
-        raise AbstentionError(message)
+        raise AbstentionError(
+            f"all {scores.size} scores are equal: use a score that differs between candidates"
+        )
     rows, k = np.arange(chosen.size), scores.shape[1]
     # 1. The guess: among several best ones a draw that knows neither the truth nor the order.
     guess, best = scores.argmax(axis=1), scores.max(axis=1)
@@ -163,11 +166,10 @@ def _table(scores: Any, name: str, k: int) -> FloatArray:
     """Read scores of k candidates of each secret."""
     table = _data(scores, name)
     if table.ndim != 2 or table.shape[1] != k or not table.size:
-        message = (
+        raise InputError(
             f"{name} must have shape (m, k), a row for each secret and a column for each of its "
             f"k = {k} candidates (several attacks go by name), got shape {table.shape}"
         )
-        raise InputError(message)
     return table.astype(np.float64)
 
 

@@ -100,8 +100,9 @@ class Coins(Design[Listed | Tally | Mapping[str, Tally], AuditResult]):
     def listed(self, scores: Any, request: Request) -> Examples[FloatArray]:
         """Read scores and membership in one order."""
         if self.member is None:
-            message = "member is missing: give Coins(member), or audit a Tally, which has members"
-            raise OptionError(message)
+            raise OptionError(
+                "member is missing: give Coins(member), or audit a Tally, which has members"
+            )
         order, attacks, member = aligned(scores, self.member, request.ids)
         prior = None if self._fair else self._prior_of(member.size, request.claim, order)
         count = MemberCount.of_coins(int(member.sum()), member.size, prior)
@@ -126,12 +127,12 @@ class Coins(Design[Listed | Tally | Mapping[str, Tally], AuditResult]):
     def _counted(self, tallies: dict[str, Tally], request: Request) -> Examples[Tally]:
         """Read examples that are counted."""
         if self.member is not None:
-            message = "a tally already has the counts of members: leave out member"
-            raise OptionError(message)
+            raise OptionError("a tally already has the counts of members: leave out member")
         if request.ids is not None or not self._fair:
             given = "ids=" if self._fair else "a prior other than 1/2"
-            message = f"{given} needs single examples, and a tally only has counts: pass scores"
-            raise OptionError(message)
+            raise OptionError(
+                f"{given} needs single examples, and a tally only has counts: pass scores"
+            )
         attacks, (tally, *_) = AnyAttacks(tallies), tallies.values()
         count = MemberCount.of_coins(tally.members, tally.m)
         grounds = _grounds(request, None, count, attacks, count.halved())
@@ -162,19 +163,17 @@ class Coins(Design[Listed | Tally | Mapping[str, Tally], AuditResult]):
             values = numbers(vector(placed, "prior"), "prior", least=0, most=1).astype(np.float64)
         certain = np.flatnonzero((values <= 0) | (values >= 1))
         if certain.size:
-            message = (
+            raise OptionError(
                 f"prior must be strictly between 0 and 1, got {values[certain[0]]:g} at row "
                 f"{certain[0]}: drop examples whose membership was certain"
             )
-            raise OptionError(message)
         if (values == _HALF).all():
             return None
         if not isinstance(claim, PureDP):
-            message = (
+            raise OptionError(
                 f"prior other than 1/2 is for PureDP(): under {claim.name}, the bounds need fair "
                 "coins"
             )
-            raise OptionError(message)
         return values
 
 
@@ -188,11 +187,10 @@ def _grounds(
     """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
     claim, family = request.claim, isinstance(request.claim, FAMILIES)
     if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
-        message = (
+        raise OptionError(
             'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
             "the bound is on adding or removing one"
         )
-        raise OptionError(message)
     theorem = _FAMILY_THEOREM if family else _APPROX_THEOREM if claim.delta else _THEOREM
     coins, odds = ("fair coin", "fair coins")
     if prior is not None:

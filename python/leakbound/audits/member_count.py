@@ -132,8 +132,7 @@ class MemberCount:
     def refuse(self) -> None:
         """Raise DesignError if the number of members is impossible."""
         if self.impossible:
-            message = f"{self.found}. No bound is computed. {self.ways_out}"
-            raise DesignError(message)
+            raise DesignError(f"{self.found}. No bound is computed. {self.ways_out}")
 
     @property
     def found(self) -> str:

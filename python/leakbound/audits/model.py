@@ -128,8 +128,7 @@ def audit_model(
             scores = _score(model, _by_plan(canaries, coins), signal)
         return audit(scores.values, Coins(coins), **settings)
     if given != [True, True, False, False]:
-        message = "give either train and test, or canaries and coins"
-        raise OptionError(message)
+        raise OptionError("give either train and test, or canaries and coins")
     _check_apart(train, test)
     values, member = _of_both(model, train, test, signal, settings["seed"])
     pairs = isinstance(train, tuple) and isinstance(test, tuple)
@@ -192,26 +191,24 @@ def _size(model: Any, data: Any) -> int:
 
     size = read(data).examples
     if size is None:
-        message = (
+        raise InputError(
             "rows are scored in random order: pass a Dataset with a length, not a stream or "
             "batches that are made already"
         )
-        raise InputError(message)
     return size
 
 
 def _rows_of_pair(data: Any) -> int:
     """Return the number of rows of inputs and of their targets."""
     if not isinstance(data, tuple) or len(data) != 2:
-        message = f"it must be a tuple of inputs and classes, got {type(data).__name__}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"it must be a tuple of inputs and classes, got {type(data).__name__}")
     inputs, targets = map(size_of, data)
     if inputs != targets:
-        message = f"it must have one target for each input, got {inputs} inputs, {targets} targets"
-        raise InputError(message)
+        raise InputError(
+            f"it must have one target for each input, got {inputs} inputs, {targets} targets"
+        )
     if not inputs:
-        message = "it is empty: there is nothing to score"
-        raise InputError(message)
+        raise InputError("it is empty: there is nothing to score")
     return inputs
 
 
@@ -230,8 +227,7 @@ def _about(name: str) -> Iterator[None]:
     try:
         yield
     except LeakboundError as error:
-        message = f"{name}: {error}"
-        raise type(error)(message) from error
+        raise type(error)(f"{name}: {error}") from error
 
 
 def _check_apart(train: Any, test: Any) -> None:
@@ -246,11 +242,10 @@ def _check_apart(train: Any, test: Any) -> None:
         return
     shared = np.intersect1d(names[0], names[1])
     if shared.size:
-        message = (
+        raise InputError(
             f"{shared.size:,} rows are in both train and test, such as row {shared[0]}: leave them "
             "out of test, if the model was trained on them"
         )
-        raise InputError(message)
 
 
 def _source(data: Any) -> tuple[Any, Any]:

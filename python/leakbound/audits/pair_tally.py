@@ -80,8 +80,7 @@ class PairTally(Stored):
         stratum = None if codes is None else "stratum"
         pairing = pairing or Pairing.of(Tally.of(values, included), stratum=stratum)
         if (pairing.stratum is None) != (codes is None):
-            message = "strata= goes with a pairing that has a stratum, and with none else"
-            raise OptionError(message)
+            raise OptionError("strata= goes with a pairing that has a stratum, and with none else")
         hashed = hashes(pairing, names)
         return cls(*counted_pairs(pairing, names, hashed, values, included, codes), pairing)
 
@@ -99,8 +98,7 @@ class PairTally(Stored):
 
         total = added(counts())
         if not pairings:
-            message = "there is nothing to add: give at least one tally"
-            raise InputError(message)
+            raise InputError("there is nothing to add: give at least one tally")
         return cls(*total, pairings[0])
 
     def __add__(self, other: "PairTally") -> "PairTally":
@@ -123,8 +121,7 @@ class PairTally(Stored):
             with reading():
                 stored = Pairing(**described["pairing"])
         if stored is None:
-            message = "how pairs were made is missing: pass pairing="
-            raise InputError(message)
+            raise InputError("how pairs were made is missing: pass pairing=")
         _check_same(stored, pairing or stored)
         return cls(*added(parts), stored)
 
@@ -167,18 +164,16 @@ class PairTally(Stored):
     def game(self, seed: int) -> PairTallyGame:
         """Return the game of the pairs; raise where there are none, or none differs."""
         if not self.pairs:
-            message = (
+            raise DesignError(
                 f"no stratum and bucket has both members and non-members ({self.left_over:,} "
                 f"{self.pairing.unit}s are left over): use fewer buckets, and count both parts"
             )
-            raise DesignError(message)
         differences = self.differences
         if not differences.values[-1]:
-            message = (
+            raise AbstentionError(
                 f"both scores are equal in all {self.pairs} pairs, so every pair abstains: use a "
                 "score that differs between examples"
             )
-            raise AbstentionError(message)
         shown = TallyGame(tally=self.scores, sides="both", seed=seed)
         return PairTallyGame(tally=differences, rated_by=shown, seed=seed)
 
@@ -223,14 +218,14 @@ class PairTally(Stored):
         marks = np.searchsorted(keys, LEFT_OVER)
         buckets = FIRST_BUCKET - keys[:marks]
         for bucket in buckets[(counts[:marks] != 1) | (wins[:marks] != 0)][:1]:
-            message = (
+            raise InputError(
                 f"bucket {bucket} was counted more than once: add each part once, and count all "
                 "examples of a bucket in one batch"
             )
-            raise InputError(message)
         if not buckets.size or buckets.max() >= self.pairing.buckets:
-            message = f"keys must name the buckets that were counted, of {self.pairing.buckets}"
-            raise InputError(message)
+            raise InputError(
+                f"keys must name the buckets that were counted, of {self.pairing.buckets}"
+            )
         # 2. Differences, none of them negative, and both scores of each pair.
         equal, (low, high) = size // 2, np.searchsorted(keys, [0, size])
         check_counts(keys[low:high], counts[low:high], wins[low:high], bits)
@@ -243,11 +238,10 @@ class PairTally(Stored):
             or (wins[left] < 0).any()
             or (wins[left] > counts[left]).any()
         ):
-            message = (
+            raise InputError(
                 "counts contradict: each pair has one difference, of a key from "
                 f"{equal} on, and the scores of one member and of one non-member"
             )
-            raise InputError(message)
         # 3. Nobody wins a pair without a difference.
         settled = np.where(keys == equal, 0, wins)
         settled.flags.writeable = False
@@ -263,8 +257,7 @@ def _check_same(one: Pairing, other: Pairing) -> None:
     """Raise InputError where pairs were made in different ways."""
     for name, value in asdict(one).items():
         if getattr(other, name) != value:
-            message = (
+            raise InputError(
                 f"pairs were made with {name}={value!r} and with {name}={getattr(other, name)!r}: "
                 "count all parts by the same Pairing"
             )
-            raise InputError(message)

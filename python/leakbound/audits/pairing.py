@@ -97,8 +97,7 @@ class Pairing:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.buckets & (self.buckets - 1):
-            message = f"buckets must be a power of 2, such as 1 or 256, got {self.buckets}"
-            raise OptionError(message)
+            raise OptionError(f"buckets must be a power of 2, such as 1 or 256, got {self.buckets}")
         choice(self.unit, "unit", Unit)
 
     @classmethod
@@ -173,8 +172,9 @@ class Pairing:
             (hashed,) = arrow_columns(records, ("hash",))
             ends = slice(None, None, max(1, ids.size - 1))  # the first and the last
             if not np.array_equal(hashed[ends], hashes(self, ids[ends])):
-                message = f"column 'hash' was not made with the seed {self.seed}: hash ids again"
-                raise InputError(message)
+                raise InputError(
+                    f"column 'hash' was not made with the seed {self.seed}: hash ids again"
+                )
         else:
             hashed = hashes(self, ids)
         strata = None
@@ -193,10 +193,9 @@ def hashes(pairing: Pairing, ids: NDArray[Any]) -> IntArray:
     else:
         listed = ids.astype(str).tolist() if ids.dtype.kind == "u" else ids.tolist()
         if not {str}.issuperset(map(type, listed)):
-            message = (
+            raise InputTypeError(
                 f"ids must be all whole numbers, or all text, got {listed[0]!r} of {ids.dtype}"
             )
-            raise InputTypeError(message)
     return (hashed_ids(f"{pairing.seed}:", listed) ^ _SIGN).view(np.int64)
 
 
@@ -250,8 +249,7 @@ def counted_pairs(
 ) -> Counts:
     """Pair and count examples of whole buckets."""
     for row in np.flatnonzero(np.isnan(scores))[:1]:
-        message = f"scores must not be NaN, but that of id {ids[row]!s} is"
-        raise InputError(message)
+        raise InputError(f"scores must not be NaN, but that of id {ids[row]!s} is")
     members, others, left = matched(pairing, ids, hashed, member, strata)
     first, second = (pairing.even(scores[rows]) for rows in (members, others))
     with np.errstate(invalid="ignore"):  # two infinities that are equal
@@ -280,8 +278,7 @@ def _ordered(pairing: Pairing, ids: NDArray[Any], hashed: IntArray, member: Bool
             if ids[one] == ids[other]:
                 torn = member[one] != member[other]
                 said = "is on both sides of the split" if torn else "occurs twice"
-                message = f"id {ids[one]!s} {said}: count each {pairing.unit} once"
-                raise InputError(message)
+                raise InputError(f"id {ids[one]!s} {said}: count each {pairing.unit} once")
         order[start : stop + 1] = rows
     return order
 

@@ -127,12 +127,11 @@ def _check_whole(
     if torn.size:
         groups = np.unique(unit[torn])
         row = int(torn[0])
-        message = (
+        raise InputError(
             f"{groups.size} of {names.size} groups are not whole: {names[unit[row]]!s} {how} "
             f"(rows {int(first[unit[row]])} and {row}). Groups are rows that the split kept "
             "together: leave groups out if it moved single rows, or correct them"
         )
-        raise InputError(message)
 
 
 def check_codes(values: ArrayInput, examples: int, name: str) -> NDArray[np.generic]:
@@ -144,13 +143,15 @@ def check_codes(values: ArrayInput, examples: int, name: str) -> NDArray[np.gene
         missing = missing | np.array([code is None for code in codes.tolist()])
     if missing.any():
         row = int(missing.argmax())
-        message = f"{name} is missing at row {row}: give each example one, unique if necessary"
-        raise InputTypeError(message)
+        raise InputTypeError(
+            f"{name} is missing at row {row}: give each example one, unique if necessary"
+        )
     try:
         np.unique(codes)
     except TypeError:
-        message = f"{name} must be all numbers or all text, got a mixture that cannot be compared"
-        raise InputTypeError(message) from None
+        raise InputTypeError(
+            f"{name} must be all numbers or all text, got a mixture that cannot be compared"
+        ) from None
     return codes
 
 
@@ -205,11 +206,10 @@ class Pairs:
     def game(self, scores: FloatArray, seed: int) -> PairGame:
         """Return the game of some scores of the units; AbstentionError if they order nothing."""
         if scores.min() == scores.max():
-            message = (
+            raise AbstentionError(
                 f"all {scores.size} scores are equal, so every pair abstains: use a score that "
                 "differs between examples"
             )
-            raise AbstentionError(message)
         even = stretched(scores)
         apart = even[self.members] - even[self.others]
         return PairGame(

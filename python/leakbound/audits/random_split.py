@@ -133,11 +133,10 @@ class RandomSplit(Design[Listed | PairTally | Mapping[str, PairTally], AuditResu
         if tallies is not None:
             return self._counted(tallies, request).audit(request, self.name)
         if self.member is None:
-            message = (
+            raise OptionError(
                 "member is missing: give RandomSplit(member), or audit a PairTally, which has "
                 "counted members"
             )
-            raise OptionError(message)
         if self.groups is not None:
             words = replace(words, unit="user")
         # 1. Scores, membership and what was split as one, in one order.
@@ -183,8 +182,7 @@ class RandomSplit(Design[Listed | PairTally | Mapping[str, PairTally], AuditResu
         given = {"ids": request.ids, **{one.name: getattr(self, one.name) for one in fields(self)}}
         for name, value in given.items():
             if value is not None and name != "aggregate":
-                message = f"a PairTally has counts, not single examples: leave out {name}"
-                raise OptionError(message)
+                raise OptionError(f"a PairTally has counts, not single examples: leave out {name}")
         attacks = AnyAttacks({name: one.game(request.seed) for name, one in tallies.items()})
         (tally, *_), (options, inputs) = tallies.values(), told(tallies)
         pairing = tally.pairing

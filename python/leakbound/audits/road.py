@@ -180,8 +180,9 @@ def audit(
         seed=seed_of(seed),
     )
     if sides not in (*design.sides, "auto"):
-        message = f'sides="{sides}" does not apply to {type(design).__name__}: leave it out'
-        raise OptionError(message)
+        raise OptionError(
+            f'sides="{sides}" does not apply to {type(design).__name__}: leave it out'
+        )
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.
     return design.audit(scores, request)
 
@@ -376,8 +377,7 @@ class Attacks(AnyAttacks[FloatArray]):
     ) -> "Attacks":
         """Read scores of several attacks by a check; ids are joined."""
         if not named:
-            message = "scores is empty: at least one attack is needed"
-            raise InputError(message)
+            raise InputError("scores is empty: at least one attack is needed")
         words = {name: f"scores of {name!r}" if name else "scores" for name in named}
         read = {
             name: check(order.scores(raw, words[name]), words[name]) for name, raw in named.items()
@@ -413,8 +413,9 @@ def _by_name(scores: Any) -> dict[str, Any] | None:
     if names and hasattr(scores, "__getitem__"):
         for name in names:
             if not isinstance(name, str) or names.count(name) > 1:
-                message = f"columns of scores must have different names in text, got {name!r}"
-                raise InputError(message)
+                raise InputError(
+                    f"columns of scores must have different names in text, got {name!r}"
+                )
         return {name: scores[name] for name in names}
     if isinstance(scores, list | tuple):
         in_rows = len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)

@@ -193,8 +193,9 @@ class Stream:
         batches need not be on one scale.
         """
         if not self._scores:
-            message = "there is no result before the first batch: call update(scores, member)"
-            raise OptionError(message)
+            raise OptionError(
+                "there is no result before the first batch: call update(scores, member)"
+            )
         bound, counts, level = self.bound, self._counts, self._level
         count = MemberCount.of_coins(self._members, self.m)
         member = np.concatenate(self._member)
@@ -283,18 +284,16 @@ class Stream:
         new, first = ids.tolist(), next(iter(self._ids), None)
         kinds = {type(first), type(new[0])}
         if first is not None and len(kinds) > 1 and kinds & {str, bytes}:
-            message = (
+            raise InputTypeError(
                 f"ids are like {shown(new[0])} in this batch and like {shown(first)} in an "
                 "earlier one, so repeated examples cannot be detected: give ids of one type"
             )
-            raise InputTypeError(message)
         again = self._ids.keys() & set(new)
         if again:
-            message = (
+            raise InputError(
                 f"{len(again)} ids of this batch were in an earlier one, such as "
                 f"{min(again, key=str)!s}: its membership is known, so it proves nothing more"
             )
-            raise InputError(message)
         self._ids |= dict.fromkeys(new)
 
 
@@ -334,12 +333,12 @@ def _checked(shares: Sequence[float]) -> tuple[float, ...]:
     except TypeError as error:
         if isinstance(error, LeakboundError):
             raise
-        message = f"shares must be a sequence of numbers in (0, 1], got {shown(shares)}"
-        raise InputTypeError(message) from None
+        raise InputTypeError(
+            f"shares must be a sequence of numbers in (0, 1], got {shown(shares)}"
+        ) from None
     if not 0 < len(values) <= _MOST_SHARES or max(values) > 1 or len(set(values)) < len(values):
-        message = (
+        raise OptionError(
             f"shares must be different numbers in (0, 1], at least one and at most {_MOST_SHARES}; "
             f"got {shown(shares)}"
         )
-        raise OptionError(message)
     return values

@@ -201,8 +201,7 @@ def _roles(columns: Any) -> _Roles:
     if columns is None:
         return _Roles()
     if not isinstance(columns, Mapping):
-        message = f"columns must be a mapping from names to roles, got {shown(columns)}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"columns must be a mapping from names to roles, got {shown(columns)}")
     names: dict[str, list[str]] = {"stratum": [], "group": [], "codes": []}
     for name, role in columns.items():
         choice(role, f"columns[{name!r}]", ColumnRole)
@@ -210,8 +209,9 @@ def _roles(columns: Any) -> _Roles:
             names[part].append(name)
     several = [role for role in ("stratum", "group") if len(names[role]) > 1]
     if several:
-        message = f"one column at most is the {several[0]}, got {', '.join(names[several[0]])}"
-        raise OptionError(message)
+        raise OptionError(
+            f"one column at most is the {several[0]}, got {', '.join(names[several[0]])}"
+        )
     stratum, group = (next(iter(names[role]), None) for role in ("stratum", "group"))
     return _Roles(stratum, group, tuple(names["codes"]))
 
@@ -251,13 +251,12 @@ def _check_whole(inside: NDArray[np.str_], outside: NDArray[np.str_]) -> None:
     torn = np.intersect1d(inside, outside)
     if torn.size:
         row, other = (int(np.flatnonzero(one == torn[0])[0]) for one in (inside, outside))
-        message = (
+        raise InputError(
             f"{torn.size:,} of {np.union1d(inside, outside).size:,} groups are not whole: "
             f"{torn[0]} is a group of members (row {row} of them) and of non-members (row {other} "
             "of them). A group is a set of records that the split kept together: leave groups out "
             "if it moved single records, or name the column of these groups"
         )
-        raise InputError(message)
 
 
 def _codes(
@@ -267,15 +266,13 @@ def _codes(
     if name is None:
         return None
     if name not in columns:
-        message = f"the {role} is {shown(name)}, and the columns are {', '.join(columns)}"
-        raise OptionError(message)
+        raise OptionError(f"the {role} is {shown(name)}, and the columns are {', '.join(columns)}")
     column = columns[name]
     if column.missing.any():
-        message = (
+        raise InputError(
             f"column {name!r}, the {role}, is missing in {int(column.missing.sum()):,} records: "
             "give each record a value, a different one if necessary"
         )
-        raise InputError(message)
     return column.as_words()
 
 
@@ -289,14 +286,14 @@ def _names(attacks: object) -> tuple[str, ...]:
     one = DEFAULT if attacks == "default" else (attacks,)
     names = one if isinstance(attacks, str) else attacks
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        message = f"attacks must be names, or a mapping to scores, got {type(attacks).__name__}"
-        raise InputTypeError(message)
+        raise InputTypeError(
+            f"attacks must be names, or a mapping to scores, got {type(attacks).__name__}"
+        )
     if not names or not set(names) <= set(ATTACKS) or len(set(names)) < len(names):
-        message = (
+        raise OptionError(
             f"attacks must be different names among {', '.join(ATTACKS)}, or default; got "
             f"{shown(attacks)}"
         )
-        raise OptionError(message)
     return tuple(names)
 
 
@@ -330,13 +327,12 @@ def _check_reference(tables: Tables, records: _Records) -> None:
     tails = (poisson_binomial_tail(inside, share), poisson_binomial_tail(outside, 1 - share))
     if 2 * float(min(tails)) < IMPOSSIBLE:
         of, groups = ("", "") if records.groups is None else ("records of ", "groups of ")
-        message = (
+        raise DesignError(
             f"the reference holds {of}{inside:,} of {int(member.sum()):,} {groups}members and "
             f"{of}{outside:,} of {int((~member).sum()):,} {groups}non-members: it was chosen by "
             "membership, and so it would reveal membership to the attacks. Give a third set, or "
             "none: then attacks compare records with each other"
         )
-        raise DesignError(message)
 
 
 def _warnings(tables: Tables, records: _Records, copies: float) -> tuple[str, ...]:

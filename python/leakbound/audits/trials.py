@@ -68,8 +68,7 @@ class Trials(Design[Listed, AuditResult]):
         claim, examples = request.claim, Coins(self.member).listed(scores, request)
         attacks, member = examples.attacks, examples.inputs["member"].astype(np.bool_)
         if member.size < _FEWEST:
-            message = f"Trials needs at least {_FEWEST} runs, got {member.size}: run more"
-            raise InputError(message)
+            raise InputError(f"Trials needs at least {_FEWEST} runs, got {member.size}: run more")
         count = MemberCount.of_coins(int(member.sum()), member.size)
         level = request.level / len(attacks.scores)
         ranks = request.cuts is None and by_ranks(claim, member.size, level)

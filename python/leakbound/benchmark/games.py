@@ -340,8 +340,7 @@ class Scores:
         written = (path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else None
         scores, member = _stored(path, self.column, written)
         if m > scores.size:
-            message = f"{path} has only {scores.size:,} examples: m={m:,} is too large"
-            raise OptionError(message)
+            raise OptionError(f"{path} has only {scores.size:,} examples: m={m:,} is too large")
         rows = Purpose.CORPUS_ROWS.rng(integer(seed, "seed", least=0)).permutation(scores.size)[:m]
         return Game(scores=scores[rows], member=member[rows], truth=math.nan, parameter="epsilon")
 
@@ -352,10 +351,9 @@ def _stored(path: Path, column: str, _written: object) -> tuple[FloatArray, Bool
     table = read_parquet(path)
     for name in (column, "member"):
         if name not in table.column_names:
-            message = (
+            raise FormatError(
                 f"{path} has no column {name!r}; its columns are {', '.join(table.column_names)}"
             )
-            raise FormatError(message)
     scores = check_scores(table[column].to_numpy(), f"{column!r} of {path}")
     return scores, check_membership(table["member"].to_numpy(), scores.size)
 
@@ -368,5 +366,6 @@ def read_parquet(path: Path) -> Any:
     try:
         return parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
-        message = f"{path} is not a complete parquet file: {' '.join(str(error).split()):.200}"
-        raise FormatError(message) from error
+        raise FormatError(
+            f"{path} is not a complete parquet file: {' '.join(str(error).split()):.200}"
+        ) from error

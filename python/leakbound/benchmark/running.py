@@ -82,11 +82,10 @@ class Named(NamedTuple):
             more = words(replace(bound, cuts=None))[1]
             return cls(bound, name, ", ".join(filter(None, (options, more))), "")
         if not callable(bound) and not hasattr(bound, "audit"):
-            message = (
+            raise InputTypeError(
                 f"a bound must be a cut policy or callable as bound(scores, member, claim, level), "
                 f"got {bound!r}"
             )
-            raise InputTypeError(message)
         return cls(bound, *words(bound), code(bound))
 
     def compute(self, game: Game, claim: Claim, level: float, seed: int) -> float:
@@ -96,8 +95,9 @@ class Named(NamedTuple):
         else:
             value = self.bound(game.scores.copy(), game.member.copy(), claim, level)
         if not float(value) >= 0:
-            message = f"{self.name} returned {value!r}: a bound must be a number of at least 0"
-            raise OptionError(message)
+            raise OptionError(
+                f"{self.name} returned {value!r}: a bound must be a number of at least 0"
+            )
         return float(value)
 
 
@@ -309,10 +309,9 @@ def _played(tasks: Sequence[_Task], processes: int) -> Iterator[Rows]:
     try:
         pickle.dumps(tasks[0])
     except Exception as error:  # pickle has several
-        message = (
+        raise OptionError(
             f"games and bounds must be importable (not lambdas) with several processes: {error}"
-        )
-        raise OptionError(message) from error
+        ) from error
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         yield from pool.map(_play, tasks)
 
@@ -348,8 +347,7 @@ def _game(task: _Task) -> Game:
     """Play a game that has a score and membership for each example."""
     game = task.play(task.m, seed=task.seed)
     if not np.shape(game.scores) == np.shape(game.member) == (task.m,):
-        message = f"a game of m={task.m} must have as many scores and memberships"
-        raise InputError(message)
+        raise InputError(f"a game of m={task.m} must have as many scores and memberships")
     return game
 
 

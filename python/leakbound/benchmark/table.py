@@ -111,8 +111,9 @@ class Table:
         """Read all rows of a parquet file, whatever code they are of."""
         table = read_parquet(Path(path))
         if not {*KEY} <= {*table.column_names}:
-            message = f"{path} has no rows of a benchmark, whose columns are {', '.join(KEY)}"
-            raise FormatError(message)
+            raise FormatError(
+                f"{path} has no rows of a benchmark, whose columns are {', '.join(KEY)}"
+            )
         return cls.of(table.to_pylist())
 
     def to_arrow(self) -> Any:

@@ -27,11 +27,10 @@ def checked_rate(value: object) -> float:
     try:
         return real(value, "sampling_rate", above=0, most=1)
     except OptionError as error:
-        message = (
+        raise OptionError(
             f"{error}: it is the probability of an example to be in a batch; divide the mean size "
             "of a batch by the number of examples"
-        )
-        raise OptionError(message) from error
+        ) from error
 
 
 class FamilyClaim(Guarantee):
@@ -287,12 +286,10 @@ class TradeOffFamily(FamilyClaim):
         instance(self.parameter, "parameter", str)
         function: object = self.tradeoff
         if not callable(function):
-            message = f"tradeoff must be a function of a number, got {function!r}"
-            raise InputTypeError(message)
+            raise InputTypeError(f"tradeoff must be a function of a number, got {function!r}")
         instance(self.bracket, "bracket", tuple)
         if len(self.bracket) != 2:
-            message = f"bracket must be two numbers, got {self.bracket!r}"
-            raise OptionError(message)
+            raise OptionError(f"bracket must be two numbers, got {self.bracket!r}")
         low = real(self.bracket[0], "bracket[0]", least=0, below=math.inf)
         high = real(self.bracket[1], "bracket[1]", above=low, below=math.inf)
         object.__setattr__(self, "bracket", (low, high))

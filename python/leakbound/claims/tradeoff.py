@@ -165,11 +165,10 @@ class TradeOff(Record):
         alone = self.family not in {"table", "profile"}
         if set(values) != needed or (alone and any(value.size != 1 for value in values.values())):
             sizes = ", ".join(f"{name} of {value.size}" for name, value in values.items())
-            message = (
+            raise InputError(
                 f"TradeOff.{self.family} takes {' and '.join(sorted(needed))}"
                 f"{', one number each' if alone else ''}, got {sizes or 'nothing'}"
             )
-            raise InputError(message)
         if self.family == "table":
             return _core.TradeOff.tabulated(values["alpha"], values["f"])
         if self.family == "profile":

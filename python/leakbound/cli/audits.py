@@ -359,8 +359,7 @@ def _check_plan(plan: InclusionPlan, ids: Any, member: Any, examples: int) -> No
     if member is None:
         return
     for row in np.flatnonzero(planned != check_membership(member, examples))[:1]:
-        message = (
+        raise InputError(
             f"column member differs from the plan, first at row {row}: use the plan that "
             "was trained with, or add a column id if the rows were reordered"
         )
-        raise InputError(message)

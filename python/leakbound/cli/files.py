@@ -151,8 +151,7 @@ class Columns:
         column = self._filled(name)
         if not is_text(column):
             if _array(column).dtype.kind in "OSU":
-                message = f"{self.path}: column {name!r} must hold real numbers"
-                raise FormatError(message)
+                raise FormatError(f"{self.path}: column {name!r} must hold real numbers")
             return _array(column)
         import pyarrow as pa
         from pyarrow import compute
@@ -246,11 +245,9 @@ def read(
     lengths = {name: len(values) for name, values in columns.stored.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-        message = f"{path} holds arrays of different lengths: {listed}"
-        raise FormatError(message)
+        raise FormatError(f"{path} holds arrays of different lengths: {listed}")
     if not len(columns):
-        message = f"{path} has no rows below its header: add one row for each example"
-        raise FormatError(message)
+        raise FormatError(f"{path} has no rows below its header: add one row for each example")
     return columns
 
 
@@ -263,8 +260,7 @@ def about(path: Path) -> Iterator[None]:
         raise
     except LeakboundError as error:
         rows = " (rows count from 0, without the header)" if " row" in str(error) else ""
-        message = f"{path}: {error}{rows}"
-        raise FormatError(message) from error
+        raise FormatError(f"{path}: {error}{rows}") from error
 
 
 def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None:
@@ -279,8 +275,7 @@ def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None
             seen += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
         number = f"{names.count(name)} columns" if name in names else "no column"
         settled = _SETTLED_BY.get(name, "") if len(names) > 1 else ""
-        message = f"{path} has {number} {name!r}{settled}; its columns are {seen}"
-        raise FormatError(message)
+        raise FormatError(f"{path} has {number} {name!r}{settled}; its columns are {seen}")
 
 
 @contextmanager
@@ -292,12 +287,10 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
     if path != PIPE and not path.is_file():
         path.stat()  # raises if it does not exist
         what = "a directory" if path.is_dir() else "a pipe or a device"
-        message = f"{path} is {what}; give a file, or - for standard input"
-        raise FormatError(message)
+        raise FormatError(f"{path} is {what}; give a file, or - for standard input")
     suffix = suffix_of(path)
     if path != PIPE and suffix not in TEXT | {".parquet", ".npz"}:
-        message = f"{path} has an unknown type: save it as one of {KINDS}"
-        raise FormatError(message)
+        raise FormatError(f"{path} has an unknown type: save it as one of {KINDS}")
     try:
         if suffix == ".npz":
             with open_archive(path) as archive:
@@ -322,8 +315,7 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
             raise
         said = re.sub(r"Row #(\d+)", lambda match: f"row {int(match[1]) - 1}", str(error))
         rows = " (rows count from 0, without the header)" if said != str(error) else ""
-        message = f"{path} cannot be read: {said}{rows}"
-        raise FormatError(message) from error
+        raise FormatError(f"{path} cannot be read: {said}{rows}") from error
 
 
 def whole(ids: NDArray[Any]) -> NDArray[Any]:

@@ -155,8 +155,9 @@ class _Job:
         keep_record(self.out, self.made_of, files)
         for file in files:
             if file not in shards and file.name != RECORD:
-                message = f"{file} is not a shard of these data: choose an empty or new folder"
-                raise FormatError(message)
+                raise FormatError(
+                    f"{file} is not a shard of these data: choose an empty or new folder"
+                )
         return shards
 
     def run(self, sizes: Mapping[Path, int], shards: Mapping[Path, int]) -> None:
@@ -211,16 +212,14 @@ class _Job:
             with suppress(pa.ArrowException):
                 if seal.items() <= (parquet.read_schema(shard).metadata or {}).items():
                     return False
-            message = (
+            raise FormatError(
                 f"{shard} is damaged, or was scored from other rows than {path} has from row "
                 f"{first} on: delete it to score these, or choose another folder"
             )
-            raise FormatError(message)
         try:
             scored = self.scorer(records, first=first)
         except (InputError, InputTypeError) as error:
-            message = f"{path}, shard {shard.name}: {error}"
-            raise type(error)(message) from error
+            raise type(error)(f"{path}, shard {shard.name}: {error}") from error
         with replacing(shard) as file:
             parquet.write_table(scored.replace_schema_metadata(seal), file)
         return True

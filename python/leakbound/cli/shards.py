@@ -123,8 +123,9 @@ def _check_ids(paths: Sequence[Path], layout: Layout) -> None:
             f"{shards[at].path}"
             for row, at in zip(rows, np.searchsorted(starts, rows, "right") - 1, strict=True)
         ]
-        message = f"id {ids[rows[0]]} is {' and '.join(places)}: keep one row for each example"
-        raise FormatError(message)
+        raise FormatError(
+            f"id {ids[rows[0]]} is {' and '.join(places)}: keep one row for each example"
+        )
 
 
 def pairs_of(paths: Sequence[Path]) -> PairTally:
@@ -169,10 +170,9 @@ def files_of(paths: Sequence[Path]) -> Iterator[Path]:
             files = sorted(match for match in matches if match.is_file())
         if not files:
             kinds = ", ".join(sorted(KINDS))
-            message = (
+            raise FormatError(
                 f"{path}: no such files; give files that end in {kinds}, a folder, a glob or -"
             )
-            raise FormatError(message)
         yield from files
 
 
@@ -191,8 +191,9 @@ def _rows(
                 try:
                     member = check_membership(batch.member(), len(batch))
                 except InputError as error:
-                    message = f"column {layout.member_col!r}, rows from {first} on: {error}"
-                    raise InputError(message) from error
+                    raise InputError(
+                        f"column {layout.member_col!r}, rows from {first} on: {error}"
+                    ) from error
                 yield batch.numbers(score), member
             first += len(batch)
 

@@ -162,12 +162,11 @@ def _check_alike(columns: Sequence[NDArray[np.str_]], name: str) -> None:
                 _reads(word, reader) for word in other
             ):
                 kind = "dates" if reader is dt.datetime.fromisoformat else "numbers"
-                message = (
+                raise InputError(
                     f"column {name!r} holds {kind} in one of the tables of members and non-members "
                     f"({shown(one[0])}) and text in the other ({shown(other[0])}): the format "
                     "would reveal who is a member; write both in the same format"
                 )
-                raise InputError(message)
 
 
 def _reads(word: str, reader: Callable[[str], object]) -> bool:
@@ -192,11 +191,10 @@ def _dates(words: NDArray[np.str_], name: str) -> NDArray[Any] | None:
 
     dates = _read(words, date, np.datetime64("NaT", "us"))
     if dates is not None and len(zoned) > 1:
-        message = (
+        raise InputError(
             f"column {name!r} has dates with a time zone and dates without one: the format would "
             "reveal who is a member; write all dates with a time zone, or none"
         )
-        raise InputError(message)
     return dates
 
 

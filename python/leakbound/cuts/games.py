@@ -78,11 +78,10 @@ class Game(ABC):
         """
         ranking = self.ranked(ties)
         if ranking.blocks == 1 and self.units == "examples":
-            message = (
+            raise AbstentionError(
                 f"all {self.examples} {self.name} are equal, so every example abstains: use a "
                 "score that differs between examples"
             )
-            raise AbstentionError(message)
         if ties == "together" or not ranking.tied:
             return ranking, ranking, ()
         return ranking, self.untied(), order_warnings(self.tied(ranking))

@@ -145,11 +145,10 @@ class OutsideIn(LadderPolicy):
     def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if there are fewer examples than guesses."""
         if self.levels is not None and self.levels[-1] > examples:
-            message = (
+            raise OptionError(
                 f"cuts=OutsideIn(levels=[…, {self.levels[-1]}]) needs more guesses than there are "
                 f"{units} ({examples})"
             )
-            raise OptionError(message)
 
     def rule(self, examples: int, level: float, sides: Sides, /) -> _core.OutsideIn:
         """See `LadderPolicy.rule`."""
@@ -191,10 +190,10 @@ def planned_rule(
 def _named(levels: object) -> tuple[int, ...]:
     """Check numbers of guesses that are fixed in advance."""
     if not isinstance(levels, Sequence | np.ndarray) or getattr(levels, "shape", None) == ():
-        message = f"levels must be a sequence of numbers of guesses, got {shown(levels)}"
-        raise InputTypeError(message)
+        raise InputTypeError(
+            f"levels must be a sequence of numbers of guesses, got {shown(levels)}"
+        )
     named = tuple(integer(one, f"levels[{i}]", least=1) for i, one in enumerate(levels))
     if not named or any(a >= b for a, b in pairwise(named)):
-        message = f"levels must be at least one number, and increase; got {list(named)}"
-        raise OptionError(message)
+        raise OptionError(f"levels must be at least one number, and increase; got {list(named)}")
     return named

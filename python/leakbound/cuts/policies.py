@@ -273,21 +273,20 @@ class Weighted(Policy):
             way = f"which of {'a pair' if game.k == 2 else game.k} is one: take KLScan"
             if game.sides in {"both", "auto"}:
                 way = 'non-members: set sides="member"'
-            message = f"cuts=Weighted() guesses members only, not {way}"
-            raise OptionError(message)
+            raise OptionError(f"cuts=Weighted() guesses members only, not {way}")
         if not isinstance(game, ScoreGame):
-            message = (
+            raise OptionError(
                 "cuts=Weighted() weighs every example by its score, and a tally only has the "
                 "order of scores: use KLScan, or audit the scores themselves"
             )
-            raise OptionError(message)
         scores, member = game.scores, game.member
         numbers(scores, f"{game.name}, which are weights,", least=0, most=1)
         steps = np.rint(scores * _STEPS).astype(np.int64)
         guessed = steps > 0
         if not guessed.any():
-            message = f"all {game.name} round to 0, so no guess is made: some weight must be larger"
-            raise AbstentionError(message)
+            raise AbstentionError(
+                f"all {game.name} round to 0, so no guess is made: some weight must be larger"
+            )
         # 2. The weight of the members is tested against that of coins.
         steps //= np.gcd.reduce(steps)
         weights, weight = steps[guessed].astype(np.uint64), int(steps[member].sum())
@@ -329,11 +328,10 @@ def _too_many(policy: str, examples: int, units: str) -> OptionError:
 def _cut_numbers(grid: Any) -> tuple[int, ...]:
     listed = isinstance(grid, Sequence | np.ndarray) and getattr(grid, "shape", None) != ()
     if not listed or len(grid) == 0:
-        message = (
+        raise InputTypeError(
             'grid must be "all", "geometric" or a sequence of numbers of guesses, got '
             f"{shown(grid)}"
         )
-        raise InputTypeError(message)
     return tuple(sorted({integer(cut, f"grid[{i}]", least=1) for i, cut in enumerate(grid)}))
 
 

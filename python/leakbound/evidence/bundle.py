@@ -76,25 +76,25 @@ def write_bundle(
     place = Path(folder)
     _check_place(place)
     if type(result).__name__ not in RESULTS:
-        message = (
+        raise FormatError(
             f"a {type(result).__name__} cannot be recomputed from its options, so it has no bundle"
         )
-        raise FormatError(message)
     if opening is not None and (plan is not None or protocol is not None):
-        message = "an opening already has a plan and a protocol: leave out plan= and protocol="
-        raise OptionError(message)
+        raise OptionError(
+            "an opening already has a plan and a protocol: leave out plan= and protocol="
+        )
     if opening is not None:
         plan, protocol = opening.plan, opening.protocol
     if isinstance(plan, HasMember) and not isinstance(plan, Plan):
         plan = InclusionPlan(plan.member, ids=getattr(plan, "ids", None))
     if plan is None:
-        message = "plan= is missing: give the InclusionPlan, or the membership of each example"
-        raise OptionError(message)
+        raise OptionError(
+            "plan= is missing: give the InclusionPlan, or the membership of each example"
+        )
     if model is not None and not is_digest(model):
-        message = (
+        raise OptionError(
             f"model must be the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
         )
-        raise OptionError(message)
     # 1. The recipe of the audit, which is run once more from the files.
     data = _data_of(scores, plan, inputs)
     agreed = None if protocol is None else checked_protocol(protocol)
@@ -114,8 +114,9 @@ def write_bundle(
     try:
         files = {name: f"{text}\n".encode() for name, text in texts.items()}
     except UnicodeEncodeError:
-        message = "an argument holds text that UTF-8 cannot, such as half of a surrogate pair"
-        raise FormatError(message) from None
+        raise FormatError(
+            "an argument holds text that UTF-8 cannot, such as half of a surrogate pair"
+        ) from None
     files["report.html"] = render(result).encode()
     files["inputs.npz"] = _written(
         lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
@@ -140,11 +141,10 @@ def _check_place(place: Path) -> None:
     ours = statement.is_file() and STATEMENT.encode() in statement.read_bytes()
     others = held - FILES.keys() if ours else held
     if others:
-        message = (
+        raise OptionError(
             f"{place} contains {min(others)!r}, which would be lost: move it "
             "away, or choose another folder"
         )
-        raise OptionError(message)
 
 
 def _recipe(
@@ -160,8 +160,7 @@ def _recipe(
     recipe = recipe_of(result, data, {"cuts": agreed.options["cuts"], **options})
     wrong = departure(agreed, result, recipe)
     if wrong:
-        message = f"the audit does not follow the protocol: {wrong}"
-        raise FormatError(message)
+        raise FormatError(f"the audit does not follow the protocol: {wrong}")
     return recipe
 
 
@@ -197,5 +196,4 @@ def _put(place: Path, files: Mapping[str, bytes]) -> None:
                 os.fsync(file.fileno())
         wrong = flaw_of_written(new)
         if wrong:
-            message = f"this bundle would not verify: {wrong}"
-            raise FormatError(message)
+            raise FormatError(f"this bundle would not verify: {wrong}")

@@ -56,26 +56,22 @@ def new_challenge(
     """
     source, place = Path(canaries), Path(folder)
     if place.exists() and any(place.iterdir()):
-        message = f"{place} is not empty: choose a new folder"
-        raise OptionError(message)
+        raise OptionError(f"{place} is not empty: choose a new folder")
     if not source.is_file():
-        message = (
+        raise OptionError(
             f"{source} is not a regular file: save the canaries to a file, which is read twice"
         )
-        raise OptionError(message)
     content = source.read_bytes()
     count, some = _records(source, content)
     if count < 2:
-        message = f"{source} has {count} canaries: a challenge needs at least two"
-        raise FormatError(message)
+        raise FormatError(f"{source} has {count} canaries: a challenge needs at least two")
     plan, own = InclusionPlan.create(count), sha256(content)
     agreed = {"canaries_sha256": own, **(DEFAULT if protocol is None else protocol)}
     if agreed["canaries_sha256"] != own:
-        message = (
+        raise OptionError(
             f"canaries_sha256 in the protocol differs from the digest of {source}, {own}: leave "
             "it out, or give the file with that digest"
         )
-        raise OptionError(message)
     # The audit is rehearsed before coins are flipped.
     _check_judged(Agreed.of(checked_protocol(agreed)))
     opening = plan.commit(agreed)
@@ -107,8 +103,7 @@ def opened_challenge(folder: str | os.PathLike[str]) -> Opening:
         with path.open("rb") as file:
             digests.append(digest(file))
     if digests != [opening.agreed.canaries_sha256]:
-        message = f"the canaries in {place / 'secret'} do not match the commitment"
-        raise FormatError(message)
+        raise FormatError(f"the canaries in {place / 'secret'} do not match the commitment")
     return opening
 
 
@@ -138,8 +133,9 @@ def judge_challenge(
     _check_judged(agreed)
     by_attack = scores if isinstance(scores, Mapping) else {agreed.attacks[0]: scores}
     if set(by_attack) != set(agreed.attacks):
-        message = f"the protocol has the attacks {[*agreed.attacks]}, but scores has {[*by_attack]}"
-        raise OptionError(message)
+        raise OptionError(
+            f"the protocol has the attacks {[*agreed.attacks]}, but scores has {[*by_attack]}"
+        )
     named = {name: by_attack[name] for name in agreed.attacks}
     places = np.asarray(ids)
     result = opening.audit(named, ids=places)
@@ -150,13 +146,11 @@ def judge_challenge(
 def _check_judged(agreed: Agreed) -> None:
     """Refuse a protocol that needs more than scores and fair coins."""
     if agreed.arrays:
-        message = (
+        raise OptionError(
             f"the protocol has {min(agreed.arrays)}, but a challenge has only scores: leave it out"
         )
-        raise OptionError(message)
     if agreed.options.get("prior", _FAIR) != _FAIR:
-        message = "leave the prior out of the protocol: the coins of a challenge are fair"
-        raise OptionError(message)
+        raise OptionError("leave the prior out of the protocol: the coins of a challenge are fair")
 
 
 def _records(source: Path, content: bytes) -> tuple[int, Callable[[list[int]], bytes]]:
@@ -177,10 +171,10 @@ def _records(source: Path, content: bytes) -> tuple[int, Callable[[list[int]], b
                 f"{line}\n" for line in (*header, *(canaries[i] for i in places))
             ).encode()
     except (ValueError, RecursionError, csv.Error) as error:
-        message = f"{source} cannot be read as canaries: {' '.join(str(error).split())}"
-        raise FormatError(message) from error
-    message = f"{source}: canaries must be in a .csv, .jsonl, .txt or .npy file"
-    raise FormatError(message)
+        raise FormatError(
+            f"{source} cannot be read as canaries: {' '.join(str(error).split())}"
+        ) from error
+    raise FormatError(f"{source}: canaries must be in a .csv, .jsonl, .txt or .npy file")
 
 
 def _lines(text: str) -> list[str]:
@@ -192,8 +186,7 @@ def _lines(text: str) -> list[str]:
     for place, line in enumerate(lines, 1):
         if not line or line[-1] == "\r":
             what = "ends in CR CR LF, and one CR would be lost" if line else "is blank"
-            message = f"line {place} {what}: canaries are numbered by their lines"
-            raise ValueError(message)
+            raise ValueError(f"line {place} {what}: canaries are numbered by their lines")
     return lines
 
 
@@ -201,8 +194,7 @@ def _rows(lines: list[str]) -> list[tuple[str, ...]]:
     """Return the fields of each line of a table but its header."""
     rows = [tuple(row) for row in csv.reader(lines, strict=True)]
     if len(rows) != len(lines):
-        message = "a row spans several lines, but a canary must be one line: use .jsonl"
-        raise ValueError(message)
+        raise ValueError("a row spans several lines, but a canary must be one line: use .jsonl")
     return rows[1:]
 
 
@@ -211,8 +203,7 @@ def _check_distinct(canaries: Sequence[Hashable]) -> None:
     first: dict[Hashable, int] = {}
     for place, canary in enumerate(canaries):
         if first.setdefault(canary, place) != place:
-            message = f"canaries {first[canary]} and {place} (from 0) are the same"
-            raise ValueError(message)
+            raise ValueError(f"canaries {first[canary]} and {place} (from 0) are the same")
 
 
 def _npy(rows: Any) -> bytes:

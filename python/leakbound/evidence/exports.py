@@ -43,12 +43,12 @@ def model_index(
     names: dict[str, object] = {"model": model, "dataset": dataset, "dataset_type": dataset_type}
     for name, text in names.items():
         if not isinstance(text, str) or not text.strip():
-            message = f"{name} must be a non-empty name, got {text!r:.80}"
-            raise OptionError(message)
+            raise OptionError(f"{name} must be a non-empty name, got {text!r:.80}")
     implied, said = result.implied(), result.summary()
     if implied is None:
-        message = f"a result of kind {result.kind!r} is not a bound, not a metric of a model card"
-        raise OptionError(message)
+        raise OptionError(
+            f"a result of kind {result.kind!r} is not a bound, not a metric of a model card"
+        )
     tag = f"{KINDS[result.kind].tag} at {percent(result.confidence)} confidence"
     at = said.terms.at.strip() or f"at δ = {result.claim.delta:g}"
     bounds = [("epsilon", said.epsilon, f"ε {at}: {tag}")]

@@ -71,8 +71,7 @@ class Contents:
         files: dict[str, IO[bytes]] = {}
         for entry in sorted(os.scandir(folder), key=lambda one: one.name):
             if entry.name not in FILES:
-                message = f"{entry.name!r:.80} was added: it does not belong in a bundle"
-                raise FormatError(message)
+                raise FormatError(f"{entry.name!r:.80} was added: it does not belong in a bundle")
             files[entry.name] = held.enter_context(_opened(entry))
         for name, file in files.items():
             if name.endswith(".npz"):
@@ -128,12 +127,10 @@ def assumptions_of(result: Result, vouchers: Mapping[str, JsonValue]) -> list[Js
     unknown = vouchers.keys() - {one.name for one in result.assumptions}
     if unknown:
         named = ", ".join(sorted(map(str, unknown)))
-        message = f"vouchers has {named}, which is not an assumption of the result"
-        raise OptionError(message)
+        raise OptionError(f"vouchers has {named}, which is not an assumption of the result")
     for name, who in vouchers.items():
         if not isinstance(who, str) or not who.strip():
-            message = f"vouchers has {shown(who)} for {name!r}: give a name as text"
-            raise OptionError(message)
+            raise OptionError(f"vouchers has {shown(who)} for {name!r}: give a name as text")
         plain(who, f"vouchers.{name}")
     return [
         {
@@ -151,15 +148,13 @@ def _opened(entry: os.DirEntry[str]) -> IO[bytes]:
     # What is put in its place meanwhile, a link or a pipe, is not followed nor waited for.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if not entry.is_file(follow_symlinks=False):
-        message = f"{entry.name} is not a regular file; links are not followed"
-        raise FormatError(message)
+        raise FormatError(f"{entry.name} is not a regular file; links are not followed")
     file = os.fdopen(os.open(entry.path, flags | getattr(os, "O_BINARY", 0)), "rb")
     status, most = os.fstat(file.fileno()), FILES[entry.name]
     if status.st_size <= most and stat.S_ISREG(status.st_mode):
         return file
     file.close()
-    message = f"{entry.name} has {status.st_size:,} bytes, and at most {most:,} are read"
-    raise FormatError(message)
+    raise FormatError(f"{entry.name} has {status.st_size:,} bytes, and at most {most:,} are read")
 
 
 def _outcome(result: Result) -> dict[str, JsonValue]:

@@ -82,15 +82,14 @@ class Recipe:
     def decoded(cls, content: Any, arrays: Mapping[str, NDArray[Any]], plan: Any) -> Self:
         """Return the recipe stored as JSON and arrays."""
         if not isinstance(content, dict) or content.keys() != {"audit", "options", "data"}:
-            message = "it must have exactly audit, options and data"
-            raise FormatError(message)
+            raise FormatError("it must have exactly audit, options and data")
         audit, options, data = content["audit"], content["options"], content["data"]
         if not isinstance(audit, str) or audit not in DESIGNS:
-            message = f"unknown design {audit!r:.60}: it must be one of {', '.join(DESIGNS)}"
-            raise FormatError(message)
+            raise FormatError(
+                f"unknown design {audit!r:.60}: it must be one of {', '.join(DESIGNS)}"
+            )
         if not isinstance(options, dict) or not isinstance(data, dict) or data.keys() - _ARRAYS:
-            message = "options and data must be tables of arguments"
-            raise FormatError(message)
+            raise FormatError("options and data must be tables of arguments")
         _check_taken(audit, [*options, *data])
         arguments = {name: _read_option(name, value) for name, value in options.items()}
         used: set[str] = set()
@@ -98,8 +97,7 @@ class Recipe:
             name: _read_data(name, form, arrays, plan, used) for name, form in data.items()
         }
         if used != set(arrays):
-            message = f"the arrays {', '.join(sorted(set(arrays) - used))} are no argument"
-            raise FormatError(message)
+            raise FormatError(f"the arrays {', '.join(sorted(set(arrays) - used))} are no argument")
         return cls(audit, arguments)
 
 
@@ -124,11 +122,10 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
         if not wrong:
             return recipe
         differs = differs or wrong
-    message = (
+    raise FormatError(
         f"auditing these scores and this membership by {audit} gives another result: {differs}; "
         "pass the original data, and options that the result does not store as options={…}"
     )
-    raise FormatError(message)
 
 
 def difference(again: Result, result: Result, *, exact: bool = True) -> str:
@@ -196,8 +193,7 @@ def _own_options(result: Result, audit: str) -> dict[str, Any]:
 def _check_taken(audit: str, names: Iterable[str]) -> None:
     unknown = set(names) - parameters_of(audit)
     if unknown:
-        message = f"{audit} takes no {', '.join(sorted(unknown)):.60}"
-        raise FormatError(message)
+        raise FormatError(f"{audit} takes no {', '.join(sorted(unknown)):.60}")
 
 
 def _option(name: str, value: Any) -> JsonValue:
@@ -207,8 +203,9 @@ def _option(name: str, value: Any) -> JsonValue:
         return content
     kind = _OBJECTS.get(name, {}).get(str(content.get("type")))
     if kind is None:
-        message = f"{name} is a {content.get('type', 'table')}, which a bundle cannot store"
-        raise FormatError(message)
+        raise FormatError(
+            f"{name} is a {content.get('type', 'table')}, which a bundle cannot store"
+        )
     stored = {one.name for one in fields(kind) if one.init} | {"type"}
     return {key: part for key, part in content.items() if key in stored}
 
@@ -217,8 +214,7 @@ def _read_option(name: str, content: Any) -> Any:
     if name in _OBJECTS and (isinstance(content, dict) or name != "cuts"):
         return build(content, name, _OBJECTS[name])
     if name in _DATA or isinstance(content, dict | list):
-        message = f"{name} is {shown(content)}, which is not a value of this option"
-        raise FormatError(message)
+        raise FormatError(f"{name} is {shown(content)}, which is not a value of this option")
     return float(content) if content in ("inf", "-inf") else content
 
 
@@ -235,8 +231,7 @@ def _stored(name: str, value: Any, arrays: dict[str, NDArray[Any]]) -> JsonValue
     if array.dtype.kind == "O" and {type(part) for part in array.ravel().tolist()} == {str}:
         array = array.astype(np.str_)
     if array.dtype.kind not in "biufSU":
-        message = f"{name} is a {type(value).__name__}, which a bundle cannot store"
-        raise FormatError(message)
+        raise FormatError(f"{name} is a {type(value).__name__}, which a bundle cannot store")
     arrays[name] = array
     return "array"
 
@@ -250,8 +245,7 @@ def _read_data(name: str, form: Any, arrays: Mapping[str, Any], plan: Any, used:
     places = [name] if form == "array" else [f"{name}.{i}" for i, _ in enumerate(names or limits)]
     distinct = all(isinstance(one, str) for one in names) and len(set(names)) == len(names)
     if not (places and distinct and set(places) <= arrays.keys()):
-        message = f"{name} is {form!r:.80}, which is not data of a bundle"
-        raise FormatError(message)
+        raise FormatError(f"{name} is {form!r:.80}, which is not data of a bundle")
     used |= set(places)
     values = [arrays[place] for place in places]
     if names:

@@ -110,13 +110,11 @@ def verify_bundle(
     left_out = () if flag(page, "page") else ("report",)
     place = Path(folder)
     if not place.is_dir():
-        message = f"{place} is not a folder: give the folder of a bundle"
-        raise OptionError(message)
+        raise OptionError(f"{place} is not a folder: give the folder of a bundle")
     if isinstance(commitment, str | os.PathLike):
         source = Path(commitment)
         if source.exists() and not source.is_file():
-            message = f"{source} is not a regular file"
-            raise OptionError(message)
+            raise OptionError(f"{source} is not a regular file")
         commitment = Commitment.from_json(source)
     return _Bundle(place, commitment).verified(without=left_out)
 
@@ -193,8 +191,7 @@ class _Bundle:
         try:
             return parsed(self.files.texts[name].decode("utf-8"))
         except ValueError as error:  # also a FormatError
-            message = f"{name}: {' '.join(str(error).split())}"
-            raise FormatError(message) from error
+            raise FormatError(f"{name}: {' '.join(str(error).split())}") from error
 
     def _result(self) -> tuple[bool, str]:
         content = self._json("result.json")

@@ -52,10 +52,9 @@ class FolderOfSamples:
         classes = read_labels(labels, len(array))
         parts = [_read(file, array) for file in _files(Path(self.path))]
         if len({part.labels is None for part in parts}) > 1:
-            message = (
+            raise FormatError(
                 f"{self.path}: some files have labels and others do not; give labels in all or none"
             )
-            raise FormatError(message)
         pool, labeler = joined(parts), None
         if classes is None:
             pool = Samples(pool.values)
@@ -65,10 +64,9 @@ class FolderOfSamples:
         def draw(n: int, seed: int) -> Samples:
             # Each at most once; another seed draws from the same pool.
             if n > len(pool):
-                message = (
+                raise InputError(
                     f"{n} samples are needed and the files have only {len(pool)}: generate more"
                 )
-                raise InputError(message)
             drawn = pool.take(Purpose.FOLDER_SAMPLES.rng(seed).permutation(len(pool))[:n])
             return drawn if labeler is None else labeler.label(drawn.values, seed=seed)
 
@@ -79,8 +77,7 @@ def _files(path: Path) -> list[Path]:
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     files = [file for file in files if file.suffix.lower() in IMAGES + ARRAYS and file.is_file()]
     if not files:
-        message = f"{path} has no samples: give {', '.join(IMAGES + ARRAYS)} files"
-        raise FormatError(message)
+        raise FormatError(f"{path} has no samples: give {', '.join(IMAGES + ARRAYS)} files")
     return files
 
 
@@ -100,16 +97,15 @@ def _read(file: Path, members: NDArray[Any]) -> Samples:
                 values = archive["values"]
                 labels = archive["labels"] if "labels" in archive.names else None
         if not values.ndim or values.shape[1:] != members.shape[1:] or not len(values):
-            message = f"its shape is {values.shape}, but that of the members is {members.shape}"
-            raise OptionError(message)
+            raise OptionError(
+                f"its shape is {values.shape}, but that of the members is {members.shape}"
+            )
         # Bytes are not converted to floats: their scale is unknown.
         kind, wanted = values.dtype.kind, members.dtype
         if kind not in "biuf" or (kind == "f") != (wanted.kind == "f"):
-            message = (
+            raise OptionError(
                 f"its dtype is {values.dtype}, but that of the members is {wanted}: use one dtype"
             )
-            raise OptionError(message)
         return Samples(values.astype(wanted), read_labels(labels, len(values)))
     except (FormatError, OSError, SyntaxError, ValueError, TypeError) as error:
-        message = f"{file} cannot be read as samples: {error}"
-        raise FormatError(message) from error
+        raise FormatError(f"{file} cannot be read as samples: {error}") from error

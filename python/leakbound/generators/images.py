@@ -36,16 +36,16 @@ class Labeler:
 
     def __post_init__(self) -> None:
         if self.classifier is not None and not hasattr(self.classifier, "predict_proba"):
-            message = f"classifier must be an unfitted classifier, got {self.classifier!r}"
-            raise InputTypeError(message)
+            raise InputTypeError(
+                f"classifier must be an unfitted classifier, got {self.classifier!r}"
+            )
 
     def fit(self, values: ArrayInput, labels: ArrayInput) -> "FittedLabeler":
         """Learn labels (integers, booleans or strings) from the generator's members."""
         array = read_array(values)
         classes = read_labels(labels, len(array))
         if classes is None:
-            message = "a labeler needs labels, got None"
-            raise InputError(message)
+            raise InputError("a labeler needs labels, got None")
         # One label needs no classifier, and scikit-learn's refuse to learn from it.
         names = np.unique(classes)
         if names.size == 1:

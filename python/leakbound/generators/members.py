@@ -23,26 +23,24 @@ def read_array(members: ArrayInput) -> NDArray[Any]:
     """Read members of any one shape."""
     array = np.asarray(members)
     if array.dtype.kind not in "biuf":
-        message = (
+        raise InputTypeError(
             f"members must hold real numbers, got dtype {array.dtype}: encode strings as codes"
         )
-        raise InputTypeError(message)
     if array.ndim < 2 or 0 in array.shape[1:]:
-        message = (
+        raise InputError(
             f"members must have one row per member and at least one value, got shape {array.shape}"
         )
-        raise InputError(message)
     strange = np.argwhere(~np.isfinite(array))
     if strange.size:
         index = tuple(strange[0].tolist())
         place = ", ".join(map(str, index))
-        message = (
+        raise InputError(
             f"members must be finite: {len(strange)} are not, first {array[index]} at index {place}"
         )
-        raise InputError(message)
     if len(array) < LEAST_ROWS:
-        message = f"there are only {len(array)} members; a generator needs at least {LEAST_ROWS}"
-        raise InputError(message)
+        raise InputError(
+            f"there are only {len(array)} members; a generator needs at least {LEAST_ROWS}"
+        )
     return array
 
 
@@ -52,10 +50,9 @@ def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None
         return None
     classes = vector(labels, "labels", kinds="biufU")
     if classes.dtype.kind == "f":
-        message = (
+        raise InputTypeError(
             f"labels must be classes, got dtype {classes.dtype}: make numbers a column of members"
         )
-        raise InputTypeError(message)
     check_length(classes, examples, "labels")
     return classes
 
@@ -115,8 +112,9 @@ def split_members(
     }
     for name, rows in parts.items():
         if not rows.size:
-            message = f"part {name!r} would be empty: {n} members in {pieces.size} documents"
-            raise OptionError(message)
+            raise OptionError(
+                f"part {name!r} would be empty: {n} members in {pieces.size} documents"
+            )
     return parts
 
 
@@ -152,8 +150,7 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     real_members: NDArray[Any] = numbers(members, "members")
     if drawn.shape[1:] != real_members.shape[1:] or not (drawn.size and real_members.size):
         shapes = f"shape {drawn.shape} and members {real_members.shape}"
-        message = f"samples have {shapes}; both need at least one row, of the same shape"
-        raise InputError(message)
+        raise InputError(f"samples have {shapes}; both need at least one row, of the same shape")
     # In the coarser of two float types, as a generator may have rounded its copies.
     common: np.dtype[Any] = np.dtype(np.float64)
     if drawn.dtype.kind == real_members.dtype.kind == "f":
@@ -167,12 +164,11 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     allowed = share * len(drawn) + DEVIATIONS * slack
     if copies.size > allowed:
         equal, positions = ("equal", "positions") if copies.size > 1 else ("equals", "position")
-        message = (
+        raise InputError(
             f"{copies.size} of {len(drawn)} samples {equal} a member, at {positions} "
             f"{_listed(copies)}, and {math.floor(allowed)} are what chance allows: the generator "
             "copies what it was trained on"
         )
-        raise InputError(message)
 
 
 def _listed(values: NDArray[Any]) -> str:

@@ -30,17 +30,15 @@ def read_table(
     """Read members that are rows of numbers, and their labels, at least 20 of each."""
     rows = read_array(members)
     if rows.ndim != 2:
-        message = f"members must be a table with one row per member, got shape {rows.shape}"
-        raise InputError(message)
+        raise InputError(f"members must be a table with one row per member, got shape {rows.shape}")
     classes = read_labels(labels, len(rows))
     if classes is not None:
         names, sizes = np.unique(classes, return_counts=True)
         if sizes.min() < LEAST_ROWS:
-            message = (
+            raise InputError(
                 f"label {names[sizes.argmin()]} has {sizes.min()} members, but a generator needs "
                 f"{LEAST_ROWS}: merge rare labels"
             )
-            raise InputError(message)
     return rows, classes
 
 
@@ -49,8 +47,9 @@ def categories(rows: NDArray[Any], named: tuple[int, ...]) -> tuple[bool, ...]:
     columns = rows.shape[1]
     for column in named:
         if not 0 <= column < columns:
-            message = f"categorical has column {column}, but the columns are 0 to {columns - 1}"
-            raise OptionError(message)
+            raise OptionError(
+                f"categorical has column {column}, but the columns are 0 to {columns - 1}"
+            )
     return tuple(j in named or np.unique(rows[:, j]).size <= FEW for j in range(columns))
 
 

@@ -87,10 +87,9 @@ def chunk_texts(
         pieces.append(run)
         documents.append(np.full(len(run), number))
     if not any(map(len, pieces)):
-        message = (
+        raise InputError(
             f"none of {len(texts)} documents has at least {length} tokens, the length of a chunk"
         )
-        raise InputError(message)
     return Chunks(np.concatenate(pieces), np.concatenate(documents))
 
 
@@ -157,14 +156,12 @@ class LanguageModel:
         """
         chunks = read_array(members)
         if chunks.ndim != 2 or chunks.dtype.kind not in "iu" or chunks.min() < 0:
-            message = (
+            raise InputError(
                 "members must be chunks of tokens, non-negative integers of shape (n, length), got "
                 f"{chunks.dtype} of shape {chunks.shape}"
             )
-            raise InputError(message)
         if labels is not None:
-            message = "a language model takes no labels: fit it with members only"
-            raise OptionError(message)
+            raise OptionError("a language model takes no labels: fit it with members only")
         with needs("hf", "LanguageModel"):
             import transformers  # noqa: F401
         from leakbound.torch.placement import reproducible
@@ -176,22 +173,20 @@ class LanguageModel:
             tokens, both = network.get_input_embeddings().num_embeddings, 2 * chunks.shape[1]
             places = getattr(network.config, "max_position_embeddings", None) or both
             if chunks.max() >= tokens or places < both:
-                message = (
+                raise OptionError(
                     f"the model knows tokens 0 to {tokens - 1} and takes {places} of them; members "
                     f"hold token {chunks.max()}, and a prompt and a sample are {both} tokens"
                 )
-                raise OptionError(message)
             _train(network, chunks[:-reserved].astype(np.int64), self)
         prompts, each = chunks[-reserved:], self.samples_per_prompt
 
         def draw(n: int, seed: int) -> Samples:
             rng, count = Purpose.LANGUAGE_PROMPTS.rng(seed), len(prompts)
             if n > count * each:
-                message = (
+                raise InputError(
                     f"{n} samples are needed, but {count} prompts with samples_per_prompt={each} "
                     f"give {count * each}"
                 )
-                raise InputError(message)
             # Every prompt once before any twice.
             turns = np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]
             chosen = prompts[rng.permutation(turns)].astype(np.int64)

@@ -32,16 +32,14 @@ _MARK = "_leakbound_watched"
 def check_optimizer(optimizer: object) -> None:
     """Raise unless canaries can be put in an optimizer: clips rows of `grad_sample` itself."""
     if not isinstance(optimizer, DPOptimizer):
-        message = f"optimizer must be an opacus DPOptimizer, got {shown(optimizer)}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"optimizer must be an opacus DPOptimizer, got {shown(optimizer)}")
     kinds = (DPOptimizerFastGradientClipping, AdaClipDPOptimizer, DistributedPerLayerOptimizer)
     if isinstance(optimizer, kinds):
-        message = (
+        raise InputTypeError(
             f"{type(optimizer).__name__} cannot be watched: it clips inside the backward pass, or "
             "at a norm that follows the data; use grad_sample_mode='hooks' and flat or per-layer "
             "clipping"
         )
-        raise InputTypeError(message)
     wrong = ""
     if hasattr(optimizer, _MARK):
         wrong = "is already being watched: exit the first watch before you start another"
@@ -54,8 +52,7 @@ def check_optimizer(optimizer: object) -> None:
     ):
         wrong = "is within a logical batch: start watching between two steps"
     if wrong:
-        message = f"the optimizer {wrong}"
-        raise OptionError(message)
+        raise OptionError(f"the optimizer {wrong}")
 
 
 def number_of_examples(examples: Any, optimizer: DPOptimizer) -> int:
@@ -63,17 +60,17 @@ def number_of_examples(examples: Any, optimizer: DPOptimizer) -> int:
     if isinstance(examples, DataLoader):
         if not hasattr(examples.dataset, "__len__"):
             name = type(examples.dataset).__name__
-            message = f"the loader's {name} has no length: pass the number of training examples"
-            raise InputTypeError(message)
+            raise InputTypeError(
+                f"the loader's {name} has no length: pass the number of training examples"
+            )
         examples = len(examples.dataset)
     total = integer(examples, "examples", least=1)
     size = (optimizer.expected_batch_size or 0) * getattr(optimizer, "world_size", 1)
     if total < size:
-        message = (
+        raise OptionError(
             f"examples is {total:,}, and the optimizer expects batches of {size:g}: pass the "
             "number of all, len(dataset)"
         )
-        raise OptionError(message)
     return total
 
 
@@ -212,11 +209,10 @@ class WatchedOptimizer:
     def _released(self, *_: object) -> None:
         """Read the noisy gradient as the underlying optimizer gets it."""
         if not self._clipped:
-            message = (
+            raise OptionError(
                 f"{type(self.optimizer).__name__} took a step without pre_step(), so that no "
                 "canary was in its batch"
             )
-            raise OptionError(message)
         if self.leads:
             noise = float(self.optimizer.noise_multiplier)
             self.recorder.record(self._values(), noise, self._rows)
@@ -232,8 +228,7 @@ class WatchedOptimizer:
         """Return the released gradient along each canary's own, in units of the clipping norm."""
         grads = [p.grad for p in self._own]
         if any(one is None for one in grads):
-            message = "the optimizer released no gradient of the watcher's parameters"
-            raise OptionError(message)
+            raise OptionError("the optimizer released no gradient of the watcher's parameters")
         released = np.stack([np.asarray(one.detach().cpu(), dtype=np.float64) for one in grads])  # type: ignore[union-attr]
         optimizer, divisor = self.optimizer, 1.0
         if optimizer.loss_reduction == "mean":  # the optimizer divides sums, by this number

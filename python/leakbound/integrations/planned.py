@@ -56,17 +56,15 @@ class PlannedCallback:
         instance(plan, "plan", InclusionPlan)
         complement(confidence)
         if signal is None:
-            message = (
+            raise OptionError(
                 'signal is missing: pass "cross_entropy" for language models, "logit_margin" for '
                 'classifiers, or "loss_drop" for the loss before training less that after it'
             )
-            raise OptionError(message)
         if signal_name(signal) == "gradient_dot":
-            message = (
+            raise OptionError(
                 "gradient_dot compares with a copy of the model: keep one, and call "
                 "leakbound.torch.score after training, or use signal='loss_drop'"
             )
-            raise OptionError(message)
         if accounted is not None and not callable(accounted):
             instance(accounted, "accounted", Accounted)
         for column in canaries.values() if isinstance(canaries, Mapping) else (canaries,):
@@ -88,16 +86,16 @@ class PlannedCallback:
         if isinstance(dataset, IterableDataset) or not (
             hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
         ):
-            message = (
+            raise InputTypeError(
                 "the training data must have a length and be indexed by position, so that "
                 f"canaries can be inserted, got {type(dataset).__name__}"
             )
-            raise InputTypeError(message)
         rows = self._rows()
         given, needed = (_kind(one[0]) for one in (rows, dataset if len(dataset) else rows))
         if given != needed:
-            message = f"canaries must be rows as those of the training data, {needed}, got {given}"
-            raise InputTypeError(message)
+            raise InputTypeError(
+                f"canaries must be rows as those of the training data, {needed}, got {given}"
+            )
         canaries: Any = Subset(rows, self._plan.indices.tolist())
         self._training = ConcatDataset([dataset, canaries])
         return self._training
@@ -105,18 +103,19 @@ class PlannedCallback:
     def _begin(self, model: nn.Module, loader: Any, *, spread: bool) -> None:
         """Check that canaries are in the training data; score them where the signal needs it."""
         if spread:  # no process has all parameters of the model
-            message = (
+            raise OptionError(
                 "the parameters of the model are spread over processes, so no single process can "
                 "score: gather them after training, and call leakbound.torch.score"
             )
-            raise OptionError(message)
         if self.result is not None:
-            message = "coins are tossed for one training run: make another plan and callback"
-            raise OptionError(message)
+            raise OptionError(
+                "coins are tossed for one training run: make another plan and callback"
+            )
         inserted = getattr(loader, "dataset", None)
         if self._training is None or inserted is not self._training:
-            message = "the training data has no canaries: train on callback.insert(dataset) alone"
-            raise OptionError(message)
+            raise OptionError(
+                "the training data has no canaries: train on callback.insert(dataset) alone"
+            )
         if self._signal == "loss_drop":
             self._before = self._score(model, loader, "cross_entropy").values
 

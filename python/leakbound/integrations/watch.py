@@ -107,8 +107,7 @@ class DPSGDWatch:
 
     def __enter__(self) -> Self:
         if self._watched is not None or self._observed is not None:
-            message = "this watch has been used: call watch_dp_sgd again for another run"
-            raise OptionError(message)
+            raise OptionError("this watch has been used: call watch_dp_sgd again for another run")
         from leakbound.integrations.opacus import WatchedOptimizer
 
         self._watched = WatchedOptimizer(self._optimizer, self._design)
@@ -154,8 +153,9 @@ class DPSGDWatch:
         """Coins, scores and sizes of batches, once the block has been left."""
         if self._observed is None:
             state = "entered" if self._watched is None else "left"
-            message = f"the block of this watch has not been {state}: audit after training in it"
-            raise OptionError(message)
+            raise OptionError(
+                f"the block of this watch has not been {state}: audit after training in it"
+            )
         return self._observed
 
     def __repr__(self) -> str:
@@ -193,12 +193,10 @@ def accounted_by(engine: Any, *, delta: float) -> Accounted:
     with needs("dp", "accounted_by"):
         from opacus import PrivacyEngine
     if not isinstance(engine, PrivacyEngine):
-        message = f"engine must be an opacus PrivacyEngine, got {shown(engine)}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"engine must be an opacus PrivacyEngine, got {shown(engine)}")
     accountant = engine.accountant
     if not accountant.history:
-        message = "the engine has counted no step: ask after training"
-        raise AbstentionError(message)
+        raise AbstentionError("the engine has counted no step: ask after training")
     # The history counts steps in runs of one noise multiplier and one rate each.
     *varied, steps = zip(*accountant.history, strict=True)
     noise, rate = (float(one[0]) if len(set(one)) == 1 else None for one in varied)

@@ -30,8 +30,7 @@ class Examples:
         inputs, labels = pair
         x: NDArray[Any] = numbers(inputs, f"{name}'s inputs")
         if not x.size or x.ndim < 2:
-            message = f"{name} must have one row per example, got inputs of shape {x.shape}"
-            raise InputError(message)
+            raise InputError(f"{name} must have one row per example, got inputs of shape {x.shape}")
         if labels is None:
             return cls(x, None)
         y = vector(labels, f"{name}'s labels", kinds="biu")
@@ -51,14 +50,12 @@ class Examples:
     def check_alike(self, others: "Examples", name: str) -> None:
         """Check that others are of the same kind as these, which are members."""
         if self.x.shape[1:] != others.x.shape[1:]:
-            message = (
+            raise InputError(
                 f"{name} have examples of shape {others.x.shape[1:]} and members of shape "
                 f"{self.x.shape[1:]}; both must be of one kind"
             )
-            raise InputError(message)
         if (self.y is None) != (others.y is None):
-            message = f"{name} must have labels if and only if members have"
-            raise OptionError(message)
+            raise OptionError(f"{name} must have labels if and only if members have")
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,8 +68,9 @@ class Parts:
     def check(self) -> None:
         """Check that no part is too small."""
         if min(self.train, self.validation, self.test) < LEAST:
-            message = f"every part needs at least {LEAST} pairs, got {self}: pass more members"
-            raise OptionError(message)
+            raise OptionError(
+                f"every part needs at least {LEAST} pairs, got {self}: pass more members"
+            )
 
     def drawn(self, examples: int, purpose: Purpose, seed: int) -> list[IntArray]:
         """Return rows for each part, drawn at random."""

@@ -127,26 +127,24 @@ class Options:
             instance(helper, "helper", Helper)
         shares = [real(share, "shares", above=0, below=1) for share in self.shares]
         if len(shares) != 3 or sum(shares) >= 1:
-            message = f"shares must be three numbers that leave members to audit, got {self.shares}"
-            raise OptionError(message)
+            raise OptionError(
+                f"shares must be three numbers that leave members to audit, got {self.shares}"
+            )
         if self.helper_examples is not None:
             integer(self.helper_examples, "helper_examples", least=20)
         ends = [0.0, *(real(x, "saturation", above=0, below=1) for x in self.saturation)]
         if any(high <= low for low, high in pairwise(ends)):
-            message = f"saturation must be increasing, got {self.saturation}"
-            raise OptionError(message)
+            raise OptionError(f"saturation must be increasing, got {self.saturation}")
         seeds = [integer(seed, "seeds", least=0) for seed in self.seeds]
         if not seeds or len(set(seeds)) < len(seeds):
-            message = f"seeds must be different, and at least one, got {self.seeds}"
-            raise OptionError(message)
+            raise OptionError(f"seeds must be different, and at least one, got {self.seeds}")
         complement(self.confidence)
         instance(self.cuts, "cuts", CUT_POLICIES)
         if self.conditional and self.attack.modality == "text":
-            message = (
+            raise OptionError(
                 "conditional bounds need features, and tokens cannot be used as such: pass "
                 "embeddings, with scores of the report's games, to Panoramia(features=...)"
             )
-            raise OptionError(message)
 
     @property
     def helpers(self) -> tuple[Helper, ...]:

@@ -65,8 +65,9 @@ class PanoramiaReport(Composed):
         """
         rows = {(row.target, row.audit): row for row in self.rows}
         if (target, audit) not in rows:
-            message = f"there is no row ({target!r}, {audit!r}); rows: {', '.join(map(str, rows))}"
-            raise OptionError(message)
+            raise OptionError(
+                f"there is no row ({target!r}, {audit!r}); rows: {', '.join(map(str, rows))}"
+            )
         return rows[target, audit]
 
     def games(self, nonmembers: NonMembers = "generated") -> tuple[GameScores, ...]:
@@ -79,11 +80,10 @@ class PanoramiaReport(Composed):
         """
         games = tuple(game for game in self.scores if game.nonmembers == nonmembers)
         if not games:
-            message = (
+            raise OptionError(
                 f"there are no scores of games with {nonmembers} non-members: the run had none, or "
                 "this report was read from JSON, which has no scores"
             )
-            raise OptionError(message)
         return games
 
     def table(self) -> list[tuple[str, ...]]:

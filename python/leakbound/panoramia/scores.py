@@ -92,8 +92,9 @@ class GameScores:
     def audit_losses(self, target: str, **options: Any) -> AuditResult:
         """Audit one target by its losses alone: O(1), against real non-members."""
         if self.nonmembers != "real":
-            message = 'losses prove nothing against generated non-members: use games("real")'
-            raise OptionError(message)
+            raise OptionError(
+                'losses prove nothing against generated non-members: use games("real")'
+            )
         scores = _of(self.losses, target)
         known: dict[str, Any] = {"member": self.member, "seed": self.seed}
         result: AuditResult = audit_of("coins", scores, **(known | options))
@@ -115,8 +116,7 @@ class GameScores:
 
 def _of(scores: dict[str, FloatArray], target: str) -> FloatArray:
     if target not in scores:
-        message = f"there is no target {target!r}; targets: {', '.join(map(repr, scores))}"
-        raise OptionError(message)
+        raise OptionError(f"there is no target {target!r}; targets: {', '.join(map(repr, scores))}")
     return scores[target]
 
 

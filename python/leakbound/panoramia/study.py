@@ -176,19 +176,16 @@ class _Study:
         """Check models, sizes and what helpers need."""
         options, others = self.options, self.nonmembers
         if not self.models:
-            message = "model must be a trained model, or several by name; got none"
-            raise OptionError(message)
+            raise OptionError("model must be a trained model, or several by name; got none")
         if others is None and self.helped_by("real"):
-            message = "a helper trained on real non-members needs some: pass nonmembers"
-            raise OptionError(message)
+            raise OptionError("a helper trained on real non-members needs some: pass nonmembers")
         if others is not None:
             self.members.check_alike(others, "nonmembers")
         for pairs in (self.audited.size, len(self.held_out or self.members)):
             self.parts.within(pairs).check()
         if self.helped_by("members") and self.teaching.size < LEAST:
             few = f"needs at least {LEAST} of them, got {self.teaching.size}"
-            message = f"a helper trained on members of the generator {few}"
-            raise OptionError(message)
+            raise OptionError(f"a helper trained on members of the generator {few}")
         epochs = sum(helper.epochs for helper in options.helpers)
         games = (1 if others is None else 2) * (1 + len(self.models)) + len(options.saturation)
         self.tick.total = 2 + len(self.models) + epochs + len(options.seeds) * games
@@ -249,8 +246,7 @@ class _Study:
         samples = Examples.read(both, "the generator")
         self.members.check_alike(samples, "the generator's samples")
         if len(samples) != needed:
-            message = f"the generator returned {len(samples)} samples instead of {needed}"
-            raise InputError(message)
+            raise InputError(f"the generator returned {len(samples)} samples instead of {needed}")
         # The target may have learnt a copy of a member.
         check_duplicates(samples.x, self.members.x)
         return {"x": samples.x} | ({} if samples.y is None else {"y": samples.y})
@@ -337,8 +333,7 @@ def _teaching(
 ) -> IntArray:
     """Return the rows of the members that train the generator."""
     if not (hasattr(generator, "fit") or hasattr(generator, "sample")):
-        message = f"generator must have a method fit or sample, got {generator!r}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"generator must have a method fit or sample, got {generator!r}")
     labels = np.arange(members) if ids is None else vector(ids, "ids", kinds="biufSU")
     check_length(labels, members, "ids")
     check_ids(labels, np.ones(members, dtype=np.bool_))
@@ -346,12 +341,12 @@ def _teaching(
         chosen = vector(generator_ids, "generator_ids", kinds="biufSU")
         unknown = np.setdiff1d(chosen, labels)
         if unknown.size:
-            message = f"generator_ids has {unknown[0]!r}, which is not the id of a member"
-            raise OptionError(message)
+            raise OptionError(f"generator_ids has {unknown[0]!r}, which is not the id of a member")
         return np.flatnonzero(np.isin(labels, chosen))
     if not hasattr(generator, "fit"):
-        message = "the generator is fitted already: pass generator_ids, ids of what it learnt from"
-        raise OptionError(message)
+        raise OptionError(
+            "the generator is fitted already: pass generator_ids, ids of what it learnt from"
+        )
     shares = {"generator": options.shares[0], "audit": 1 - options.shares[0]}
     seed = options.seeds[0]
     return split_members(members, shares=shares, documents=documents, seed=seed)["generator"]

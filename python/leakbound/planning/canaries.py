@@ -135,16 +135,14 @@ def _data(x: ArrayInput, y: ArrayInput) -> tuple[NDArray[Any], IntArray, IntArra
     inputs = np.asarray(numbers(x, "x", least=-_LARGEST, most=_LARGEST))
     labels = np.asarray(numbers(y, "y", whole=True)).astype(np.int64)
     if inputs.ndim < 2 or not inputs.size or labels.ndim != 1:
-        message = (
+        raise InputError(
             "x must have a row for each example and y one class, got shapes "
             f"{inputs.shape} and {labels.shape}"
         )
-        raise InputError(message)
     check_length(labels, len(inputs), "y")
     classes = np.unique(labels)
     if classes.size < 2:
-        message = f"y must have at least two classes, got {classes.tolist()} only"
-        raise InputError(message)
+        raise InputError(f"y must have at least two classes, got {classes.tolist()} only")
     return inputs, labels, classes
 
 
@@ -209,8 +207,9 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     read = numbers(prefixes, "prefixes", least=0, most=words - 1, whole=True)
     tokens = np.array(read, dtype=np.int64)
     if tokens.ndim != 2 or tokens.shape[1] < 2:
-        message = f"prefixes must be a table of at least two columns, got shape {tokens.shape}"
-        raise InputError(message)
+        raise InputError(
+            f"prefixes must be a table of at least two columns, got shape {tokens.shape}"
+        )
     tokens[:, -1] = words + np.arange(len(tokens))
     labels = np.full_like(tokens, _IGNORED)
     labels[:, -1] = tokens[:, -1]

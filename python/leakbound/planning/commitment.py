@@ -53,19 +53,19 @@ class Commitment:
     def __post_init__(self) -> None:
         _check_scheme(self.scheme)
         if not is_digest(self.sha256) or type(self.examples) is not int or self.examples < 1:
-            message = "a commitment has a digest of 64 hexadecimal digits and a number of examples"
-            raise FormatError(message)
+            raise FormatError(
+                "a commitment has a digest of 64 hexadecimal digits and a number of examples"
+            )
 
     def check(self, opening: "Opening") -> None:
         """Raise FormatError if an opening does not match the commitment."""
         other = opening.commitment
         if other != self:
-            message = (
+            raise FormatError(
                 f"the commitment has the digest {self.sha256[:16]}… and {self.examples:,} coins, "
                 f"but nonce, plan and protocol give {other.sha256[:16]}… and {other.examples:,}: "
                 "one of these three was changed"
             )
-            raise FormatError(message)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the commitment as JSON, and write it to the file `path` if given."""
@@ -106,15 +106,18 @@ class Opening:
 
     def __post_init__(self) -> None:
         if not is_digest(self.nonce):
-            message = f"a nonce is {2 * NONCE} hexadecimal digits in lower case, 256 random bits"
-            raise FormatError(message)
+            raise FormatError(
+                f"a nonce is {2 * NONCE} hexadecimal digits in lower case, 256 random bits"
+            )
         object.__setattr__(self, "protocol", checked_protocol(self.protocol))
         if self.protocol.get("seed") is None:
-            message = "the protocol of an opening fixes the seed: plan.commit(protocol) draws one"
-            raise OptionError(message)
+            raise OptionError(
+                "the protocol of an opening fixes the seed: plan.commit(protocol) draws one"
+            )
         if len(self.to_json().encode()) >= _LARGEST:
-            message = f"the protocol is too long: openings of {_LARGEST:,} bytes are not read"
-            raise OptionError(message)
+            raise OptionError(
+                f"the protocol is too long: openings of {_LARGEST:,} bytes are not read"
+            )
 
     @property
     def agreed(self) -> Agreed:
@@ -171,8 +174,7 @@ def read_opening(source: str | bytes | os.PathLike[str], plan: Any) -> Opening:
     try:
         return Opening(plan, cast("Any", content["protocol"]), cast("Any", content["nonce"]))
     except (OptionError, TypeError) as error:
-        message = f"not an opening: {error}"
-        raise FormatError(message) from error
+        raise FormatError(f"not an opening: {error}") from error
 
 
 def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
@@ -203,21 +205,18 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
         text = text_of(place, _LARGEST)
         content: Any = parsed(text) if place.suffix == ".json" else _toml(text)
     except (ValueError, RecursionError) as error:
-        message = f"{place} is not a protocol: {' '.join(str(error).split())}"
-        raise OptionError(message) from error
+        raise OptionError(f"{place} is not a protocol: {' '.join(str(error).split())}") from error
     return checked_protocol(content)
 
 
 def _check_scheme(scheme: object) -> None:
     if scheme != SCHEME:
-        message = f"this version reads the scheme {SCHEME!r}, got {scheme!r:.60}"
-        raise FormatError(message)
+        raise FormatError(f"this version reads the scheme {SCHEME!r}, got {scheme!r:.60}")
 
 
 def _toml(text: str) -> dict[str, Any]:
     if any(line.count(".") > _DOTS for line in text.split("\n")):
-        message = f"it has a line of more than {_DOTS} dots"
-        raise ValueError(message)
+        raise ValueError(f"it has a line of more than {_DOTS} dots")
     return tomllib.loads(text)
 
 
@@ -229,6 +228,5 @@ def _object(source: Any, names: set[str], what: str) -> dict[str, JsonValue]:
     except FormatError as error:
         table, flaw = None, str(error)
     if not isinstance(table, dict) or table.keys() != names:
-        message = f"not {what} of leakbound: {flaw}"
-        raise FormatError(message)
+        raise FormatError(f"not {what} of leakbound: {flaw}")
     return table

@@ -139,8 +139,7 @@ def ceiling(
     if guesses is None:
         return _Plan.of(integer(m, "m", least=_FEWEST), beta, claim, cuts, sides).ceiling
     if cuts is not None:
-        message = "give either guesses, or cuts, which determine the number of guesses"
-        raise OptionError(message)
+        raise OptionError("give either guesses, or cuts, which determine the number of guesses")
     right = integer(guesses, "guesses", least=1, most=integer(m, "m", least=1))
     return claim.lower_bound(right, right, m, beta, one_sided=sides == "member")
 
@@ -339,8 +338,7 @@ class _Plan:
     ) -> Self:
         """Return the plan of an audit."""
         if cuts is not None and not isinstance(cuts, PathPolicy):
-            message = f"cuts={type(cuts).__name__} cannot be planned: use Fixed or KLScan"
-            raise OptionError(message)
+            raise OptionError(f"cuts={type(cuts).__name__} cannot be planned: use Fixed or KLScan")
         policy = cast("PathPolicy", policy_of(claim, cuts, m, sides, beta))
         policy.check(m)
         return cls(m, beta, sides, policy)

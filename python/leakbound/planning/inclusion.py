@@ -115,13 +115,11 @@ class Plan:
     @classmethod
     def _of(cls, archive: Archive) -> Self:
         if archive["inclusion_plan"] != SCHEMA:
-            message = f"its layout must be number {SCHEMA}"
-            raise FormatError(message)
+            raise FormatError(f"its layout must be number {SCHEMA}")
         seed, k = str(archive["seed"]), int(archive["k"])
         kind: Any = ChoicePlan if k else InclusionPlan
         if not issubclass(kind, cls):
-            message = f"it is a {kind.__name__}, but a {cls.__name__} is needed"
-            raise FormatError(message)
+            raise FormatError(f"it is a {kind.__name__}, but a {cls.__name__} is needed")
         more = {"ids": archive["ids"], "seed": int(seed) if seed else None}
         return cast("Self", kind(archive["drawn"], **more, **({"k": k} if k else {})))
 
@@ -136,17 +134,15 @@ class Plan:
 
     def _check_items(self, items: Any) -> None:
         if not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
-            message = (
+            raise InputTypeError(
                 "items must have a length and be indexed by position (a sequence, array, tensor, "
                 f"data frame or map-style dataset), got {type(items).__name__}"
             )
-            raise InputTypeError(message)
         if len(items) != len(self):
-            message = (
+            raise InputError(
                 f"items has {len(items)} elements but the plan has {len(self)}; pass one for each "
                 "example of the plan, in the same order"
             )
-            raise InputError(message)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -332,11 +328,10 @@ class ChoicePlan(Plan):
         for secret, candidates in enumerate(items):
             distinct = {np.asarray(readable(one)).tobytes() for one in candidates}
             if len(candidates) != self.k or len(distinct) < self.k:
-                message = (
+                raise InputError(
                     f"items must have k = {self.k} different candidates each: secret {secret} has "
                     f"{len(candidates)}, of which {len(distinct)} differ"
                 )
-                raise InputError(message)
         if hasattr(items, "shape"):
             return items[np.arange(len(self)), self.chosen.copy()]
         return [candidates[one] for candidates, one in zip(items, self.chosen, strict=True)]
@@ -368,7 +363,6 @@ def _read_ids(ids: ArrayInput, member: BoolArray) -> NDArray[Any]:
         kinds = {type(value) for value in values.tolist()}
         values = np.array(values.tolist()) if kinds in ({str}, {int}) else values
     if values.dtype.kind == "O":
-        message = "ids must be all 64-bit integers or all strings; convert them first"
-        raise InputTypeError(message)
+        raise InputTypeError("ids must be all 64-bit integers or all strings; convert them first")
     check_ids(values, member)
     return np.array(values if values.dtype.kind in "iu" else values.astype(np.str_))

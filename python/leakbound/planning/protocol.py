@@ -126,11 +126,10 @@ class Agreed:
         except MissingExtraError:
             raise
         except LeakboundError as error:
-            message = (
+            raise OptionError(
                 f"the protocol cannot be kept: its audit of these {size:,} examples is "
                 f"refused: {error}"
-            )
-            raise OptionError(message) from error
+            ) from error
 
 
 def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
@@ -155,8 +154,7 @@ def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
     try:
         Agreed.of(content)
     except LeakboundError as error:
-        message = f"the protocol's {error}"
-        raise OptionError(message) from error
+        raise OptionError(f"the protocol's {error}") from error
     return content
 
 

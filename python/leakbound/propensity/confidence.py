@@ -107,19 +107,17 @@ class ConfidenceSet:
         if reference is not None:
             others = _rows(*reference, reference_offsets, ("reference[0]", "reference_offsets"))
             if others[0].shape[1] != table.shape[1]:
-                message = (
+                raise InputError(
                     f"reference has {others[0].shape[1]} features and the audited examples have "
                     f"{table.shape[1]}"
                 )
-                raise InputError(message)
             everything = (
                 np.vstack([others[0], table]),
                 np.concatenate([others[1], labels]),
                 np.concatenate([others[2], known]),
             )
         elif apart or reference_offsets is not None:
-            message = "own_intercept and reference_offsets describe D': pass reference too"
-            raise OptionError(message)
+            raise OptionError("own_intercept and reference_offsets describe D': pass reference too")
         fewer = everything[1].size - labels.size
         core = _core.LogOddsSet(
             *everything,

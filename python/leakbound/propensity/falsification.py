@@ -130,8 +130,7 @@ def falsify(
     features = check_features(order.placed(X, "X"), "X")
     claimed = check_scores(order.placed(log_odds, "log_odds"), "log_odds")
     if features.shape[0] != claimed.size:
-        message = f"X has {features.shape[0]} rows and there are {claimed.size} log-odds"
-        raise InputError(message)
+        raise InputError(f"X has {features.shape[0]} rows and there are {claimed.size} log-odds")
     labels = order.member(member, claimed.size)
     seed = seed_of(seed)
     tested = np.flatnonzero(np.abs(claimed) <= _LARGEST)
@@ -326,8 +325,9 @@ def default_sceptics() -> dict[str, Any]:
 def in_a_line(classifier: Any) -> str:
     """Return the description of a scikit-learn classifier, which must predict probabilities."""
     if not all(hasattr(classifier, name) for name in ("fit", "predict_proba", "get_params")):
-        message = f"pass a scikit-learn classifier with predict_proba, got {classifier!r}"
-        raise InputTypeError(message)
+        raise InputTypeError(
+            f"pass a scikit-learn classifier with predict_proba, got {classifier!r}"
+        )
     return " ".join(repr(classifier).split())
 
 

@@ -144,8 +144,7 @@ class Rows:
         names = None if names is None else np.array(names)
         for included, name in ((True, "members"), (False, "non-members")):
             if not (classes == included).any():
-                message = f"D' has no {name}: a model of membership needs both classes"
-                raise InputError(message)
+                raise InputError(f"D' has no {name}: a model of membership needs both classes")
         assigned = _stratified(classes, folds, seed) if folds else None
         for array in (table, classes, names, assigned):
             if array is not None:
@@ -160,20 +159,18 @@ class Rows:
         try:
             shared, rows, _ = np.intersect1d(values, self.ids, return_indices=True)
         except TypeError:
-            message = (
+            raise InputTypeError(
                 "ids of the audit and of D' cannot be compared: give both as numbers or both as "
                 "strings"
-            )
-            raise InputTypeError(message) from None
+            ) from None
         if shared.size:
             row = int(rows.min())
-            message = (
+            raise InputError(
                 f"{shared.size} ids of the audit are also in D', first {values[row]!s} at row "
                 f"{row}: a propensity model must not be fitted on audited examples; use "
                 "hold_out or cross_fit; if these are different examples with the same pandas "
                 "index, give them different ids"
             )
-            raise InputError(message)
 
 
 def _stratified(member: BoolArray, folds: int, seed: int) -> NDArray[np.uint8]:
@@ -321,8 +318,7 @@ class PropensityFit:
             there = real(of_reference, "of_reference", above=0, below=1)
         if share is None:
             if of_reference is not None:
-                message = "of_reference needs the share of the audit set: pass share"
-                raise OptionError(message)
+                raise OptionError("of_reference needs the share of the audit set: pass share")
             return replace(self, offset=0.0, share_of_reference="unknown", _declared=None)
         here = real(share, "share", above=0, below=1)
         odds = here / (1 - here) * (1 - there) / there

@@ -116,11 +116,10 @@ class SklearnPropensity(Model):
             from sklearn.calibration import CalibratedClassifierCV
         in_a_line(self.estimator)
         if isinstance(self.estimator, CalibratedClassifierCV):
-            message = (
+            raise OptionError(
                 "a CalibratedClassifierCV splits the copies of a resampled row between its folds; "
                 "pass the classifier inside it"
             )
-            raise OptionError(message)
 
     @property
     def _name(self) -> str:

@@ -175,8 +175,7 @@ class Result(Record, _Numbers):
         drawings = {one.name: one.draw for one in (opening, *said.figures) if one is not None}
         chosen = kind or next(iter(drawings))
         if chosen not in drawings:
-            message = f"kind must be one of {', '.join(drawings)}, got {kind!r}"
-            raise OptionError(message)
+            raise OptionError(f"kind must be one of {', '.join(drawings)}, got {kind!r}")
         return drawings[chosen](ax)
 
     def report(
@@ -394,8 +393,7 @@ def check_delta(delta: float, claim: "Claim") -> None:
     """Check that a bound on the claim refers to a δ."""
     if real(delta, "delta", least=0, below=1) > claim.delta:
         limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
-        message = f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}"
-        raise OptionError(message)
+        raise OptionError(f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}")
 
 
 def flaw_of(part: object, *, sound: bool, confidence: float = 0.5) -> str:

@@ -195,11 +195,10 @@ class StepsResult(Record):
         """
         checked = real(delta, "delta", above=0, below=1)
         if self.varies:
-            message = (
+            raise OptionError(
                 "the noise multiplier varied from step to step: the bound is on its smallest "
                 "value, and no ε of the whole training follows"
             )
-            raise OptionError(message)
         if math.isinf(self.bound) or not self.sampling_rate:
             return 0.0
         family = SubsampledGaussianDP(sampling_rate=self.sampling_rate, steps=self.steps)

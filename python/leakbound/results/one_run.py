@@ -112,11 +112,11 @@ class AuditResult(Audit, ScoreAudit):
             from it, (2ε, (1 + e^ε) δ) or 2μ. The bound never is.
         """
         if (epsilon is None) == (parameter is None):
-            message = "claim either epsilon or parameter, one of them"
-            raise OptionError(message)
+            raise OptionError("claim either epsilon or parameter, one of them")
         if parameter is not None and delta is not None:
-            message = f"delta={shown(delta)} is not for parameter=: its δ is that of the claim"
-            raise OptionError(message)
+            raise OptionError(
+                f"delta={shown(delta)} is not for parameter=: its δ is that of the claim"
+            )
         # A claim about adding or removing one example is converted where the bound is on replacing.
         converted = self._crosses(relation, by_parameter=parameter is not None)
         if parameter is not None:
@@ -179,8 +179,9 @@ class AuditResult(Audit, ScoreAudit):
         at = real(delta, "delta", least=0, below=1)
         instance(source, "source", str)
         if not KINDS[self.kind].proves:
-            message = f"this audit is {KINDS[self.kind].tag}: it has no proved ε to compare"
-            raise OptionError(message)
+            raise OptionError(
+                f"this audit is {KINDS[self.kind].tag}: it has no proved ε to compare"
+            )
         # Both are about one change of the data, or what follows for the other is said.
         choice(unit, "unit", Unit)
         advice, audited = "", self.options.get("unit", "example")
@@ -191,11 +192,10 @@ class AuditResult(Audit, ScoreAudit):
             none = ", which is no guarantee" if failure >= 1 else ""
             advice = f"by leakbound.claims.replacing, ({twice:.6g}, {failure:.3g}){none}"
         if advice:
-            message = (
+            raise OptionError(
                 f"the bound is on {COMPARED[self.relation]} one {audited}, and the accountant's "
                 f"guarantee on {COMPARED[relation]} one {unit}; convert it {advice}"
             )
-            raise OptionError(message)
         checked = self._checked(epsilon=stated, delta=at, relation=relation)
         return replace(
             self, checked=replace(checked, proved=self.epsilon(at), source=source or None)
@@ -207,29 +207,26 @@ class AuditResult(Audit, ScoreAudit):
             choice(relation, "relation", Relation)
         if self.relation == "add_remove":
             if relation == "replace":
-                message = (
+                raise OptionError(
                     "the bound is on adding or removing one example, and a guarantee for "
                     "replacing one does not imply one for that: audit a random split (RandomSplit)"
                 )
-                raise OptionError(message)
             return False
         if isinstance(self.claim, SubsampledGaussianDP) and by_parameter:
             return False  # noise is noise: its curve is that of the relation
         if relation is None:
-            message = (
+            raise OptionError(
                 "the bound is for replacing one: say what the claim is about, "
                 'relation="add_remove" (it is converted: 2ε, 2μ) or relation="replace"'
             )
-            raise OptionError(message)
         if relation == "replace":
             return False
         gaussian = isinstance(self.claim, GaussianDP) and not self.claim.delta
         if isinstance(self.claim, FAMILIES) and not gaussian:
-            message = (
+            raise OptionError(
                 f"a claim of {self.claim.name} for adding or removing one example has no curve of "
                 'this family for replacing one: claim that one, with relation="replace"'
             )
-            raise OptionError(message)
         return True
 
     def _refuted_curve(self) -> TradeOff:

@@ -100,8 +100,9 @@ def read_counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool
     made = integer(guesses, "guesses", least=1, most=_MOST)
     members_only = flag(one_sided, "one_sided")
     if integer(k, "k", least=2, most=_MOST) > 2 and members_only:
-        message = f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"
-        raise OptionError(message)
+        raise OptionError(
+            f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"
+        )
     return {
         "correct": integer(correct, "correct", least=0, most=made),
         "guesses": made,
@@ -114,8 +115,7 @@ def read_counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool
 def _options(counts: CountOptions, delta: float, bound: TailBound) -> TailOptions:
     choice(bound, "bound", TailBound)
     if counts["k"] > 2 and bound != "exact":
-        message = f'bound="{bound}" is for membership, k=2, got k={counts["k"]}: set k=2'
-        raise OptionError(message)
+        raise OptionError(f'bound="{bound}" is for membership, k=2, got k={counts["k"]}: set k=2')
     return {
         "bound": bound,
         "m": counts["m"],

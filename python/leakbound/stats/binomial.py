@@ -293,8 +293,9 @@ def _replicates(
     tables: list[tuple[str, NDArray[Any] | None]] = [("offsets", offsets), ("counts", counts)]
     for name, table in tables:
         if table is not None and table.shape not in {(terms,), (rows, terms)}:
-            message = f"{name} has shape {table.shape}, and needs ({terms},) or ({rows}, {terms})"
-            raise InputError(message)
+            raise InputError(
+                f"{name} has shape {table.shape}, and needs ({terms},) or ({rows}, {terms})"
+            )
     return _core.replicated_epsilon(
         offsets.ravel(),
         thresholds,
@@ -313,8 +314,9 @@ def _table(values: ArrayInput, name: str) -> NDArray[Any]:
     """Read one row or several, at least one column each; their entries are checked later."""
     array: NDArray[Any] = np.asarray(values)
     if array.ndim not in {1, 2} or array.size == 0:
-        message = f"{name} must be a vector or a matrix of rows and not empty, got {array.shape}"
-        raise InputError(message)
+        raise InputError(
+            f"{name} must be a vector or a matrix of rows and not empty, got {array.shape}"
+        )
     return array
 
 
@@ -330,5 +332,6 @@ def _whole(values: NDArray[Any], name: str) -> NDArray[np.uint64]:
 
 def _check_terms(counts: NDArray[np.uint64], terms: int, name: str) -> None:
     if counts.size != terms:
-        message = f"counts has {counts.size} values and {name} {terms}; there must be one for each"
-        raise InputError(message)
+        raise InputError(
+            f"counts has {counts.size} values and {name} {terms}; there must be one for each"
+        )

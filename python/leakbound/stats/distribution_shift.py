@@ -179,8 +179,9 @@ def residual_scores(
         share = np.full(values.size, real(prior, "prior", above=0, below=1))
     finite = np.isfinite(values)
     if not finite.any():
-        message = "no score is finite, so there is nothing to fit: use a score of finite values"
-        raise AbstentionError(message)
+        raise AbstentionError(
+            "no score is finite, so there is nothing to fit: use a score of finite values"
+        )
     # In units in which no square overflows; the unit is 1 for any but enormous scores.
     unit = _unit(values[finite])
     values, share = values / unit, share / unit
@@ -239,8 +240,9 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     rank = int(share * (bounds.size + 1))
     if rank == 0:
         needed = math.ceil(1 / share) - 1
-        message = f"p = {p:g} needs at least {needed} bootstrap resamples, got {bounds.size}"
-        raise OptionError(message)
+        raise OptionError(
+            f"p = {p:g} needs at least {needed} bootstrap resamples, got {bounds.size}"
+        )
     return float(np.partition(bounds, rank - 1)[rank - 1])
 
 
@@ -292,8 +294,7 @@ def composition_bound(
     instance(claim, "claim", (PureDP, ApproxDP, GaussianDP))
     failures = real(delta_ds, "delta_ds", least=0, below=1)
     if (epsilon_ds is None) == (mu_ds is None):
-        message = "give either epsilon_ds or mu_ds, the worst leakage of features"
-        raise OptionError(message)
+        raise OptionError("give either epsilon_ds or mu_ds, the worst leakage of features")
     # Either may fail: the model, or the limit on what features say.
     delta = 1 - (1 - claim.delta) * (1 - failures)
     if isinstance(claim, GaussianDP):
@@ -302,8 +303,7 @@ def composition_bound(
         shift = shift_mu(epsilon_ds) if epsilon_ds is not None else real(mu_ds, "mu_ds", least=0)
         return _apart(together, shift)
     if epsilon_ds is None:
-        message = f"mu_ds is for GaussianDP(), got {claim!r}: give epsilon_ds"
-        raise OptionError(message)
+        raise OptionError(f"mu_ds is for GaussianDP(), got {claim!r}: give epsilon_ds")
     together = one_run_epsilon(correct, guesses, m, delta=delta, beta=tau)
     return remaining_leakage(together, real(epsilon_ds, "epsilon_ds", least=0), claim)
 

@@ -139,9 +139,8 @@ def _tested(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
 def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
     made = integer(guesses, "guesses", least=1)
     if made > _MOST:
-        message = (
+        raise OptionError(
             f"guesses must be at most {_MOST} under f-DP, got {made}: fix fewer guesses in "
             "advance, for example about a random part of the examples"
         )
-        raise OptionError(message)
     return read_counts(correct, made, m, k, one_sided=one_sided)

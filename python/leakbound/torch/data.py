@@ -94,11 +94,10 @@ def read(data: Any, *, batch_size: int = BATCH) -> Batches:
     ):
         batches = _from_loader(DataLoader(cast("Dataset[Any]", data), batch_size))
     else:
-        message = (
+        raise InputTypeError(
             "data must be a Dataset of pairs (x, y), a DataLoader, a pair of arrays, or a mapping "
             f"with input_ids, got {_name(data)}"
         )
-        raise InputTypeError(message)
     if batches.examples == 0:
         raise InputError(EMPTY)
     return batches
@@ -113,11 +112,10 @@ def joined(parts: Sequence[Any], order: IntArray) -> Batches:
     alike = all(one.collate_fn == loaders[0].collate_fn for one in loaders)
     if not alike or any(_columns(one) and not isinstance(one, Dataset) for one in parts):
         listed = " and ".join(map(_name, parts))
-        message = (
+        raise InputError(
             "give both in one form: arrays with the same names, datasets, or loaders with the same "
             f"collate_fn, got {listed}"
         )
-        raise InputError(message)
     rows: Dataset[Any] = ConcatDataset(
         [one.dataset if isinstance(one, DataLoader) else one for one in parts]
     )
@@ -139,8 +137,9 @@ def _parts(item: Any) -> tuple[Tensor, dict[str, Tensor], Tensor]:
         return inputs, named, labels
     if not isinstance(item, tuple | list) or len(item) != 2:
         parts = f"{len(item)} parts" if isinstance(item, tuple | list) else _name(item)
-        message = f"data must yield pairs (x, y), or mappings with input_ids, got {parts}"
-        raise InputTypeError(message)
+        raise InputTypeError(
+            f"data must yield pairs (x, y), or mappings with input_ids, got {parts}"
+        )
     return _as_tensor(item[0], "inputs"), {}, _as_tensor(item[1], "targets")
 
 
@@ -150,11 +149,10 @@ def _next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
     if attention_mask is None:
         return labels
     if attention_mask.shape != labels.shape:
-        message = (
+        raise InputError(
             f"attention_mask has shape {tuple(attention_mask.shape)} and input_ids "
             f"{tuple(labels.shape)}; pass labels with -100 at padding"
         )
-        raise InputError(message)
     real = attention_mask.bool()
     # A token after padding has nothing to be predicted from.
     counted = real.clone()
@@ -165,12 +163,10 @@ def _next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
 def _as_tensor(part: object, name: str) -> Tensor:
     """Return a part of a batch as a tensor with one row for each example."""
     if not isinstance(part, Tensor | np.ndarray):
-        message = f"{name} of a batch must be a tensor, got {_name(part)}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"{name} of a batch must be a tensor, got {_name(part)}")
     tensor = part if isinstance(part, Tensor) else torch.tensor(part)
     if tensor.ndim == 0:
-        message = f"{name} of a batch must have one row for each example, got a scalar"
-        raise InputError(message)
+        raise InputError(f"{name} of a batch must have one row for each example, got a scalar")
     return tensor
 
 
@@ -189,12 +185,11 @@ def _from_loader(loader: DataLoader[Any]) -> Batches:
     if batch_sampler is not None:
         ordered &= type(batch_sampler) is BatchSampler and not batch_sampler.drop_last
     if not (ordered and (streamed or loader.in_order)):
-        message = (
+        raise InputError(
             "the loader must return every example once and in order, without a custom sampler, "
             "drop_last, in_order=False, or workers that share a stream: pass DataLoader(dataset, "
             "shuffle=False), or the dataset"
         )
-        raise InputError(message)
     if streamed:
         return Batches(loader, None, None)
     sized = batch_sampler is not None and isinstance(loader.dataset, Sized)
@@ -207,8 +202,7 @@ def _columns(data: Any) -> dict[str, Any] | None:
         data = data.tensors
     if isinstance(data, tuple | list) and data and hasattr(data[0], "shape"):
         if len(data) != 2:
-            message = f"data must be a pair (inputs, targets), got {len(data)} arrays"
-            raise InputError(message)
+            raise InputError(f"data must be a pair (inputs, targets), got {len(data)} arrays")
         data = {"inputs": data[0], "targets": data[1]}
     elif _is_tokens(data):
         data = {"input_ids": data}
@@ -222,12 +216,10 @@ def _columns(data: Any) -> dict[str, Any] | None:
     sizes = {name: len(array) if array.ndim else 0 for name, array in arrays.items()}
     if len(set(sizes.values())) > 1 or not all(array.ndim for array in arrays.values()):
         rows = " and ".join(f"{size} {name}" for name, size in sizes.items())
-        message = f"data must have one row for each example in every part, got {rows}"
-        raise InputError(message)
+        raise InputError(f"data must have one row for each example in every part, got {rows}")
     for array in arrays.values():
         if not isinstance(array, Tensor) and array.dtype.kind not in "biuf":
-            message = f"arrays of data must hold numbers, got dtype {array.dtype}"
-            raise InputTypeError(message)
+            raise InputTypeError(f"arrays of data must hold numbers, got dtype {array.dtype}")
     return arrays
 
 

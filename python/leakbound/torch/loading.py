@@ -82,11 +82,10 @@ def _load(name: str, dtype: str | None, device: torch.device, _: object) -> Load
     except LeakboundError:
         raise
     except Exception as error:  # other people's code, and files of any content
-        message = (
+        raise OptionError(
             f"model {name!r} cannot be loaded: give a folder, the name of a cached model (nothing "
             f"is downloaded) or package.module:name; {type(error).__name__}: {one_line(error)}"
-        )
-        raise OptionError(message) from error
+        ) from error
     return loaded
 
 
@@ -99,14 +98,16 @@ def _transformers(name: str, dtype: torch.dtype) -> Loaded:
         named = (getattr(config, "architectures", None) or ["a model without an architecture"])[0]
         kind = next((_KINDS[end] for end in _KINDS if named.endswith(end)), None)
         if kind is None:
-            message = f"model {name!r} is {named}: scoring needs one of {', '.join(_KINDS)}"
-            raise OptionError(message)
+            raise OptionError(
+                f"model {name!r} is {named}: scoring needs one of {', '.join(_KINDS)}"
+            )
         model, report = getattr(transformers, kind).from_pretrained(
             name, dtype=dtype, local_files_only=True, output_loading_info=True
         )
         for missing in sorted(report["missing_keys"])[:1]:
-            message = f"model {name!r} lacks weights, such as {missing}: save it as it was trained"
-            raise OptionError(message)
+            raise OptionError(
+                f"model {name!r} lacks weights, such as {missing}: save it as it was trained"
+            )
         model.config.use_cache = False  # a pass over whole texts needs none
         if kind not in {_CAUSAL, _TEXTS}:
             return Loaded(model, code=transformers.__version__)

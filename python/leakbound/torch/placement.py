@@ -100,9 +100,11 @@ def choose(device: str | torch.device, homes: list[torch.device]) -> torch.devic
         torch.empty(0, device=chosen)
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).strip().splitlines()[0]
-        message = f"device {device!r} cannot be used: {reason}; leave device='auto' or name another"
-        raise OptionError(message) from error
+        raise OptionError(
+            f"device {device!r} cannot be used: {reason}; leave device='auto' or name another"
+        ) from error
     if len(homes) > 1:
-        message = f"the model is spread over {', '.join(map(str, homes))}: leave device='auto'"
-        raise OptionError(message)
+        raise OptionError(
+            f"the model is spread over {', '.join(map(str, homes))}: leave device='auto'"
+        )
     return chosen

@@ -93,8 +93,9 @@ class Scorer:
         integer(2 if self.max_length is None else self.max_length, "max_length", least=2)
         integer(self.batch_size, "batch_size", least=1)
         if {"id", "score"} & {*self.keep} or self.label in self.inputs:
-            message = "a column can have only one role: id, score, one of inputs, label or keep"
-            raise OptionError(message)
+            raise OptionError(
+                "a column can have only one role: id, score, one of inputs, label or keep"
+            )
 
     def __call__(self, records: Any, *, first: int = 0) -> Any:
         """Score records; messages number their rows from `first` on."""
@@ -150,7 +151,7 @@ class Scorer:
     def _check_rows(
         self, records: Any, labels: NDArray[np.str_], values: FloatArray, order: IntArray
     ) -> None:
-        """Check that the last rows of some batches, which are the most padded, are scored as in pairs of copies.
+        """Check that the last rows of some batches, the most padded, are scored as in pairs of copies.
 
         By a model that draws at random, the first one is scored again among its own copies.
         """
@@ -182,8 +183,9 @@ class Scorer:
             raise
         except Exception as error:  # of other people's models
             said = f"{type(error).__name__}: {one_line(error)}"
-            message = f"the model cannot take {', '.join(self.columns())}: {said}"
-            raise InputError(message) from error
+            raise InputError(
+                f"the model cannot take {', '.join(self.columns())}: {said}"
+            ) from error
 
     def _batches(
         self, records: Any, labels: NDArray[np.str_], first: int
@@ -201,17 +203,15 @@ class Scorer:
             return read((inputs, targets), batch_size=self.batch_size), np.arange(len(labels))
         ((name, column), *more) = columns.items()
         if more:
-            message = f"the model takes one column of texts, got {', '.join(columns)}"
-            raise OptionError(message)
+            raise OptionError(f"the model takes one column of texts, got {', '.join(columns)}")
         tokens = _tokens(column, name, model, self.max_length or model.longest)
         lengths = np.array([*map(len, tokens["input_ids"])])
         least = 1 + model.causal
         for row in np.flatnonzero(lengths < least)[:1]:
-            message = (
+            raise InputError(
                 f"{name!r} of id {labels[row]} has too few tokens, {lengths[row]}: leave out "
                 f"what is shorter than {least}"
             )
-            raise InputError(message)
         order = np.argsort(-lengths, kind="stable")
         filling = {"input_ids": model.padding}
 
@@ -236,13 +236,13 @@ def _tokens(column: Any, name: str, model: Loaded, longest: int | None) -> dict[
     types, kind = arrow("scoring Arrow records").types, column.type
     if types.is_string(kind) or types.is_large_string(kind):
         if model.tokenizer is None:
-            message = f"the model has no tokenizer: column {name!r} must hold lists of tokens"
-            raise InputError(message)
+            raise InputError(
+                f"the model has no tokenizer: column {name!r} must hold lists of tokens"
+            )
         cut = {"truncation": longest is not None, "max_length": longest}
         return dict(model.tokenizer(column.to_pylist(), return_attention_mask=True, **cut))
     if not (_is_list(kind) and types.is_integer(kind.value_type)):
-        message = f"column {name!r} must hold texts, or lists of tokens, got {kind}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"column {name!r} must hold texts, or lists of tokens, got {kind}")
     rows = [row[:longest] for row in column.to_pylist()]
     return {"input_ids": rows, "attention_mask": [[1] * len(row) for row in rows]}
 
@@ -256,13 +256,11 @@ def _array(column: Any, name: str) -> NDArray[Any]:
     while _is_list(values.type):
         sizes = pa.compute.unique(pa.compute.list_value_length(values)).to_pylist()
         if len(sizes) != 1 or sizes == [None]:
-            message = f"column {name!r} must hold lists of one length, got {sizes[:3]}"
-            raise InputError(message)
+            raise InputError(f"column {name!r} must hold lists of one length, got {sizes[:3]}")
         shape, values = [*shape, sizes[0]], values.flatten()
     array = np.asarray(values.to_numpy(zero_copy_only=False))
     if values.null_count or array.dtype.kind not in "biuf":
-        message = f"column {name!r} must hold numbers, or lists of numbers, got {kind}"
-        raise InputTypeError(message)
+        raise InputTypeError(f"column {name!r} must hold numbers, or lists of numbers, got {kind}")
     return array.reshape(shape)
 
 

@@ -182,15 +182,13 @@ def compared(model: nn.Module, signal: Signal, reference: nn.Module | None) -> n
     """Return the model to compare with: itself, for signals that do not compare."""
     if signal not in COMPARING:
         if reference is not None:
-            message = f"{signal_name(signal)} compares with no reference; leave it out"
-            raise OptionError(message)
+            raise OptionError(f"{signal_name(signal)} compares with no reference; leave it out")
         return model
     if reference is None:
-        message = (
+        raise OptionError(
             f"{signal} compares with a base model: pass reference=, the model as it was before "
             "training, to leakbound.torch.score, and audit its scores"
         )
-        raise OptionError(message)
     instance(reference, "reference", nn.Module)
     return reference
 
@@ -219,8 +217,9 @@ def ready(
                 stack.enter_context(evaluating(reference, where))
             yield where
     except torch.OutOfMemoryError as error:
-        message = f"out of memory: pass batch_size={-(-batch_size // 4)} or less, or device='cpu'"
-        raise DeviceMemoryError(message) from error
+        raise DeviceMemoryError(
+            f"out of memory: pass batch_size={-(-batch_size // 4)} or less, or device='cpu'"
+        ) from error
 
 
 def together(parts: Iterable[Tensor]) -> tuple[FloatArray, bool]:

@@ -113,27 +113,24 @@ def _classes(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
     """Check logits and labels of a classifier, and return both on the device."""
     logits, targets, examples = unwrapped(output), batch.targets, len(batch)
     if not (_is_floating(logits, 2) and len(logits) == examples and logits.shape[1] >= 2):
-        message = (
+        raise InputError(
             f"the model must return logits of shape ({examples}, classes), got "
             f"{_described(logits)}; for a language model pass signal='cross_entropy', for other "
             "outputs signal=function(output, targets) -> tensor of shape (batch,)"
         )
-        raise InputError(message)
     if targets.shape != (examples,) or targets.is_floating_point() or targets.is_complex():
-        message = (
+        raise InputError(
             f"targets must be one integer class label for each example, got {_described(targets)} "
             f"for a batch of {examples}"
         )
-        raise InputError(message)
     labels, classes = targets.to(torch.int64), logits.shape[1]
     strange = (labels < 0) | (labels >= classes)
     if strange.any():
         row = int(strange.nonzero()[0, 0])
-        message = (
+        raise InputError(
             f"target {int(labels[row])} at {_named([row], batch)} is outside 0 … {classes - 1}, "
             "the classes of the model's outputs"
         )
-        raise InputError(message)
     return logits, batch.labels()
 
 
@@ -159,8 +156,9 @@ def _gradient_dot(model: nn.Module, reference: nn.Module) -> Measure:
     """
     weights, moved = _weights(reference), _weights(model)
     if {name: w.shape for name, w in weights.items()} != {n: w.shape for n, w in moved.items()}:
-        message = "gradient_dot needs a reference with the names and shapes of the model's weights"
-        raise OptionError(message)
+        raise OptionError(
+            "gradient_dot needs a reference with the names and shapes of the model's weights"
+        )
     # The displacement is the same for all batches.
     steps = [weight - moved[name] for name, weight in weights.items()]
 
@@ -212,17 +210,17 @@ def _token_logits(output: object, labels: Tensor) -> Tensor:
     """Check that a model's output is one row of vocabulary logits for each token."""
     if labels.ndim != 2 or labels.is_floating_point() or labels.is_complex():
         shape = "in a table of shape (batch, length)"
-        message = f"labels must be one integer for each token, {shape}, got {_described(labels)}"
-        raise InputError(message)
+        raise InputError(
+            f"labels must be one integer for each token, {shape}, got {_described(labels)}"
+        )
     logits = unwrapped(output)
     if _is_floating(logits, 3) and logits.shape[:2] == labels.shape:
         return logits
     batch, length = labels.shape
-    message = (
+    raise InputError(
         f"the model must return logits of shape ({batch}, {length}, vocabulary) for labels of "
         f"shape ({batch}, {length}), got {_described(logits)}"
     )
-    raise InputError(message)
 
 
 def _check_token_labels(following: Tensor, vocabulary: int, batch: Batch) -> None:
@@ -231,33 +229,29 @@ def _check_token_labels(following: Tensor, vocabulary: int, batch: Batch) -> Non
     strange = counted & ((following < 0) | (following >= vocabulary))
     if strange.any():
         row, column = strange.nonzero()[0].tolist()
-        message = (
+        raise InputError(
             f"label {int(following[row, column])} at {_named([row], batch)} is outside 0 … "
             f"{vocabulary - 1}, the vocabulary; a token that must not count has label -100"
         )
-        raise InputError(message)
     empty = (~counted.any(1)).nonzero()[:, 0].tolist()
     if empty:
-        message = f"{_named(empty, batch)}: no token counts but padding, -100 and the first"
-        raise InputError(message)
+        raise InputError(f"{_named(empty, batch)}: no token counts but padding, -100 and the first")
 
 
 def _binary_logits(output: object, batch: Batch) -> Tensor:
     """Check that a model's output is one logit for each target, and each target 0 or 1."""
     logits, targets = unwrapped(output), batch.targets
     if not _is_floating(logits, 1, 2) or logits.shape != targets.shape or not logits.numel():
-        message = (
+        raise InputError(
             f"the model must return one logit for each label, of shape {tuple(targets.shape)} as "
             f"the targets, got {_described(logits)}"
         )
-        raise InputError(message)
     strange = ~((targets == 0) | (targets == 1))
     if strange.any():
-        message = (
+        raise InputError(
             f"targets of several labels must be 0 or 1, got {targets[strange][0].item()} at "
             f"{_named([int(strange.nonzero()[0, 0])], batch)}"
         )
-        raise InputError(message)
     return logits.reshape(len(targets), -1)
 
 
@@ -265,22 +259,20 @@ def _one_each(values: object, name: str, examples: int) -> Tensor:
     """Check that a callable signal returned one real number for each example."""
     if isinstance(values, Tensor) and values.shape == (examples,) and not values.is_complex():
         return values.detach()
-    message = (
+    raise InputError(
         f"signal {name} must return a tensor of real numbers of shape ({examples},) for a batch of "
         f"{examples}, got {_described(values)}; use reduction='none' in losses"
     )
-    raise InputError(message)
 
 
 def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
     """Check that every score is a number."""
     rows = np.flatnonzero(np.isnan(values))
     if rows.size:
-        message = (
+        raise InputError(
             f"{name} is NaN for {rows.size} of {values.size} examples, {_listed(ids[rows])}: look "
             "for a diverged model, an overflow in half precision (model.float()) or bad inputs"
         )
-        raise InputError(message)
 
 
 def check_alone(among: FloatArray, alone: FloatArray, near: float = _ALIKE) -> None:
@@ -290,11 +282,10 @@ def check_alone(among: FloatArray, alone: FloatArray, near: float = _ALIKE) -> N
     leave the shape of the batch, and so what a model draws at random for it.
     """
     if not np.allclose(among, alone, rtol=near, atol=near, equal_nan=True):
-        message = (
+        raise InputError(
             "the model's answer about an example depends on the other examples of its batch, as "
             "with BatchNorm without running statistics: score by a model that answers row by row"
         )
-        raise InputError(message)
 
 
 def check_ties(values: FloatArray, name: str) -> None:
@@ -303,7 +294,7 @@ def check_ties(values: FloatArray, name: str) -> None:
     tied, often = int(counts[counts > 1].sum()), int(np.argmax(counts))
     if tied <= _TIES_ALLOWED * values.size:
         return
-    message = (
+    raise InputError(
         f"{tied} of {values.size} examples share their {name} with another ({counts[often]} are "
         f"exactly {distinct[often] + 0.0:g}), so that no audit can tell them apart: compute it "
         "from logits in float32 or float64 (model.float(), no autocast), drop duplicates, and for "
@@ -311,7 +302,6 @@ def check_ties(values: FloatArray, name: str) -> None:
         "reference the model as it was before training; return integers if values are meant to "
         "repeat"
     )
-    raise InputError(message)
 
 
 def _is_floating(value: object, *dimensions: int) -> TypeGuard[Tensor]:

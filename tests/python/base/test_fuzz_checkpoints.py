@@ -21,8 +21,7 @@ COUNTS = pytest.mark.parametrize(
 
 
 def redo() -> Any:
-    message = "the phase was to be read, not repeated"
-    raise AssertionError(message)
+    raise AssertionError("the phase was to be read, not repeated")
 
 
 def assault(file: Path, read: Callable[[], object], count: int, *more: bytes) -> None:

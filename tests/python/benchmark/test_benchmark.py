@@ -38,7 +38,7 @@ def half(scores: np.ndarray, member: np.ndarray, claim: Any, level: float) -> fl
 def sometimes(m: int, *, seed: int) -> simulate.Game:
     """A game of a user's that raises with one of its seeds, and is cut short with another."""
     if seed == 7:
-        raise RuntimeError("the seventh\nfails")  # noqa: EM101
+        raise RuntimeError("the seventh\nfails")
     return simulate.null(m - (seed == 8), seed=seed)
 
 

@@ -327,8 +327,7 @@ def test_markup_in_words_is_printed(bundle: Path) -> None:
 
 def test_a_missing_package_is_no_verdict(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def lacking(_: Any) -> Any:
-        message = "scikit-learn is not installed"
-        raise MissingExtraError(message)
+        raise MissingExtraError("scikit-learn is not installed")
 
     monkeypatch.setattr(recipe.Recipe, "run", lacking)
     with pytest.raises(MissingExtraError):

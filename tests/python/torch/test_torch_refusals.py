@@ -135,8 +135,7 @@ def test_bad_options(options: Any, error: type[Exception], message: str) -> None
 @pytest.mark.parametrize(("batch_size", "advised"), [(256, 64), (3, 1), (1, 1)])
 def test_too_little_memory(batch_size: int, advised: int) -> None:
     def full(_: Tensor) -> Tensor:
-        message = "CUDA out of memory. Tried to allocate 20.00 GiB."
-        raise torch.OutOfMemoryError(message)
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
 
     with pytest.raises(DeviceMemoryError, match=f"batch_size={advised} or less.*device='cpu'"):
         score(SimpleModel(full), examples(), batch_size=batch_size)

@@ -79,8 +79,7 @@ def test_a_wrong_design_is_caught_by_its_error_or_by_a_status() -> None:
 def test_coins_that_an_audit_refuses_are_no_false_claim() -> None:
     def play(seed: int) -> bool:
         if seed % 2:
-            message = "coins that come once in a million games"
-            raise DesignError(message)
+            raise DesignError("coins that come once in a million games")
         return True
 
     played = suite.Case(audit="a", claim="b", cuts="c", sides="d", truth="e", error=0.1, trial=play)

@@ -74,12 +74,10 @@ def read_columns(table: TableInput, name: str) -> dict[str, RawColumn]:
     }
     lengths = {label: column.values.size for label, column in columns.items()}
     if not columns or 0 in lengths.values():
-        message = f"{name} must be a table with at least one row and one column"
-        raise InputError(message)
+        raise InputError(f"{name} must be a table with at least one row and one column")
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{label!r} has {size:,} values" for label, size in lengths.items())
-        message = f"the columns of {name} differ in length: {listed}"
-        raise InputError(message)
+        raise InputError(f"the columns of {name} differ in length: {listed}")
     return columns
 
 
@@ -91,8 +89,7 @@ def same_columns(tables: Mapping[str, Mapping[str, RawColumn]]) -> tuple[str, ..
         for table, missing in ((name, lacking), (first, extra)):
             if missing:
                 verb = "have" if table.endswith("s") else "has"
-                message = f"{table} {verb} no column {_listed(missing)}: columns must match"
-                raise InputError(message)
+                raise InputError(f"{table} {verb} no column {_listed(missing)}: columns must match")
     return tuple(columns)
 
 
@@ -100,12 +97,11 @@ def pooled(members: RawColumn, nonmembers: RawColumn, name: str) -> RawColumn:
     """Put a column of the audited records together, so that values do not reveal their table."""
     kinds = {members.kind, nonmembers.kind} - {"empty"}
     if len(kinds) > 1:
-        message = (
+        raise InputError(
             f"column {name!r} holds {_KINDS[members.kind]} for members and "
             f"{_KINDS[nonmembers.kind]} for non-members: how a value is written must not "
             "reveal membership; read both tables in the same way"
         )
-        raise InputError(message)
     column = joined([members, nonmembers])
     # Both sides get the precision of the coarser one.
     coarse = min(members.precision, nonmembers.precision, key=lambda one: one.itemsize)
@@ -169,30 +165,28 @@ def _named(table: Any, name: str) -> dict[str, Any]:
         listed = [str(label) for label in labels]
         twice = {label for label in listed if listed.count(label) > 1}
         if twice:
-            message = f"{name} has several columns named {_listed(twice)}: keep one of each"
-            raise InputError(message)
+            raise InputError(f"{name} has several columns named {_listed(twice)}: keep one of each")
         return {str(label): table[label].to_numpy() for label in labels}
     if isinstance(table, Mapping):
         return {str(label): values for label, values in table.items()}
     if isinstance(table, str | os.PathLike):
-        message = f"{name} must be a table, got a path: read the file first (pandas.read_csv)"
-        raise InputError(message)
+        raise InputError(
+            f"{name} must be a table, got a path: read the file first (pandas.read_csv)"
+        )
     array = np.asarray(table)
     if array.dtype.names:
         return {label: array[label] for label in array.dtype.names}
     if array.ndim != 2:
-        message = (
+        raise InputError(
             f"{name} must be a data frame, a mapping from names to columns, or an array with a row "
             f"for each record, got shape {array.shape}"
         )
-        raise InputError(message)
     return {str(place): column for place, column in enumerate(array.T)}
 
 
 def _column(values: NDArray[Any], name: str) -> RawColumn:
     if values.ndim != 1:
-        message = f"{name} must be one-dimensional, got shape {values.shape}"
-        raise InputError(message)
+        raise InputError(f"{name} must be one-dimensional, got shape {values.shape}")
     kind = values.dtype.kind
     if kind == "O":
         return _of_objects(values, name)
@@ -204,8 +198,7 @@ def _column(values: NDArray[Any], name: str) -> RawColumn:
         return _settled(words, words == "", "flag" if kind == "b" else "word")
     if kind in "iuf":
         return _of_numbers(values.astype(np.float64), name, _coarsest([values.dtype]))
-    message = f"{name} holds {values.dtype}, which is neither numbers, dates nor words"
-    raise InputError(message)
+    raise InputError(f"{name} holds {values.dtype}, which is neither numbers, dates nor words")
 
 
 def _coarsest(types: Iterable[Any]) -> np.dtype[Any]:
@@ -217,8 +210,9 @@ def _coarsest(types: Iterable[Any]) -> np.dtype[Any]:
 def _of_numbers(values: NDArray[np.float64], name: str, precision: np.dtype[Any]) -> RawColumn:
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
-        message = f"{name} is infinite in {infinite.size:,} rows, the first being row {infinite[0]}"
-        raise InputError(message)
+        raise InputError(
+            f"{name} is infinite in {infinite.size:,} rows, the first being row {infinite[0]}"
+        )
     missing = np.isnan(values)
     column = _settled(np.where(missing, 0.0, values), missing, "number")
     return replace(column, precision=min(precision, _DOUBLE, key=lambda one: one.itemsize))
@@ -245,8 +239,9 @@ def _of_dates(values: NDArray[Any], missing: BoolArray, name: str) -> RawColumn:
     there = values[~missing].tolist()
     zoned = {getattr(value, "tzinfo", None) is not None for value in there}
     if len(zoned) > 1:
-        message = f"{name} holds dates with a time zone and dates without: give all one, or none"
-        raise InputError(message)
+        raise InputError(
+            f"{name} holds dates with a time zone and dates without: give all one, or none"
+        )
     filled = np.full(values.size, np.datetime64("NaT", "us"))
     if True in zoned:
         there = [value.astimezone(dt.UTC).replace(tzinfo=None) for value in there]

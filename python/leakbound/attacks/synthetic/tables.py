@@ -152,8 +152,9 @@ class Tables:
         seed = seed_of(seed)
         for name in categorical:
             if name not in names:
-                message = f"categorical names {name!r}, and the columns are {', '.join(names)}"
-                raise OptionError(message)
+                raise OptionError(
+                    f"categorical names {name!r}, and the columns are {', '.join(names)}"
+                )
         # 1. Columns as coordinates; rows of the tables stay in the order given.
         sizes = [next(iter(table.values())).missing.size for table in read.values()]
         ends = np.cumsum(sizes).tolist()
@@ -174,8 +175,7 @@ class Tables:
                 contents.append(column.content())
                 sources += [name] * block.shape[1]
         if not blocks:
-            message = f"all audited records are equal in every column: {'; '.join(notes)}"
-            raise InputError(message)
+            raise InputError(f"all audited records are equal in every column: {'; '.join(notes)}")
         # 2. Equal records become one point, in an order of digests of their values: no machine's
         #    last bits change it, and it does not depend on the file of a record or its values.
         rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))

@@ -57,17 +57,17 @@ def audit_dp_sgd(
     level = complement(confidence)
     stated = _accounted(accounted)
     if not observed.steps:
-        message = "no step was watched: call step() of the optimizer that was passed, in the block"
-        raise AbstentionError(message)
+        raise AbstentionError(
+            "no step was watched: call step() of the optimizer that was passed, in the block"
+        )
     run = _Run(observed, stated)
     delta = DELTA if stated is None else stated.delta
     audited = claim or (ApproxDP(delta=delta) if run.varies else run.family)
     if stated is not None and isinstance(audited, ApproxDP) and audited.delta != stated.delta:
-        message = (
+        raise OptionError(
             f"the claim is about δ = {audited.delta:g}, and the accountant's ε about "
             f"δ = {stated.delta:g}: audit ApproxDP(delta={stated.delta:g})"
         )
-        raise OptionError(message)
     # 2. Batches: are they Poisson samples, and at what rate at least?
     sampling = audit_batch_sizes(observed, examples, confidence)
     rate, limit = 0.0, None
@@ -252,18 +252,18 @@ class _Run:
 
 def _accounted(given: Accounted | tuple[float, float] | None) -> Accounted | None:
     if isinstance(given, Accounted) and given.relation == "replace":
-        message = (
+        raise OptionError(
             "the accountant's guarantee is on replacing one example, but audits of DP-SGD are "
             "about adding or removing one: use an accountant for Poisson sampling and adding or "
             "removing one example"
         )
-        raise OptionError(message)
     if given is None or isinstance(given, Accounted):
         return given
     pair: object = given
     if not isinstance(pair, tuple | list) or len(pair) != 2:
-        message = f"accounted must be (epsilon, delta) or an Accounted, got {shown(given)}"
-        raise InputTypeError(message)
+        raise InputTypeError(
+            f"accounted must be (epsilon, delta) or an Accounted, got {shown(given)}"
+        )
     return Accounted(epsilon=given[0], delta=given[1])
 
 

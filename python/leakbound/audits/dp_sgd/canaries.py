@@ -71,15 +71,15 @@ class CanaryDesign:
             seed=seed_of(seed, bits=128),
         )
         if design.canaries > MOST_EXAMPLES:
-            message = f"canaries must be at most {MOST_EXAMPLES:,}, got {design.canaries:,}"
-            raise OptionError(message)
+            raise OptionError(
+                f"canaries must be at most {MOST_EXAMPLES:,}, got {design.canaries:,}"
+            )
         if design.coins > _MOST_COINS:
-            message = (
+            raise OptionError(
                 f"{design.step_canaries:,} step canaries in {steps:,} steps are {design.coins:,} "
                 f"coins, more than the {_MOST_COINS:,} that fit into memory: use at most "
                 f"{_MOST_COINS // steps:,} step canaries"
             )
-            raise OptionError(message)
         return design
 
     @property
@@ -204,12 +204,11 @@ class Recorder:
             self.beyond += 1
             return
         if not np.isfinite(values).all():
-            message = (
+            raise InputError(
                 f"the gradient released at step {self.steps + 1} is not finite for "
                 f"{np.count_nonzero(~np.isfinite(values))} of {values.size} canaries: look for an "
                 "example whose gradient is NaN or infinite"
             )
-            raise InputError(message)
         first = self.design.canaries
         self._log_odds += privacy_loss(values[:first], noise_multiplier, self.design.sampling_rate)
         with np.errstate(over="ignore"):

@@ -111,8 +111,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         """See `Design.audit`."""
         claim, confidence = request.claim, request.confidence
         if not isinstance(claim, PureDP | ApproxDP):
-            message = f"Panoramia bounds PureDP() or ApproxDP(delta=…), not {claim.name}"
-            raise OptionError(message)
+            raise OptionError(f"Panoramia bounds PureDP() or ApproxDP(delta=…), not {claim.name}")
         relaxed = Relaxed.read(self.gamma, claim, self.relaxation)
         exchangeable = flag(self.real_nonmembers, "real_nonmembers")
         limit = self._limit(exchangeable=exchangeable)
@@ -181,8 +180,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     def _listed(self, scores: Any, request: Request, claim: PureDP | ApproxDP) -> "_Seen":
         """Read scores and membership in one order."""
         if self.member is None:
-            message = "member is missing: give Panoramia(member, ...), or audit tallies"
-            raise OptionError(message)
+            raise OptionError("member is missing: give Panoramia(member, ...), or audit tallies")
         order = ExampleOrder(request.ids)
         attack_scores = check_scores(order.scores(scores, "scores"), "scores")
         baseline_scores = check_scores(order.scores(self.baseline, "baseline"), "baseline")
@@ -221,16 +219,14 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         """Read counts of both rankings: no bound but the conditional one needs them together."""
         given = {"member": self.member, "features": self.features, "ids": request.ids}
         for name in (name for name, value in given.items() if value is not None):
-            message = f"tallies have counts, not single examples: leave out {name}"
-            raise OptionError(message)
+            raise OptionError(f"tallies have counts, not single examples: leave out {name}")
         kind: type[Tally | PairTally] = PairTally if self.real_nonmembers else Tally
         both = {"baseline": self.baseline, "scores": scores}
         if not all(isinstance(one, kind) for one in both.values()):
-            message = (
+            raise OptionError(
                 "count the baseline and the scores as Tally, real non-members as PairTally: got "
                 f"{type(self.baseline).__name__} and {type(scores).__name__}"
             )
-            raise OptionError(message)
         tallies = by_attack(both, kind)
         assert tallies is not None
         options, inputs = told(tallies)
@@ -253,8 +249,9 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             return real(self.c_upper, "c_upper", least=0, below=math.inf)
         for name, value in (("gamma", self.gamma), ("c_upper", self.c_upper)):
             if value:
-                message = f"real_nonmembers=True means c = 0 and gamma = 0: leave out {name}="
-                raise OptionError(message)
+                raise OptionError(
+                    f"real_nonmembers=True means c = 0 and gamma = 0: leave out {name}="
+                )
         return 0.0
 
 

@@ -73,8 +73,7 @@ class Relaxed:
         choice(relaxation, "relaxation", Relaxation)
         relaxed = cls(real(gamma, "gamma", least=0, below=1), claim, relaxation)
         if relaxation == "published" and not relaxed.together:
-            message = 'relaxation="published" is for gamma or delta above 0: leave it out'
-            raise OptionError(message)
+            raise OptionError('relaxation="published" is for gamma or delta above 0: leave it out')
         return relaxed
 
     @property
@@ -115,11 +114,10 @@ class Rankings:
     ) -> Self:
         """Test the games of the baseline and of the attack: of pairs where non-members are real."""
         if paired and relaxed.how == "published":
-            message = (
+            raise OptionError(
                 'relaxation="published" is for generated non-members: real ones are audited as a '
                 "random split, so leave it out"
             )
-            raise OptionError(message)
         # Where c is known, each ranking has the whole level.
         level, guesses = request.level / (1 if paired else 2), games[0].examples
         recall = _recall(max_recall, request.cuts, guesses)
@@ -169,10 +167,8 @@ def _recall(max_recall: float, cuts: CutPolicy | None, examples: int) -> float:
     """Check the largest share of the examples that a cut may guess."""
     recall = real(max_recall, "max_recall", above=0)
     if recall > 1:
-        message = f"max_recall must be at most 1, got {recall:g}"
-        raise OptionError(message)
+        raise OptionError(f"max_recall must be at most 1, got {recall:g}")
     fixed = isinstance(cuts, Fixed) and cuts.guesses > recall * examples
     if recall < 1 and (fixed or isinstance(cuts, Weighted)):
-        message = f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out"
-        raise OptionError(message)
+        raise OptionError(f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out")
     return recall

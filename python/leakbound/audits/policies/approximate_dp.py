@@ -201,16 +201,14 @@ def approx_policy(
     form = next(iter(kinds.get(cast("type[PathPolicy]", type(cuts)), ())), None)
     if form is None:
         listed = ", ".join(sorted(kind.__name__ for kind, found in kinds.items() if found))
-        message = (
+        raise OptionError(
             f"cuts={type(cuts).__name__} is not for delta or gamma above 0: use one of {listed}"
         )
-        raise OptionError(message)
     if isinstance(cuts, UnionBound) and cuts.tail != "exact":
-        message = (
+        raise OptionError(
             f'UnionBound(tail="{cuts.tail}") is for pure DP: with delta or gamma above 0 the '
             "limits are exact"
         )
-        raise OptionError(message)
     if isinstance(cuts, KLScan) and cuts.min_guesses is None:
         # among few guesses one failure is worth a lot
         cuts = replace(cuts, min_guesses=min(_FEWEST, examples))

@@ -92,11 +92,10 @@ def prior_policy(cuts: CutPolicy | None, game: ScoreGame, prior: FloatArray) -> 
     """
     base = KLScan() if cuts is None else cuts
     if not isinstance(base, Fixed | KLScan):
-        message = (
+        raise OptionError(
             f"cuts={type(base).__name__} needs guesses of equal probability: with a prior other "
             "than 1/2 use KLScan or Fixed"
         )
-        raise OptionError(message)
     base.check(game.examples)
     scores, member, sides = game.ranks(game.scores), game.member, game.sides
     log_odds = np.clip(logit(prior), -_FARTHEST, _FARTHEST)

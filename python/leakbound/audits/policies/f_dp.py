@@ -222,15 +222,13 @@ def family_policy(
         ladder = cuts or OutsideIn()
         return OutsideInFamily(base=ladder, claim=claim, examples=examples, sides=sides, k=k)
     if not isinstance(cuts, Fixed | UnionBound):
-        message = (
+        raise OptionError(
             f"cuts={type(cuts).__name__} is not for {claim.name}: use OutsideIn, Fixed or "
             "UnionBound"
         )
-        raise OptionError(message)
     if isinstance(cuts, UnionBound) and (cuts.grid == "all" or cuts.tail != "exact"):
-        message = (
+        raise OptionError(
             'a union bound for trade-off functions needs tail="exact" and a grid: "geometric", or '
             "a few numbers of guesses"
         )
-        raise OptionError(message)
     return GridFamily(base=cuts, claim=claim, examples=examples, sides=sides, k=k)

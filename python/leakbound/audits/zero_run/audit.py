@@ -142,8 +142,9 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
     def audit(self, scores: Listed, request: Request, /) -> ZeroRunResult:
         """See `Design.audit`."""
         if isinstance(request.cuts, Weighted):
-            message = f"cuts={request.cuts!r} is not for Zero-Run: use one that is fixed in advance"
-            raise OptionError(message)
+            raise OptionError(
+                f"cuts={request.cuts!r} is not for Zero-Run: use one that is fixed in advance"
+            )
         shared = {one.name: getattr(request, one.name) for one in fields(request) if one.init}
         own = {one.name: getattr(self, one.name) for one in fields(ZeroRunOptions)}
         asked = ZeroRunRequest(**shared, **own)
@@ -345,11 +346,10 @@ def correction_of(request: ZeroRunRequest, odds: OddsBox | OddsSet) -> Correctio
     if request.variant == "untampered":
         if isinstance(claim, ApproxDP) and correction in {"conditional", "poisson_binomial"}:
             return "poisson_binomial"
-        message = (
+        raise OptionError(
             f'variant="untampered" is for ApproxDP(δ) by correction="poisson_binomial", got '
             f"{claim!r} by {correction!r}: take another variant"
         )
-        raise OptionError(message)
     if correction != "conditional":
         return correction
     if isinstance(claim, PureDP):

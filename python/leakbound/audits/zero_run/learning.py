@@ -94,8 +94,9 @@ class Learning:
             return cls(features=propensity.features, seen=propensity.features)
         table = check_features(candidates.features_for(propensity))
         if table.shape[0] != member.size:
-            message = f"features has {table.shape[0]} rows and there are {member.size} scores"
-            raise InputError(message)
+            raise InputError(
+                f"features has {table.shape[0]} rows and there are {member.size} scores"
+            )
         if isinstance(propensity, LogisticPropensity):
             return cls(features=table, seen=table)
         return cls(
@@ -221,17 +222,15 @@ def _warnings(
 def check_folds(crossed: CrossFit, candidates: Candidates) -> None:
     """Check that folds are those of the audited examples."""
     if candidates.request.features is not None:
-        message = "a CrossFit has the features of the audited examples: leave out features"
-        raise OptionError(message)
+        raise OptionError("a CrossFit has the features of the audited examples: leave out features")
     check_length(crossed.fold, candidates.attacks.examples, "the folds of propensity")
     other = np.flatnonzero(crossed.member != candidates.member)
     if other.size:
-        message = (
+        raise InputError(
             "propensity was cross-fitted with another membership, or with the examples in another "
             f"order than the scores ({other.size} rows differ, the first being row {other[0]}): "
             "cross-fit in the order of the scores"
         )
-        raise InputError(message)
 
 
 def _check(request: ZeroRunRequest, learning: Learning) -> None:
@@ -242,19 +241,17 @@ def _check(request: ZeroRunRequest, learning: Learning) -> None:
         "variant": request.variant == "directional",
     }
     for name in [name for name, fit in fits.items() if not fit]:
-        message = (
+        raise OptionError(
             f"{name}={getattr(request, name)!r} has no form over a confidence set of log-odds, "
             "which plans its own guesses and needs no refits: leave it out (cuts may be Fixed), or "
             'explore with uncertainty="bootstrap"'
         )
-        raise OptionError(message)
     if request.max_log_odds is not None and (learning.guide is None or learning.own_intercept):
-        message = (
+        raise OptionError(
             "max_log_odds leaves examples out by log-odds that no audited label had a part in: fit "
             "the model to other examples whose share of members is that of the audit, or declare "
             "both shares: with_member_share(share, of_reference=share_of_those)"
         )
-        raise OptionError(message)
 
 
 def _columns(learning: Learning) -> IntArray:
@@ -267,17 +264,17 @@ def _columns(learning: Learning) -> IntArray:
     largest = np.abs(together).max(axis=0)
     if largest.max() > _HUGE:
         column = int(largest.argmax())
-        message = (
+        raise InputError(
             f"features has {largest[column]:.3g} in column {column}, beyond {_HUGE:g}, whose "
             "square is no number: give it in other units"
         )
-        raise InputError(message)
     # Without the others a model is the same. Columns that nearly depend on one another stay:
     # membership may depend on what is left out of those.
     varied = np.flatnonzero(together.max(axis=0) > together.min(axis=0))
     if not varied.size:
-        message = "every feature is constant: pass propensities, which are then all the same"
-        raise InputError(message)
+        raise InputError(
+            "every feature is constant: pass propensities, which are then all the same"
+        )
     first: dict[bytes, int] = {}
     for column in varied.tolist():
         values = together[:, column] + 0.0  # -0.0 and 0.0 are equal and differ in bytes

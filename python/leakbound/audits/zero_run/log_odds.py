@@ -218,11 +218,10 @@ def _of_model(
     model: PropensityFit, member: BoolArray, features: ArrayInput, request: ZeroRunRequest
 ) -> tuple[OddsBox, tuple[str, ...]]:
     if model.share_of_reference == "unknown":
-        message = (
+        raise OptionError(
             "the share of members in the audit was declared unknown, so that log-odds are known up "
             'to a constant only: take a logistic model and uncertainty="set"'
         )
-        raise OptionError(message)
     estimate, draws = model.log_odds(features), None
     check_length(estimate, member.size, "features")
     if request.uncertainty != "none":
@@ -235,11 +234,10 @@ def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
     table = numbers(propensity, "propensity", least=0, most=1)
     if table.ndim == 2:
         if table.shape[1] != examples:
-            message = (
+            raise InputError(
                 f"propensity has rows of {table.shape[1]} values and there are {examples} "
                 "scores; each of the K rows must describe all examples"
             )
-            raise InputError(message)
         draws = logit(table)
         return OddsBox.of_member(np.median(draws, axis=0), draws)
     values = vector(propensity, "propensity")
@@ -249,8 +247,9 @@ def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
 
 def _of_limits(limits: list[Any], examples: int) -> OddsBox:
     if len(limits) != 2:
-        message = f"propensity limits must be a pair (lower, upper), got {len(limits)} arrays"
-        raise InputError(message)
+        raise InputError(
+            f"propensity limits must be a pair (lower, upper), got {len(limits)} arrays"
+        )
     ends = []
     for i, one in enumerate(limits):
         name = f"propensity[{i}]"
@@ -258,11 +257,10 @@ def _of_limits(limits: list[Any], examples: int) -> OddsBox:
         check_length(ends[i], examples, name)
     crossed = np.flatnonzero(np.less(ends[1], ends[0]))
     if crossed.size:
-        message = (
+        raise OptionError(
             f"the lower limit of the propensity is above the upper one at index {crossed[0]} "
             f"({crossed.size} such rows): pass (lower, upper)"
         )
-        raise OptionError(message)
     low, high = map(logit, ends)
     # the middle, where that is a number
     finite = np.where(np.isinf(low), high, low)
@@ -277,9 +275,8 @@ def _check_certain(largest: FloatArray, request: ZeroRunRequest) -> None:
         why = "every propensity is 0 or 1"
         raise no_overlap(why)
     if certain.size and request.max_log_odds is None:
-        message = (
+        raise OptionError(
             f"propensity must be strictly between 0 and 1, but {certain.size} of {largest.size} "
             f"are 0 or 1 to within 1e-130, the first at index {certain[0]}: set max_log_odds, for "
             "example to 5, to abstain on such examples"
         )
-        raise OptionError(message)

@@ -68,17 +68,15 @@ class _OneDraw:
     def of(cls, study: Study, box: OddsBox) -> "_OneDraw":
         """Check what is asked, and choose the cuts."""
         if box.limited:
-            message = (
+            raise OptionError(
                 'correction="match" needs propensities, not limits: use "tamper" or '
                 '"poisson_binomial", which use the worst one for each guess'
             )
-            raise OptionError(message)
         if study.adversary == "paper_aware":
-            message = (
+            raise OptionError(
                 'adversary="paper_aware" weighs guesses that tampering may drop, but matching '
                 'drops none: use "residual" or "raw"'
             )
-            raise OptionError(message)
         expected = float((2 / (1 + np.exp(np.abs(box.estimate)))).sum())
         if expected < _FEWEST:
             why = f"matching keeps {expected:.2g} of {study.examples} examples, on average"

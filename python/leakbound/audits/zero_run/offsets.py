@@ -115,8 +115,9 @@ def _checked(study: Study) -> Fixed | KLScan:
         raise OptionError(message)
     cuts = study.request.cuts or KLScan()
     if not isinstance(cuts, Fixed | KLScan):
-        message = f"cuts={cuts!r} is not for guesses with different odds: use KLScan() or Fixed(…)"
-        raise OptionError(message)
+        raise OptionError(
+            f"cuts={cuts!r} is not for guesses with different odds: use KLScan() or Fixed(…)"
+        )
     cuts.check(study.examples)
     return cuts
 

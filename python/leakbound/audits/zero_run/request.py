@@ -85,8 +85,9 @@ class Candidates:
         """Return the features that a model needs, of examples none of which may be in its D'."""
         features, ids = self.features(), self.order.distinct_ids
         if features is None:
-            message = "a propensity model needs the features of the audited examples: features="
-            raise OptionError(message)
+            raise OptionError(
+                "a propensity model needs the features of the audited examples: features="
+            )
         if ids is not None and isinstance(model, PropensityFit):
             model.check_disjoint(ids)
         return features
@@ -112,11 +113,10 @@ class Candidates:
             raise no_overlap(why)
         for values in self.attacks.scores.values():
             if values[allowed].min() == values[allowed].max():
-                message = (
+                raise AbstentionError(
                     f"all {allowed.size} scores are equal, so every example abstains: use a score "
                     "that differs between examples"
                 )
-                raise AbstentionError(message)
         if isinstance(request.cuts, Fixed):
             request.cuts.check(allowed.size)
         return Purpose.AUDITED_ORDER.rng(request.seed).permutation(allowed)

@@ -120,8 +120,9 @@ class Study:
         if cuts is None:
             cuts, _ = plan_guesses(examples, level, self.claim, self.request.sides)
         if not isinstance(cuts, Fixed):
-            message = f"cuts={type(cuts).__name__} is not for this correction: take Fixed, or None"
-            raise OptionError(message)
+            raise OptionError(
+                f"cuts={type(cuts).__name__} is not for this correction: take Fixed, or None"
+            )
         return min(cuts.guesses, examples)
 
     def proved(

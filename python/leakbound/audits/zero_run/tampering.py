@@ -219,14 +219,14 @@ def by_composition(study: Study) -> ShiftProof:
     """Audit as if all coins were fair, and take off the largest |log-odds| of any example."""
     claim, odds = study.claim, study.odds
     if not isinstance(claim, PureDP | ApproxDP | GaussianDP):
-        message = (
+        raise OptionError(
             f'correction="composition" is for pure, approximate and Gaussian DP, got {claim!r}: '
             'take "match"'
         )
-        raise OptionError(message)
     if study.adversary == "paper_aware":
-        message = 'correction="composition" does not tamper: take adversary="raw" or "residual"'
-        raise OptionError(message)
+        raise OptionError(
+            'correction="composition" does not tamper: take adversary="raw" or "residual"'
+        )
     # 1. What is proved as if there were no shift.
     known, cuts = isinstance(odds, OddsBox), study.request.cuts
     ranks = study.ranked(study.ranked_by(odds) if isinstance(odds, OddsBox) else study.scores)

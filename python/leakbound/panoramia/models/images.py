@@ -179,7 +179,6 @@ def _parts(
 def _pixels(x: NDArray[Any]) -> NDArray[np.float64]:
     """Return images with a dimension of colours: shape (n, colours, height, width)."""
     if x.ndim not in {3, 4}:
-        message = f"images must have shape (n, [colours,] height, width), got {x.shape}"
-        raise InputError(message)
+        raise InputError(f"images must have shape (n, [colours,] height, width), got {x.shape}")
     images = x[:, None] if x.ndim == 3 else x
     return images.astype(np.float64, copy=False)

@@ -56,8 +56,9 @@ def _signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatA
         values = _margins(model, x, examples.y)[:, None]
     bad = np.flatnonzero(np.isnan(values).any(axis=1))
     if bad.size:
-        message = f"the model returns NaN for {bad.size} examples, the first in row {bad[0]}"
-        raise InputError(message)
+        raise InputError(
+            f"the model returns NaN for {bad.size} examples, the first in row {bad[0]}"
+        )
     return values
 
 
@@ -134,8 +135,9 @@ def _blank(target: Target) -> nn.Module:
             fresh |= {id(weight) for weight in module.parameters(recurse=False)}
     stale = [name for name, weight in model.named_parameters() if id(weight) not in fresh]
     if stale:
-        message = f"the target's {stale[0]} cannot be initialised again: pass Helper(network=...)"
-        raise OptionError(message)
+        raise OptionError(
+            f"the target's {stale[0]} cannot be initialised again: pass Helper(network=...)"
+        )
     return model.requires_grad_()
 
 
@@ -153,8 +155,7 @@ def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     device = next(model.parameters()).device
     logits, y = unwrapped(model(x.to(device))), y.to(device)
     if not isinstance(logits, Tensor):
-        message = "the helper must return logits, or an object with such `logits`"
-        raise OptionError(message)
+        raise OptionError("the helper must return logits, or an object with such `logits`")
     if logits.ndim == 3:
         logits, y = logits[:, :-1].flatten(0, 1), y[:, 1:].flatten()
     return nn.functional.cross_entropy(logits, y)
@@ -163,8 +164,9 @@ def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatArray:
     """Return the log-odds of each label; those of probabilities 0 and 1 are ±37."""
     if examples.y is None:
-        message = "a target that is not a torch module must be a classifier, so members need labels"
-        raise OptionError(message)
+        raise OptionError(
+            "a target that is not a torch module must be a classifier, so members need labels"
+        )
     x = examples.x if inputs is None else inputs(examples.x)
     # inputs of models, baseline and attack: no bound is cut off
     margins: FloatArray = np.clip(score(model, x, examples.y).values, -SURE, SURE)
@@ -174,10 +176,9 @@ def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatAr
 def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> Any:
     """Return an estimator like the target, fitted to other examples."""
     if not hasattr(target, "get_params"):
-        message = (
+        raise OptionError(
             "the target is a function: pass Helper(network=...) to train a helper, or helper=None"
         )
-        raise OptionError(message)
     from sklearn.base import clone
 
     # Of a pipeline, every step has a random state of its own.

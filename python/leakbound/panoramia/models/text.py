@@ -71,8 +71,9 @@ class Reader:
         """Return what the network takes."""
         tokens = _tokens(examples)
         if tokens.shape[1] != self.length:
-            message = f"texts must have {self.length} tokens, as in training, got {tokens.shape[1]}"
-            raise InputError(message)
+            raise InputError(
+                f"texts must have {self.length} tokens, as in training, got {tokens.shape[1]}"
+            )
         # Tokens that training did not hold are one more, the last.
         places = np.searchsorted(self.vocabulary, tokens)
         in_training = self.vocabulary[np.minimum(places, self.vocabulary.size - 1)] == tokens
@@ -179,6 +180,5 @@ def _tokens(examples: Examples) -> NDArray[Any]:
     x = examples.x
     if x.ndim != 2 or x.dtype.kind not in "iu":
         shown = f"{x.dtype} of shape {x.shape}"
-        message = f"texts must be whole numbers of shape (n, length), got {shown}"
-        raise InputError(message)
+        raise InputError(f"texts must be whole numbers of shape (n, length), got {shown}")
     return x
