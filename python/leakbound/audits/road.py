@@ -180,9 +180,8 @@ def audit(
         seed=seed_of(seed),
     )
     if sides not in (*design.sides, "auto"):
-        raise OptionError(
-            f'sides="{sides}" does not apply to {type(design).__name__}: leave it out'
-        )
+        kind = type(design).__name__
+        raise OptionError(f'sides="{sides}" does not apply to {kind}: leave it out')
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.
     return design.audit(scores, request)
 

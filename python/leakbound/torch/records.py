@@ -151,7 +151,7 @@ class Scorer:
     def _check_rows(
         self, records: Any, labels: NDArray[np.str_], values: FloatArray, order: IntArray
     ) -> None:
-        """Check that the last rows of some batches, the most padded, are scored as in pairs of copies.
+        """Check that last rows of batches, the most padded, are scored as in pairs of copies.
 
         By a model that draws at random, the first one is scored again among its own copies.
         """
