@@ -39,7 +39,7 @@ from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import family_policy
-from leakbound.audits.policies.trials import TrialsPolicy
+from leakbound.audits.policies.trials import of_trials
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, OutsideIn, Policy, Proof, ScoreGame
 from leakbound.cuts.games import TrialGame
@@ -261,9 +261,9 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
     """
     if prior is not None:
         return prior_policy(request.cuts, cast("ScoreGame", game), prior).audit(game, level)
-    if isinstance(game, TrialGame) and not isinstance(request.claim, PureDP):
-        return TrialsPolicy(claim=request.claim, trials=game.examples).audit(game, level)
     policy = policy_of(request.claim, request.cuts, game.examples, game.sides, level, game.k)
+    if isinstance(game, TrialGame):
+        return of_trials(request.claim, game, level, policy)
     return policy.audit(game, level)
 
 

@@ -42,9 +42,10 @@ class Trials(Design[Listed, AuditResult]):
 
     Notes
     -----
-    The bound takes the whole ranking: ``docs/theory/trials.md`` has theorem and proof. It is that
-    of `Coins` for `PureDP`, for `ApproxDP` with δ of at most 1/m, where independence proves hardly
-    more, if `cuts` are given, and above 99.99 % confidence.
+    The bound takes the whole ranking: ``docs/theory/trials.md`` has theorem and proof. For
+    `ApproxDP` it is the larger of this, at a fifth of the probability of error, and of that of
+    `Coins`, at four fifths.
+    For `PureDP`, if `cuts` are given, and above 99.99 % confidence, it is that of `Coins`.
 
     Examples
     --------
@@ -71,10 +72,10 @@ class Trials(Design[Listed, AuditResult]):
             raise InputError(f"Trials needs at least {_FEWEST} runs, got {member.size}: run more")
         count = MemberCount.of_coins(int(member.sum()), member.size)
         level = request.level / len(attacks.scores)
-        ranks = request.cuts is None and by_ranks(claim, member.size, level)
-        # Runs have their example or not, so f itself bounds them and not its mirror image too.
-        sides: CoinSides = "member" if ranks else request.sides
-        converted = _CONVERTED if isinstance(claim, FAMILIES) else ""
+        ranks, family = request.cuts is None and by_ranks(claim, level), isinstance(claim, FAMILIES)
+        # Runs have their example or not, so f itself bounds ranks and not its mirror image too.
+        sides: CoinSides = "member" if ranks and family else request.sides
+        theorem = _THEOREM * ranks + (_CONVERTED if ranks and family else examples.theorem)
         independent = count.assumption(
             "independent trials with fair coins",
             "Each score has a separate run, with fresh randomness and a fair coin that decided "
@@ -90,7 +91,7 @@ class Trials(Design[Listed, AuditResult]):
             ),
             count=replace(count, ways_out=_COINS),
             exposed=None,
-            theorem=_THEOREM + converted if ranks else examples.theorem,
+            theorem=theorem,
             assumptions=(independent, examples.assumptions[1], *scored),
             warnings=(*count.warnings(), *delta_warnings(claim.delta, member.size)),
         ).audit(request, self.name)

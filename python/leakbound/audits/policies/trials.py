@@ -8,9 +8,9 @@ these ranks are binomial.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from leakbound.cuts.policy import PATH_NAMES, Best, Policy, Proof, chance_explai
 
 # Rankings that a test simulates: so many, or more for so many beyond the level; and at once
 _SIMULATED, _BEYOND, _CHUNK = 10_000, 20, 2_000
+# The part of the level that ranks have where the bound for coins has the rest
+_RANKS = 0.2
 # Smaller levels would need too many of them
 _LEAST_LEVEL = 1e-4
 # Standard errors by which the level is lowered: enough for 30 tests of one search; and more where
@@ -154,14 +156,26 @@ def pooled(curve: TradeOff) -> Law:
     return share[rises], np.append(0.0, (1 - missed) / 2)[rises]
 
 
-def by_ranks(claim: Claim, trials: int, level: float) -> bool:
+def by_ranks(claim: Claim, level: float) -> bool:
     """Return whether independence proves more than the bounds for coins of one run, at a level.
 
-    Under pure DP it never does, nor under (ε, δ)-DP where failures are rare. Small levels would
-    need too many simulations.
+    Under pure DP it never does. Small levels would need too many simulations.
     """
-    rare = isinstance(claim, PureDP | ApproxDP) and claim.delta * trials <= 1
-    return level >= _LEAST_LEVEL and not rare
+    return level >= _LEAST_LEVEL and not isinstance(claim, PureDP)
+
+
+def of_trials(claim: Claim, game: Game, level: float, coins: Policy) -> Proof:
+    """Return what trials prove that go `by_ranks`, given the policy of coins of one run.
+
+    Under (ε, δ)-DP coins often prove a little more, but nothing where failures are likely among
+    so few guesses. So ranks are tried too, at a part of the level.
+    """
+    ranks = TrialsPolicy(claim=cast("AnyFamily | ApproxDP", claim), trials=game.examples)
+    if not isinstance(claim, ApproxDP):
+        return ranks.audit(game, level)
+    both = ranks.audit(game, _RANKS * level), coins.audit(game, (1 - _RANKS) * level)
+    best = max(both, key=lambda proof: proof.bound)
+    return replace(best, perfect=lambda: max(proof.perfect() for proof in both))
 
 
 @dataclass(frozen=True, kw_only=True)
