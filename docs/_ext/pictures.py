@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import io
+import json
 import re
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
@@ -367,6 +368,28 @@ def matching(plt: Any) -> Any:
     ax.axvline(0.5, color="grey", linestyle=":")
     ax.set(xlabel="hash of the id", xlim=(0, 1), ylim=(-0.4, 1.4), xticks=[])
     ax.set_yticks([0, 1], ["non-members", "members"])
+    return figure
+
+
+def speed(plt: Any) -> Any:
+    """Draw seconds against examples, as `make scale` measured them."""
+    stored = Path(__file__).parents[2] / "benches" / "scale.json"
+    rows = json.loads(stored.read_text(encoding="utf-8"))
+    figure, ax = plt.subplots(figsize=(5.6, 3.6))
+    lines = (
+        ("leakbound tally", MEMBER, "-"),
+        ("DuckDB: sum(score)", MEMBER, ":"),
+        ("Tally.of and audit", OTHER, "-"),
+        ("numpy.sort", OTHER, ":"),
+        ("audit of the tally", INK, "-"),
+        ("PairTally.of", FAINT, "-"),
+        ("DuckDB: GROUP BY hash", FAINT, ":"),
+    )
+    for work, colour, style in lines:
+        times = [(row["m"], row["seconds"]) for row in rows if row["work"] == work]
+        ax.plot(*zip(*times, strict=True), style, color=colour, marker=".", label=work)
+    ax.set(xscale="log", yscale="log", xlabel="examples", ylabel="seconds")
+    figure.legend(loc="outside right upper")
     return figure
 
 
