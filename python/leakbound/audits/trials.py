@@ -8,7 +8,7 @@ import numpy as np
 from leakbound._base.types import ArrayInput, CoinSides, HasMember
 from leakbound.audits.coins import Coins
 from leakbound.audits.member_count import MemberCount
-from leakbound.audits.policies.trials import by_ranks
+from leakbound.audits.policies.trials import LEAST_LEVEL
 from leakbound.audits.road import Design, Listed, Request, assumed, delta_warnings
 from leakbound.claims import FAMILIES
 from leakbound.cuts.games import ScoreGame, TrialGame
@@ -18,6 +18,7 @@ from leakbound.results import AuditResult
 # Of fewer runs even a perfect attack proves next to nothing
 _FEWEST = 10
 _COINS = "A separate fair coin must decide before each run: toss it, and run again"
+_ORDER = "The ranking depends on scores only; ties are broken by the seed."
 _THEOREM = (
     "Trials are independent and each obeys the trade-off function. So no mechanism gives a "
     "statistic that grows when members move up in the ranking a larger distribution than one whose "
@@ -43,9 +44,9 @@ class Trials(Design[Listed, AuditResult]):
     Notes
     -----
     The bound takes the whole ranking: ``docs/theory/trials.md`` has theorem and proof. For
-    `ApproxDP` it is the larger of this, at a fifth of the probability of error, and of that of
-    `Coins`, at four fifths.
-    For `PureDP`, if `cuts` are given, and above 99.99 % confidence, it is that of `Coins`.
+    `ApproxDP` it is the larger of this and that of `Coins`, at a fifth and at four fifths of the
+    probability of error. It is that of `Coins` for `PureDP`, where independence proves no more, if
+    `cuts` are given, and above 99.99 % confidence.
 
     Examples
     --------
@@ -71,8 +72,9 @@ class Trials(Design[Listed, AuditResult]):
         if member.size < _FEWEST:
             raise InputError(f"Trials needs at least {_FEWEST} runs, got {member.size}: run more")
         count = MemberCount.of_coins(int(member.sum()), member.size)
-        level = request.level / len(attacks.scores)
-        ranks, family = request.cuts is None and by_ranks(claim, level), isinstance(claim, FAMILIES)
+        # Under pure DP randomised response is the worst of one run, too.
+        least, family = len(attacks.scores) * LEAST_LEVEL, isinstance(claim, FAMILIES)
+        ranks = request.cuts is None and request.level >= least and bool(family or claim.delta)
         # Runs have their example or not, so f itself bounds ranks and not its mirror image too.
         sides: CoinSides = "member" if ranks and family else request.sides
         theorem = _THEOREM * ranks + (_CONVERTED if ranks and family else examples.theorem)
@@ -82,8 +84,7 @@ class Trials(Design[Listed, AuditResult]):
             "whether this run had its example; no run saw the coin of another. Random are these "
             "coins, the runs and the audit; everything else is fixed.",
         )
-        order = "The ranking depends on scores only; ties are broken by the seed."
-        scored = assumed(claim, attacks, "outputs of the runs", "examples", order)
+        scored = assumed(claim, attacks, "outputs of the runs", "examples", _ORDER)
         return replace(
             examples,
             game=lambda values: (TrialGame if ranks else ScoreGame)(

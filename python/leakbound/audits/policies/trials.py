@@ -1,49 +1,43 @@
 """Independent trials: one statistic of the whole ranking, whose worst law is simulated.
 
-Of all mechanisms that obey a trade-off function f, the worst has for scores the likelihood ratios
-of two laws whose trade-off function is f; `docs/theory/trials.md` has theorem and proof. Of both
-laws together, the share u with the largest ratios holds members of mass A(u). Ranked trials have
-uniform order statistics as their u, whatever f, and given those at fixed ranks the members between
-these ranks are binomial.
+The worst mechanism of a trade-off function f scores by the likelihood ratio of two laws that have
+it: `docs/theory/trials.md` has theorem and proof. Of both laws together, the share u with the
+largest ratios holds members of mass A(u). Ranked trials have uniform order statistics as their u,
+whatever f, and given those at fixed ranks the members between them are binomial.
 """
 
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.claims import AnyFamily, ApproxDP, Claim, PureDP
+from leakbound.claims import FAMILIES, ApproxDP, Claim
 from leakbound.claims.tradeoff import TradeOff, convex_hull
-from leakbound.cuts.games import Game, Ties, inverted_warnings, near_ceiling
+from leakbound.cuts.games import Game, Ties, inverted_warnings
 from leakbound.cuts.policy import PATH_NAMES, Best, Policy, Proof, chance_explains, untested
 
 # Rankings that a test simulates: so many, or more for so many beyond the level; and at once
 _SIMULATED, _BEYOND, _CHUNK = 10_000, 20, 2_000
 # The part of the level that ranks have where the bound for coins has the rest
 _RANKS = 0.2
-# Smaller levels would need too many of them
-_LEAST_LEVEL = 1e-4
+LEAST_LEVEL = 1e-4
+"""The least level of a test: smaller ones would need too many simulations."""
 # Standard errors by which the level is lowered: enough for 30 tests of one search; and more where
 # fewer rankings show that a test rejects
 _LOWERED, _CLEARLY = 2.5, 5.0
-# Deviations by which a shift, and an excess of guesses at an end, differ from the reference
-_SHIFT, _EXCESS = 2.5, 5.0
-# The largest change of log-odds, where cells are small
-_STEEPEST = 4.0
-# ln of the likelihood ratio at which a reference is about refuted
-_CROSSED = math.log(3.5)
-# Parts of the lattice of references, and of those between two values of it
-_COARSE, _FINE = 26, 16
+# Deviations by which a shift, and an excess of guesses at an end, differ from the reference; and
+# the largest change of log-odds, where cells are small
+_SHIFT, _EXCESS, _STEEPEST = 2.5, 5.0, 4.0
+# ln of the ratio at which a reference is refuted, about; parts of the lattices of references
+_CROSSED, _COARSE, _FINE = math.log(3.5), 26, 16
 # The largest parameter where a family has none: no number of trials proves as much
 _MOST = 32.0
-# Width at which the search for a bound ends, relative to 1/√m
-_NARROW = 0.05
-# Roundings that tell equal statistics apart
-_CLOSE = 1e-9
+# Width at which the search for a bound ends, relative to 1/√m; roundings of equal statistics
+_NARROW, _CLOSE = 0.05, 1e-9
 # Where guesses may stand out: at the top of the ranking, at its bottom, or at both
 _End: TypeAlias = Literal["member_half", "nonmember_half", "interleaved"]
 _ENDS: tuple[_End, ...] = ("member_half", "nonmember_half", "interleaved")
@@ -54,8 +48,7 @@ Law: TypeAlias = tuple[FloatArray, FloatArray]
 class Statistic(NamedTuple):
     """A mixture of likelihood ratios of leaks to a reference: ln Σ exp(slopes · members - offsets).
 
-    The first is of a larger shift, the others of an excess at an end. Slopes never increase down
-    the ranking. A ranking is compared with the threshold.
+    The first is of a larger shift. Slopes never increase down the ranking.
     """
 
     slopes: FloatArray
@@ -156,21 +149,13 @@ def pooled(curve: TradeOff) -> Law:
     return share[rises], np.append(0.0, (1 - missed) / 2)[rises]
 
 
-def by_ranks(claim: Claim, level: float) -> bool:
-    """Return whether independence proves more than the bounds for coins of one run, at a level.
-
-    Under pure DP it never does. Small levels would need too many simulations.
-    """
-    return level >= _LEAST_LEVEL and not isinstance(claim, PureDP)
-
-
 def of_trials(claim: Claim, game: Game, level: float, coins: Policy) -> Proof:
-    """Return what trials prove that go `by_ranks`, given the policy of coins of one run.
+    """Return what trials prove, given the policy of a claim for coins of one run.
 
     Under (ε, δ)-DP coins often prove a little more, but nothing where failures are likely among
-    so few guesses. So ranks are tried too, at a part of the level.
+    few guesses: so ranks have a part of the level.
     """
-    ranks = TrialsPolicy(claim=cast("AnyFamily | ApproxDP", claim), trials=game.examples)
+    ranks = TrialsPolicy(claim=claim, trials=game.examples)
     if not isinstance(claim, ApproxDP):
         return ranks.audit(game, level)
     both = ranks.audit(game, _RANKS * level), coins.audit(game, (1 - _RANKS) * level)
@@ -188,7 +173,7 @@ class TrialsPolicy(Policy):
         "leaks, is compared with simulations of its largest distribution under each curve. The "
         "level is lowered for the error of simulation."
     )
-    claim: AnyFamily | ApproxDP
+    claim: Claim
     trials: int
 
     @cached_property
@@ -198,14 +183,14 @@ class TrialsPolicy(Policy):
 
     def worst(self, theta: float) -> Law:
         """Return the worst law that a parameter allows: power is on runs with the example."""
-        if isinstance(self.claim, ApproxDP):
-            return pooled(TradeOff.approx(theta, self.claim.delta))
-        return pooled(self.claim.curve(theta, "member"))
+        if isinstance(self.claim, FAMILIES):
+            return pooled(self.claim.curve(theta, "member"))
+        return pooled(TradeOff.approx(theta, self.claim.delta))
 
     @property
     def search(self) -> tuple[float, float]:
         """The values of the parameter between which bounds are."""
-        low, high = (0.0, math.inf) if isinstance(self.claim, ApproxDP) else self.claim.search
+        low, high = self.claim.search if isinstance(self.claim, FAMILIES) else (0.0, math.inf)
         high = _MOST if math.isinf(high) else high
         return low or min(0.5 / math.sqrt(self.trials), 1e-4 * high), high
 
@@ -245,10 +230,8 @@ class TrialsPolicy(Policy):
         )
 
     def remarks(self, proof: Proof) -> tuple[str, ...]:
-        """See `Policy.remarks`: scores look inverted, or trials are few."""
-        best = proof.best
-        near = near_ceiling(best.logit, best.cut, best.successes, lambda: proof.ceiling, "trials")
-        return inverted_warnings(proof.examples) + ((near,) if near else ())
+        """See `Policy.remarks`: scores look inverted."""
+        return inverted_warnings(proof.examples)
 
     def reached(self, members: IntArray) -> Reached:
         """Compare a ranking with references, whose parameters grow until its statistic is small.
