@@ -228,6 +228,15 @@ def versions(plt: Any) -> Any:
     return figure
 
 
+def runs(plt: Any) -> Any:
+    """Draw the outputs of runs of a mechanism."""
+    names = example("audits/trials")
+    figure, ax = plt.subplots(figsize=(5.6, 2.4))
+    histogram(ax, names["outputs"], names["member"], ("with the record", "without it"))
+    ax.set(xlabel="published sum", ylabel="runs")
+    return figure
+
+
 def stream(plt: Any) -> Any:
     """Draw the bound after each batch, and where the audit stopped."""
     names = example("audits/streaming")
