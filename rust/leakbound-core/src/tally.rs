@@ -43,10 +43,12 @@ pub struct KeyCounts {
     bits: u32,
     /// Places of rows that were not counted yet: twice the key, and one for a member.
     places: Vec<u64>,
-    /// Counts by key of rows that were sorted.
+    /// Counts by key of rows that are neither there nor in the table.
     sorted: Vec<KeyCount>,
     /// Non-members and members of each key; empty before there are many rows.
-    table: Vec<u64>,
+    table: Vec<u32>,
+    /// Most rows that the table may still take: its counts have 32 bits.
+    room: usize,
 }
 
 impl KeyCounts {
@@ -57,6 +59,7 @@ impl KeyCounts {
             places: Vec::new(),
             sorted: Vec::new(),
             table: Vec::new(),
+            room: u32::MAX as usize,
         }
     }
 
@@ -78,15 +81,16 @@ impl KeyCounts {
         let rows = self.places.len().saturating_add(scores.len());
         if self.bits <= DENSE && self.table.is_empty() && rows >= 1 << self.bits >> 2 {
             self.table = vec![0; 2 << self.bits];
-            for place in self.places.drain(..) {
-                self.table[place as usize] += 1;
-            }
         }
         for (piece, (scores, member)) in (0..).zip(scores.chunks(PIECE).zip(member.chunks(PIECE))) {
             interrupt.check()?;
             let numbers = if self.table.is_empty() {
                 self.list(scores, member)
             } else {
+                if self.room < PIECE {
+                    self.clear_table();
+                }
+                self.room -= scores.len();
                 tabulate(scores, member, self.bits, &mut self.table)
             };
             if !numbers {
@@ -98,16 +102,10 @@ impl KeyCounts {
     }
 
     /// The counts, by key.
-    pub fn counts(&mut self) -> Vec<KeyCount> {
-        if self.table.is_empty() {
-            self.sort();
-            return self.sorted.clone();
-        }
-        let pairs = self.table.chunks_exact(2).zip(0..);
-        pairs
-            .filter(|(pair, _)| pair[0] | pair[1] != 0)
-            .map(|(pair, key)| (key, pair[0] + pair[1], pair[1]))
-            .collect()
+    pub fn counts(&mut self) -> &[KeyCount] {
+        self.clear_table();
+        self.sort();
+        &self.sorted
     }
 
     /// Keep the places of rows, and sort when they are many; whether all are numbers.
@@ -128,19 +126,43 @@ impl KeyCounts {
     /// Add places to the sorted counts.
     fn sort(&mut self) {
         self.places.par_sort_unstable();
+        let places = std::mem::take(&mut self.places);
+        self.merge(
+            places
+                .iter()
+                .map(|place| ((place >> 1) as u32, 1, place & 1)),
+        );
+    }
+
+    /// Add the table to the sorted counts.
+    fn clear_table(&mut self) {
+        let mut table = std::mem::take(&mut self.table);
+        let keys = table.chunks_exact(2).zip(0..);
+        self.merge(
+            keys.filter(|(pair, _)| pair[0] | pair[1] != 0)
+                .map(|(pair, key)| {
+                    let [others, members] = [pair[0], pair[1]].map(u64::from);
+                    (key, others + members, members)
+                }),
+        );
+        table.fill(0);
+        (self.table, self.room) = (table, u32::MAX as usize);
+    }
+
+    /// Add counts whose keys do not decrease to the sorted ones.
+    fn merge(&mut self, counts: impl Iterator<Item = KeyCount>) {
         let mut merged: Vec<KeyCount> = Vec::new();
-        let mut before = self.sorted.drain(..).peekable();
-        for place in self.places.drain(..) {
-            let (key, member) = ((place >> 1) as u32, place & 1);
+        let mut before = std::mem::take(&mut self.sorted).into_iter().peekable();
+        for (key, examples, members) in counts {
             while let Some(count) = before.next_if(|count| count.0 <= key) {
                 merged.push(count);
             }
             match merged.last_mut() {
                 Some(last) if last.0 == key => {
-                    last.1 += 1;
-                    last.2 += member;
+                    last.1 += examples;
+                    last.2 += members;
                 }
-                _ => merged.push((key, 1, member)),
+                _ => merged.push((key, examples, members)),
             }
         }
         merged.extend(before);
@@ -157,7 +179,7 @@ fn key(score: f32, bits: u32) -> u32 {
 }
 
 /// Count rows in a table; whether all are numbers.
-fn tabulate<S: Score>(scores: &[S], member: &[u8], bits: u32, table: &mut [u64]) -> bool {
+fn tabulate<S: Score>(scores: &[S], member: &[u8], bits: u32, table: &mut [u32]) -> bool {
     let mut places = [0; BLOCK];
     let mut numbers = true;
     for (scores, member) in scores.chunks(BLOCK).zip(member.chunks(BLOCK)) {
@@ -202,7 +224,7 @@ mod tests {
         for (scores, member) in scores.chunks(split).zip(member.chunks(split)) {
             assert_eq!(counts.add(scores, member, &go_on).unwrap(), None);
         }
-        counts.counts()
+        counts.counts().to_vec()
     }
 
     proptest! {
@@ -222,6 +244,21 @@ mod tests {
             let wide: Vec<f64> = scores.iter().map(|&score| score.into()).collect();
             prop_assert_eq!(&counted(&wide, &member, bits, split), &expected);
         }
+    }
+
+    #[test]
+    fn a_full_table_starts_again() {
+        let (mut counts, go_on) = (KeyCounts::new(8), Interrupt::default());
+        for _ in 0..3 {
+            counts.room = counts.room.min(PIECE);
+            assert_eq!(
+                counts.add(&vec![1.0; PIECE - 1], &vec![1; PIECE - 1], &go_on),
+                Ok(None)
+            );
+        }
+        assert_eq!(counts.add(&[-1.0; 70], &[0; 70], &go_on), Ok(None));
+        let rows = 3 * (PIECE as u64 - 1);
+        assert_eq!(counts.counts(), [(64, 70, 0), (191, rows, rows)]);
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! Scores counted by key, and hashes of ids.
 
-use leakbound_core::hashed;
+use leakbound_core::{Interrupt, Score, hashed};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
 use crate::convert::{Flags, Vector};
-use crate::enter::enter;
+use crate::enter::{at_once, enter};
+use crate::errors::to_python;
+
+/// Rows that are counted in a few milliseconds.
+const AT_ONCE: usize = 1 << 20;
 
 /// Scores in one of the precisions that are read in place.
 #[derive(FromPyObject)]
@@ -35,16 +39,9 @@ impl KeyCounts {
         scores: Scores<'_>,
         member: Flags<'_>,
     ) -> PyResult<Option<usize>> {
-        let (counts, member) = (&mut self.0, member.bytes());
         match &scores {
-            Scores::Double(scores) => {
-                let scores: &[f64] = scores;
-                enter(py, |interrupt| counts.add(scores, member, interrupt))
-            }
-            Scores::Single(scores) => {
-                let scores: &[f32] = scores;
-                enter(py, |interrupt| counts.add(scores, member, interrupt))
-            }
+            Scores::Double(scores) => self.added::<f64>(py, scores, member.bytes()),
+            Scores::Single(scores) => self.added::<f32>(py, scores, member.bytes()),
         }
     }
 
@@ -53,7 +50,7 @@ impl KeyCounts {
         &mut self,
         py: Python<'py>,
     ) -> PyResult<(Column<'py>, Column<'py>, Column<'py>)> {
-        let counts = enter(py, |_| Ok(self.0.counts()))?;
+        let counts = enter(py, |_| Ok(self.0.counts().to_vec()))?;
         let column = |value: fn(&leakbound_core::KeyCount) -> i64| {
             PyArray1::from_iter(py, counts.iter().map(value))
         };
@@ -62,6 +59,23 @@ impl KeyCounts {
             column(|count| count.1.cast_signed()),
             column(|count| count.2.cast_signed()),
         ))
+    }
+}
+
+impl KeyCounts {
+    /// Count rows, few of them in place: where they are, they are in the cache.
+    fn added<S: Score + Sync>(
+        &mut self,
+        py: Python<'_>,
+        scores: &[S],
+        member: &[u8],
+    ) -> PyResult<Option<usize>> {
+        let counts = &mut self.0;
+        if scores.len() > AT_ONCE {
+            return enter(py, |interrupt| counts.add(scores, member, interrupt));
+        }
+        let go_on = Interrupt::default();
+        at_once(py, || counts.add(scores, member, &go_on))?.map_err(|error| to_python(py, &error))
     }
 }
 
