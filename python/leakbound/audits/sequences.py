@@ -74,13 +74,12 @@ def ranks_within(values: FloatArray) -> FloatArray:
 
 
 def curve_of(
-    moments: list[IntArray], index: int, bound: float, level: float, ranking: _core.Ranking
+    moments: list[IntArray], index: int, bounds: list[float], ranking: _core.Ranking
 ) -> Curve:
-    """Return the sequence that says most at the ends of batches, and last where the bound is."""
+    """Return the sequence that says most at some moments, and what was proved by then."""
     step = max(1, math.ceil(len(moments) / (POINTS - 2)))
-    some = [*moments[:-1][::step], *moments[-2:]]
-    limits = [best_moment(moment[None], level)[1] for moment in some]
-    counts = np.array([moment[:, index] for moment in some])
+    some = sorted({*range(0, len(moments) - 1, step), *range(len(moments))[-2:]})
+    counts = np.array([moments[place][:, index] for place in some])
     _, rows = np.unique(counts[::-1, 0], return_index=True)
     rows = len(some) - 1 - rows
     rows = rows[counts[rows, 0] > 0]
@@ -90,5 +89,5 @@ def curve_of(
         correct=correct,
         precision=correct / guesses,
         recall=correct / max(1, ranking.examples),
-        bound=np.clip(np.array(limits)[rows], 0.0, bound),
+        bound=np.array(bounds)[some][rows],
     )

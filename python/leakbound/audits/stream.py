@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_ids, check_scores, choice, complement, real, shown
+from leakbound._base.checks import (
+    check_ids,
+    check_scores,
+    choice,
+    complement,
+    instance,
+    real,
+    shown,
+)
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
@@ -17,11 +25,14 @@ from leakbound._base.types import (
     BoolArray,
     FloatArray,
     HasMember,
+    IntArray,
     PathOrder,
     SidesChoice,
 )
+from leakbound.audits.bets import Bets
 from leakbound.audits.figures import histogram, roc
 from leakbound.audits.member_count import MemberCount
+from leakbound.audits.road import delta_warnings, family_assumption
 from leakbound.audits.sequences import (
     Cuts,
     GuessSequence,
@@ -31,7 +42,7 @@ from leakbound.audits.sequences import (
     strongest,
     walk_through,
 )
-from leakbound.claims import PureDP
+from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
 from leakbound.cuts import ORDERS
 from leakbound.cuts.policy import PATH_NAMES, chance_explains
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
@@ -52,10 +63,17 @@ _THEOREM = (
     "all sequences. It ever reaches the inverse of the level with at most that probability (Ville "
     "1939), so the bound holds at all times at once, whenever you stop."
 )
+_TRIALS = (
+    "Trials are independent, and the claim makes each of them (ε, δ(ε))-DP for every ε, given all "
+    "earlier batches. A bet at odds of e^ε wins on average at most its fee, which is what failures "
+    "add. So what bets at several odds on several sequences of guesses have won is, on average "
+    "over them, a supermartingale. It ever reaches the inverse of the level with at most that "
+    "probability (Ville 1939), so the bound holds at all times at once, whenever you stop."
+)
 
 
 class Stream:
-    """Bound the privacy loss of one training run from below, batch by batch, at any time.
+    """Bound the privacy loss of one training run, or of many trials, batch by batch, at any time.
 
     A fair coin decided for each example whether it was in the training set. Batches of examples
     are scored by the trained model and guessed, and then their membership is revealed; `bound`
@@ -63,6 +81,10 @@ class Stream:
 
     Parameters
     ----------
+    claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
+        The guarantees, whose parameter is bounded. `PureDP()` takes coins of one training run. All
+        others take independent trials, as in `Trials`: each score comes from a separate run with
+        fresh randomness, and the coin decided whether this run had its example.
     confidence : float
         Probability that the bound is never above the truth, in (0, 1).
     sides : {"both", "member"}
@@ -77,7 +99,8 @@ class Stream:
     Order and guesses within a batch come from its scores alone, before its labels are looked at.
     Scores may be made with the labels of *earlier* batches, an attack be trained on them or be
     exchanged. A batch should be large enough to rank, fifty examples or so; where all its scores
-    are equal, its examples abstain. To go on another day, pickle the stream, or feed its batches to
+    are equal, its examples abstain. Trials of a batch may be chosen by what earlier batches showed,
+    their coins included. To go on another day, pickle the stream, or feed its batches to
     a new one. ``docs/theory/streaming.md`` has the proof.
 
     Examples
@@ -95,20 +118,24 @@ class Stream:
     def __init__(
         self,
         *,
+        claim: Claim = PureDP(),  # noqa: B008 (frozen)
         confidence: float = 0.95,
         sides: SidesChoice = "both",
         shares: Sequence[float] = _SHARES,
     ) -> None:
+        instance(claim, "claim", CLAIMS)
         choice(sides, "sides", SidesChoice)
+        self._claim = claim
         self._level = complement(confidence)
         self._confidence, self._sides = float(confidence), sides
         self._shares = _checked(shares)
         self._sequences = [
             GuessSequence(order, share) for order in ORDERS[sides] for share in self._shares
         ]
+        self._bets = Bets(claim, tuple(self._sequences), self._level)
         # Guesses and correct guesses of all sequences: where the bound is, and after each batch.
         self._counts = np.zeros((2, len(self._sequences)), dtype=np.int64)
-        self._logit, self._ends = -math.inf, [self._counts]
+        self._reached, self._ends, self._bounds = -math.inf, [self._counts], [0.0]
         self._scores: list[FloatArray] = []
         self._member: list[BoolArray] = []
         self._ids: dict[Any, None] = {}  # in their order
@@ -169,12 +196,13 @@ class Stream:
 
     @property
     def bound(self) -> float:
-        """The lower bound on ε, at least 0; it never falls, and all its values hold together.
+        """The lower bound on the claim's parameter, at least 0; it never falls.
 
-        DesignError is raised if `update` raised it: fair coins did not give these members.
+        All its values hold together. DesignError is raised if `update` raised it: fair coins did
+        not give these members.
         """
         self._check_count()
-        return max(0.0, self._logit)
+        return self._bounds[-1]
 
     @property
     def m(self) -> int:
@@ -196,19 +224,22 @@ class Stream:
             raise OptionError(
                 "there is no result before the first batch: call update(scores, member)"
             )
-        bound, counts, level = self.bound, self._counts, self._level
+        bound, counts, claim = self.bound, self._counts, self._claim
         count = MemberCount.of_coins(self._members, self.m)
         member = np.concatenate(self._member)
         ranks = np.concatenate([ranks_within(values) for values in self._scores])
         ranking = _core.Ranking(ranks, member)
         # The sequence that says most has the guesses; the bound is that of all together.
-        index = strongest(counts, bound)
+        index = self._strongest(bound)
         guesses, correct = counts[:, index].tolist()
         scores = np.concatenate(self._scores)  # batches may follow
-        moments, sequence = [*self._ends[1:], counts], self._sequences[index]
-        notes = list(count.warnings())
+        moments, bounds = [*self._ends[1:], counts], [*self._bounds[1:], bound]
+        sequence = self._sequences[index]
+        notes = [*count.warnings(), *delta_warnings(claim.delta, self.m)]
         if self._abstained:
             notes.append(f"{self._abstained} examples abstained: all scores of a batch are equal")
+        at = claim.attained if isinstance(claim, FAMILIES) else None
+        most = Lazy(lambda: max(bound, self._perfect(member.size)))
         return AuditResult(
             bound=bound,
             reason="" if bound else chance_explains(guesses, correct),
@@ -223,50 +254,73 @@ class Stream:
                 "paths": [PATH_NAMES[order] for order in ORDERS[self._sides]],
                 "shares": list(self._shares),
                 "share": sequence.share,
-                "level": level,
+                "level": self._level,
                 "sides": self._sides,
                 "batches": self.batches,
+                **({"design": "trials"} if self._trials else {}),
             },
             warnings=tuple(notes),
-            kind="lower_bound",
-            claim=PureDP(),
+            kind="family_lower_bound" if at else "lower_bound",
+            claim=claim,
             confidence=self._confidence,
-            theorem=_THEOREM,
+            theorem=_TRIALS if self._trials else _THEOREM,
             assumptions=(
-                count.assumption(_FAIR, _COINS),
+                count.assumption(*(_INDEPENDENT if self._trials else _FAIR)),
                 *_DECLARED,
+                *family_assumption(claim),
             ),
-            _ceiling=Lazy(lambda: max(bound, self._perfect(member.size))),
-            _curve=Lazy(lambda: curve_of(moments, index, bound, level, ranking)),
+            rejected=at(bound, self._sides) if at and bound else None,
+            _rejectable=Lazy(lambda: at(most.value, self._sides) if at and most.value else None),
+            _ceiling=most,
+            _curve=Lazy(lambda: curve_of(moments, index, bounds, ranking)),
             _roc=Lazy(lambda: roc(ranking)),
             _histogram=Lazy(lambda: histogram(ranks, member)),
             _provenance=Lazy(lambda: Provenance.of(0, scores=scores, member=member)),
         )
 
     def __repr__(self) -> str:
-        bound = "no bound" if self._refused else f"epsilon >= {down(self.bound)}"
+        bound = "no bound" if self._refused else f"{self._claim.parameter} >= {down(self.bound)}"
         return (
             f"Stream({bound} @ {100 * self._confidence:.10g}%, "
-            f"pure DP, m={self.m}, batches={self.batches})"
+            f"{self._claim.name}, m={self.m}, batches={self.batches})"
         )
 
+    @property
+    def _trials(self) -> bool:
+        """Whether each score must come from a separate run."""
+        return not isinstance(self._claim, PureDP)
+
+    def _strongest(self, bound: float) -> int:
+        """Return the index of the sequence that says most."""
+        if not self._trials:
+            return strongest(self._counts, bound)
+        return int(self._bets.won(bound, self.m - self._abstained, self._counts).argmax())
+
     def _extend(self, ranking: _core.Ranking) -> None:
-        """Visit a batch, and look at every block on the way."""
+        """Visit a batch, and look at every block on the way, or of trials at the end."""
         paths: dict[PathOrder, Cuts] = {}
         for order in ORDERS[self._sides]:
             path = ranking.path("member" if order == "pairs" else order)
             paths[order] = path.sample(path.guesses)
         walk = walk_through(paths)
         before, step = self._ends[-1], max(1, _MOMENTS // len(self._sequences))
-        for start in range(0, walk[0].size, step):
+        first = walk[0].size - 1 if self._trials else 0
+        for start in range(first, walk[0].size, step):
             part = walk[0][start : start + step], walk[1][start : start + step]
             stood = [sequence.within(paths, part) for sequence in self._sequences]
             # moments, guesses or correct guesses, sequences
             moments = before + np.stack(stood).transpose(2, 1, 0)
-            best, logit = best_moment(moments, self._level)
-            if logit > self._logit:
-                self._logit, self._counts = logit, moments[best]
+            best, reached = self._best(moments, self.m - self._abstained + ranking.examples)
+            if reached > self._reached or (self._trials and not reached):
+                self._reached, self._counts = reached, moments[best]
         self._ends.append(moments[-1])
+        self._bounds.append(max(0.0, self._reached))
+
+    def _best(self, moments: IntArray, trials: int) -> tuple[int, float]:
+        """Return the index of the best moment, and what it proves."""
+        if self._trials:
+            return len(moments) - 1, self._bets.bound(trials, moments[-1], self._bounds[-1])
+        return best_moment(moments, self._level)
 
     def _perfect(self, examples: int) -> float:
         half = max(1, examples // 2)
@@ -274,7 +328,7 @@ class Stream:
         guesses = [
             math.ceil(one.share * n) for one, n in zip(self._sequences, longest, strict=True)
         ]
-        return best_moment(np.array([[guesses, guesses]], dtype=np.int64), self._level)[1]
+        return self._best(np.array([[guesses, guesses]], dtype=np.int64), examples)[1]
 
     def _check_ids(self, ids: NDArray[Any] | None, included: BoolArray) -> None:
         """Check the ids of a batch and remember them."""
@@ -297,10 +351,20 @@ class Stream:
         self._ids |= dict.fromkeys(new)
 
 
-_FAIR = "independent fair coins"
-_COINS = (
-    "A separate fair coin decided for each example whether it was in the training set. The "
-    "confidence is over these coins and all random draws of training, given everything else."
+_FAIR = (
+    "independent fair coins",
+    (
+        "A separate fair coin decided for each example whether it was in the training set. The "
+        "confidence is over these coins and all random draws of training, given everything else."
+    ),
+)
+_INDEPENDENT = (
+    "independent trials with fair coins",
+    (
+        "Each score has a separate run, with fresh randomness and a fair coin that decided whether "
+        "this run had its example; no run saw another coin of its batch. The confidence is over "
+        "these coins and all random draws of the runs."
+    ),
 )
 _DECLARED = (
     Assumption(
@@ -310,8 +374,9 @@ _DECLARED = (
     ),
     Assumption(
         "labels after scores",
-        "The scores of a batch come from the trained model, the examples and the membership of "
-        "earlier batches. The membership of the batch itself was not used.",
+        "The scores of a batch come from the trained model, or the outputs of the runs, the "
+        "examples and the membership of earlier batches. The membership of the batch itself was "
+        "not used.",
         "declared",
     ),
     Assumption(

@@ -312,3 +312,10 @@ Claim: TypeAlias = PureDP | ApproxDP | AnyFamily
 """Any claim that an audit of one run takes."""
 CLAIMS = (PureDP, ApproxDP, *FAMILIES)
 """Every claim that an audit of one run takes."""
+
+
+def curve_at(claim: Claim, theta: float, sides: Sides) -> TradeOff:
+    """Return the trade-off function that a claim allows at a value of its parameter."""
+    if isinstance(claim, FAMILIES):
+        return claim.curve(theta, sides)
+    return TradeOff.approx(theta, claim.delta)

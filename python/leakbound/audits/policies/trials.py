@@ -16,6 +16,7 @@ import numpy as np
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.claims import FAMILIES, ApproxDP, Claim
+from leakbound.claims.families import curve_at
 from leakbound.claims.tradeoff import TradeOff, convex_hull
 from leakbound.cuts.games import Game, Ties, inverted_warnings
 from leakbound.cuts.policy import PATH_NAMES, Best, Policy, Proof, chance_explains, untested
@@ -183,9 +184,7 @@ class TrialsPolicy(Policy):
 
     def worst(self, theta: float) -> Law:
         """Return the worst law that a parameter allows: power is on runs with the example."""
-        if isinstance(self.claim, FAMILIES):
-            return pooled(self.claim.curve(theta, "member"))
-        return pooled(TradeOff.approx(theta, self.claim.delta))
+        return pooled(curve_at(self.claim, theta, "member"))
 
     @property
     def search(self) -> tuple[float, float]:

@@ -1,0 +1,158 @@
+"""Streams of independent trials: bets pay at most their fee, and optional stopping breaks none."""
+
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import leakbound as lb
+from leakbound import claims, errors
+from leakbound._base.types import PathOrder
+from leakbound.audits.bets import Bets
+from leakbound.audits.policies.trials import pooled
+from leakbound.audits.sequences import GuessSequence
+from leakbound.claims.families import curve_at
+from leakbound.claims.tradeoff import TradeOff
+
+Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+
+
+def told(share: float) -> TradeOff:
+    """The curve of a mechanism that tells of a share of members, and of no others."""
+    return TradeOff.table([0, 1], [1 - share, 0])
+
+
+TOLD = claims.TradeOffFamily(parameter="share", tradeoff=told, bracket=(0.0, 0.9))
+CLAIMS: dict[str, tuple[claims.Claim, float]] = {
+    "gaussian": (lb.GaussianDP(), 1.0),
+    "laplace": (lb.LaplaceDP(), 2.0),
+    "approximate": (lb.ApproxDP(delta=0.02), 1.0),
+    "told": (TOLD, 0.3),
+}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+@pytest.mark.parametrize("order", ["interleaved", "member"])
+def test_no_guess_about_a_worst_trial_wins_more_than_its_fee(name: str, order: PathOrder) -> None:
+    """A trial is a member's with probability p, and whoever guesses knows p."""
+    claim, theta = CLAIMS[name]
+    bets = Bets(claim, (GuessSequence(order, 1.0),), 0.05)
+    share, mass = pooled(curve_at(claim, theta, "member"))
+    p = np.diff(mass) / np.diff(share)
+    right, wrong = np.exp(bets.right)[..., None], np.exp(bets.wrong)[..., None]
+    best = np.maximum(1, right * p + wrong * (1 - p))
+    if order == "interleaved":
+        best = np.maximum(best, right * (1 - p) + wrong * p)
+    wins = best @ np.diff(share)
+    # Where nothing was guessed, bets have lost their fees: the mean of what is left
+    left = float(bets.won(theta, 1, np.zeros((2, 1), dtype=np.int64))[0])
+    assert left <= np.log(np.mean(1 / wins)) + 5e-6  # curves are rounded to lines there
+    # and for a curve that is its own mirror image, no more than what guesses can win
+    if name != "told":
+        assert left == pytest.approx(np.log(np.mean(1 / wins)), abs=1e-3)
+
+
+def gaussian(rng: np.random.Generator, member: np.ndarray) -> np.ndarray:
+    scores: np.ndarray = rng.normal(size=member.size) + member
+    return scores
+
+
+def coarse(rng: np.random.Generator, member: np.ndarray) -> np.ndarray:
+    scores: np.ndarray = np.round(gaussian(rng, member))
+    return scores
+
+
+def laplace(rng: np.random.Generator, member: np.ndarray) -> np.ndarray:
+    scores: np.ndarray = np.clip(rng.laplace(scale=0.5, size=member.size) + member, 0, 1)
+    return scores
+
+
+def failing(rng: np.random.Generator, member: np.ndarray) -> np.ndarray:
+    """Randomised response at ε = 1, which tells all with probability δ = 0.02."""
+    sign, fails = np.where(member, 1, -1), rng.random(member.size) < 0.02
+    right = rng.random(member.size) < 1 / (1 + np.exp(-1))
+    scores: np.ndarray = np.where(fails, 2 * sign, np.where(right, sign, -sign))
+    return scores
+
+
+def few(rng: np.random.Generator, member: np.ndarray) -> np.ndarray:
+    scores: np.ndarray = member & (rng.random(member.size) < 0.3)
+    return scores
+
+
+GAMES: dict[str, tuple[str, Draw, int]] = {
+    "gaussian": ("gaussian", gaussian, 50),
+    "gaussian, tied": ("gaussian", coarse, 50),
+    "gaussian, small batches": ("gaussian", gaussian, 10),
+    "laplace": ("laplace", laplace, 50),
+    "approximate": ("approximate", failing, 50),
+    "told": ("told", few, 50),
+}
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_streams_of_trials_that_stop_at_will_are_wrong_at_most_as_often_as_stated(
+    name: str,
+) -> None:
+    """Each is stopped at its worst moment; 200 games at 10 %: twice the rate would show."""
+    of, draw, size = GAMES[name]
+    claim, theta = CLAIMS[of]
+    false = 0
+    for seed in range(200):
+        rng, stream = np.random.default_rng(seed), lb.Stream(claim=claim, confidence=0.9)
+        for _ in range(10):
+            member = rng.random(size) < 0.5
+            if stream.update(draw(rng, member), member).bound > theta:
+                false += 1
+                break
+    assert binom.sf(false - 1, 200, 0.1) > 1e-3
+
+
+def leaking(claim: claims.Claim, batches: int = 12, **options: object) -> lb.Stream:
+    rng, stream = np.random.default_rng(0), lb.Stream(claim=claim, **options)  # type: ignore[arg-type]
+    for _ in range(batches):
+        member = rng.random(50) < 0.5
+        stream.update(rng.normal(size=50) + 3 * member, member)
+    return stream
+
+
+@pytest.mark.parametrize("name", [*CLAIMS, "member"])
+def test_a_leak_is_found_and_the_result_says_what_was_assumed(name: str) -> None:
+    claim, theta = CLAIMS.get(name, CLAIMS["gaussian"])
+    stream = leaking(claim, sides="member" if name == "member" else "both")
+    result = stream.result()
+    assert theta < result.bound == stream.bound < result.ceiling
+    assert result.check(parameter=theta) == "refuted"
+    assert result.assumptions[0].name == "independent trials with fair coins"
+    assert (result.curve.bound[-1], result.claim) == (result.bound, claim)
+    assert (np.diff(result.curve.bound) >= 0).all()
+    assert (result.rejected is not None) == (name != "approximate")
+
+
+def test_the_bound_is_where_bets_have_just_won_enough() -> None:
+    stream = leaking(lb.GaussianDP())
+    result, bets = stream.result(), stream._bets
+    counts, trials = stream._ends[-1], stream.m
+    assert bets.bound(trials, counts) <= result.bound
+    assert bets.refuted(bets.bound(trials, counts), trials, counts)
+    assert not bets.refuted(bets.bound(trials, counts) * 1.001, trials, counts)
+
+
+def test_a_stream_of_trials_goes_on_from_its_pickle() -> None:
+    claim = lb.ApproxDP(delta=1e-3)
+    stream = pickle.loads(pickle.dumps(leaking(claim, 6)))
+    rng, member = np.random.default_rng(1), np.arange(50) < 25
+    scores = rng.normal(size=50) + 3 * member
+    assert stream.update(scores, member).bound == leaking(claim, 6).update(scores, member).bound
+    assert "approximate DP with delta = 0.001, m=350" in repr(stream)
+
+
+def test_trials_without_any_difference_prove_nothing_and_abstain() -> None:
+    stream = lb.Stream(claim=lb.GaussianDP()).update(np.zeros(50), np.arange(50) < 25)
+    result = stream.result()
+    assert (result.bound, result.guesses) == (0.0, 0)
+    assert result.reason
+    with pytest.raises(errors.InputTypeError, match="claim"):
+        lb.Stream(claim=1.0)  # type: ignore[arg-type]
