@@ -7,49 +7,65 @@ fee, for each trial, is the most that failures add on average. What was won depe
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from leakbound._base.types import FloatArray, IntArray, Sides
+from leakbound.audits.policies.trials import pooled
 from leakbound.audits.sequences import GuessSequence
 from leakbound.claims import FAMILIES, Claim
 from leakbound.claims.families import curve_at
 
-# Odds of bets, and how far above them the odds are that a bet hopes for: e to the power of these
-_ODDS = np.append(0.0, 0.1 * 1.6 ** np.arange(11))
-_ABOVE = 0.25 * 1.7 ** np.arange(8)
-# Relative width at which a search ends, and the first of its doubling steps
-_NARROW, _STEP = 1e-6, 0.01
-# Allowance for rounding: of what was won, relative to the sums it is a difference of
-_SLACK = 1e-12
+# How far above the odds of a bet the odds are that it hopes for: e to the power of these
+_HOPES = np.array([[0.4], [1.2], [5.0]])
+# Edges between which bets stay the same: _WIDE (_RATIO^k - 1) above the least parameter
+_WIDE, _RATIO = 0.2, 1.05
+# The most probability of a right guess by which odds are chosen
+_SURE = 1 - 1e-9
+# Relative width at which a search ends; allowance for rounding, relative to what was paid
+_NARROW, _SLACK = 1e-6, 1e-12
+
+
+class Terms(NamedTuple):
+    """Terms of the bets on each sequence: ε, and logarithms of what right and wrong guesses pay."""
+
+    odds: FloatArray
+    right: FloatArray
+    wrong: FloatArray
 
 
 @dataclass(frozen=True)
 class Bets:
-    """Bets at several odds on each sequence of guesses; the mean of what they won refutes."""
+    """Bets on sequences of guesses, whose terms are chosen for the parameter that is tested."""
 
     claim: Claim
     sequences: tuple[GuessSequence, ...]
     level: float
 
-    @cached_property
-    def right(self) -> FloatArray:
-        """Logarithms of what right guesses pay, shape (odds, hopes)."""
-        return _ln_sigmoid(_ODDS[:, None] + _ABOVE) - _ln_sigmoid(_ODDS)[:, None]
+    @property
+    def sides(self) -> Sides:
+        """Whom guesses may call members."""
+        return "member" if self.sequences[0].order == "member" else "both"
 
-    @cached_property
-    def wrong(self) -> FloatArray:
-        """Logarithms of what wrong guesses leave, shape (odds, hopes)."""
-        return _ln_sigmoid(-_ODDS[:, None] - _ABOVE) - _ln_sigmoid(-_ODDS)[:, None]
+    @property
+    def search(self) -> tuple[float, float]:
+        """The values of the parameter between which bounds are."""
+        return self.claim.search if isinstance(self.claim, FAMILIES) else (0.0, math.inf)
 
-    @cached_property
-    def roles(self) -> FloatArray:
-        """How many of the two roles each sequence guesses, shape (sequences,)."""
-        return np.array([2.0 if one.order == "interleaved" else 1.0 for one in self.sequences])
+    def edge(self, place: int) -> float:
+        """Return the parameter at which the terms of a place begin."""
+        low, high = self.search
+        return min(low + _WIDE * (_RATIO**place - 1), high)
 
-    def won(self, theta: float, trials: int, counts: IntArray) -> FloatArray:
-        """Return logarithms of what each sequence has won on average, shape (sequences,).
+    def place(self, theta: float) -> int:
+        """Return the place of a parameter: which terms are for it."""
+        found = int(math.log1p((theta - self.search[0]) / _WIDE) / math.log(_RATIO))
+        return found + 1 if self.edge(found + 1) <= theta else found
+
+    def won(self, theta: float, trials: int, counts: IntArray, place: int) -> FloatArray:
+        """Return logarithms of what each bet has left of a stake of 1, shape (hopes, sequences).
 
         Parameters
         ----------
@@ -59,42 +75,68 @@ class Bets:
             The trials so far, guessed or not.
         counts : ndarray of int64, shape (2, sequences)
             Guesses and correct guesses.
+        place : int
+            Which terms.
         """
-        sides: Sides = "member" if self.sequences[0].order == "member" else "both"
-        failures = curve_at(self.claim, theta, sides).delta(_ODDS)
-        pays, loses = self.right[..., None], self.wrong[..., None]
-        fee = np.log1p(np.expm1(pays) * failures[:, None, None] * self.roles / 2)
-        guesses, correct = counts
-        gained, lost = pays * correct, loses * (guesses - correct) - trials * fee
-        logs = gained + lost - _SLACK * (gained - lost)
-        each: FloatArray = np.logaddexp.reduce(logs.reshape(-1, logs.shape[-1]))
-        return each - math.log(pays.size)
+        terms, (guesses, correct) = _terms(self, place), counts
+        failures = curve_at(self.claim, theta, self.sides).delta(terms.odds)
+        roles = np.array([2.0 if one.order == "interleaved" else 1.0 for one in self.sequences])
+        fees = trials * np.log1p(np.expm1(terms.right) * failures * roles / 2)
+        gains, losses = terms.right * correct, terms.wrong * (guesses - correct) - fees
+        left: FloatArray = gains + losses - _SLACK * (gains - losses)
+        return left
 
-    def refuted(self, theta: float, trials: int, counts: IntArray) -> bool:
+    def refuted(self, theta: float, trials: int, counts: IntArray, place: int) -> bool:
         """Return whether the mean over all bets has reached the inverse of the level."""
-        total = np.logaddexp.reduce(self.won(theta, trials, counts))
-        return bool(total - math.log(len(self.sequences)) >= -math.log(self.level))
+        left = self.won(theta, trials, counts, place)
+        return bool(np.logaddexp.reduce(left.ravel()) >= math.log(left.size / self.level))
 
     def bound(self, trials: int, counts: IntArray, least: float = 0.0) -> float:
-        """Return the largest parameter that is refuted, or `least` if that is larger.
+        """Return a parameter below which all are refuted, from `least` on; at least `least`.
 
-        Fees grow with the parameter, so all smaller ones are refuted with it.
+        Fees grow with the parameter. So if terms refute the end of their place, they refute all of
+        it.
         """
-        first, last = self.claim.search if isinstance(self.claim, FAMILIES) else (0.0, math.inf)
-        low, step = max(first, least), _STEP
-        if not self.refuted(low, trials, counts):
+        first, last = self.search
+        low = max(first, least)
+        place = self.place(low)
+        if not self.refuted(low, trials, counts, place):
             return least
-        while self.refuted(high := min(low + step, last), trials, counts):
-            if high == last:
-                return last
-            low, step = high, 2 * step
+        # 1. Places that are refuted to their ends, as far as the next one is at its beginning.
+        while self.refuted(high := self.edge(place + 1), trials, counts, place):
+            low, place = high, place + 1
+            if low == last or not self.refuted(low, trials, counts, place):
+                return low
+        # 2. Halves of a place.
         while high - low > _NARROW * high:
             middle = 0.5 * (low + high)
-            if self.refuted(middle, trials, counts):
+            if self.refuted(middle, trials, counts, place):
                 low = middle
             else:
                 high = middle
         return low
+
+
+@lru_cache(maxsize=1024)
+def _terms(bets: Bets, place: int) -> Terms:
+    """Choose odds for a place: what the worst trial says at the last guess of a sequence."""
+    share, mass = pooled(curve_at(bets.claim, bets.edge(place + 1), "member"))
+    slopes = np.diff(mass) / np.diff(share)
+
+    def said(rank: float) -> float:
+        return float(slopes[np.clip(np.searchsorted(share, rank) - 1, 0, slopes.size - 1)])
+
+    def right(one: GuessSequence) -> float:
+        if one.order == "member":
+            return said(one.share)
+        top, bottom = said(one.share / 2), 1 - said(1 - one.share / 2)
+        return {"member_half": top, "nonmember_half": bottom}.get(one.order, (top + bottom) / 2)
+
+    chance = np.clip([right(one) for one in bets.sequences], 0.5, _SURE)
+    odds = np.log(chance / (1 - chance))
+    hopes = odds + _HOPES
+    pays, loses = (_ln_sigmoid(sign * hopes) - _ln_sigmoid(sign * odds) for sign in (1, -1))
+    return Terms(odds, pays, loses)
 
 
 def _ln_sigmoid(x: FloatArray) -> FloatArray:

@@ -49,7 +49,7 @@ from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionE
 from leakbound.results import Assumption, AuditResult, Provenance
 
 # Shares of a batch that are guessed by default: weak and broad signals, and few sure guesses.
-_SHARES = (1.0, 0.25, 0.0625)
+_SHARES = (1.0, 0.5, 0.2, 0.05)
 # Shares at most: each is a sequence of its own on each side, looked at after every block.
 _MOST_SHARES = 100
 # Counts held at a time: those of all sequences after some blocks.
@@ -294,7 +294,8 @@ class Stream:
         """Return the index of the sequence that says most."""
         if not self._trials:
             return strongest(self._counts, bound)
-        return int(self._bets.won(bound, self.m - self._abstained, self._counts).argmax())
+        trials, place = self.m - self._abstained, self._bets.place(bound)
+        return int(self._bets.won(bound, trials, self._counts, place).max(axis=0).argmax())
 
     def _extend(self, ranking: _core.Ranking) -> None:
         """Visit a batch, and look at every block on the way, or of trials at the end."""

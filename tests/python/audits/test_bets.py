@@ -10,7 +10,7 @@ from scipy.stats import binom
 import leakbound as lb
 from leakbound import claims, errors
 from leakbound._base.types import PathOrder
-from leakbound.audits.bets import Bets
+from leakbound.audits.bets import Bets, _terms
 from leakbound.audits.policies.trials import pooled
 from leakbound.audits.sequences import GuessSequence
 from leakbound.claims.families import curve_at
@@ -38,20 +38,22 @@ CLAIMS: dict[str, tuple[claims.Claim, float]] = {
 def test_no_guess_about_a_worst_trial_wins_more_than_its_fee(name: str, order: PathOrder) -> None:
     """A trial is a member's with probability p, and whoever guesses knows p."""
     claim, theta = CLAIMS[name]
-    bets = Bets(claim, (GuessSequence(order, 1.0),), 0.05)
+    shares = (0.7, 0.5, 0.2, 0.05)
+    bets = Bets(claim, tuple(GuessSequence(order, share) for share in shares), 0.05)
     share, mass = pooled(curve_at(claim, theta, "member"))
-    p = np.diff(mass) / np.diff(share)
-    right, wrong = np.exp(bets.right)[..., None], np.exp(bets.wrong)[..., None]
-    best = np.maximum(1, right * p + wrong * (1 - p))
-    if order == "interleaved":
-        best = np.maximum(best, right * (1 - p) + wrong * p)
-    wins = best @ np.diff(share)
-    # Where nothing was guessed, bets have lost their fees: the mean of what is left
-    left = float(bets.won(theta, 1, np.zeros((2, 1), dtype=np.int64))[0])
-    assert left <= np.log(np.mean(1 / wins)) + 5e-6  # curves are rounded to lines there
-    # and for a curve that is its own mirror image, no more than what guesses can win
-    if name != "told":
-        assert left == pytest.approx(np.log(np.mean(1 / wins)), abs=1e-3)
+    p = (np.diff(mass) / np.diff(share))[:, None, None]
+    for place in (0, bets.place(theta), bets.place(theta) + 20):
+        terms = _terms(bets, place)
+        right, wrong = np.exp(terms.right), np.exp(terms.wrong)
+        best = np.maximum(1, right * p + wrong * (1 - p))
+        if order == "interleaved":
+            best = np.maximum(best, right * (1 - p) + wrong * p)
+        wins = np.log(np.tensordot(np.diff(share), best, 1))
+        # Where nothing was guessed, bets have lost their fees; curves are rounded to lines here
+        fees = -bets.won(theta, 1, np.zeros((2, len(shares)), dtype=np.int64), place)
+        assert (fees >= wins - 2e-5).all()
+        if name != "told":  # a curve that is its own mirror image: and no more than guesses can win
+            assert fees == pytest.approx(wins, abs=1e-3)
 
 
 def gaussian(rng: np.random.Generator, member: np.ndarray) -> np.ndarray:
@@ -132,12 +134,23 @@ def test_a_leak_is_found_and_the_result_says_what_was_assumed(name: str) -> None
 
 
 def test_the_bound_is_where_bets_have_just_won_enough() -> None:
+    """And all smaller parameters are refuted, whichever terms are for them."""
     stream = leaking(lb.GaussianDP())
-    result, bets = stream.result(), stream._bets
-    counts, trials = stream._ends[-1], stream.m
-    assert bets.bound(trials, counts) <= result.bound
-    assert bets.refuted(bets.bound(trials, counts), trials, counts)
-    assert not bets.refuted(bets.bound(trials, counts) * 1.001, trials, counts)
+    bets, counts, trials = stream._bets, stream._ends[-1], stream.m
+    bound = bets.bound(trials, counts)
+    assert 1 < bound <= stream.bound
+    for theta in [*np.linspace(0, bound, 97).tolist(), bound * 1.01]:
+        refuted = bets.refuted(theta, trials, counts, bets.place(theta))
+        assert refuted == (theta <= bound)
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_places_are_between_edges(name: str) -> None:
+    bets = Bets(CLAIMS[name][0], (GuessSequence("interleaved", 1.0),), 0.05)
+    for place in range(30):
+        low, high = bets.edge(place), bets.edge(place + 1)
+        for theta in (low, 0.5 * (low + high)):
+            assert low == high or bets.place(theta) == place
 
 
 def test_a_stream_of_trials_goes_on_from_its_pickle() -> None:
