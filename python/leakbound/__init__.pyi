@@ -7,6 +7,7 @@ from leakbound import errors as errors
 from leakbound import evidence as evidence
 from leakbound import generators as generators
 from leakbound import integrations as integrations
+from leakbound import mechanisms as mechanisms
 from leakbound import panoramia as panoramia
 from leakbound import planning as planning
 from leakbound import propensity as propensity

@@ -12,8 +12,9 @@ MODULES: dict[str, Any] = {
     name: importlib.import_module(name)
     for part in (
         *("", ".attacks", ".attacks.synthetic", ".audits", ".claims", ".cuts"),
-        *(".errors", ".evidence", ".generators", ".integrations", ".panoramia", ".planning"),
-        *(".planning.canaries", ".propensity", ".results", ".simulate", ".stats", ".testing"),
+        *(".errors", ".evidence", ".generators", ".integrations", ".mechanisms", ".panoramia"),
+        *(".planning", ".planning.canaries", ".propensity", ".results", ".simulate", ".stats"),
+        ".testing",
         *(".torch", ".benchmark")[find_spec("torch") is None :],
     )
     for name in [f"leakbound{part}"]

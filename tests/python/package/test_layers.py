@@ -15,7 +15,7 @@ FLOORS = (
     ("cli",),
     ("integrations",),
     ("evidence", "testing"),
-    ("benchmark", "panoramia", "planning"),
+    ("benchmark", "mechanisms", "panoramia", "planning"),
     ("audits",),
     ("results",),
     ("propensity", "generators", "simulate"),
