@@ -237,6 +237,20 @@ def runs(plt: Any) -> Any:
     return figure
 
 
+def reports(plt: Any) -> Any:
+    """Draw how many reports of each value have each log ratio."""
+    names = example("audits/local-dp")
+    figure, ax = plt.subplots(figsize=(5.6, 2.4))
+    levels = np.array([-1.0, 0.0, 1.0])
+    for shift, one, name, colour in ((0.15, True, "3", MEMBER), (-0.15, False, "0", OTHER)):
+        shown = names["scores"][names["member"] == one]
+        counts = [(shown == level).sum() for level in levels]
+        ax.bar(levels + shift, counts, 0.3, color=colour, label=f"value {name}")
+    ax.set(xlabel="log ratio of the report", ylabel="reports", xticks=levels, xlim=(-1.4, 2.1))
+    ax.legend()
+    return figure
+
+
 def stream(plt: Any) -> Any:
     """Draw the bound after each batch, and where the audit stopped."""
     names = example("audits/streaming")
