@@ -214,6 +214,19 @@ def canaries_in_and_out(plt: Any) -> Any:
     return figure
 
 
+def forgotten(plt: Any) -> Any:
+    """Draw scores of a deletion set before and after deletion."""
+    names = example("audits/deletion")
+    figure, axes = plt.subplots(1, 2, figsize=(5.6, 2.4))
+    for ax, time in zip(axes, ("before", "after"), strict=True):
+        member = names["requests"].plan.member
+        histogram(ax, names[time], member, ("included, then deleted", "never included"))
+        ax.set(title=f"{time} deletion", xlabel="log-odds of the label")
+        ax.get_legend().remove()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
 def versions(plt: Any) -> Any:
     """Draw the probabilities of all versions of some canaries."""
     names = example("audits/choices")
