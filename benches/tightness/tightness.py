@@ -12,6 +12,7 @@ not, or take seconds for each game, the quick form shows the stored rows of the 
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -22,11 +23,11 @@ from pyarrow import compute
 
 import forms
 import leakbound as lb
+import mechanisms
 import peers
 from forms import FORMS, NOT_GAUSSIAN
 from leakbound import benchmark
 from leakbound.benchmark import Audit, Table
-from leakbound.benchmark.games import CORPUS
 from leakbound.benchmark.running import label
 from leakbound.benchmark.table import KEY, method
 from leakbound.claims import Claim
@@ -37,6 +38,7 @@ __all__ = ["BASELINE", "PAGE", "Peer", "baseline", "false_claims", "installed", 
 
 BASELINE = Path(__file__).with_name("baseline.parquet")
 PAGE = Path(__file__).with_name("page.parquet")
+CORPUS = Path(__file__).parents[1] / "corpus"
 DELTA = peers.DELTA
 _LEAST = 1e-6
 """Losses of a mean bound below this are rounding."""
@@ -51,12 +53,12 @@ GAMES: tuple[Any, ...] = (
     benchmark.Gaussian(mu=3.0),
     benchmark.Mixture(mu=1.0),
     benchmark.RandomizedResponse(epsilon=1.0),
-    benchmark.Ties(epsilon=1.0),
-    benchmark.Laplace(epsilon=2.0),
-    benchmark.OneSidedTail(share=0.05, shift=4.0),
-    benchmark.TwoSidedTail(share=0.05, shift=4.0),
-    benchmark.TwoSidedTail(share=0.005, shift=8.0),
-    benchmark.LossesNearZero(mu=1.0),
+    mechanisms.Ties(epsilon=1.0),
+    mechanisms.Laplace(epsilon=2.0),
+    mechanisms.OneSidedTail(share=0.05, shift=4.0),
+    mechanisms.TwoSidedTail(share=0.05, shift=4.0),
+    mechanisms.TwoSidedTail(share=0.005, shift=8.0),
+    mechanisms.LossesNearZero(mu=1.0),
     benchmark.RandomizedResponse(epsilon=0.0, delta=0.01),
 )
 GAUSSIAN: tuple[Any, ...] = (GAMES[0], GAMES[1], GAMES[3], GAMES[10])
@@ -102,11 +104,24 @@ class Peer:
         return installed()[self.__name__](game, seed)
 
 
+@dataclass(frozen=True)
+class Scores:
+    """Scores of the corpus, by the names of their file and column."""
+
+    source: str
+    column: str = "score"
+
+    def __call__(self, m: int, *, seed: int) -> Game:
+        """Play the game of a seed."""
+        file = CORPUS / f"{self.source}.parquet"
+        return benchmark.Scores(file, self.column)(m, seed=seed)
+
+
 def tables(
     m: Sequence[int], seeds: int, claims: Sequence[Claim], **options: Any
 ) -> Iterator[Table]:
     """Yield the rows of pure and approximate DP, those of other packages, and of Gaussian DP."""
-    corpus = [benchmark.Scores(file.stem) for file in sorted(CORPUS.glob("*.parquet"))]
+    corpus = [Scores(file.stem) for file in sorted(CORPUS.glob("*.parquet"))]
     options |= {"seeds": range(seeds), "progress": True}
     yield benchmark.run((*GAMES, *corpus), (*OURS, *FORMS), claims, m, **options)
     quick = [Peer(name) for name in installed() if name != _SLOW]
@@ -142,7 +157,7 @@ def known(**options: Any) -> Iterator[Table]:
 def baseline(m: Sequence[int] = (10**3, 10**4)) -> Table:
     """Return the rows of ours that a commit is held to."""
     options: dict[str, Any] = {"m": m, "seeds": range(2), "reference": False}
-    held = (*GAMES, benchmark.OneSidedTail(share=0.2, shift=3.0))
+    held = (*GAMES, mechanisms.OneSidedTail(share=0.2, shift=3.0))
     first = benchmark.run(held, OURS, _CLAIMS, **options)
     return joined([first, benchmark.run(GAUSSIAN, _FAMILY, [lb.GaussianDP()], **options)])
 

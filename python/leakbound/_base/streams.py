@@ -80,7 +80,6 @@ class Purpose(Enum):
     GAUSSIAN_GAME = "simulate/gaussian"
     MIXTURE_GAME = "simulate/mixture"
     RESPONSE_GAME = "simulate/response"
-    CANARIES = "simulate/canaries"
 
     SYNTHETIC_WORDS = "attacks/synthetic-words"
     SYNTHETIC_NOISE = "attacks/synthetic-noise"

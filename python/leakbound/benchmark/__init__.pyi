@@ -1,17 +1,9 @@
-from leakbound.benchmark.games import DPSGD as DPSGD
 from leakbound.benchmark.games import Attack as Attack
 from leakbound.benchmark.games import Gaussian as Gaussian
-from leakbound.benchmark.games import Laplace as Laplace
-from leakbound.benchmark.games import LossesNearZero as LossesNearZero
 from leakbound.benchmark.games import Mixture as Mixture
 from leakbound.benchmark.games import Noise as Noise
-from leakbound.benchmark.games import OneSidedTail as OneSidedTail
 from leakbound.benchmark.games import RandomizedResponse as RandomizedResponse
-from leakbound.benchmark.games import Rankings as Rankings
 from leakbound.benchmark.games import Scores as Scores
-from leakbound.benchmark.games import Shifted as Shifted
-from leakbound.benchmark.games import Ties as Ties
-from leakbound.benchmark.games import TwoSidedTail as TwoSidedTail
 from leakbound.benchmark.running import Audit as Audit
 from leakbound.benchmark.running import run as run
 from leakbound.benchmark.table import Summary as Summary

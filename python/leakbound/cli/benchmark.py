@@ -41,7 +41,7 @@ BENCHMARK = (
     "limits: at 95 % confidence, at most one audit in twenty may be false, and an exact binomial "
     "test checks each count.\n\n"
     f"A GAME is one of {', '.join(GAMES)}, a parquet file of scores and members, or your own "
-    "MODULE:FUNCTION, called as game(m, seed=seed). Default: all except dpsgd."
+    "MODULE:FUNCTION, called as game(m, seed=seed). Default: all four mechanisms."
 )
 CODES = "[dim]Exit code: 0 no bound is false too often, 1 some bound is, 2 bad input.[/]"
 
@@ -84,7 +84,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare bounds on games whose true ε is known."""
-    names = games or ([] if attack else [name for name in GAMES if name != "dpsgd"])
+    names = games or ([] if attack else [*GAMES])
     plays: list[Any] = [_game(name) for name in names]
     if attack:
         plays.append(benchmark.Attack(_load(attack), truth))

@@ -17,6 +17,7 @@ from scipy import stats as scipy_stats
 from typer.testing import CliRunner
 
 import leakbound as lb
+import mechanisms
 from drawings import draw_bounds, draw_false_claims
 from leakbound import benchmark, simulate
 from leakbound.benchmark import running
@@ -25,7 +26,9 @@ from leakbound.benchmark.table import KEY
 from leakbound.cli.benchmark import GAMES
 from leakbound.cli.commands import app
 from leakbound.errors import FormatError, InputTypeError, OptionError
+from tightness import Scores
 
+EVERY: dict[str, Any] = {name: getattr(mechanisms, name) for name in mechanisms.__all__}
 PURE, APPROXIMATE, GAUSSIAN = lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP()
 
 
@@ -78,7 +81,7 @@ def test_a_row_for_each_game_size_seed_claim_and_bound() -> None:
 
 
 def test_processes_change_nothing_but_seconds(tmp_path: Path) -> None:
-    games: list[Any] = [benchmark.Gaussian(mu=1), benchmark.Rankings(), benchmark.Shifted()]
+    games: list[Any] = [benchmark.Gaussian(mu=1), mechanisms.Rankings(), mechanisms.Shifted()]
     play = partial(benchmark.run, games, [None, lb.KLScan()], m=[60], seeds=range(3))
     alone, file = rows(play()), tmp_path / "rows.parquet"
     assert alone == rows(play(processes=2, store=file)) == rows(play(store=file))
@@ -169,7 +172,7 @@ def test_false_claims_have_exact_limits() -> None:
 
 @pytest.mark.parametrize("claim", [PURE, APPROXIMATE, GAUSSIAN])
 def test_the_oracle_is_the_best_fixed_cut(claim: Any) -> None:
-    games: list[Any] = [benchmark.Gaussian(), benchmark.OneSidedTail(), benchmark.Shifted()]
+    games: list[Any] = [benchmark.Gaussian(), mechanisms.OneSidedTail(), mechanisms.Shifted()]
     found = benchmark.run(games, [lb.Fixed(20), lb.Fixed(150)], [claim], m=[300], seeds=[0])
     assert all(row["bound"] <= 1.05 * row["oracle"] for row in rows(found))
 
@@ -224,22 +227,18 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cheat = shell([*mine, "my_attack:cheat"])
     assert cheat.exit_code == 1
     assert "20 of 20 (83.2 to 100.0 %)" in cheat.stdout
-    words = ["benchmark", "noise", "ties", "-m", "60", "--seeds", "9", "--bound", "my_attack:sure"]
-    table = shell([*words, "--bound", "fixed:20", "--json"])
+    words = ["benchmark", "noise", "gaussian", "-m", "60", "--seeds", "9", "--json"]
+    table = shell([*words, "--bound", "my_attack:sure", "--bound", "fixed:20"])
     assert table.exit_code == 1, table.output
     assert [line["false_claims"] for line in json.loads(table.stdout)[::2]] == [9, 0]
-    for bad in (
-        "nothing-like-it",
-        "--attack my_attack:none",
-        "noise --bound nowhere:x",
-        "--bound kll",
-    ):
+    absent = ("nothing-like-it", "--attack my_attack:none", "noise --bound nowhere:x")
+    for bad in (*absent, "--bound kll"):
         refused = shell(["benchmark", *bad.split()])
         assert (refused.exit_code, refused.stderr[:11]) == (2, "leakbound: "), bad
     assert shell([*mine, "my_attack:broken"]).exit_code == 2
 
 
-@pytest.mark.parametrize("kind", GAMES.values())
+@pytest.mark.parametrize("kind", [*GAMES.values(), *EVERY.values()])
 def test_a_seed_plays_one_game(kind: Any) -> None:
     play = kind()
     one, again, other = play(500, seed=1), play(500, seed=1), play(500, seed=2)
@@ -248,7 +247,7 @@ def test_a_seed_plays_one_game(kind: Any) -> None:
     assert not np.array_equal(one.scores, other.scores)
     assert one.scores.shape == one.member.shape == (500,)
     assert 200 < one.member.sum() < 300
-    tied = kind in (benchmark.Ties, benchmark.LossesNearZero)
+    tied = kind in (mechanisms.Ties, mechanisms.LossesNearZero)
     assert (np.unique(one.scores).size < 450) == tied
 
 
@@ -256,7 +255,7 @@ def test_a_seed_plays_one_game(kind: Any) -> None:
 @pytest.mark.parametrize(("share", "shift"), [(0.05, 4.0), (0.6, 1.0)])
 def test_the_profile_of_tails_is_an_integral(epsilon: float, share: float, shift: float) -> None:
     x, law = np.linspace(-15, 15, 300_001), scipy_stats.norm.pdf
-    for kind, other in ((benchmark.OneSidedTail, 0.0), (benchmark.TwoSidedTail, -shift)):
+    for kind, other in ((mechanisms.OneSidedTail, 0.0), (mechanisms.TwoSidedTail, -shift)):
         game = kind(share, shift)(2, seed=0)
         p, q = ((1 - share) * law(x) + share * law(x - mean) for mean in (shift, other))
         gaps = (one - math.exp(epsilon) * two for one, two in ((p, q), (q, p)))
@@ -265,10 +264,10 @@ def test_the_profile_of_tails_is_an_integral(epsilon: float, share: float, shift
         assert game.least(lb.PureDP()) == math.inf
 
 
-@pytest.mark.parametrize("name", ["one-sided-tail", "two-sided-tail", "laplace", "dpsgd", "ties"])
+@pytest.mark.parametrize("name", ["OneSidedTail", "TwoSidedTail", "Laplace", "DPSGD", "Ties"])
 def test_scores_leak_what_the_profile_says(name: str) -> None:
     """The share of members above the best threshold, less e^ε that of others, is δ(ε)."""
-    game = GAMES[name]()(400_000, seed=3)
+    game = EVERY[name]()(400_000, seed=3)
     order = np.argsort(-game.scores, kind="stable")
     ranked, scores = game.member[order], game.scores[order]
     ends = np.append(scores[1:] != scores[:-1], True)
@@ -287,25 +286,25 @@ def test_the_least_parameter_of_a_family_that_is_true() -> None:
     right = scipy_stats.norm.ppf(1 / (1 + math.exp(-1.0)))
     assert response.least(gaussian) == pytest.approx(2 * right, rel=1e-5)
     assert simulate.gaussian(2, 1.5, seed=0).least(gaussian) == 1.5
-    laplace = benchmark.Laplace(0.7)(2, seed=0)
+    laplace = mechanisms.Laplace(0.7)(2, seed=0)
     assert laplace.least(lb.LaplaceDP()) == pytest.approx(0.7, rel=1e-5)
-    assert simulate.null(2, seed=0).least(gaussian) == 0.0
-    assert simulate.null(2, seed=0).least(lb.LaplaceDP()) == 0.0
+    nothing = simulate.null(2, seed=0)
+    assert nothing.least(gaussian) == nothing.least(lb.LaplaceDP()) == 0.0
     family = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=50)
-    assert benchmark.DPSGD()(2, seed=0).least(family) == pytest.approx(1.0, rel=1e-4)
-    tail = benchmark.OneSidedTail()(2, seed=0).least(gaussian)
+    assert mechanisms.DPSGD()(2, seed=0).least(family) == pytest.approx(1.0, rel=1e-4)
+    tail = mechanisms.OneSidedTail()(2, seed=0).least(gaussian)
     assert 3.4 < tail < 4.0  # 4 as ε grows without end
 
 
 def test_games_of_other_designs_are_what_they_say() -> None:
-    game: Any = benchmark.Shifted(shift=1.5)(40_000, seed=1)
+    game: Any = mechanisms.Shifted(shift=1.5)(40_000, seed=1)
     member, chance = game.design.args
     for low in (0.0, 0.2, 0.4, 0.6, 0.8):
         near = (chance > low) & (chance < low + 0.2)
         assert member[near].mean() == pytest.approx(chance[near].mean(), abs=0.02)
     told = game.scores - np.log(chance / (1 - chance))
     assert told[member].mean() - told[~member].mean() == pytest.approx(1.0, abs=0.05)
-    game = benchmark.Rankings(0.6, 0.8)(40_000, seed=2)
+    game = mechanisms.Rankings(0.6, 0.8)(40_000, seed=2)
     baseline = game.design.keywords["baseline"]
     assert ((baseline > 0) == game.member).mean() == pytest.approx(0.6, abs=0.01)
     assert ((game.scores > 0) == game.member).mean() == pytest.approx(0.8, abs=0.01)
@@ -315,15 +314,15 @@ def test_games_of_other_designs_are_what_they_say() -> None:
 def test_bad_parameters_are_refused_at_once() -> None:
     bad: list[tuple[str, dict[str, Any]]] = [
         ("gaussian", {"mu": -1.0}),
-        ("one-sided-tail", {"share": 0.0}),
-        ("two-sided-tail", {"shift": -1.0}),
-        ("rankings", {"attack": 1.0}),
-        ("dpsgd", {"sampling_rate": 2.0}),
-        ("ties", {"values": 0}),
+        ("OneSidedTail", {"share": 0.0}),
+        ("TwoSidedTail", {"shift": -1.0}),
+        ("Rankings", {"attack": 1.0}),
+        ("DPSGD", {"sampling_rate": 2.0}),
+        ("Ties", {"values": 0}),
     ]
     for kind, options in bad:
         with pytest.raises(OptionError, match=f"{next(iter(options))} must be"):
-            GAMES[kind](**options)
+            (GAMES | EVERY)[kind](**options)
 
 
 def test_stored_scores(tmp_path: Path) -> None:
@@ -337,11 +336,11 @@ def test_stored_scores(tmp_path: Path) -> None:
         patched.setattr(parquet, "read_table", None)
         assert np.array_equal(benchmark.Scores(file)(100, seed=3).member, played.member)
     assert math.isnan(played.least(lb.PureDP()))
-    assert benchmark.Scores("fashion-mnist", "small")(12_000, seed=0).member.size == 12_000
+    assert Scores("fashion-mnist", "small")(12_000, seed=0).member.size == 12_000
     bad: list[tuple[Any, int, str]] = [
         (benchmark.Scores(file), 301, "m=301 is too large"),
         (benchmark.Scores(file, "loss"), 5, "has no column 'loss'; its columns are score, member"),
-        (benchmark.Scores("none"), 5, "none.parquet"),
+        (benchmark.Scores("none"), 5, "none is not a complete parquet file"),
     ]
     for play, m, said in bad:
         with pytest.raises((FormatError, OptionError), match=said):
