@@ -32,9 +32,8 @@ from leakbound._base.types import (
 )
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.errors import AbstentionError, OptionError
-from leakbound.stats.approximate_dp import one_run_epsilon
 from leakbound.stats.binomial import poisson_binomial_tail
-from leakbound.stats.f_dp import fdp_lower_bound
+from leakbound.stats.guesses import fdp_lower_bound, one_run_epsilon
 
 # Numbers beyond are scaled before they are squared
 _ENORMOUS = 1e100
