@@ -1,4 +1,4 @@
-from leakbound.generators.folder import FolderOfSamples as FolderOfSamples
+from leakbound.generators.images import FolderOfSamples as FolderOfSamples
 from leakbound.generators.images import Labeler as Labeler
 from leakbound.generators.images import PCAMixture as PCAMixture
 from leakbound.generators.members import check_duplicates as check_duplicates
