@@ -46,6 +46,7 @@ class Purpose(Enum):
     TALLY_TIES = "audits/tally-ties"
     TALLY_COINS = "audits/tally-coins"
     TRIALS = "audits/trials"
+    TRIAL_COINS = "audits/trial-coins"
 
     SET_TIES = "audits/set-ties"
     DRAWS_NEEDED = "audits/draws-needed"

@@ -192,7 +192,8 @@ class Examples(Generic[S]):
 
     `game` makes the game of one attack's scores. `prior` has the probabilities of the coins, None
     if all are fair, and `count` the members that they gave. `exposed` lists the most exposed
-    members by the best of several attacks, if coins are fair and independent.
+    members by the best of several attacks, if coins are fair and independent. Proofs have a part
+    `share` of the probability of error.
     """
 
     attacks: "AnyAttacks[S]"
@@ -200,6 +201,7 @@ class Examples(Generic[S]):
     prior: FloatArray | None = None
     count: MemberCount | None = None
     exposed: Callable[[Any, int], Exposed] | None = None
+    share: float = 1.0
     theorem: str
     assumptions: tuple[Assumption, ...]
     options: Mapping[str, JsonValue]
@@ -213,7 +215,7 @@ class Examples(Generic[S]):
             self.count.refuse()
         # 4. Each attack is tested at its share of the level; the best proof counts.
         proof = self.attacks.prove(
-            request.level,
+            self.share * request.level,
             lambda scores, level: prove(request, self.game(scores), level, self.prior),
         )
         # 5. Numbers in a record; words are made of it when somebody asks.

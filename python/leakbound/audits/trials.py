@@ -1,23 +1,47 @@
 """Runs of training or of a mechanism, each with a fair coin that decided on its one example."""
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar, cast
 
 import numpy as np
 
-from leakbound._base.types import ArrayInput, CoinSides, HasMember
+from leakbound._base.checks import flag
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, BoolArray, CoinSides, HasMember, IntArray
 from leakbound.audits.coins import Coins
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.trials import LEAST_LEVEL
-from leakbound.audits.road import Design, Listed, Request, assumed, delta_warnings
+from leakbound.audits.road import Attacks, Design, Listed, Request, assumed, delta_warnings
 from leakbound.claims import FAMILIES
 from leakbound.cuts.games import ScoreGame, TrialGame
 from leakbound.errors import InputError
 from leakbound.results import AuditResult
+from leakbound.stats import binomial_tail
 
 # Of fewer runs even a perfect attack proves next to nothing
 _FEWEST = 10
-_COINS = "A separate fair coin must decide before each run: toss it, and run again"
+# The probability that runs of fixed numbers suffice for coins, at least
+_SUFFICE = 0.9
+_INDEPENDENT = (
+    "independent trials with fair coins",
+    (
+        "Each score has a separate run, with fresh randomness and a fair coin that decided whether "
+        "this run had its example; no run saw the coin of another. Random are these coins, the "
+        "runs and the audit; everything else is fixed."
+    ),
+)
+_FIXED = (
+    "independent runs, alike",
+    (
+        "Each score has a separate run, with fresh randomness. Runs with the example are all "
+        "alike, and so are those without. How many there are of each was fixed before the first "
+        "one. Random are the runs and the audit; everything else is fixed."
+    ),
+)
+_COINS = (
+    "A separate fair coin must decide before each run: toss it, and run again; if the numbers of "
+    "runs were fixed in advance, pass fixed=True"
+)
 _ORDER = "The ranking depends on scores only; ties are broken by the seed."
 _THEOREM = (
     "Trials are independent and each obeys the trade-off function. So no mechanism gives a "
@@ -40,6 +64,10 @@ class Trials(Design[Listed, AuditResult]):
     member : array-like of shape (m,), or InclusionPlan
         What the coin of each run said, for at least ten runs: booleans, {0, 1} or {-1, +1}. A plan,
         or a pandas Series, is joined with scores that have ids.
+    fixed : bool
+        Whether the numbers of runs with and without the example were fixed, such as 500 each, in
+        place of coins. All runs of a kind must be alike. The audit tosses coins for as many trials
+        as both kinds can serve, mostly, and gives each the next run of its kind, at random.
 
     Notes
     -----
@@ -64,35 +92,71 @@ class Trials(Design[Listed, AuditResult]):
     name: ClassVar[str] = "trials"
     sides: ClassVar[tuple[CoinSides, ...]] = ("auto",)
     member: ArrayInput | HasMember
+    _: KW_ONLY
+    fixed: bool = False
+
+    def __post_init__(self) -> None:
+        flag(self.fixed, "fixed")
 
     def audit(self, scores: Listed, request: Request, /) -> AuditResult:
         """See `Design.audit`."""
         claim, examples = request.claim, Coins(self.member).listed(scores, request)
-        attacks, member = examples.attacks, examples.inputs["member"].astype(np.bool_)
+        attacks = cast("Attacks", examples.attacks)
+        member = examples.inputs["member"].astype(np.bool_)
+        share, runs = 1.0, member.size
+        if self.fixed:
+            rows, share = _tossed(member, request.seed)
+            attacks, member = attacks.taken(rows), member[rows]
         if member.size < _FEWEST:
-            raise InputError(f"Trials needs at least {_FEWEST} runs, got {member.size}: run more")
+            used = f", of which {member.size} can be used" if self.fixed else ""
+            raise InputError(f"Trials needs at least {_FEWEST} runs, got {runs}{used}: run more")
         count = MemberCount.of_coins(int(member.sum()), member.size)
         # Under pure DP randomised response is the worst of one run, too.
-        least, family = len(attacks.scores) * LEAST_LEVEL, isinstance(claim, FAMILIES)
+        least, family = len(attacks.scores) * LEAST_LEVEL / share, isinstance(claim, FAMILIES)
         ranks = request.cuts is None and request.level >= least and bool(family or claim.delta)
         # Runs have their example or not, so f itself bounds ranks and not its mirror image too.
         sides: CoinSides = "member" if ranks and family else request.sides
         theorem = _THEOREM * ranks + (_CONVERTED if ranks and family else examples.theorem)
-        independent = count.assumption(
-            "independent trials with fair coins",
-            "Each score has a separate run, with fresh randomness and a fair coin that decided "
-            "whether this run had its example; no run saw the coin of another. Random are these "
-            "coins, the runs and the audit; everything else is fixed.",
-        )
+        independent = count.assumption(*(_FIXED if self.fixed else _INDEPENDENT))
         scored = assumed(claim, attacks, "outputs of the runs", "examples", _ORDER)
         return replace(
             examples,
             game=lambda values: (TrialGame if ranks else ScoreGame)(
                 scores=values, member=member, sides=sides, seed=request.seed
             ),
+            attacks=attacks,
             count=replace(count, ways_out=_COINS),
+            share=share,
             exposed=None,
             theorem=theorem,
             assumptions=(independent, examples.assumptions[1], *scored),
+            options={**examples.options, **({"runs": runs} if self.fixed else {})},
             warnings=(*count.warnings(), *delta_warnings(claim.delta, member.size)),
         ).audit(request, self.name)
+
+
+def _tossed(member: BoolArray, seed: int) -> tuple[IntArray, float]:
+    """Toss coins for trials and return their runs, and the probability that runs suffice.
+
+    Given that they do, a test at this part of the level is wrong with at most the level.
+    """
+    kinds, rng = (
+        [np.flatnonzero(member == kind) for kind in (True, False)],
+        Purpose.TRIAL_COINS.rng(seed),
+    )
+
+    def suffice(trials: int) -> float:
+        short = (binomial_tail(min(kind.size, trials) + 1, trials, 0.5) for kind in kinds)
+        return 1 - float(sum(short))
+
+    low, high = 0, member.size
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if suffice(middle) >= _SUFFICE else (low, middle - 1)
+    while True:
+        drawn = int(rng.binomial(low, 0.5))
+        used = [
+            rng.permutation(kind)[:n] for kind, n in zip(kinds, (drawn, low - drawn), strict=True)
+        ]
+        if sum(map(len, used)) == low:
+            return np.sort(np.concatenate(used)), suffice(low)

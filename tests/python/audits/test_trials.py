@@ -15,6 +15,7 @@ from leakbound.audits.policies.trials import (
     TrialsPolicy,
     pooled,
 )
+from leakbound.audits.trials import _tossed
 from leakbound.claims.tradeoff import convex_hull
 from leakbound.errors import AbstentionError, DesignError, InputError, OptionError
 from leakbound.stats import binomial_tail
@@ -222,3 +223,35 @@ def test_coins_of_one_run_are_no_trials() -> None:
             wrong[design] += found.bound > 1
     assert wrong[lb.Trials] >= 6  # of 20 at 5 %: p = 3e-4
     assert wrong[lb.Coins] <= 3
+
+
+def test_fixed_numbers_of_runs_become_trials_with_coins() -> None:
+    """Randomised response at the truth, 10 %: twice as many false claims would show."""
+    member, false = np.arange(110) < 40, 0
+    for seed in range(400):
+        right = np.random.default_rng(seed).random(110) < 1 / (1 + np.exp(-1))
+        design = lb.Trials(member, fixed=True)
+        result = lb.audit(1.0 * (member == right), design, confidence=0.9, seed=seed)
+        false += result.bound > 1
+    assert binomial_tail(false, 400, 0.1) > 1e-3
+    assert result.m == 70
+    assert result.options["runs"] == 110
+    assert 0.09 <= result.options["level"] < 0.1
+    assert result.assumptions[0].name == "independent runs, alike"
+    with pytest.raises(InputError, match="got 10, of which 6 can be used"):
+        lb.audit(np.arange(10.0), lb.Trials(np.arange(10) < 5, fixed=True))
+
+
+def test_runs_of_fixed_numbers_are_taken_at_random_and_none_twice() -> None:
+    member = np.arange(60) < 30
+    used = np.zeros(60, dtype=int)
+    members = []
+    for seed in range(2_000):
+        rows, share = _tossed(member, seed)
+        assert np.unique(rows).size == rows.size
+        used[rows] += 1
+        members.append(member[rows].sum())
+    trials = rows.size
+    assert share == pytest.approx(1 - 2 * float(binomial_tail(31, trials, 0.5)))
+    assert np.abs(used / 2_000 - trials / 60).max() < 0.04
+    assert np.mean(members) == pytest.approx(trials / 2, abs=0.3)
