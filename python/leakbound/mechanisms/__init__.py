@@ -1,4 +1,4 @@
-"""Mechanisms that can be run again: local randomisers, and what audits of them need."""
+"""Audits of mechanisms that can be run again, and mechanisms with known faults to try them on."""
 
 from leakbound._base.imports import lazy_attributes
 
