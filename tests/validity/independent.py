@@ -1,23 +1,24 @@
 """Rows of independent trials: at the boundary of each claim; and coins of one run as trials."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from leakbound import simulate
-from leakbound._base.types import FloatArray
+from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP
 from validity.asymmetric import SHARE, GivenAway, share_family
 from validity.games import Audited, LaplaceNoise, Play
 from validity.lengths import DEAR, FUTILE
 from validity.suite import Case
-from validity.trials import ERROR, OneRun
+from validity.trials import ERROR, OneRun, Stream
 
 __all__ = ["independent_cases"]
 
+_SIDES: tuple[SidesChoice, ...] = ("both", "member")
 _M = 100
 _DELTA = 0.05
 """δ of games for approximate DP: more than 1/m, so that the bound is that of all ranks."""
@@ -73,6 +74,14 @@ def independent_cases() -> Iterator[Case]:
     }
     for truth, (claim, play) in games.items():
         yield row(claim=claim.name, truth=truth, trial=OneRun(play, claim, design="trials"))
+    # Looked at after each batch
+    streams = {"noise": 0.0, "gaussian": 1.0, "tied": 1.0, "laplace": None, "failing": None}
+    for truth, parameter in streams.items():
+        claim, play = games[truth]
+        for sides in _SIDES:
+            trial = Stream(play, sides, claim=claim, truth=parameter)
+            case = row(claim=claim.name, truth=truth, trial=trial)
+            yield replace(case, audit="stream-trials", cuts="bets", sides=sides)
     for told in ("members", "non-members"):
         yield row(claim="share", truth=f"{told}-told", trial=_Share(told))
     mixture = OneRun(partial(simulate.mixture, 400, 1.0), GaussianDP(), design="trials")

@@ -8,7 +8,7 @@ import leakbound as lb
 from leakbound._base.odds import expit
 from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.audits.designs import audit_of
-from leakbound.claims import FAMILIES, ApproxDP, Claim
+from leakbound.claims import FAMILIES, ApproxDP, Claim, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, UnionBound
 from leakbound.errors import AbstentionError, DesignError
 from leakbound.propensity import LogisticPropensity, PropensityFit
@@ -89,13 +89,17 @@ class Stream:
     sides: SidesChoice
     batches: int = 8
     error: float = ERROR
+    claim: Claim = PureDP()  # noqa: RUF009 (frozen)
+    truth: float | None = None
+    """The claim's parameter, if it is not what the game says."""
 
     def __call__(self, seed: int) -> bool:
         """Play the batches of a seed, and look after each."""
-        stream = lb.Stream(confidence=1 - self.error, sides=self.sides)
+        stream = lb.Stream(claim=self.claim, confidence=1 - self.error, sides=self.sides)
         for number in range(self.batches):
             batch = self.play(seed=self.batches * seed + number)
-            if stream.update(batch.scores, batch.member).bound > batch.epsilon(0.0):
+            truth = batch.epsilon(self.claim.delta) if self.truth is None else self.truth
+            if stream.update(batch.scores, batch.member).bound > truth:
                 return True
         return False
 
