@@ -414,9 +414,7 @@ def _by_name(scores: Any) -> dict[str, Any] | None:
     if names and hasattr(scores, "__getitem__"):
         for name in names:
             if not isinstance(name, str) or names.count(name) > 1:
-                raise InputError(
-                    f"columns of scores must have different names in text, got {name!r}"
-                )
+                raise InputError(f"columns of scores must have different names, got {name!r}")
         return {name: scores[name] for name in names}
     if isinstance(scores, list | tuple):
         in_rows = len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
