@@ -22,6 +22,9 @@ from leakbound.stats import binomial_tail
 _FEWEST = 10
 # The probability that runs of fixed numbers suffice for coins, at least
 _SUFFICE = 0.9
+# Of so many different scores, and with so large a part of runs whose score another run has, too,
+# equal ones need a reason
+_DISCRETE, _EQUAL = 50, 0.01
 _INDEPENDENT = (
     "independent trials with fair coins",
     (
@@ -130,9 +133,26 @@ class Trials(Design[Listed, AuditResult]):
             exposed=None,
             theorem=theorem,
             assumptions=(independent, examples.assumptions[1], *scored),
-            options={**examples.options, **({"runs": runs} if self.fixed else {})},
-            warnings=(*count.warnings(), *delta_warnings(claim.delta, member.size)),
+            options={**examples.options, **({"fixed": True, "runs": runs} if self.fixed else {})},
+            warnings=(
+                *count.warnings(),
+                *delta_warnings(claim.delta, member.size),
+                *_repeated(attacks),
+            ),
         ).audit(request, self.name)
+
+
+def _repeated(attacks: Attacks) -> tuple[str, ...]:
+    """Say that many scores of runs are equal, where they have too many values to be discrete."""
+    for scores in attacks.scores.values():
+        each = np.unique(scores, return_counts=True)[1]
+        equal = int(each[each > 1].sum())
+        if each.size > _DISCRETE and equal > _EQUAL * scores.size:
+            return (
+                f"{equal:,} of {scores.size:,} runs have exactly the score of another run: if "
+                "outputs are continuous, runs share a seed or a cache, and are not independent",
+            )
+    return ()
 
 
 def _tossed(member: BoolArray, seed: int) -> tuple[IntArray, float]:

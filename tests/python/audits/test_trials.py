@@ -235,7 +235,7 @@ def test_fixed_numbers_of_runs_become_trials_with_coins() -> None:
         false += result.bound > 1
     assert binomial_tail(false, 400, 0.1) > 1e-3
     assert result.m == 70
-    assert result.options["runs"] == 110
+    assert (result.options["fixed"], result.options["runs"]) == (True, 110)
     assert 0.09 <= result.options["level"] < 0.1
     assert result.assumptions[0].name == "independent runs, alike"
     with pytest.raises(InputError, match="got 10, of which 6 can be used"):
@@ -255,3 +255,13 @@ def test_runs_of_fixed_numbers_are_taken_at_random_and_none_twice() -> None:
     assert share == pytest.approx(1 - 2 * float(binomial_tail(31, trials, 0.5)))
     assert np.abs(used / 2_000 - trials / 60).max() < 0.04
     assert np.mean(members) == pytest.approx(trials / 2, abs=0.3)
+
+
+def test_runs_that_share_seeds_are_seen_and_discrete_outputs_are_not_blamed() -> None:
+    rng = np.random.default_rng(0)
+    member, noise = rng.random(1000) < 0.5, rng.normal(size=1000)
+    shared = lb.audit(noise[np.arange(1000) % 300] + member, lb.Trials(member), seed=0)
+    assert [one for one in shared.warnings if "runs share a seed or a cache" in one]
+    for scores in (noise + member, np.rint(3 * noise) + member, member.astype(float)):
+        fine = lb.audit(scores, lb.Trials(member), seed=0)
+        assert not [one for one in fine.warnings if "seed" in one]
