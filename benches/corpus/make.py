@@ -17,8 +17,7 @@ import torch
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from leakbound import InclusionPlan
-from leakbound.benchmark.table import version
+from leakbound import InclusionPlan, __version__
 from real_data import fashion_mnist
 
 FOLDER = Path(__file__).parent
@@ -70,7 +69,7 @@ def main() -> None:
     made = {
         "made by": "benches/corpus/make.py",
         "seed": str(seed),
-        "version": version(),
+        "version": __version__,
     }
     file = FOLDER / "fashion-mnist.parquet"
     parquet.write_table(table.replace_schema_metadata(made), file, compression="zstd")

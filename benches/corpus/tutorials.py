@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from leakbound.benchmark.table import version
+from leakbound import __version__
 from panoramia_run import audit_people
 from shifted import shifted
 
@@ -48,7 +48,7 @@ def images() -> dict[str, Any]:
 
 def main() -> None:
     """Train, score and write."""
-    made = {"made by": "benches/corpus/tutorials.py", "version": version()}
+    made = {"made by": "benches/corpus/tutorials.py", "version": __version__}
     for name, columns in (("sites", images()), ("adult", people())):
         table = pa.table(columns).replace_schema_metadata(made)
         parquet.write_table(table, FOLDER / f"{name}.parquet", compression="zstd")

@@ -14,6 +14,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,9 @@ class Peer:
     def __init__(self, name: str) -> None:
         self.__name__ = name
 
+    def __repr__(self) -> str:
+        return self.__name__
+
     def audit(self, game: Game, claim: Claim, level: float, seed: int) -> float:
         """Return what the package returns."""
         if claim != _CLAIMS[1] or abs(level - peers.BETA) > _LEAST:
@@ -117,49 +121,67 @@ class Scores:
         return benchmark.Scores(file, self.column)(m, seed=seed)
 
 
+def play(games: Sequence[Any], *what: Any, store: Path | None = None, **options: Any) -> Table:
+    """Return the rows of games, which a folder keeps: those that it has are not played again.
+
+    Delete the folder if the package has changed.
+    """
+    if store is None:
+        return benchmark.run(games, *what, **options)
+    tables = []
+    for game in games:
+        asked = {name: options.get(name) for name in ("m", "seeds", "reference")}
+        played = label((game, *what, asked)).encode()  # without addresses of functions
+        file = store / f"{sha256(played).hexdigest()}.parquet"
+        if not file.exists():
+            benchmark.run([game], *what, **options).to_parquet(file)
+        tables.append(Table.read(file))
+    return joined(tables)
+
+
 def tables(
     m: Sequence[int], seeds: int, claims: Sequence[Claim], **options: Any
 ) -> Iterator[Table]:
     """Yield the rows of pure and approximate DP, those of other packages, and of Gaussian DP."""
     corpus = [Scores(file.stem) for file in sorted(CORPUS.glob("*.parquet"))]
     options |= {"seeds": range(seeds), "progress": True}
-    yield benchmark.run((*GAMES, *corpus), (*OURS, *FORMS), claims, m, **options)
+    yield play((*GAMES, *corpus), (*OURS, *FORMS), claims, m, **options)
     quick = [Peer(name) for name in installed() if name != _SLOW]
     if quick:
-        yield benchmark.run((*GAMES, *corpus), quick, _CLAIMS[1:], [1000], **options)
-    yield benchmark.run(GAUSSIAN, (*_FAMILY, *_FOR_GAUSSIAN), [lb.GaussianDP()], m, **options)
+        yield play((*GAMES, *corpus), quick, _CLAIMS[1:], [1000], **options)
+    yield play(GAUSSIAN, (*_FAMILY, *_FOR_GAUSSIAN), [lb.GaussianDP()], m, **options)
 
 
 def counted(**options: Any) -> Iterator[Table]:
     """Yield rows of a few games, so many that false claims of everything can be judged."""
     options |= {"m": [1000], "seeds": range(100), "progress": True}
     quick = [Peer(name) for name in installed() if name != _SLOW]
-    yield benchmark.run(JUDGED, (*OURS, *FORMS, *quick), _CLAIMS[1:], **options)
+    yield play(JUDGED, (*OURS, *FORMS, *quick), _CLAIMS[1:], **options)
     options["reference"] = False
-    yield benchmark.run(JUDGED[:3], (*_FAMILY, *_FOR_GAUSSIAN), [lb.GaussianDP()], **options)
+    yield play(JUDGED[:3], (*_FAMILY, *_FOR_GAUSSIAN), [lb.GaussianDP()], **options)
 
 
 def slow(**options: Any) -> Iterator[Table]:
     """Yield rows of what takes seconds for each game, on the same ones."""
     options |= {"m": [1000], "seeds": range(20), "progress": True, "reference": False}
     if _SLOW in installed():
-        yield benchmark.run(JUDGED, [Peer(_SLOW)], _CLAIMS[1:], **options)
+        yield play(JUDGED, [Peer(_SLOW)], _CLAIMS[1:], **options)
 
 
 def known(**options: Any) -> Iterator[Table]:
     """Yield rows of bounds that are not valid, on the games that show it."""
     options |= {"m": [1000], "seeds": range(200), "reference": False}
     sweeps = (forms.uncorrected_sweep, forms.clopper_pearson_uncorrected)
-    yield benchmark.run(JUDGED, sweeps, _CLAIMS[1:], **options)
-    yield benchmark.run(JUDGED[:3], [forms.product_channel], [lb.GaussianDP()], **options)
+    yield play(JUDGED, sweeps, _CLAIMS[1:], **options)
+    yield play(JUDGED[:3], [forms.product_channel], [lb.GaussianDP()], **options)
 
 
 def baseline(m: Sequence[int] = (10**3, 10**4)) -> Table:
     """Return the rows of ours that a commit is held to."""
     options: dict[str, Any] = {"m": m, "seeds": range(2), "reference": False}
     held = (*GAMES, mechanisms.OneSidedTail(share=0.2, shift=3.0))
-    first = benchmark.run(held, OURS, _CLAIMS, **options)
-    return joined([first, benchmark.run(GAUSSIAN, _FAMILY, [lb.GaussianDP()], **options)])
+    first = play(held, OURS, _CLAIMS, **options)
+    return joined([first, play(GAUSSIAN, _FAMILY, [lb.GaussianDP()], **options)])
 
 
 def matrix(table: Table, m: int, claim: str) -> str:
@@ -255,7 +277,7 @@ def main() -> None:
         return
     if given.whole or given.page:
         given.out.mkdir(parents=True, exist_ok=True)
-        options["store"] = given.out / "rows.parquet"
+        options["store"] = given.out
     if given.page:
         every = tables([300, 10**3, 3000], given.seeds or 20, _CLAIMS[1:], **options)
         joined(chain(counted(**options), every, slow(**options))).to_parquet(PAGE)

@@ -1,9 +1,7 @@
-"""Play every game, at every size and seed, under every bound and the oracle; rows are saved."""
+"""Play every game, at every size and seed, under every bound and the oracle."""
 
-import inspect
 import math
 import multiprocessing
-import os
 import pickle
 import re
 import time
@@ -12,10 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
-from hashlib import sha256
-from itertools import groupby, product
-from pathlib import Path
-from types import CodeType
+from itertools import chain, product
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,8 +18,9 @@ import numpy as np
 from leakbound._base.checks import complement, flag, instance, integer
 from leakbound._base.console import track
 from leakbound._base.types import CoinSides, FloatArray, SidesChoice
+from leakbound._core import __version__
 from leakbound.audits import Coins, audit
-from leakbound.benchmark.table import KEY, Row, Table, version
+from leakbound.benchmark.table import Row, Table
 from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Fixed
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
@@ -65,12 +61,11 @@ class Audit:
 
 
 class Named(NamedTuple):
-    """A bound with its name in rows, and a digest of its code if it is your own."""
+    """A bound with its name in rows."""
 
     bound: Any
     name: str
     options: str
-    code: str
 
     @classmethod
     def of(cls, bound: Any) -> "Named":
@@ -80,13 +75,13 @@ class Named(NamedTuple):
         if isinstance(bound, Audit):
             name, options = words(bound.cuts) if bound.cuts else ("default", "")
             more = words(replace(bound, cuts=None))[1]
-            return cls(bound, name, ", ".join(filter(None, (options, more))), "")
+            return cls(bound, name, ", ".join(filter(None, (options, more))))
         if not callable(bound) and not hasattr(bound, "audit"):
             raise InputTypeError(
                 f"a bound must be a cut policy or callable as bound(scores, member, claim, level), "
                 f"got {bound!r}"
             )
-        return cls(bound, *words(bound), code(bound))
+        return cls(bound, *words(bound))
 
     def compute(self, game: Game, claim: Claim, level: float, seed: int) -> float:
         """Return the bound, checked."""
@@ -120,29 +115,6 @@ def label(play: Any) -> str:
     """Return the name of a game in rows: a function, or a class with its parameters."""
     name = getattr(play, "__name__", None) or repr(play)
     return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
-
-
-def code(thing: Any) -> str:
-    """Return a digest of the code of a user's game or bound: of its functions, not what they call.
-
-    Rows of other code are not taken for its own; the version says what the package computes.
-    """
-    own = [*vars(type(thing)).values(), *getattr(thing, "__dict__", {}).values()]
-    functions = [
-        one for one in (thing, getattr(thing, "func", None), *own) if inspect.isfunction(one)
-    ]
-    users = [one for one in functions if one.__module__.split(".")[0] != __name__.split(".")[0]]
-    texts = [f"{one.__defaults__} {_text(one.__code__)}" for one in users]
-    return sha256("".join(texts).encode()).hexdigest()[:8] if texts else ""
-
-
-def _text(code: Any) -> str:
-    """Return what code does: instructions, names and constants, which have more code in them."""
-    if isinstance(code, frozenset):
-        return str(sorted(map(repr, code)))
-    if not isinstance(code, CodeType):
-        return repr(code)
-    return f"{code.co_code!r} {code.co_names} {[*map(_text, code.co_consts)]}"
 
 
 def oracle(game: Game, claim: Claim, level: float, seed: int) -> float:
@@ -183,22 +155,19 @@ def _promise(game: Game, sides: str, numbers: Any, level: float) -> FloatArray:
 
 # From examples and a seed to a game.
 Play: TypeAlias = Callable[..., Game]
-Key: TypeAlias = tuple[object, ...]
-Rows: TypeAlias = dict[Key, Row]
-# Seconds of work that an interruption may lose.
-_PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A game to play once, and the rows to compute from it: keys, claims and bounds."""
+    """A game to play once, and the claims and bounds of its audits."""
 
     play: Play
     m: int
     seed: int
-    level: float
+    claims: Sequence[Claim]
+    bounds: Sequence[Named]
+    confidence: float
     reference: bool
-    audits: Sequence[tuple[Key, Claim, Named]]
 
 
 def run(
@@ -210,7 +179,6 @@ def run(
     *,
     confidence: float = 0.95,
     reference: bool = True,
-    store: str | os.PathLike[str] | None = None,
     processes: int = 1,
     progress: bool = False,
 ) -> Table:
@@ -233,9 +201,6 @@ def run(
         Confidence level of the bounds, in (0, 1).
     reference : bool
         Whether to compute the oracle, which takes longer than most bounds.
-    store : str or os.PathLike, optional
-        Parquet file for the rows. Rows of the same code are not computed again, so an interrupted
-        run resumes, and a larger run computes only new rows.
     processes : int
         Number of processes; rows do not depend on it, except for their seconds.
     progress : bool
@@ -251,8 +216,6 @@ def run(
     ------
     OptionError, InputTypeError
         If there is nothing to do, or an option is out of range.
-    FormatError
-        If the store is damaged.
     """
     flag(progress, "progress")
     flag(reference, "reference")
@@ -260,48 +223,23 @@ def run(
         instance(claim, "claims", CLAIMS)
     sizes = [integer(one, "m", least=1) for one in m]
     numbers = [integer(one, "seeds", least=0) for one in seeds]
-    audits = list(product(claims, map(Named.of, bounds)))
-    level = complement(confidence)
-
-    def task(play: Play, examples: int, seed: int) -> _Task:
-        game, ours = (label(play), examples, seed), code(play)
-        words = ((claim.name, one.name, one.options, ours + one.code) for claim, one in audits)
-        keys = [(*game, *some, confidence) for some in words]
-        rows = [(key, *audit) for key, audit in zip(keys, audits, strict=True)]
-        return _Task(play, examples, seed, level, reference, rows)
-
-    tasks = [task(*one) for one in product(games, sizes, numbers)]
-    keys = [audit[0] for one in tasks for audit in one.audits]
-    if not keys or len(set(keys)) < len(keys):
-        message = "nothing to do" if not keys else "two games or two bounds have one name"
-        message += ": name games, bounds, claims, m and seeds, each once"
-        raise OptionError(message)
-    # 1. What the store has is not computed again.
-    kept: list[Row] = []
-    if store is not None and Path(store).exists():
-        kept = Table.read(store).to_arrow().to_pylist()
-    ours = (row for row in kept if row["version"] == version())
-    rows: Rows = {tuple(row[name] for name in KEY): row for row in ours}
-    left = (replace(one, audits=[a for a in one.audits if a[0] not in rows]) for one in tasks)
-    missing = [one for one in left if one.audits]
-    # 2. The rest is kept as it comes.
-    began = time.monotonic()
-    try:
-        played = _played(missing, integer(processes, "processes", least=1))
-        for some in track(played, "Playing games", total=len(missing), shown=progress):
-            kept += some.values()
-            rows |= some
-            if store is not None and time.monotonic() - began > _PATIENCE:
-                Table.of(kept).to_parquet(store)
-                began = time.monotonic()
-    finally:
-        if store is not None and missing:
-            Table.of(kept).to_parquet(store)
-    # 3. Rows in the order in which they were asked for.
-    return Table.of([rows[key] for key in keys])
+    named = [*map(Named.of, bounds)]
+    complement(confidence)
+    names: list[list[Any]] = [[*map(label, games)], [one.name for one in claims], sizes, numbers]
+    names.append([(one.name, one.options) for one in named])
+    if not all(names) or any(len(set(part)) < len(part) for part in names):
+        message = "two games or two bounds have one name" if all(names) else "nothing to do"
+        raise OptionError(f"{message}: name games, bounds, claims, m and seeds, each once")
+    tasks = [
+        _Task(play, size, seed, claims, named, confidence, reference)
+        for play, size, seed in product(games, sizes, numbers)
+    ]
+    played = _played(tasks, integer(processes, "processes", least=1))
+    rows = track(played, "Playing games", total=len(tasks), shown=progress)
+    return Table.of(chain.from_iterable(rows))
 
 
-def _played(tasks: Sequence[_Task], processes: int) -> Iterator[Rows]:
+def _played(tasks: Sequence[_Task], processes: int) -> Iterator[list[Row]]:
     """Yield the rows of each task."""
     if processes == 1 or len(tasks) < 2:
         yield from map(_play, tasks)
@@ -316,22 +254,33 @@ def _played(tasks: Sequence[_Task], processes: int) -> Iterator[Rows]:
         yield from pool.map(_play, tasks)
 
 
-def _play(task: _Task) -> Rows:
+def _play(task: _Task) -> list[Row]:
     """Play a game and compute its rows; an exception becomes their error."""
     game, flaw = _tried(_game, task)
-    rows: Rows = {}
-    for claim, some in groupby(task.audits, lambda one: one[1]):
+    rows: list[Row] = []
+    for claim in task.claims:
         truth, unknown = (None, flaw) if flaw else _tried(_truth, task, claim, game)
-        what = game, claim, task.level, task.seed
+        what = game, claim, complement(task.confidence), task.seed
         best = oracle(*what) if task.reference and not unknown else None
-        for key, _, bound in some:
+        for bound in task.bounds:
             began = time.perf_counter()
             value, said = (None, unknown) if unknown else _tried(bound.compute, *what)
-            rows[key] = dict(zip(KEY, key, strict=True)) | {"version": version(), "error": said}
-            rows[key] |= {"seconds": time.perf_counter() - began}
+            row = {
+                "game": label(task.play),
+                "m": task.m,
+                "seed": task.seed,
+                "claim": claim.name,
+                "method": bound.name,
+                "options": bound.options,
+                "confidence": task.confidence,
+                "version": __version__,
+                "seconds": time.perf_counter() - began,
+                "error": said,
+            }
             if not said:
                 false = None if truth is None else value > truth
-                rows[key] |= {"bound": value, "truth": truth, "oracle": best, "false_claim": false}
+                row |= {"bound": value, "truth": truth, "oracle": best, "false_claim": false}
+            rows.append(row)
     return rows
 
 

@@ -1,23 +1,20 @@
-"""Rows of a benchmark: kept in a file and summed up."""
+"""Rows of a benchmark, and their summary."""
 
 import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import leakbound._core as _core
 from leakbound._base.files import replacing
 from leakbound._base.imports import needs
 from leakbound.benchmark.games import read_parquet
 from leakbound.errors import FormatError
 from leakbound.stats import binomial_tail, clopper_pearson
 
-KEY = ("game", "m", "seed", "claim", "method", "options", "code", "confidence")
-"""Columns that tell a row from all others of the same version."""
+KEY = ("game", "m", "seed", "claim", "method", "options", "confidence")
+"""Columns that tell a row from all others."""
 _TYPES = {
     **dict.fromkeys(KEY, "string"),
     **dict.fromkeys(("bound", "truth", "oracle", "seconds"), "float64"),
@@ -28,7 +25,7 @@ _TYPES = {
     "confidence": "float64",
 }
 # Columns that the rows of a line of the summary share, and aggregates of the others.
-_SAME = ["game", "m", "claim", "method", "options", "code", "confidence"]
+_SAME = ["game", "m", "claim", "method", "options", "confidence"]
 _SUMS = ["bound mean", "bound count", "truth mean", "oracle mean", "false_claim sum"]
 _SUMS += ["false_claim count", "seconds approximate_median", "error max", "row min"]
 # Probability that bad luck makes any bound of a table look false.
@@ -37,15 +34,6 @@ _FAMILY_WISE = 1e-3
 _BEYOND = 0.025
 
 Row: TypeAlias = dict[str, Any]
-
-
-@cache
-def version() -> str:
-    """Return the version of the package and a digest of its files."""
-    package = Path(__file__).parents[1]
-    files = [one for one in sorted(package.rglob("*")) if one.suffix in {".py", ".so", ".pyd"}]
-    contents = b"".join(str(one.relative_to(package)).encode() + one.read_bytes() for one in files)
-    return f"{_core.__version__}+{sha256(contents).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +96,7 @@ class Table:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Table":
-        """Read all rows of a parquet file, whatever code they are of."""
+        """Read the rows of a parquet file."""
         table = read_parquet(Path(path))
         if not {*KEY} <= {*table.column_names}:
             raise FormatError(

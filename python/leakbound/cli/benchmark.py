@@ -78,9 +78,7 @@ def compare(
     ] = 20,
     confidence: Confidence = 0.95,
     workers: Annotated[int, option("N", "Number of processes.", min=1)] = 1,
-    store: Annotated[
-        Path | None, option("FILE", "Parquet file of rows that are done, to resume a run.")
-    ] = None,
+    store: Annotated[Path | None, option("FILE", "Parquet file for the rows.")] = None,
     json: Json = False,
 ) -> None:
     """Compare bounds on games whose true ε is known."""
@@ -95,10 +93,11 @@ def compare(
         m=examples or (1000,),
         seeds=range(seeds),
         confidence=confidence,
-        store=store,
         processes=workers,
         progress=True,
     )
+    if store is not None:
+        rows.to_parquet(store)
     summary = rows.summary()
     if all(line["errors"] == line["games"] for line in summary.lines):
         refuse(summary.lines[0]["error"])
