@@ -1,10 +1,11 @@
-"""Mechanisms of known privacy whose scores have many shapes: tails, ties, losses, DP-SGD, shift.
+"""Mechanisms of known privacy: noise, responses, tails, ties, losses, DP-SGD, shift.
 
 Each is a frozen dataclass of its parameters: ``game(m, seed=seed)`` plays it.
 """
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -19,15 +20,19 @@ from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits import Panoramia, ZeroRun
 from leakbound.claims import SubsampledGaussianDP
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.simulate import Game
+from leakbound.simulate import Game, gaussian, mixture, null, randomized_response
 from leakbound.simulate.games import LEAST_DELTA, Profile, coins
 from leakbound.stats import normal_cdf
 
 __all__ = [
     "DPSGD",
+    "Gaussian",
     "Laplace",
     "LossesNearZero",
+    "Mixture",
+    "Noise",
     "OneSidedTail",
+    "RandomizedResponse",
     "Rankings",
     "Shifted",
     "Ties",
@@ -52,6 +57,49 @@ class _Mechanism(ABC):
     @abstractmethod
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
+
+
+class _Simulated(_Mechanism):
+    """A function of `leakbound.simulate` with parameters."""
+
+    _play: ClassVar[Callable[..., Game]]
+
+    def __call__(self, m: int, *, seed: int) -> Game:
+        return self._play(m, **vars(self), seed=seed)
+
+
+@dataclass(frozen=True)
+class Noise(_Simulated):
+    """Scores that carry no information about membership: `leakbound.simulate.null`."""
+
+    _play = staticmethod(null)
+
+
+@dataclass(frozen=True)
+class Gaussian(_Simulated):
+    """Orthogonal canaries in Gaussian noise: `leakbound.simulate.gaussian`."""
+
+    mu: float = 1.0
+    _play = staticmethod(gaussian)
+
+
+@dataclass(frozen=True)
+class Mixture(_Simulated):
+    """Gaussian DP whose canaries leak together: `leakbound.simulate.mixture`."""
+
+    mu: float = 1.0
+    dependence: float = 0.95
+    _play = staticmethod(mixture)
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(_Simulated):
+    """Reports that are correct with odds e^ε: `leakbound.simulate.randomized_response`."""
+
+    epsilon: float = 1.0
+    fraction: float = 1.0
+    delta: float = 0.0
+    _play = staticmethod(randomized_response)
 
 
 class _OfCoins(_Mechanism):

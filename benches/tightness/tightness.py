@@ -49,18 +49,18 @@ _SLOW = "opake GDP"
 """What takes seconds for each game; it plays few of them, at one size."""
 
 GAMES: tuple[Any, ...] = (
-    benchmark.Noise(),
-    benchmark.Gaussian(mu=1.0),
-    benchmark.Gaussian(mu=3.0),
-    benchmark.Mixture(mu=1.0),
-    benchmark.RandomizedResponse(epsilon=1.0),
+    mechanisms.Noise(),
+    mechanisms.Gaussian(mu=1.0),
+    mechanisms.Gaussian(mu=3.0),
+    mechanisms.Mixture(mu=1.0),
+    mechanisms.RandomizedResponse(epsilon=1.0),
     mechanisms.Ties(epsilon=1.0),
     mechanisms.Laplace(epsilon=2.0),
     mechanisms.OneSidedTail(share=0.05, shift=4.0),
     mechanisms.TwoSidedTail(share=0.05, shift=4.0),
     mechanisms.TwoSidedTail(share=0.005, shift=8.0),
     mechanisms.LossesNearZero(mu=1.0),
-    benchmark.RandomizedResponse(epsilon=0.0, delta=0.01),
+    mechanisms.RandomizedResponse(epsilon=0.0, delta=0.01),
 )
 GAUSSIAN: tuple[Any, ...] = (GAMES[0], GAMES[1], GAMES[3], GAMES[10])
 """Games that are Gaussian DP, but for tails and responses."""

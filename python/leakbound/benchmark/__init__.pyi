@@ -1,8 +1,4 @@
 from leakbound.benchmark.games import Attack as Attack
-from leakbound.benchmark.games import Gaussian as Gaussian
-from leakbound.benchmark.games import Mixture as Mixture
-from leakbound.benchmark.games import Noise as Noise
-from leakbound.benchmark.games import RandomizedResponse as RandomizedResponse
 from leakbound.benchmark.games import Scores as Scores
 from leakbound.benchmark.running import Audit as Audit
 from leakbound.benchmark.running import run as run

@@ -1,7 +1,4 @@
-"""Games: mechanisms of known privacy, your own attack, and stored scores.
-
-Each is a frozen dataclass of its parameters: ``game(m, seed=seed)`` plays it.
-"""
+"""Games of your own attack, and of stored scores: ``game(m, seed=seed)`` plays them."""
 
 import math
 import os
@@ -9,63 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from leakbound._base.checks import MOST_EXAMPLES, check_membership, check_scores, integer, real
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound.errors import FormatError, OptionError
-from leakbound.simulate import Game, gaussian, mixture, null, randomized_response
+from leakbound.simulate import Game
 from leakbound.simulate.games import coins
-
-
-@dataclass(frozen=True)
-class Mechanism:
-    """A game of `leakbound.simulate` with parameters: ``game(m, seed=seed)`` plays m examples."""
-
-    _play: ClassVar[Callable[..., Game]]
-
-    def __post_init__(self) -> None:
-        self(1, seed=0)  # parameters out of range are refused here
-
-    def __call__(self, m: int, *, seed: int) -> Game:
-        """Play the game of a seed."""
-        return self._play(m, **vars(self), seed=seed)
-
-
-@dataclass(frozen=True)
-class Noise(Mechanism):
-    """Scores that carry no information about membership: `leakbound.simulate.null`."""
-
-    _play = staticmethod(null)
-
-
-@dataclass(frozen=True)
-class Gaussian(Mechanism):
-    """Orthogonal canaries in Gaussian noise: `leakbound.simulate.gaussian`."""
-
-    mu: float = 1.0
-    _play = staticmethod(gaussian)
-
-
-@dataclass(frozen=True)
-class Mixture(Mechanism):
-    """Gaussian DP whose canaries leak together: `leakbound.simulate.mixture`."""
-
-    mu: float = 1.0
-    dependence: float = 0.95
-    _play = staticmethod(mixture)
-
-
-@dataclass(frozen=True)
-class RandomizedResponse(Mechanism):
-    """Reports that are correct with odds e^ε: `leakbound.simulate.randomized_response`."""
-
-    epsilon: float = 1.0
-    fraction: float = 1.0
-    delta: float = 0.0
-    _play = staticmethod(randomized_response)
 
 
 @dataclass(frozen=True)

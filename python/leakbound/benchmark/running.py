@@ -112,7 +112,9 @@ def words(thing: Any) -> tuple[str, str]:
 
 
 def label(play: Any) -> str:
-    """Return the name of a game in rows: a function, or a class with its parameters."""
+    """Return the name of a game in rows: a function or a class, with its parameters."""
+    if isinstance(play, partial):
+        return "{}({})".format(*words(play))
     name = getattr(play, "__name__", None) or repr(play)
     return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
 
@@ -187,8 +189,8 @@ def run(
     Parameters
     ----------
     games : sequence of callable
-        ``game(m, seed=seed)`` returns a `leakbound.simulate.Game`: `Gaussian(mu=1)` and the others
-        here, `Scores(…)`, `Attack(…)`, or your own function or class.
+        ``game(m, seed=seed)`` returns a `leakbound.simulate.Game`: functions of that package, such
+        as ``partial(gaussian, mu=1)``, `Scores(…)`, `Attack(…)`, or your own function or class.
     bounds : sequence of CutPolicy, Audit, callable or None
         Policies of `leakbound.cuts`; None is the default of the claim. Your own function,
         ``bound(scores, member, claim, level)``, returns a number of at least 0. An object with a

@@ -2,16 +2,15 @@
 
 import importlib
 import json as json_text
-import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from leakbound import benchmark
+from leakbound import benchmark, simulate
 from leakbound._base.records import encode
-from leakbound.benchmark.games import Mechanism
 from leakbound.cli import output
 from leakbound.cli.options import (
     CUTS,
@@ -28,12 +27,13 @@ from leakbound.cli.options import (
 
 app = typer.Typer()
 
-GAMES = {
-    re.sub("(?<=[a-z])(?=[A-Z])", "-", name).lower(): kind
-    for name in dir(benchmark)
-    if isinstance(kind := getattr(benchmark, name), type) and issubclass(kind, Mechanism)
+GAMES: dict[str, Any] = {
+    "null": simulate.null,
+    "gaussian": partial(simulate.gaussian, mu=1.0),
+    "mixture": simulate.mixture,
+    "randomized-response": partial(simulate.randomized_response, epsilon=1.0),
 }
-"""Games by name, with their default parameters."""
+"""Games of `leakbound.simulate` by name."""
 
 BENCHMARK = (
     "Every bound audits every game. The table compares the mean bound with the true ε and with "
@@ -41,7 +41,7 @@ BENCHMARK = (
     "limits: at 95 % confidence, at most one audit in twenty may be false, and an exact binomial "
     "test checks each count.\n\n"
     f"A GAME is one of {', '.join(GAMES)}, a parquet file of scores and members, or your own "
-    "MODULE:FUNCTION, called as game(m, seed=seed). Default: all four mechanisms."
+    "MODULE:FUNCTION, called as game(m, seed=seed). Default: the first four."
 )
 CODES = "[dim]Exit code: 0 no bound is false too often, 1 some bound is, 2 bad input.[/]"
 
@@ -114,7 +114,7 @@ def compare(
 
 def _game(name: str) -> Any:
     if name in GAMES:
-        return GAMES[name]()
+        return GAMES[name]
     if ":" in name:
         return _load(name)
     if not name.endswith(".parquet"):

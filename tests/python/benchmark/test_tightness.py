@@ -8,13 +8,14 @@ from pyarrow import compute
 
 import forms
 import leakbound as lb
+import mechanisms
 import tightness
 from leakbound import benchmark
 from leakbound.errors import OptionError
 
 PURE, APPROXIMATE, GAUSSIAN = lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP()
-NOISE, RESPONSE = benchmark.Noise(), benchmark.RandomizedResponse(epsilon=1.0)
-CORRELATED, INDEPENDENT = benchmark.Mixture(mu=1.0), benchmark.Gaussian(mu=1.0)
+NOISE, RESPONSE = mechanisms.Noise(), mechanisms.RandomizedResponse(epsilon=1.0)
+CORRELATED, INDEPENDENT = mechanisms.Mixture(mu=1.0), mechanisms.Gaussian(mu=1.0)
 
 
 def stored(m: int) -> benchmark.Table:
@@ -78,7 +79,7 @@ def test_forms_that_are_not_valid_are_caught(form: Any, game: Any, claim: Any) -
 
 
 def test_algorithm_3_is_the_recursion() -> None:
-    game = benchmark.Gaussian(mu=2.0)(400, seed=0)
+    game = mechanisms.Gaussian(mu=2.0)(400, seed=0)
     bound = forms.mahloujifar_algorithm_3(game.scores, game.member, GAUSSIAN, 0.05)
     right = int(forms.paths(game.scores, game.member)[0][99])
     assert bound == GAUSSIAN.lower_bound(right, 100, 400, 0.05, test="recursion")
@@ -88,7 +89,7 @@ def test_algorithm_3_is_the_recursion() -> None:
 
 
 def test_other_packages_are_skipped_by_name() -> None:
-    game = benchmark.Gaussian(mu=1.0)(200, seed=0)
+    game = mechanisms.Gaussian(mu=1.0)(200, seed=0)
     for name in tightness.installed():
         assert tightness.Peer(name).audit(game, APPROXIMATE, 0.05, 0) >= 0
     if not tightness.installed():

@@ -42,8 +42,8 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "Panoramia real_nonmembers": partial(flat.panoramia, SCORE, SCORE, MEMBER),
     "ZeroRun falsify": zero_run,
     "ZeroRun release_refuted": zero_run,
-    "benchmark.run reference": partial(benchmark.run, [benchmark.Noise()], [None]),
-    "benchmark.run progress": partial(benchmark.run, [benchmark.Noise()], [None]),
+    "benchmark.run reference": partial(benchmark.run, [lb.simulate.null], [None]),
+    "benchmark.run progress": partial(benchmark.run, [lb.simulate.null], [None]),
     "evidence.verify_bundle page": partial(verify_bundle, "nowhere"),
     "attacks.synthetic.Tables.of progress": partial(synthetic.Tables.of, X, X),
     "attacks.synthetic.Tables.of_columns progress": partial(
