@@ -148,10 +148,11 @@ def _repeated(attacks: Attacks) -> tuple[str, ...]:
         each = np.unique(scores, return_counts=True)[1]
         equal = int(each[each > 1].sum())
         if each.size > _DISCRETE and equal > _EQUAL * scores.size:
-            return (
+            note = (
                 f"{equal:,} of {scores.size:,} runs have exactly the score of another run: if "
-                "outputs are continuous, runs share a seed or a cache, and are not independent",
+                "outputs are continuous, runs share a seed or a cache, and are not independent"
             )
+            return (note,)
     return ()
 
 
