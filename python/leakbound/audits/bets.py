@@ -108,7 +108,8 @@ class Bets:
             if low == last or not self.refuted(low, trials, counts, place):
                 return low
         # 2. Halves of a place.
-        while high - low > _NARROW * high:
+        width = self.claim.width if isinstance(self.claim, FAMILIES) else 0.0
+        while high - low > max(_NARROW, width) * high:
             middle = 0.5 * (low + high)
             if self.refuted(middle, trials, counts, place):
                 low = middle
