@@ -173,10 +173,10 @@ scale = budget * math.sqrt(2 * math.log(1.5 / delta)) / epsilon
 # %%
 # A stronger attack
 # -----------------
-# The auditor knows the candidates and the rest of the data, but not the coins. The gradient of the
-# loss on the rest is 0 after exact retraining, and after a Newton step it is almost 0. The auditor
-# runs the owner's program with coins of its own, learns which coins leave which gradient, and
-# predicts the real coins from the real gradient.
+# The auditor knows the candidates and the rest of the data, but not the coins. Without noise, the
+# gradient of the loss on the rest is 0 after exact retraining, and after a Newton step it is almost
+# 0. The auditor runs the owner's program with other coins, learns which coins leave which gradient,
+# and predicts the real coins from the real gradient.
 
 coins = lb.InclusionPlan.create(60, seed=1)
 
