@@ -40,6 +40,7 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "panoramia.Options union": panoramia.Options,
     "panoramia.Options conditional": panoramia.Options,
     "Panoramia real_nonmembers": partial(flat.panoramia, SCORE, SCORE, MEMBER),
+    "Trials fixed": partial(lb.Trials, MEMBER),
     "ZeroRun falsify": zero_run,
     "ZeroRun release_refuted": zero_run,
     "benchmark.run reference": partial(benchmark.run, [lb.simulate.null], [None]),
