@@ -77,6 +77,10 @@ class Purpose(Enum):
     DP_SGD_STEPS = "dp-sgd/steps"
     DP_SGD_BATCHES = "dp-sgd/batch-sizes"
 
+    MECHANISM_COINS = "mechanisms/coins"
+    MECHANISM_RUNS = "mechanisms/runs"
+    MECHANISM_TREES = "mechanisms/trees"
+
     NULL_GAME = "simulate/null"
     GAUSSIAN_GAME = "simulate/gaussian"
     MIXTURE_GAME = "simulate/mixture"

@@ -1,4 +1,4 @@
-"""Audits of mechanisms that can be run again, and mechanisms with known faults to try them on."""
+"""Mechanisms that can be run again: audits of them, known faults, and local randomisers."""
 
 from leakbound._base.imports import lazy_attributes
 

@@ -1,3 +1,9 @@
+from leakbound.mechanisms.audit import audit_mechanism as audit_mechanism
 from leakbound.mechanisms.local import GRR as GRR
 from leakbound.mechanisms.local import OUE as OUE
 from leakbound.mechanisms.local import SUE as SUE
+from leakbound.mechanisms.zoo import FloatLaplace as FloatLaplace
+from leakbound.mechanisms.zoo import GaussianNoise as GaussianNoise
+from leakbound.mechanisms.zoo import LaplaceNoise as LaplaceNoise
+from leakbound.mechanisms.zoo import NoisyMax as NoisyMax
+from leakbound.mechanisms.zoo import SparseVector as SparseVector

@@ -1,0 +1,292 @@
+"""Run a mechanism on one of two inputs, again and again, until a claim about it is refuted."""
+
+import json
+import math
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leakbound._base.checks import MOST_EXAMPLES, instance, integer, real, seed_of, shown
+from leakbound._base.console import bar
+from leakbound._base.files import digest, open_archive, replacing
+from leakbound._base.imports import needs
+from leakbound._base.streams import SCHEME, Purpose
+from leakbound._base.types import BoolArray, FloatArray
+from leakbound.audits import Stream
+from leakbound.claims import CLAIMS, Claim
+from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
+from leakbound.results import AuditResult
+
+# Runs in a batch, or later their share of those before: each batch has a new classifier
+_BATCH, _GROWTH = 50, 0.25
+# Runs that a classifier learns from at most, its trees, and runs in a leaf at least
+_LESSONS, _TREES, _LEAF = 10_000, 60, 3
+# Knots of a feature's part of the log-odds, and the inverse penalty on its coefficients
+_KNOTS, _PENALTY = 5, 0.3
+# Probabilities of a classifier are no closer to 0: a few runs do not show more
+_LEAST = 0.005
+
+
+def audit_mechanism(
+    run: Callable[[Any, np.random.Generator], Any],
+    d0: Any,
+    d1: Any,
+    claim: Claim,
+    *,
+    parameter: float,
+    score: Callable[[Any], Any] | None = None,
+    confidence: float = 0.95,
+    most_runs: int = 5000,
+    seed: int | None = None,
+    path: str | os.PathLike[str] | None = None,
+) -> AuditResult:
+    """Run a mechanism on two neighbouring inputs until a claim about it is refuted.
+
+    A fair coin decides which input a run gets, and outputs are scored before the coins of their
+    batch are used. The bound holds whenever the audit stops.
+
+    Parameters
+    ----------
+    run : callable
+        The mechanism: takes an input and a `numpy.random.Generator`, and returns a number or an
+        array of numbers, of the same shape and kind every time.
+    d0, d1 : object
+        Two inputs that the claim regards as neighbours.
+    claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
+        What the mechanism is said to satisfy.
+    parameter : float
+        The claimed value of the claim's parameter, such as ε or μ. The audit stops once its bound
+        is larger.
+    score : callable, optional
+        Takes an array of outputs, one for each run, and returns a number for each output by itself,
+        higher where `d1` is likelier: best the log-likelihood ratio. By default a classifier learns
+        it from all earlier batches, which needs the extra ``ml``; the first batch only trains it.
+    confidence : float
+        Probability that the bound is never above the truth, in (0, 1).
+    most_runs : int
+        Runs at most, between 10 and 10^8.
+    seed : int, optional
+        Seed of coins and of the runs' generators; random by default, or that of the file.
+    path : str or os.PathLike, optional
+        An ``.npz`` file that keeps outputs and coins. It is written after each batch, and when a
+        run fails or is interrupted; a call with the same arguments goes on from there.
+
+    Returns
+    -------
+    AuditResult
+        The result of `Stream`: it counts all runs but for those that only trained the classifier.
+        Its warnings name outputs that repeat or are all equal.
+
+    Examples
+    --------
+    >>> import leakbound as lb
+    >>> from leakbound.mechanisms import LaplaceNoise, audit_mechanism
+    >>> wrong = LaplaceNoise(epsilon=1.0, fault="half_noise")
+    >>> result = audit_mechanism(wrong.run, 0, 1, lb.PureDP(), parameter=1.0, seed=0)
+    >>> result.check(parameter=1.0)
+    'refuted'
+    """
+    instance(claim, "claim", CLAIMS)
+    for name, function in {"run": run, "score": score or run}.items():
+        if not callable(function):
+            raise InputTypeError(f"{name} must be a function, got {shown(function)}")
+    made_of = {
+        "claim": repr(claim),
+        "parameter": real(parameter, "parameter", least=0, below=math.inf),
+        "confidence": confidence,
+        "inputs": [_identity(one) for one in (d0, d1)],
+        "score": "learnt" if score is None else "given",
+        "random streams": SCHEME,
+    }
+    stream = Stream(claim=claim, confidence=confidence)
+    most = integer(most_runs, "most_runs", least=10, most=MOST_EXAMPLES)
+    runs = _Runs(run, (d0, d1), path, made_of)
+    runs.open(seed, most)
+    with bar("running the mechanism", total=most) as move:
+        while stream.bound <= parameter and runs.scored < most:
+            start, stop = runs.scored, runs.next_end(most)
+            outputs = runs.until(stop, move)
+            if score is not None:
+                stream.update(score(outputs[start:]), runs.member[start:stop])
+            elif start:
+                scores = _learnt(outputs, runs.member[:start], runs.seed)
+                stream.update(scores, runs.member[start:stop])
+            runs.keep(stop)
+    result = stream.result()
+    return replace(result, warnings=(*result.warnings, *runs.warnings()))
+
+
+class _Runs:
+    """The outputs so far, and the file that keeps them."""
+
+    def __init__(
+        self,
+        run: Callable[..., Any],
+        inputs: tuple[Any, Any],
+        path: str | os.PathLike[str] | None,
+        made_of: dict[str, Any],
+    ) -> None:
+        self._run, self._inputs, self._made_of = run, inputs, made_of
+        self._path = None if path is None else Path(path)
+        self._outputs: list[Any] = []
+        self._ends: list[int] = []  # of batches whose coins were used
+        self._kept: list[int] = []  # ends in the file, still to be repeated
+
+    @property
+    def scored(self) -> int:
+        """Runs whose coins were used."""
+        return self._ends[-1] if self._ends else 0
+
+    def open(self, seed: int | None, most: int) -> None:
+        """Read the file if there is one, and toss the coins."""
+        stored = {}
+        if self._path is not None and self._path.exists():
+            stored = self._read(self._path)
+        self.seed = seed_of(stored.get("seed") if seed is None else seed)
+        self._made_of["seed"] = self.seed
+        differing = [name for name, one in self._made_of.items() if one != stored.get(name)]
+        if stored and differing:
+            raise OptionError(
+                f"the runs in {self._path} are of another {' and another '.join(differing)}: pass "
+                "the same, or choose another file"
+            )
+        if len(self._outputs) > most:
+            raise OptionError(f"{self._path} has {len(self._outputs)} runs, more than {most=}")
+        self.member = Purpose.MECHANISM_COINS.coins(self.seed, most)
+
+    def next_end(self, most: int) -> int:
+        """Return where the next batch ends: as the file has it, or by the rule."""
+        size = max(min(_BATCH, most // 2), int(_GROWTH * self.scored))
+        return self._kept.pop(0) if self._kept else min(most, self.scored + size)
+
+    def until(self, stop: int, move: Callable[..., None]) -> Any:
+        """Run until there are so many outputs, and return that many."""
+        move(completed=min(stop, len(self._outputs)))
+        try:
+            while len(self._outputs) < stop:
+                self._outputs.append(self._one(len(self._outputs)))
+                move(advance=1)
+        except BaseException:
+            self._save()
+            raise
+        return np.array(self._outputs[:stop])
+
+    def keep(self, stop: int) -> None:
+        """Count a batch as scored, and write the file unless it has more."""
+        self._ends.append(stop)
+        if not self._kept:
+            self._save()
+
+    def warnings(self) -> list[str]:
+        """Name outputs that repeat where noise should make each different."""
+        rows = np.array(self._outputs).reshape(len(self._outputs), -1)
+        if (rows == rows[0]).all():
+            return [f"all {len(rows)} outputs are equal: does the mechanism add noise?"]
+        drawn = (rows != np.round(rows)).any(axis=1)
+        parts = [rows[drawn & (self.member[: len(rows)] == coin)] for coin in (False, True)]
+        repeated = sum(len(part) - len(np.unique(part, axis=0)) for part in parts)
+        told = (
+            f"{repeated} of {len(rows)} outputs repeat an earlier one of the same input, and are "
+            "not whole numbers: if runs share seeds or ignore their generator, they are not "
+            "independent. Ignore this if the mechanism rounds its outputs"
+        )
+        return [told] if repeated else []
+
+    def _one(self, number: int) -> Any:
+        coin = bool(self.member[number])
+        where = f"run {number} on d{coin:d} (seed {self.seed})"
+        rng = Purpose.MECHANISM_RUNS.rng(self.seed, number)
+        try:
+            returned = self._run(self._inputs[coin], rng)
+        except Exception as error:
+            raise InputError(
+                f"{where} raised {type(error).__name__}: {error}; the same seed repeats it"
+            ) from error
+        output = np.asarray(returned)
+        if output.dtype.kind not in "biuf" or not output.size:
+            raise InputTypeError(
+                f"{where} returned {shown(returned)}: return a number or an array of numbers"
+            )
+        first = self._outputs[0] if number else output
+        if (output.shape, output.dtype.kind) != (first.shape, first.dtype.kind):
+            raise InputError(
+                f"{where} returned {output.dtype} of shape {output.shape}, and run 0 "
+                f"{first.dtype} of shape {first.shape}: return the same every time, padded to the "
+                "longest and converted by float()"
+            )
+        if np.isnan(output).any():
+            raise InputError(f"{where} returned NaN: return a number that stands for no output")
+        return output
+
+    def _save(self) -> None:
+        if self._path is None or not self._outputs:
+            return
+        with replacing(self._path) as file:
+            np.savez(
+                file,
+                allow_pickle=False,
+                outputs=np.array(self._outputs),
+                member=self.member[: len(self._outputs)],
+                ends=np.array(self._ends, dtype=np.int64),
+                made_of=np.array(json.dumps(self._made_of)),
+            )
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        try:
+            with open_archive(path) as content:
+                self._outputs, self._kept = list(content["outputs"]), content["ends"].tolist()
+                return dict(json.loads(str(content["made_of"])))
+        except (FormatError, ValueError, TypeError) as error:
+            raise FormatError(
+                f"{path} does not hold runs of audit_mechanism ({error}): choose another file"
+            ) from error
+
+
+def _identity(data: Any) -> str:
+    """Return a digest of an input that is an array of numbers or of texts, else its type."""
+    with suppress(ValueError):  # lists of several lengths
+        array = np.asarray(data)
+        if not array.dtype.hasobject:
+            return digest(array)
+    return type(data).__name__
+
+
+def _learnt(outputs: Any, member: BoolArray, seed: int) -> FloatArray:
+    """Return log-odds of `d1` for the outputs after those whose coins are known.
+
+    They are the sum of what two classifiers say: one adds up a function of each feature, the other
+    finds what features say together.
+    """
+    with needs("ml", "audit_mechanism without score"):
+        from sklearn.ensemble import ExtraTreesClassifier
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import SplineTransformer
+
+    known, table = member.size, outputs.reshape(len(outputs), -1)
+    total = np.zeros(len(table) - known)
+    lessons = slice(max(0, known - _LESSONS), known)
+    if member[lessons].all() or not member[lessons].any():
+        return total
+    # Ranks among earlier outputs, ties in the middle: outputs may be infinite, or of any scale
+    ranks = np.empty(table.shape)
+    for column, values in enumerate(table.T):
+        known_values = np.sort(values[lessons])
+        places = [np.searchsorted(known_values, values, side) for side in ("left", "right")]
+        ranks[:, column] = np.mean(places, axis=0) / known_values.size
+    trees = ExtraTreesClassifier(
+        n_estimators=_TREES,
+        min_samples_leaf=_LEAF,
+        random_state=Purpose.MECHANISM_TREES.derived(seed, known, bits=32),
+    )
+    spline = SplineTransformer(n_knots=_KNOTS, degree=1)
+    for model in (make_pipeline(spline, LogisticRegression(C=_PENALTY)), trees):
+        model.fit(ranks[lessons], member[lessons])
+        likely = np.log(np.clip(model.predict_proba(ranks[known:]), _LEAST, 1))
+        total += likely[:, 1] - likely[:, 0]
+    return total

@@ -1,0 +1,229 @@
+"""Mechanisms that satisfy their claims, and the same ones with published faults.
+
+Each has what `audit_mechanism` takes: `run`, the neighbouring inputs `d0` and `d1`, `claim` and
+`parameter`. Claims are about real numbers: for floats, see `FloatLaplace`.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from leakbound._base.checks import choice, integer, real
+from leakbound._base.types import BoolArray, FloatArray
+from leakbound.claims import GaussianDP, PureDP
+
+# What a sparse vector that releases values has for a query below, and for one that is not asked
+_BELOW, _UNASKED = -1000.0, -2000.0
+# Scales of a sparse vector's noise, times ε: of the threshold, of queries, and that times c
+_SCALES = {
+    "": (2, 0, 4),
+    "released_values": (2, 0, 2),
+    "quarter_noise": (4, 4 / 3, 0),
+    "no_query_noise": (2, 0, 0),
+    "no_cut_off": (2, 2, 0),
+    "unscaled_noise": (2, 4, 0),
+    "no_threshold_noise": (0, 0, 1),
+}
+# Uniform numbers are multiples of this; so many next to the inverse of an output may lead to it
+_GRID, _NEAR = 2.0**-53, np.arange(-4.0, 5.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism:
+    """What all mechanisms have."""
+
+    claim: ClassVar[Any] = PureDP()
+    d0: ClassVar[Any] = 0
+    d1: ClassVar[Any] = 1
+    epsilon: float = 1.0
+
+    def __post_init__(self) -> None:
+        real(self.epsilon, "epsilon", above=0, below=math.inf)
+        choice(vars(self)["fault"], "fault", type(self).__annotations__["fault"])
+
+    @property
+    def parameter(self) -> float:
+        """The parameter of the claim that the mechanism is said to satisfy."""
+        return self.epsilon
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceNoise(Mechanism):
+    """A query of sensitivity 1 with Laplace noise of scale 1/ε, which is ε-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claimed ε.
+    fault : {"", "half_noise"}
+        Noise of half the scale, as for a sensitivity that is really 2.
+
+    Notes
+    -----
+    Dwork and Roth, "The algorithmic foundations of differential privacy" (2014), Theorem 3.6.
+    """
+
+    fault: Literal["", "half_noise"] = ""
+
+    def run(self, data: float, rng: np.random.Generator) -> float:
+        """Return the noisy query."""
+        return data + rng.laplace(scale=(0.5 if self.fault else 1) / self.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianNoise(Mechanism):
+    """A query of sensitivity 1 with normal noise of standard deviation 1/μ: μ-Gaussian DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claimed μ.
+    fault : {"", "half_noise"}
+        Noise of half the standard deviation, as for a sensitivity that is really 2.
+
+    Notes
+    -----
+    Dong, Roth and Su, "Gaussian differential privacy" (2022), Theorem 1.
+    """
+
+    claim: ClassVar[Any] = GaussianDP()
+    fault: Literal["", "half_noise"] = ""
+
+    def run(self, data: float, rng: np.random.Generator) -> float:
+        """Return the noisy query."""
+        return data + rng.normal(scale=(0.5 if self.fault else 1) / self.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FloatLaplace(Mechanism):
+    """Geometric noise on integers, which is ε-DP; or Laplace noise, as floats have it.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claimed ε.
+    fault : {"", "inversion"}
+        The logarithm of a uniform double for noise. Inputs reach different doubles, so the
+        low-order bits of an output tell which it was.
+
+    Notes
+    -----
+    Ghosh, Roughgarden and Sundararajan, "Universally utility-maximizing privacy mechanisms" (2009);
+    Mironov, "On significance of the least significant bits for differential privacy" (2012).
+    """
+
+    fault: Literal["", "inversion"] = ""
+
+    def run(self, data: int, rng: np.random.Generator) -> float:
+        """Return the noisy query."""
+        if not self.fault:
+            return data + int(np.subtract(*rng.geometric(-math.expm1(-self.epsilon), 2)))
+        sign = 1.0 if rng.random() < 0.5 else -1.0
+        return float(self._output(data, sign, 1 - rng.random()))
+
+    def score(self, outputs: FloatArray) -> FloatArray:
+        """Return 1 for outputs that `d1` alone can give, -1 for those of `d0` alone, and else 0."""
+        alone = self._reached(outputs, self.d1), self._reached(outputs, self.d0)
+        return np.subtract(*alone, dtype=np.float64)
+
+    def _output(self, data: int, sign: Any, uniform: Any) -> Any:
+        return data + sign * (-np.log(uniform) / self.epsilon)
+
+    def _reached(self, outputs: FloatArray, data: int) -> BoolArray:
+        """Return whether some uniform number leads from an input to each output."""
+        noise = (outputs - data)[:, None]
+        inverse = np.rint(np.exp(-self.epsilon * np.abs(noise)) / _GRID) + _NEAR
+        reached = self._output(data, np.sign(noise), np.clip(inverse, 1, 1 / _GRID) * _GRID)
+        equal: BoolArray = np.any(reached == outputs[:, None], axis=1)
+        return equal
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseVector(Mechanism):
+    """The sparse vector technique: which of 20 queries are above a threshold.
+
+    The output has 1 for a query above, 0 for one below, and -1 once `above` queries were above;
+    with "released_values" the noisy value for 1, and -1000 and -2000 for the others.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claimed ε.
+    above : int
+        After how many queries above the threshold it stops, c.
+    fault : str
+        "" for Algorithm 1 of Lyu et al., which is ε-DP. "released_values", "quarter_noise",
+        "no_query_noise" and "no_cut_off" are their Algorithms 3 to 6; "quarter_noise" satisfies
+        (1 + 6c) ε/4, and the other three no ε at all. "unscaled_noise" has the query noise of
+        c = 1. "no_threshold_noise" regards the threshold as public, and charges ε/c for each query
+        above; this shows best with ``above=1``.
+
+    Notes
+    -----
+    Lyu, Su and Li, "Understanding the sparse vector technique for differential privacy" (2017):
+    Theorem 2 for Algorithm 1, and Figure 2 for the others.
+    """
+
+    d0: ClassVar[Any] = np.repeat([1.0, 0.0], 10)
+    d1: ClassVar[Any] = np.repeat([0.0, 1.0], 10)
+    above: int = 10
+    fault: Literal[
+        "",
+        "released_values",
+        "quarter_noise",
+        "no_query_noise",
+        "no_cut_off",
+        "unscaled_noise",
+        "no_threshold_noise",
+    ] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        integer(self.above, "above", least=1)
+
+    def run(self, data: Any, rng: np.random.Generator) -> Any:
+        """Return what is said of each query."""
+        threshold, fixed, times = _SCALES[self.fault]
+        scale = (fixed + times * self.above) / self.epsilon
+        values = data + rng.laplace(scale=scale, size=len(data))
+        above = values >= 0.5 + rng.laplace(scale=threshold / self.epsilon)
+        stops = self.fault not in {"no_query_noise", "no_cut_off"}
+        stopped = stops & (np.cumsum(above) - above >= self.above)
+        if self.fault == "released_values":
+            return np.where(stopped, _UNASKED, np.where(above, values, _BELOW))
+        return np.where(stopped, -1, above)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyMax(Mechanism):
+    """Which of two counts is larger, with exponential noise of scale 2/ε, which is ε-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claimed ε.
+    fault : {"", "half_noise", "released_value"}
+        Noise of half the scale; or the noisy count released with its place, which satisfies no ε.
+
+    Notes
+    -----
+    Ding, Kifer, Steinke, Wang, Xiao and Zhang, "The permute-and-flip mechanism is identical to
+    report-noisy-max with exponential noise" (2021); Ding, Wang, Wang, Zhang and Kifer, "Detecting
+    violations of differential privacy" (2018), release the value.
+    """
+
+    fault: Literal["", "half_noise", "released_value"] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        pair = ((5.0, 0.0), (6.0, 1.0)) if self.fault == "released_value" else ((1, 0), (0, 1))
+        vars(self).update(d0=np.array(pair[0]), d1=np.array(pair[1]))
+
+    def run(self, data: Any, rng: np.random.Generator) -> Any:
+        """Return the place of the larger count, and with "released_value" the noisy count."""
+        scale = (1 if self.fault == "half_noise" else 2) / self.epsilon
+        values = data + rng.exponential(scale, len(data))
+        place = int(values.argmax())
+        return np.array([place, values[place]]) if self.fault == "released_value" else place

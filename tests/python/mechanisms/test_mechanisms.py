@@ -1,0 +1,220 @@
+"""Audits of mechanisms: what is refuted, what is not, what resumes, and what bad input says."""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import leakbound as lb
+from leakbound import errors, mechanisms
+from leakbound.mechanisms import FloatLaplace, LaplaceNoise, NoisyMax, SparseVector, audit_mechanism
+
+Run = Callable[[Any, np.random.Generator], Any]
+ZOO = (
+    *(mechanisms.LaplaceNoise, mechanisms.GaussianNoise, mechanisms.FloatLaplace),
+    *(mechanisms.SparseVector, mechanisms.NoisyMax),
+)
+
+
+CLIPPED = partial(np.clip, a_min=0, a_max=1)
+"""The order of likelihood ratios under Laplace noise."""
+
+
+def audited(mechanism: Any, **options: Any) -> lb.AuditResult:
+    how = {"parameter": mechanism.parameter, "most_runs": 2000, "seed": 0, **options}
+    inputs = mechanism.d0, mechanism.d1
+    return audit_mechanism(mechanism.run, *inputs, how.pop("claim", mechanism.claim), **how)
+
+
+def audit_of(run: Run, **options: Any) -> lb.AuditResult:
+    how: dict[str, Any] = {"parameter": 50.0, "most_runs": 100, "seed": 1, **options}
+    return audit_mechanism(run, 0, 1, lb.PureDP(), **how)
+
+
+def noisy(data: float, rng: np.random.Generator) -> float:
+    return data + rng.normal()
+
+
+# A seed's runs may be unlucky: of 50 seeds, medians are in docs/audits/mechanisms.md.
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [
+        (LaplaceNoise(fault="half_noise"), {}),
+        (LaplaceNoise(fault="half_noise"), {"claim": lb.ApproxDP(delta=1e-5)}),
+        (mechanisms.GaussianNoise(fault="half_noise"), {}),
+        (NoisyMax(fault="half_noise"), {}),
+        (NoisyMax(fault="released_value"), {}),
+        (SparseVector(fault="no_query_noise"), {}),
+        (SparseVector(fault="no_cut_off"), {}),
+        (SparseVector(fault="quarter_noise"), {}),
+        (SparseVector(fault="no_threshold_noise", above=1), {}),
+        (FloatLaplace(fault="inversion"), {"score": FloatLaplace(fault="inversion").score}),
+    ],
+)
+def test_faults_are_refuted(mechanism: Any, options: dict[str, Any]) -> None:
+    result = audited(mechanism, **options)
+    assert result.check(parameter=mechanism.parameter) == "refuted"
+    assert result.m < 2000
+    assert not result.warnings
+
+
+@pytest.mark.parametrize("kind", ZOO)
+def test_right_mechanisms_are_not_refuted(kind: Any) -> None:
+    assert audited(kind(), most_runs=1000).check(parameter=1.0) == "not refuted"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "claim", "score"),
+    [
+        (LaplaceNoise(), lb.PureDP(), CLIPPED),
+        (LaplaceNoise(), lb.LaplaceDP(), CLIPPED),
+        (LaplaceNoise(), lb.ApproxDP(delta=0.02), CLIPPED),
+        (mechanisms.GaussianNoise(), lb.GaussianDP(), np.asarray),
+        (FloatLaplace(), lb.PureDP(), CLIPPED),
+    ],
+)
+def test_optional_stopping_refutes_no_true_claim_too_often(
+    mechanism: Any, claim: Any, score: Any
+) -> None:
+    """Audits stop at the first bound above the truth; twice the nominal rate would fail."""
+    games, level = 60, 0.25
+    most = binom.ppf(0.999, games, level)
+    assert binom.cdf(most, games, 2 * level) < 0.2
+    how = {"claim": claim, "score": score, "confidence": 1 - level, "most_runs": 200}
+    assert sum(audited(mechanism, **how, seed=seed).bound > 1 for seed in range(games)) <= most
+
+
+@pytest.mark.parametrize("kind", ZOO)
+def test_every_fault_runs_and_repeats_itself(kind: Any) -> None:
+    for fault in get_args(kind.__annotations__["fault"]):
+        mechanism = kind(fault=fault)
+        for data in (mechanism.d0, mechanism.d1):
+            one, two = (mechanism.run(data, np.random.default_rng(3)) for _ in range(2))
+            assert np.array_equal(one, two)
+    with pytest.raises(errors.OptionError, match="fault must be one of"):
+        kind(fault="none")
+    with pytest.raises(errors.OptionError, match="epsilon must be above 0"):
+        kind(epsilon=0)
+
+
+@pytest.mark.parametrize("above", [1, 2])
+def test_a_right_sparse_vector_is_within_its_epsilon(above: int) -> None:
+    """Frequent outputs differ by a factor of e^ε at most, for queries of which two change."""
+    right, rng = SparseVector(above=above, epsilon=2.0), np.random.default_rng(0)
+    seen = []
+    for data in (right.d0[9:11], right.d1[9:11]):
+        codes = [right.run(data, rng) @ [3, 1] + 4 for _ in range(20_000)]
+        seen.append(np.bincount(codes, minlength=9))
+    frequent = seen[0] > 400
+    assert frequent.sum() > 2
+    assert np.abs(np.log(seen[0][frequent] / seen[1][frequent])).max() < 2
+
+
+def test_an_output_of_inversion_is_reached_from_its_input() -> None:
+    wrong = FloatLaplace(fault="inversion")
+    for data in (0, 1):
+        outputs = np.array([wrong.run(data, np.random.default_rng([5, i])) for i in range(2000)])
+        assert wrong._reached(outputs, data).all()
+        assert wrong._reached(outputs, 1 - data).mean() < 0.6
+
+
+def test_a_run_that_fails_is_named_and_those_before_are_kept(tmp_path: Path) -> None:
+    calls = count()
+
+    def fails(data: float, rng: np.random.Generator) -> float:
+        if next(calls) == 70:
+            raise ZeroDivisionError("no records")
+        return noisy(data, rng)
+
+    path = tmp_path / "runs.npz"
+    with pytest.raises(errors.InputError, match=r"run 70 on d[01] \(seed 1\).*no records") as told:
+        audit_of(fails, path=path)
+    assert isinstance(told.value.__cause__, ZeroDivisionError)
+    assert np.load(path)["outputs"].shape == (70,)
+    resumed = audit_of(fails, path=path)
+    assert next(calls) == 101  # 70 kept, one failed, 30 more
+    whole = audit_of(noisy, path=tmp_path / "other.npz")
+    assert resumed.to_json() == whole.to_json() == audit_of(noisy).to_json()
+    assert path.read_bytes() == (tmp_path / "other.npz").read_bytes()
+
+
+def test_a_file_of_other_arguments_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.npz"
+    first = audit_of(noisy, path=path, seed=None)
+    assert audit_of(noisy, path=path, seed=None).bound == first.bound  # the seed of the file
+    with pytest.raises(errors.OptionError, match="another seed"):
+        audit_of(noisy, path=path, seed=7)
+    others: dict[str, dict[str, Any]] = {
+        "parameter": {"parameter": 2.0},
+        "confidence": {"confidence": 0.9},
+        "score": {"score": np.asarray},
+        "100 runs": {"most_runs": 60},
+    }
+    for name, options in others.items():
+        with pytest.raises(errors.OptionError, match=name):
+            audit_of(noisy, path=path, seed=None, **options)
+    with pytest.raises(errors.OptionError, match="another claim and another inputs"):
+        audit_mechanism(noisy, 0, 2, lb.GaussianDP(), parameter=50.0, most_runs=100, path=path)
+    path.write_bytes(b"no archive")
+    with pytest.raises(errors.FormatError, match="does not hold runs of audit_mechanism"):
+        audit_of(noisy, path=path)
+
+
+def test_more_runs_may_be_allowed_later(tmp_path: Path) -> None:
+    path = tmp_path / "runs.npz"
+    audit_of(noisy, path=path)
+    assert audit_of(noisy, path=path, most_runs=300).m == 250
+
+
+@pytest.mark.parametrize(
+    ("output", "error", "message"),
+    [
+        (lambda i: [1.0] * (1 + (i > 2)), errors.InputError, r"run 3 .* shape \(2,\), and run 0"),
+        (lambda i: 1 if i < 3 else 1.5, errors.InputError, "run 3 .* float64 .*, and run 0 int64"),
+        (lambda i: np.nan if i == 3 else 0.5, errors.InputError, "run 3 .* NaN: return a number"),
+        (lambda _: None, errors.InputTypeError, "run 0 .* returned None: return a number"),
+        (lambda _: "yes", errors.InputTypeError, "run 0 .* returned 'yes'"),
+        (lambda _: [], errors.InputTypeError, r"run 0 .* returned \[\]"),
+    ],
+)
+def test_an_output_that_cannot_be_read_is_named(output: Any, error: Any, message: str) -> None:
+    calls = count()
+    with pytest.raises(error, match=message):
+        audit_of(lambda _data, _rng: output(next(calls)))
+
+
+def test_outputs_that_repeat_are_counted() -> None:
+    shared = audit_of(lambda data, rng: data + np.random.default_rng(rng.integers(5)).normal())
+    assert "90 of 100 outputs repeat an earlier one of the same input" in shared.warnings[-1]
+    equal = audit_of(lambda _data, _rng: 0.25)
+    assert "all 100 outputs are equal" in equal.warnings[-1]
+    assert not equal.bound
+    assert not audit_of(lambda data, rng: data + rng.integers(3)).warnings
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"most_runs": 9}, "most_runs must be at least 10"),
+        ({"parameter": -1.0}, "parameter must be at least 0"),
+        ({"confidence": 1.0}, "confidence must be above 0 and below 1"),
+        ({"score": 3}, "score must be a function"),
+        ({"seed": -1}, "seed must be at least 0"),
+    ],
+)
+def test_options_are_checked(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.LeakboundError, match=message):
+        audit_of(noisy, **options)
+
+
+def test_outputs_may_be_infinite_booleans_or_arrays() -> None:
+    run = lambda data, rng: np.exp(800 * (data + rng.normal()))  # noqa: E731
+    with np.errstate(over="ignore"):
+        assert audit_of(run, most_runs=400).bound > 0
+    assert audit_of(lambda data, rng: bool(data) != (rng.random() < 0.1), most_runs=400).bound > 1
+    assert audit_of(lambda data, rng: data + rng.normal(size=(2, 3)), most_runs=400).bound > 1
