@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -202,7 +203,8 @@ class _Runs:
         where = f"run {number} on d{coin:d} (seed {self.seed})"
         rng = Purpose.MECHANISM_RUNS.rng(self.seed, number)
         try:
-            returned = self._run(self._inputs[coin], rng)
+            # A copy: a mechanism may change its input in place
+            returned = self._run(deepcopy(self._inputs[coin]), rng)
         except Exception as error:
             raise InputError(
                 f"{where} raised {type(error).__name__}: {error}; the same seed repeats it"

@@ -218,3 +218,14 @@ def test_outputs_may_be_infinite_booleans_or_arrays() -> None:
         assert audit_of(run, most_runs=400).bound > 0
     assert audit_of(lambda data, rng: bool(data) != (rng.random() < 0.1), most_runs=400).bound > 1
     assert audit_of(lambda data, rng: data + rng.normal(size=(2, 3)), most_runs=400).bound > 1
+
+
+def test_a_mechanism_may_change_its_input_in_place() -> None:
+    def run(data: Any, rng: np.random.Generator) -> Any:
+        data += rng.laplace(size=1)
+        return data
+
+    inputs = np.zeros(1), np.ones(1)
+    result = audit_mechanism(run, *inputs, lb.PureDP(), parameter=1.0, most_runs=400, seed=0)
+    assert result.bound < 1
+    assert [one.item() for one in inputs] == [0, 1]
