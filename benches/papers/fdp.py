@@ -8,7 +8,7 @@ import numpy as np
 
 from leakbound._base.types import FdpTest
 from leakbound.audits import Choices, audit
-from leakbound.audits.policies.reference import Reference
+from leakbound.audits.policies.reference import reference
 from leakbound.claims import GaussianDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
@@ -76,7 +76,7 @@ _FOLLOWS = (
 
 def _right(m: int, guesses: int, mu: float) -> float:
     """Return the expected number of correct guesses about the most certain of m canaries."""
-    share, right = Reference(mu).curve("both")
+    share, right = reference("both", mu=mu)
     return m * float(np.interp(guesses / m, share, right))
 
 
@@ -181,7 +181,7 @@ def _table_1() -> Outcome:
 
 def _member_only(m: int, mu: float) -> tuple[float, tuple[int, int]]:
     """Return the best bound by guesses of members only, and its guesses and right ones."""
-    share, right = Reference(mu).curve("member")
+    share, right = reference("member", mu=mu)
     found = []
     for guesses in _candidates(m // 2):
         correct = math.floor(m * float(np.interp(guesses / m, share, right)))

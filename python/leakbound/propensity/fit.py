@@ -331,10 +331,6 @@ class PropensityFit:
         """P(member) where the log-odds hold: that of D', or what `with_member_share` declared."""
         return float(self.rows.member.mean()) if self._declared is None else self._declared
 
-    def check_disjoint(self, ids: ArrayInput) -> None:
-        """Raise InputError if an example of an audit is in D', should that have ids."""
-        self.rows.check_disjoint(ids)
-
     def overlap(self, X: ArrayInput, member: ArrayInput | HasMember) -> Overlap:
         """Return how far members and non-members of an audit set can be compared."""
         order = ExampleOrder()

@@ -179,8 +179,8 @@ def test_bad_input_to_a_fitted_model() -> None:
     with pytest.raises(OptionError, match="K must be at least 1"):
         fit.bootstrap(FEATURES, K=0)
     with pytest.raises(InputError, match=r"2 ids .* first 49 at row 0"):
-        fit.check_disjoint([49, 50, 3])
-    fit.check_disjoint([50, 51])
+        fit.rows.check_disjoint([49, 50, 3])
+    fit.rows.check_disjoint([50, 51])
     with pytest.raises(OptionError, match="share"):
         fit.with_member_share(1.0)
 

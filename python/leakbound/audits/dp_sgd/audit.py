@@ -12,7 +12,7 @@ from leakbound.audits.dp_sgd.betting import correct_guesses, largest_refuted, pl
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.audits.dp_sgd.noise import audit_noise
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
-from leakbound.audits.policies.reference import Reference, best_fixed
+from leakbound.audits.policies.reference import best_fixed, reference
 from leakbound.audits.road import audit
 from leakbound.claims import ApproxDP, Claim, FamilyClaim, GaussianDP, SubsampledGaussianDP
 from leakbound.claims.tradeoff import TradeOff
@@ -179,7 +179,7 @@ class _Run:
 
     def _game_plan(self, level: float) -> tuple[Fixed, float]:
         """Return the number of guesses for one game of all coins, and the μ that it proves."""
-        curve = Reference(1 / self.planned_noise).curve("both")
+        curve = reference("both", mu=1 / self.planned_noise)
         return best_fixed(self.design.coins, level, GaussianDP(), "both", curve)
 
     def attainable(self) -> float | None:

@@ -3,7 +3,6 @@
 There is no training here: canaries have numbers, and a step releases one noisy value for each.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -91,12 +90,6 @@ class CanaryDesign:
     def size(self) -> int:
         """Canaries of both kinds."""
         return self.canaries + self.step_canaries
-
-    @property
-    def most_rows(self) -> int:
-        """Rows that canaries add to a batch, which hardly any batch exceeds."""
-        mean = 0.5 * (self.canaries * self.sampling_rate + self.step_canaries)
-        return min(self.size, math.ceil(mean + 6 * math.sqrt(mean) + 10))
 
     def member(self) -> BoolArray:
         """Return which membership canaries are in training: shape (canaries,)."""

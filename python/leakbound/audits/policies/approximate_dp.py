@@ -12,7 +12,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.types import JsonValue, PathOrder, Sides, TailBound, TailOptions
-from leakbound.audits.policies.reference import REFERENCE
+from leakbound.audits.policies.reference import reference
 from leakbound.claims.base import counts_of
 from leakbound.cuts import (
     BestCut,
@@ -151,7 +151,7 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[OutsideIn]):
 @lru_cache(maxsize=256)
 def failure_share(examples: int, level: float, delta: float, sides: Sides, k: int = 2) -> float:
     """Return the largest share of the level for failures that proves nearly most of a few."""
-    guessed, right = REFERENCE.curve(sides, k)
+    guessed, right = reference(sides, k)
     made = np.unique(np.rint(np.geomspace(1, examples, _SHARED))).astype(int)
     correct = np.floor(np.interp(made / examples, guessed, right) * examples).astype(int)
 

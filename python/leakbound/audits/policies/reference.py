@@ -1,7 +1,6 @@
 """What audits plan for before labels are seen: a truth, and the number of guesses best for it."""
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -22,42 +21,36 @@ _COUNTS = normal_quantile((np.arange(9) + 0.5) / 9)
 Curve: TypeAlias = tuple[FloatArray, FloatArray]
 
 
-@dataclass(frozen=True)
-class Reference:
-    """Scores N(μ/2, 1) for members and N(-μ/2, 1) for others: what a μ-GDP mechanism allows."""
+def reference(sides: Sides, k: int = 2, *, mu: float = 1.0) -> Curve:
+    """Return shares of all examples guessed, and guessed right, as a threshold falls.
 
-    mu: float = 1.0
-
-    def curve(self, sides: Sides, k: int = 2) -> Curve:
-        """Return shares of all examples guessed, and guessed right, as a threshold falls."""
-        if k > 2:
-            return self._margins(k)
-        if sides == "pairs":  # differences are N(μ, 2) where the first of two is the member
-            apart = self.mu / math.sqrt(2)
-            threshold = np.linspace(7.5 + apart, 0.0, 4001)
-            right, wrong = normal_cdf(apart - threshold), normal_cdf(-apart - threshold)
-            return right + wrong, right
-        reach = 7.5 + self.mu / 2
-        threshold = np.linspace(reach, -reach if sides == "member" else 0.0, 4001)
-        right = normal_cdf(self.mu / 2 - threshold)
-        wrong = normal_cdf(-self.mu / 2 - threshold)
-        scale = 0.5 if sides == "member" else 1.0
-        return scale * (right + wrong), scale * right
-
-    def _margins(self, k: int) -> Curve:
-        """Return shares of secrets by the margin of the best of k scores, values μ apart."""
-        apart = self.mu / math.sqrt(2)
-        x, margin = np.linspace(-8.0, 8.0 + apart, 400), np.linspace(8.0 + apart, 0.0, 200)
-        density = np.exp(-0.5 * np.array([x - apart, x]) ** 2) * (x[1] - x[0]) / math.sqrt(math.tau)
-        # how likely all others are below: of the right value, and of each of the wrong ones
-        below = normal_cdf(x - margin[:, None])
-        right = below ** (k - 1) @ density[0]
-        wrong = (below ** (k - 2) * normal_cdf(x - apart - margin[:, None])) @ density[1]
-        return right + (k - 1) * wrong, right
+    Scores are N(μ/2, 1) for members and N(-μ/2, 1) for others: what a μ-GDP mechanism allows, and
+    the truth that audits plan for where nothing else is said.
+    """
+    apart = mu / math.sqrt(2)
+    if k > 2:
+        return _margins(k, apart)
+    if sides == "pairs":  # differences are N(μ, 2) where the first of two is the member
+        threshold = np.linspace(7.5 + apart, 0.0, 4001)
+        right, wrong = normal_cdf(apart - threshold), normal_cdf(-apart - threshold)
+        return right + wrong, right
+    reach = 7.5 + mu / 2
+    threshold = np.linspace(reach, -reach if sides == "member" else 0.0, 4001)
+    right = normal_cdf(mu / 2 - threshold)
+    wrong = normal_cdf(-mu / 2 - threshold)
+    scale = 0.5 if sides == "member" else 1.0
+    return scale * (right + wrong), scale * right
 
 
-# The truth that audits plan for where nothing else is said.
-REFERENCE = Reference()
+def _margins(k: int, apart: float) -> Curve:
+    """Return shares of secrets by the margin of the best of k scores."""
+    x, margin = np.linspace(-8.0, 8.0 + apart, 400), np.linspace(8.0 + apart, 0.0, 200)
+    density = np.exp(-0.5 * np.array([x - apart, x]) ** 2) * (x[1] - x[0]) / math.sqrt(math.tau)
+    # how likely all others are below: of the right value, and of each of the wrong ones
+    below = normal_cdf(x - margin[:, None])
+    right = below ** (k - 1) @ density[0]
+    wrong = (below ** (k - 2) * normal_cdf(x - apart - margin[:, None])) @ density[1]
+    return right + (k - 1) * wrong, right
 
 
 def best_fixed(
@@ -93,4 +86,4 @@ def plan_guesses(
     # Curves of other families are slow, and plans need none of their own.
     if isinstance(claim, SubsampledGaussianDP | TradeOffFamily):
         claim = GaussianDP()
-    return best_fixed(examples, level, claim, sides, REFERENCE.curve(sides))
+    return best_fixed(examples, level, claim, sides, reference(sides))

@@ -89,7 +89,7 @@ class Candidates:
                 "a propensity model needs the features of the audited examples: features="
             )
         if ids is not None and isinstance(model, PropensityFit):
-            model.check_disjoint(ids)
+            model.rows.check_disjoint(ids)
         return features
 
     def naive(self, request: ZeroRunRequest) -> float:
