@@ -5,19 +5,19 @@ numbers, membership or words are needed, so that a message about a value names i
 row, and the option that helps.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import re
 import sys
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.files import open_archive
 from leakbound._base.imports import needs
@@ -31,15 +31,10 @@ from leakbound.errors import (
     OptionError,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    Batches = Iterator[Mapping[str, Any]]
-    Source = tuple[list[str], Callable[[Sequence[str]], Batches]]
-    Reader = tuple[list[str], Callable[[Sequence[str]], Iterable[Any]]]
-    """The names of columns, and a function that yields some of them in batches."""
+Batches: TypeAlias = Iterator[Mapping[str, Any]]
+Source: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Batches]]
+Reader: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Iterable[Any]]]
+"""The names of columns, and a function that yields some of them in batches."""
 
 PIPE = Path("-")
 TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})

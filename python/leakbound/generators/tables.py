@@ -166,6 +166,7 @@ def _step(values: FloatArray, dtype: np.dtype[Any]) -> tuple[float, int]:
     return 0.0, 0
 
 
+INTERVALS = 24  # most of those that a column is cut into, of about equal frequency
 PRIOR = 1.0  # members' worth of independence in each row of a conditional table: no share is 0
 
 
@@ -234,15 +235,9 @@ class ChowLiuTree:
     ----------
     categorical : tuple of int
         Columns that hold codes of categories, besides those with at most 20 distinct values.
-    intervals : int
-        Most intervals that a column of measurements is cut into, of about equal frequency.
     """
 
     categorical: tuple[int, ...] = ()
-    intervals: int = 24
-
-    def __post_init__(self) -> None:
-        integer(self.intervals, "intervals", least=2)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Find the tree and the tables of its edges; labels are one more column of it.
@@ -254,7 +249,7 @@ class ChowLiuTree:
         bins = codes.copy()
         for j in np.flatnonzero(~np.array(columns.categorical)).tolist():
             cumulative = columns.marginals[j].cumulative
-            interval = ((cumulative[1:] + cumulative[:-1]) / 2 * self.intervals).astype(np.int64)
+            interval = ((cumulative[1:] + cumulative[:-1]) / 2 * INTERVALS).astype(np.int64)
             bins[:, j] = np.unique(interval, return_inverse=True)[1][codes[:, j]]
         # 2. The tree, and for each edge the distribution of the child given its parent.
         order, parents = _tree(bins)

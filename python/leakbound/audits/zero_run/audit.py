@@ -50,6 +50,8 @@ CORRECTIONS: dict[Correction, Callable[[Study], ShiftProof]] = {
     "composition": by_composition,
 }
 """What takes shift out of a study."""
+# What a result has from the audit of the guesses.
+_SHOWN = ("guesses", "correct", "path", "auc", "_ceiling", "_curve", "_roc")
 # Share of examples kept below which most of them are wasted.
 _SCARCE = 0.1
 _WITHHELD = (
@@ -213,10 +215,7 @@ class ZeroRunAudit:
             ),
             m=scores.size,
             members=int(member.sum()),
-            guesses=audit.guesses,
-            correct=audit.correct,
-            path=audit.path,
-            auc=audit.auc,
+            **{name: getattr(audit, name) for name in _SHOWN},
             options=audit.options
             | {
                 "correction": proof.study.correction,
@@ -247,9 +246,6 @@ class ZeroRunAudit:
             withheld=withheld,
             learnt=None if what.learnt is None else replace(what.learnt, **least),
             _rejectable=Lazy(lambda: _curve(request, audit.ceiling)),
-            _ceiling=Lazy(lambda: audit.ceiling),
-            _curve=Lazy(lambda: audit.curve),
-            _roc=Lazy(lambda: audit.roc),
             _histogram=Lazy(lambda: histogram(scores, member)),
             _naive=Lazy(lambda: self.candidates.naive(request)),
             _overlap=what.overlap,
