@@ -5,10 +5,10 @@ import multiprocessing
 import pickle
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from itertools import chain, product
 from typing import Any, NamedTuple, TypeAlias
@@ -44,20 +44,17 @@ class Audit:
         Which cuts of the ranking are tested; the design's own if None.
     sides : {"auto", "both", "member"}
         Whom guesses call members: see `leakbound.audit`.
-    design : mapping
-        Further options of the design, such as ``{"correction": "tamper"}``.
     """
 
     cuts: CutPolicy | None = None
     sides: CoinSides = "auto"
-    design: Mapping[str, Any] = field(default_factory=dict)
 
     def audit(self, game: Game, claim: Claim, level: float, seed: int) -> float:
         """Return a lower bound on the claim's parameter, false with chance `level` at most."""
         design = game.design or partial(Coins, game.member)
         options: dict[str, Any] = {"cuts": self.cuts, "sides": self.sides, "seed": seed}
         options |= {"claim": claim, "confidence": 1 - level}
-        return float(audit(game.scores, design(**self.design), **options).bound)
+        return float(audit(game.scores, design(), **options).bound)
 
 
 class Named(NamedTuple):
