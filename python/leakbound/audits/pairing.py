@@ -199,10 +199,6 @@ def hashes(pairing: Pairing, ids: NDArray[Any]) -> IntArray:
     return (hashed_ids(f"{pairing.seed}:", listed) ^ _SIGN).view(np.int64)
 
 
-def _digest(pairing: Pairing, name: object) -> bytes:
-    return md5(f"{pairing.seed}:{name}".encode(), usedforsecurity=False).digest()
-
-
 def _bucket(pairing: Pairing, hashed: IntArray) -> IntArray:
     """Return the leading bits of hashes."""
     leading = (hashed.view(np.uint64) ^ _SIGN) >> np.uint64(48)
@@ -273,7 +269,8 @@ def _ordered(pairing: Pairing, ids: NDArray[Any], hashed: IntArray, member: Bool
     same = np.diff(hashed[order]) == 0
     edges = np.flatnonzero(np.diff(same.astype(np.int8), prepend=0, append=0))
     for start, stop in edges.reshape(-1, 2).tolist():
-        rows = sorted(order[start : stop + 1], key=lambda row: _digest(pairing, ids[row]))
+        named = {row: f"{pairing.seed}:{ids[row]}".encode() for row in order[start : stop + 1]}
+        rows = sorted(named, key=lambda row: md5(named[row], usedforsecurity=False).digest())
         for one, other in pairwise(rows):
             if ids[one] == ids[other]:
                 torn = member[one] != member[other]

@@ -69,7 +69,9 @@ class Agreed:
         arrays = {name for name in ARRAYS if name in protocol}
         arrays |= {"prior"} if isinstance(protocol.get("prior"), str) else set()
         for name in ("unit", "canaries", *sorted(arrays)):
-            _check_words(protocol[name], name)
+            words = protocol[name]
+            if not isinstance(words, str) or not words.strip():
+                _refuse(f"{name} is {shown(words)}: give text")
         options: dict[str, Any] = {
             name: protocol[name] for name in OPTIONS if name in protocol and name not in arrays
         }
@@ -222,8 +224,3 @@ def _checked(stated: Any, claim: Any) -> dict[str, Any]:
     if "relation" in stated:
         choice(stated["relation"], "checked: relation", Relation)
     return dict(stated)
-
-
-def _check_words(value: Any, name: str) -> None:
-    if not isinstance(value, str) or not value.strip():
-        _refuse(f"{name} is {shown(value)}: give text")

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from leakbound._base.types import Kind
     from leakbound.report.description import Drawing, Series
     from leakbound.report.parts import Roc
 
@@ -51,7 +50,8 @@ def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
         return _plot_profile(drawing, ax)
     with house_style():
         ax = new_axes(ax)
-        series, relation = drawing.series, _relation(drawing.kind)
+        series = drawing.series
+        relation = "≈" if drawing.kind == "exploratory_lower_bound" else "≥"
         for one in series:
             ranking, curve = one.ranking, one.ranking.curve
             tested = np.isfinite(curve.bound)
@@ -179,10 +179,6 @@ PLOTS: dict[str, Plot] = {
     "roc": plot_roc,
     "histogram": plot_histogram,
 }
-
-
-def _relation(kind: Kind) -> str:
-    return "≈" if kind == "exploratory_lower_bound" else "≥"
 
 
 def _mark_chosen(ax: Axes, series: Series) -> None:

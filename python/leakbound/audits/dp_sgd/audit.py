@@ -127,7 +127,10 @@ class _Run:
         """Audit who was in training."""
         cuts = None
         if isinstance(claim, FamilyClaim):
-            cuts = self._membership_cut(complement(confidence))
+            # Planned from what was declared, before any coin is looked at.
+            curve = _shares(self.family.attained(1 / self.planned_noise, "member"))
+            level = complement(confidence)
+            cuts, _ = best_fixed(self.design.canaries, level, GaussianDP(), "both", curve)
         return audit(
             self.observed.log_odds,
             Coins(self.design.member()),
@@ -213,11 +216,6 @@ class _Run:
         return fdp_rejects(
             counted.correct, counted.guesses, float(counted.m), tradeoff=curve, tau=share
         )
-
-    def _membership_cut(self, level: float) -> Fixed:
-        """Plan the number of guesses from what was declared, before any coin is looked at."""
-        curve = _shares(self.family.attained(1 / self.planned_noise, "member"))
-        return best_fixed(self.design.canaries, level, GaussianDP(), "both", curve)[0]
 
     def warnings(self, sampling: SamplingResult) -> list[str]:
         """Say what differs from what was declared."""
