@@ -112,7 +112,6 @@ REFUSED = {
     "coins --sep , --decimal ,": "--sep , and --decimal , cannot be combined",
     "panoramia --real-nonmembers --c-upper 1": "leave out --c-upper",
     "panoramia --cuts hoeffding --gamma 0.1": "limits are exact",
-    "zero-run --features score2 --holdout 400": "--holdout must be at least 0 and below 1, got",
 }
 
 

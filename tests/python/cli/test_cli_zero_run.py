@@ -1,4 +1,4 @@
-"""`leakbound zero-run`: propensities from a column or a fit, and how it ends."""
+"""`leakbound zero-run`: propensities from a column or learnt, and how it ends."""
 
 from functools import partial
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 import command_line
 import leakbound as lb
-from leakbound.propensity import LogisticPropensity, cross_fit
+from leakbound.propensity import LogisticPropensity
 from noisy_sums import noisy_sum
 
 GAME = noisy_sum(1200, mu=2.5, shift=0.6, features=2, seed=3)
@@ -30,44 +30,13 @@ def test_the_column_of_propensities(table: Path) -> None:
     assert lb.ZeroRunResult.from_json(answer.out) == expected
 
 
-def test_features_are_learnt_from_all_rows_unless_some_are_held_out(table: Path) -> None:
+def test_features_are_learnt_from_all_rows(table: Path) -> None:
     answer = leakbound(table, "--features", "x0,x1", "--json-full")
     found = lb.ZeroRunResult.from_json(answer.out)
     assert (found.m, found.kind) == (1200, "conditional_lower_bound")
     assert found == lb.audit(
         GAME.scores, lb.ZeroRun(GAME.member, LogisticPropensity(), features=GAME.features)
     )
-    half = leakbound(table, "--features", "x0,x1", "--holdout", 0.5, "--json-full")
-    kept = lb.ZeroRunResult.from_json(half.out)
-    assert kept.learnt is not None
-    assert (kept.m, kept.learnt.reference) == (600, 600)
-
-
-def test_a_bootstrap_is_exploratory_and_refutes_nothing(table: Path) -> None:
-    explore = ("--features", "x0,x1", "--uncertainty", "bootstrap")
-    answer = leakbound(table, *explore, "--claim", "mu=0.01")
-    assert answer.code == 3
-    assert "cannot be tested with an exploratory number" in answer.out
-    found = lb.ZeroRunResult.from_json(leakbound(table, *explore, "--json-full").out)
-    assert (found.m, found.kind) == (600, "exploratory_lower_bound")
-    assert found.bootstrap is not None
-    alone = leakbound(table, "--uncertainty", "bootstrap")
-    assert alone.code == 2
-    assert "--features" in alone.err
-
-
-def test_each_part_is_audited_by_a_model_of_the_others(table: Path) -> None:
-    explore = ("--features", "x0,x1", "--uncertainty", "bootstrap")
-    answer = leakbound(table, *explore, "--folds", 2, "--json-full")
-    found = lb.ZeroRunResult.from_json(answer.out)
-    crossed = cross_fit(LogisticPropensity(), GAME.features, GAME.member)
-    expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, crossed, uncertainty="bootstrap"))
-    assert found == expected
-    assert len(found.options["folds"]) == 2
-    for options in ((), ("--features", "x0,x1")):
-        alone = leakbound(table, *options, "--folds", 2)
-        assert alone.code == 2
-        assert ("--uncertainty" if options else "--features") in alone.err
 
 
 def test_the_exit_code_is_that_of_the_claim(table: Path) -> None:
