@@ -264,6 +264,17 @@ def reports(plt: Any) -> Any:
     return figure
 
 
+def mechanism(plt: Any) -> Any:
+    """Draw what a noisy maximum releases on each of two inputs."""
+    names, rng = example("audits/mechanisms"), np.random.default_rng(0)
+    member = np.repeat([True, False], 500)
+    values = [names["largest"](names["d1" if one else "d0"], rng)[1] for one in member]
+    figure, ax = plt.subplots(figsize=(5.6, 2.4))
+    histogram(ax, np.minimum(values, 14), member, ("with the record", "without it"))
+    ax.set(xlabel="released count", ylabel="runs")
+    return figure
+
+
 def stream(plt: Any) -> Any:
     """Draw the bound after each batch, and where the audit stopped."""
     names = example("audits/streaming")

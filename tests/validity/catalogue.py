@@ -23,6 +23,7 @@ from validity.implied import implied_cases
 from validity.independent import independent_cases
 from validity.learnt import learnt_cases
 from validity.lengths import CHEAP, COSTLY, DEAR, FUTILE, MODERATE
+from validity.mechanisms import mechanism_cases
 from validity.nuisance import nuisance_cases
 from validity.random_splits import split_cases
 from validity.same_seed import same_seed_cases
@@ -283,6 +284,7 @@ _TABLES = (
     implied_cases,
     dp_sgd_cases,
     independent_cases,
+    mechanism_cases,
     _traps,
 )
 

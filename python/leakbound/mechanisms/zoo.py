@@ -6,7 +6,7 @@ Each has what `audit_mechanism` takes: `run`, the neighbouring inputs `d0` and `
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_type_hints
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         real(self.epsilon, "epsilon", above=0, below=math.inf)
-        choice(vars(self)["fault"], "fault", type(self).__annotations__["fault"])
+        choice(vars(self)["fault"], "fault", get_type_hints(type(self))["fault"])
 
     @property
     def parameter(self) -> float:
