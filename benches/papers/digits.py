@@ -217,10 +217,8 @@ def write(rows: list[Row], out: Path, seed: int) -> None:
 
 def show(rows: list[Row]) -> None:
     """Print the table and what it means."""
-    grid = output.grid([(name, name not in {"Model", "Verdict"}) for name in HEADINGS])
-    for row in rows:
-        grid.add_row(*cells(row), style="bold" if row.result.summary().leaks else None)
-    output.say(grid)
+    columns = [(name, name not in {"Model", "Verdict"}) for name in HEADINGS]
+    output.say(output.grid(columns, map(cells, rows)))
     output.say("")
     output.say(together(rows), "bold")
     output.say(NOTE)

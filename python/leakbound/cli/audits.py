@@ -12,9 +12,8 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
 from leakbound.cli import options
-from leakbound.cli.delivery import BundledDelivery
 from leakbound.cli.files import Columns, Layout, Signs, about, check_names, read, whole
-from leakbound.cli.options import argument, command, flag, option, refuse
+from leakbound.cli.options import BundledDelivery, argument, command, flag, option, refuse
 from leakbound.cli.shards import are_shards, pairs_of, tally_of
 from leakbound.errors import InputError
 from leakbound.planning import InclusionPlan, load_opening

@@ -11,19 +11,8 @@ import typer
 
 from leakbound import benchmark, simulate
 from leakbound._base.records import encode
-from leakbound.cli import output
-from leakbound.cli.options import (
-    CUTS,
-    FAMILIES,
-    Confidence,
-    Json,
-    argument,
-    command,
-    option,
-    parse_cuts,
-    parse_family,
-    refuse,
-)
+from leakbound.cli import options, output
+from leakbound.cli.options import argument, command, option, refuse
 
 app = typer.Typer()
 
@@ -61,13 +50,13 @@ def compare(
         list[str] | None,
         option(
             "POLICY|MODULE:FUNCTION",
-            f"Bound to compare, repeatable: {CUTS}, or your own "
+            f"Bound to compare, repeatable: {options.CUTS}, or your own "
             "bound(scores, member, claim, level). Default: kl, outside-in and geometric.",
         ),
     ] = None,
     family: Annotated[
         list[str] | None,
-        option("NAME", f"Privacy definition, repeatable: {FAMILIES}. Default: pure."),
+        option("NAME", f"Privacy definition, repeatable: {options.FAMILIES}. Default: pure."),
     ] = None,
     examples: Annotated[
         list[int] | None,
@@ -76,10 +65,10 @@ def compare(
     seeds: Annotated[
         int, option("N", "Games of each kind and size, with seeds 0 to N - 1.", min=1)
     ] = 20,
-    confidence: Confidence = 0.95,
+    confidence: options.Confidence = 0.95,
     workers: Annotated[int, option("N", "Number of processes.", min=1)] = 1,
     store: Annotated[Path | None, option("FILE", "Parquet file for the rows.")] = None,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Compare bounds on games whose true ε is known."""
     names = games or ([] if attack else [*GAMES])
@@ -89,7 +78,7 @@ def compare(
     rows = benchmark.run(
         plays,
         [_bound(name) for name in bound or ("kl", "outside-in", "geometric")],
-        [parse_family(name) for name in family or ("pure",)],
+        [options.parse_family(name) for name in family or ("pure",)],
         m=examples or (1000,),
         seeds=range(seeds),
         confidence=confidence,
@@ -124,7 +113,9 @@ def _game(name: str) -> Any:
 
 def _bound(name: str) -> Any:
     value = name.partition(":")[2]
-    return parse_cuts(name) if value.replace(",", "").isdigit() or not value else _load(name)
+    return (
+        options.parse_cuts(name) if value.replace(",", "").isdigit() or not value else _load(name)
+    )
 
 
 def _load(name: str) -> Any:

@@ -12,9 +12,8 @@ from leakbound import InclusionPlan
 from leakbound._base.console import REFUTED, bar, tell
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
-from leakbound.cli.delivery import Delivery
 from leakbound.cli.files import Signs, read, whole
-from leakbound.cli.options import argument, command, flag, option, refuse
+from leakbound.cli.options import Delivery, argument, command, flag, option, refuse
 from leakbound.evidence import judge_challenge, new_challenge, opened_challenge, verify_bundle
 from leakbound.planning import Commitment, read_protocol
 from leakbound.planning.inclusion import Plan
@@ -152,10 +151,8 @@ def verify(
     published = None if commitment is None else Commitment.from_json(commitment)
     with bar("Auditing again"), _within(most_seconds):
         verification = verify_bundle(folder, commitment=published, page=page)
-    table = output.grid([("", False), ("", False), ("", False)])
-    for check in verification.checks:
-        table.add_row(_MARKS[check.passed], check.name, check.words)
-    output.say(table)
+    rows = [(_MARKS[check.passed], check.name, check.words) for check in verification.checks]
+    output.say(output.grid([("", False)] * 3, rows))
     output.say(str(verification), "bold" if verification.valid else "bold red")
     raise typer.Exit(0 if verification.valid else REFUTED)
 

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 from typer.models import OptionInfo
 
+from leakbound._base.console import bar, tell
 from leakbound._base.types import Relation as ClaimRelation
 from leakbound.claims import (
     ApproxDP,
@@ -21,8 +22,8 @@ from leakbound.claims import (
     SubsampledGaussianDP,
     replacing,
 )
+from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
-from leakbound.cli.output import answering
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound, Weighted
 from leakbound.errors import InputTypeError, OptionError
 
@@ -42,7 +43,7 @@ _PANELS = {
     "baseline_col features member_col member_values sep decimal categorical inputs label keep",
     "Design": "",
     "Claim": "claim truth target probability family relation confidence cuts sides lenient",
-    "Output": "out report title model auditor json json_full store",
+    "Output": "out model auditor json json_full store",
     "Evidence": "seed opening bundle secret commitment page most_seconds model_sha256",
 }
 """Groups of options in the order of every help; what is listed nowhere is about the design."""
@@ -85,7 +86,7 @@ class _Command(TyperCommand):
 def command(
     app: typer.Typer, name: str, example: str, text: str, codes: str = EXIT_CODES
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command that ends as `answering` describes.
+    """Make a function a command that ends as `output.answering` describes.
 
     Its help has its line in the list of commands, an example, the text and the exit codes. A
     parameter whose type is a dataclass adds one option for each field, and the function gets the
@@ -112,7 +113,7 @@ def command(
             ]
 
         def run(**values: Any) -> None:
-            with answering(run.__annotations__):
+            with output.answering(run.__annotations__):
                 for group, kind in groups.items():
                     values[group] = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
                 function(**values)
@@ -302,6 +303,79 @@ class Question(Search):
         """Return options of the audit; `relation` is that of the claim."""
         goal = for_replacing(self.goal) if relation == "add_remove" else self.goal
         return {"claim": guarantee_of(goal, self.family), **super().options()}
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How a result is printed, how strictly a claim is judged, and where the report is written."""
+
+    json: Json = False
+    json_full: Annotated[
+        bool,
+        flag("--json-full", "Print all of result.json, with curves and lists of examples."),
+    ] = False
+    lenient: Lenient = False
+    out: Annotated[
+        Path | None, option("DIR", "Folder for result.json, report.html and figures (SVG).")
+    ] = None
+    model: Annotated[str, option("TEXT", "Name of the model in the report.")] = ""
+    auditor: Annotated[str, option("TEXT", "Name of the auditor in the report.")] = ""
+
+    def __post_init__(self) -> None:
+        if self.out is not None:  # before hours of work
+            output.prepare(self.out)
+        elif self.model or self.auditor:
+            refuse("--model and --auditor are for the report: add --out DIR")
+
+    def conclude(
+        self,
+        result: Any,
+        file: Path,
+        goal: Mapping[str, float],
+        relation: ClaimRelation | None = None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> NoReturn:
+        """Check a claim, print and write the result, and end with its exit code.
+
+        `inputs` is what a bundle holds besides the result.
+        """
+        # 1. The claim, as arguments of `check`.
+        own = 1 / goal["noise"] if "noise" in goal else goal.get("mu")
+        if goal:
+            claimed = {"epsilon": goal.get("eps"), "delta": goal.get("delta", 0.0)}
+            claimed = claimed if own is None else {"parameter": own}
+            claimed |= {"c": goal["c"]} if "c" in goal else {}
+            result = result.with_check(**claimed, **({"relation": relation} if relation else {}))
+        # 2. Files first, so that they exist once the verdict is printed.
+        bundle = getattr(self, "bundle", None)
+        if bundle is not None:
+            with bar("Auditing again, for the bundle"):
+                result.bundle(bundle, **inputs or {})
+            tell(f"Bundle: {bundle}")
+        if self.out is not None:
+            name = file.name.encode(errors="replace").decode()  # names need not be text
+            about = {"model": self.model, "auditor": self.auditor}
+            with bar("Drawing the report"):
+                output.write_files(self.out, result, title=f"Privacy audit of {name}", **about)
+        # 3. The verdict.
+        stored = self.json or self.json_full
+        if stored:
+            typer.echo(result.to_json() if self.json_full else output.brief(result))
+        else:
+            output.show(result)
+        if self.out is not None:
+            (tell if stored else typer.echo)(f"Report: {self.out / 'report.html'}")
+        output.end(result, lenient=self.lenient)
+
+
+@dataclass(frozen=True)
+class BundledDelivery(Delivery):
+    """The same, and a bundle."""
+
+    bundle: Annotated[
+        Path | None,
+        option("DIR", "Folder for everything needed to recompute the result: `leakbound verify`."),
+    ] = None
 
 
 def parse_columns(text: str, name: str) -> list[str]:

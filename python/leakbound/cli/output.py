@@ -1,32 +1,24 @@
 """What the commands print and write, in which words, and their exit codes."""
 
-from __future__ import annotations
-
-import datetime as dt
 import io
 import json
 import re
 import sys
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import typer
+from rich.table import Table
 
 from leakbound._base.console import INCONCLUSIVE, REFUTED, failure, silence, tell
 from leakbound._base.formatting import printable
 from leakbound._base.records import encode
 from leakbound.errors import LeakboundError
 from leakbound.report.style import house_style
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from rich.table import Table
-
-    from leakbound.results.base import Result
+from leakbound.results.base import Result
 
 OPTIONS: ContextVar[tuple[str, ...]] = ContextVar("OPTIONS", default=())
 """Arguments in Python that are options of the current command."""
@@ -113,22 +105,15 @@ def end(result: Result, *, lenient: bool) -> NoReturn:
     raise typer.Exit(code)
 
 
-def grid(columns: Iterable[tuple[str, bool]]) -> Table:
-    """Return an empty table; each column has a heading, and whether it holds numbers."""
-    from rich.table import Table
-
-    class Grid(Table):
-        """A table that prints text unchanged and invisible characters as escapes."""
-
-        def add_row(self, *cells: object, **options: object) -> None:
-            plain = (printable(one) if isinstance(one, str) else one for one in cells)
-            super().add_row(*cast("Any", plain), **cast("Any", options))
-
-    table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+def grid(columns: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]]) -> Table:
+    """Return a table of text; each column has a heading, and whether it holds numbers."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     columns = list(columns)
     table.show_header = any(heading for heading, _ in columns)
     for heading, numeric in columns:
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
+    for row in rows:
+        table.add_row(*map(printable, row))
     return table
 
 
@@ -167,11 +152,9 @@ def show(result: Result) -> None:
         say(said.answer, _tone(result.checked.verdict))
     for text in said.paragraphs:
         say(text)
-    table = grid([("", False), ("", True), ("", False)])
-    for metric in said.metrics:
-        table.add_row(metric.name, metric.value, metric.note)
+    rows = [(metric.name, metric.value, metric.note) for metric in said.metrics]
     say("")
-    say(table)
+    say(grid([("", False), ("", True), ("", False)], rows))
     for one in said.contradicted:
         say(f"contradicted: {one.name}. {one.statement}", "bold red")
     for text in result.warnings:
@@ -209,16 +192,6 @@ def write_files(folder: Path, result: Result, **about: Any) -> None:
     for figure in result.summary().figures:
         write_text(figures / f"{figure.name}.svg", svg(figure))
     result.report(folder / "report.html", **about)
-
-
-def dated() -> Path:
-    """Make a new folder named by the date of today."""
-    for number in count(1):
-        folder = Path(f"audit-{dt.date.today()}" + f"-{number}" * (number > 1))
-        with suppress(FileExistsError):
-            folder.mkdir()
-            break
-    return folder
 
 
 def prepare(folder: Path | None) -> None:

@@ -158,19 +158,20 @@ def _show(
         more = "raise --most" if m is None else "leave out -m to find how many are needed"
         output.say(f"Choose a smaller --target, or {more}.")
     headings = (of, "probability", "bound, 5 % to 95 %", "median", "ceiling", "guesses")
-    table = output.grid([("an attack that finds", False), *((name, True) for name in headings)])
+    rows = []
     for words, one in plans.items():
         power = one.power
         if power is None:
-            table.add_row(words, "out of reach", *["-"] * (len(headings) - 1))
+            rows.append((words, "out of reach", *["-"] * (len(headings) - 1)))
             continue
         few = "" if one.m or m else "> "
         between = f"{number(power.low)} to {number(power.high)}"
         levels = f" of {power.levels[0]:,}…{power.levels[-1]:,}" if len(power.levels) > 1 else ""
         ends = (number(power.median), number(power.ceiling), f"{power.guesses:,}{levels}")
-        table.add_row(words, f"{few}{power.m:,}", _chance(power), between, *ends)
+        rows.append((words, f"{few}{power.m:,}", _chance(power), between, *ends))
     output.say("")
-    output.say(table)
+    columns = [("an attack that finds", False), *((name, True) for name in headings)]
+    output.say(output.grid(columns, rows))
 
 
 def _command(claim: PlannedClaim, goal: float, cuts: str, sides: Sides) -> str:

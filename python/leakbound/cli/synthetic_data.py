@@ -17,9 +17,8 @@ from leakbound import audit_synthetic
 from leakbound._base.checks import shown
 from leakbound._base.console import bar
 from leakbound.cli import options
-from leakbound.cli.delivery import Delivery
 from leakbound.cli.files import Signs, read, suffix_of
-from leakbound.cli.options import command, option
+from leakbound.cli.options import Delivery, command, option
 from leakbound.errors import InputError
 
 app = typer.Typer()

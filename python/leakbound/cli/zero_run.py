@@ -10,9 +10,8 @@ from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
 from leakbound.cli import options
 from leakbound.cli.audits import scores_of
-from leakbound.cli.delivery import BundledDelivery
 from leakbound.cli.files import Layout, about, read
-from leakbound.cli.options import command, flag, option
+from leakbound.cli.options import BundledDelivery, command, flag, option
 from leakbound.propensity import LogisticPropensity
 
 app = typer.Typer()
