@@ -10,9 +10,8 @@ import flat
 import leakbound as lb
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
-from leakbound.audits.zero_run.levels import Level
 from leakbound.audits.zero_run.log_odds import OddsSet
-from leakbound.audits.zero_run.matching import Matching
+from leakbound.audits.zero_run.matching import Level, Matching
 from leakbound.audits.zero_run.study import Study
 from leakbound.propensity import ConfidenceSet, LogisticPropensity
 from leakbound.stats.distribution_shift import match
