@@ -187,18 +187,9 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
         `confidence`, `cuts` (a table with the policy's type and options, or "auto"), `sides`,
         `attacks` (the names of the scores that will be audited), `unit` (what one example is) and
         `canaries` (how they are made). Other options of `audit` can be set, and have their
-        defaults otherwise. `checked` is the guarantee to check, `canaries_sha256` the digest of a
+        defaults otherwise. OptionError or InputTypeError says what is missing or invalid. `checked`
+        is the guarantee to check, `canaries_sha256` the digest of a
         file of canaries, and `notes` are remarks for readers.
-
-    Returns
-    -------
-    dict
-        The protocol.
-
-    Raises
-    ------
-    OptionError, InputTypeError
-        If something is missing, or has an invalid name, type or value.
     """
     place = Path(path)
     try:

@@ -69,9 +69,8 @@ class Agreed:
         arrays = {name for name in ARRAYS if name in protocol}
         arrays |= {"prior"} if isinstance(protocol.get("prior"), str) else set()
         for name in ("unit", "canaries", *sorted(arrays)):
-            words = protocol[name]
-            if not isinstance(words, str) or not words.strip():
-                _refuse(f"{name} is {shown(words)}: give text")
+            if not isinstance(text := protocol[name], str) or not text.strip():
+                _refuse(f"{name} is {shown(text)}: give text")
         options: dict[str, Any] = {
             name: protocol[name] for name in OPTIONS if name in protocol and name not in arrays
         }

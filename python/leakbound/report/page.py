@@ -3,27 +3,17 @@
 This module does the layout only: numbers and sentences come from descriptions of results.
 """
 
-from __future__ import annotations
-
 import html
 import io
+import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from leakbound._base.files import write_text
 from leakbound._base.formatting import number, percent
 from leakbound.report import style
-from leakbound.report.description import KINDS, SMALL
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Iterator
-
-    from jinja2 import Environment
-
-    from leakbound.report.description import Description, Figure, Overview, Reportable
+from leakbound.report.description import KINDS, SMALL, Description, Figure, Overview, Reportable
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FIGURE_SIZE = (4.3, 2.9)
@@ -74,7 +64,7 @@ def render(
     digests = {f"SHA-256 of {name}": digest for name, digest in source.sha256.items()}
     # 2. The template does the layout.
     template = environment().get_template("report.html.j2")
-    return template.render(
+    page: str = template.render(
         title=title or said.title,
         summary=summary,
         about={**(about or {}), **said.about, "Design": said.design},
@@ -105,6 +95,7 @@ def render(
             *(name for name in _NAMED if any(name in text for text in texts)),
         },
     )
+    return page
 
 
 def _range(said: Description) -> dict[str, Any]:
@@ -139,7 +130,7 @@ def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
             yield f"{prefix}{name}", "none" if value is None else str(value)
 
 
-def environment() -> Environment:
+def environment() -> Any:
     """Return what renders the package's templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -169,26 +160,15 @@ def _power(small: re.Match[str]) -> str:
     return f"{factor}10⁻{small[2].translate(_RAISED)}"
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A figure for the page: its title, its SVG with a description, and its caption."""
-
-    title: str
-    svg: str
-    caption: str
-
-
 def draw(
     figures: Iterable[Figure], ident: str, *, size: tuple[float, float] = _FIGURE_SIZE
-) -> list[Drawn]:
-    """Draw figures for a page."""
+) -> list[dict[str, str]]:
+    """Draw figures for a page: for each its title, its SVG with a description, and its caption."""
     drawn = []
     for one in figures:
-        document = svg(one, heading=False, size=size)
-        own = re.sub(r"\W+", "-", f"{ident}-{one.name}")
-        drawn.append(
-            Drawn(one.title, _inline(document, own, f"{one.title}. {one.caption}"), one.caption)
-        )
+        own, words = re.sub(r"\W+", "-", f"{ident}-{one.name}"), f"{one.title}. {one.caption}"
+        inline = _inline(svg(one, heading=False, size=size), own, words)
+        drawn.append({"title": one.title, "svg": inline, "caption": one.caption})
     return drawn
 
 
