@@ -25,7 +25,7 @@ from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
 from leakbound.cuts import ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
-from leakbound.results.exposed import exposed
+from leakbound.results.one_run import exposed
 
 _HALF = 0.5
 """The probability of a fair coin."""

@@ -48,7 +48,7 @@ from leakbound.cuts.policy import PATH_NAMES, Proved
 from leakbound.errors import InputError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
 from leakbound.results.base import Result
-from leakbound.results.exposed import Exposed
+from leakbound.results.one_run import Exposed
 
 Listed: TypeAlias = ArrayInput | Mapping[str, ArrayInput]
 """Scores of one attack or of several, one for each example."""

@@ -13,8 +13,8 @@ from leakbound.results.dp_sgd import DPSGDAudit as DPSGDAudit
 from leakbound.results.dp_sgd import NoiseResult as NoiseResult
 from leakbound.results.dp_sgd import SamplingResult as SamplingResult
 from leakbound.results.dp_sgd import StepsResult as StepsResult
-from leakbound.results.exposed import Exposed as Exposed
 from leakbound.results.one_run import AuditResult as AuditResult
+from leakbound.results.one_run import Exposed as Exposed
 from leakbound.results.panoramia import PanoramiaResult as PanoramiaResult
 from leakbound.results.synthetic import SyntheticResult as SyntheticResult
 from leakbound.results.zero_run import Bootstrap as Bootstrap

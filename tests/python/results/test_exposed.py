@@ -9,7 +9,7 @@ import pytest
 
 import leakbound as lb
 from leakbound.errors import FormatError
-from leakbound.results.exposed import RATE, exposed
+from leakbound.results.one_run import RATE, exposed
 
 GAMES, M = 400, 1000
 
