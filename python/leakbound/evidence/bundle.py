@@ -13,18 +13,8 @@ from leakbound._base.canonical import is_digest, sha256
 from leakbound._base.files import replacing_folder
 from leakbound._base.types import ArrayInput, HasMember, JsonValue
 from leakbound.errors import FormatError, OptionError
-from leakbound.evidence.manifest import (
-    FILES,
-    LAYOUT,
-    MANIFEST,
-    STATEMENT,
-    SUMS,
-    assumptions_of,
-    environment,
-    manifest,
-    notes_of,
-    sums,
-)
+from leakbound.evidence import manifest
+from leakbound.evidence.manifest import MANIFEST, SUMS
 from leakbound.evidence.recipe import RESULTS, Recipe, departure, recipe_of
 from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
@@ -102,9 +92,9 @@ def write_bundle(
     content, arrays = recipe.encoded()
     # 2. The files, with those of a commitment if there is one.
     texts: dict[str, str] = {
-        "audit.json": _json({"layout": LAYOUT, **content}),
+        "audit.json": _json({"layout": manifest.LAYOUT, **content}),
         "result.json": result.to_json(),
-        "assumptions.json": _json(assumptions_of(result, vouchers or {})),
+        "assumptions.json": _json(manifest.assumptions_of(result, vouchers or {})),
     }
     if agreed is not None:
         texts["protocol.json"] = _json(agreed)
@@ -126,9 +116,9 @@ def write_bundle(
         files["plan.npz"], tossed = _written(plan.write), plan.seed
     # 3. The statement about all files, and the sums over both.
     digests = {name: sha256(written) for name, written in files.items()}
-    notes = notes_of(result, environment(), tossed)
-    files[MANIFEST] = manifest(digests, result, notes, model)
-    files[SUMS] = sums(digests | {MANIFEST: sha256(files[MANIFEST])})
+    notes = manifest.notes_of(result, manifest.environment(), tossed)
+    files[MANIFEST] = manifest.statement(digests, result, notes, model)
+    files[SUMS] = manifest.sums(digests | {MANIFEST: sha256(files[MANIFEST])})
     _put(place, files)
 
 
@@ -138,8 +128,8 @@ def _check_place(place: Path) -> None:
         return
     held = {one.name for one in place.iterdir()} if place.is_dir() else {place.name}
     statement = place / MANIFEST
-    ours = statement.is_file() and STATEMENT.encode() in statement.read_bytes()
-    others = held - FILES.keys() if ours else held
+    ours = statement.is_file() and manifest.STATEMENT.encode() in statement.read_bytes()
+    others = held - manifest.FILES.keys() if ours else held
     if others:
         raise OptionError(
             f"{place} contains {min(others)!r}, which would be lost: move it "

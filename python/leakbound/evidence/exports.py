@@ -17,9 +17,7 @@ _IMPLIED = {
 }
 
 
-def model_index(
-    result: Audit, *, model: str, dataset: str, dataset_type: str = "canaries"
-) -> list[JsonValue]:
+def model_index(result: Audit, *, model: str, dataset: str) -> list[JsonValue]:
     """Return the bounds of a result as the `model-index` of a Hugging Face model card.
 
     Parameters
@@ -28,8 +26,6 @@ def model_index(
         A result that proves something, or tried to: not an estimate, nor an exploratory number.
     model, dataset : str
         Name of the model, and what was audited, in a few words.
-    dataset_type : str
-        The same as an identifier.
 
     Examples
     --------
@@ -40,7 +36,7 @@ def model_index(
     >>> index[0]["results"][0]["metrics"][0]["type"]
     'epsilon_lower_bound'
     """
-    names: dict[str, object] = {"model": model, "dataset": dataset, "dataset_type": dataset_type}
+    names: dict[str, object] = {"model": model, "dataset": dataset}
     for name, text in names.items():
         if not isinstance(text, str) or not text.strip():
             raise OptionError(f"{name} must be a non-empty name, got {text!r:.80}")
@@ -62,7 +58,7 @@ def model_index(
     ]
     audit: JsonValue = {
         "task": {"type": "privacy-audit", "name": "Privacy audit"},
-        "dataset": {"type": dataset_type, "name": dataset},
+        "dataset": {"type": "canaries", "name": dataset},
         "metrics": metrics,
     }
     return [{"name": model, "results": [audit]}]

@@ -95,19 +95,19 @@ def environment() -> dict[str, str]:
     }
 
 
-def manifest(
+def statement(
     digests: Mapping[str, str], result: Result, notes: Mapping[str, Any], model: str | None
 ) -> bytes:
     """Return the statement about files; `notes` has versions and seeds."""
     files = [{"name": name, "digest": {"sha256": digests[name]}} for name in sorted(digests)]
     audit = next(one for one in files if one["name"] == "audit.json")
-    statement = {
+    content = {
         "_type": STATEMENT,
         "subject": ([{"name": "model", "digest": {"sha256": model}}] if model else []) + files,
         "predicateType": PREDICATE,
         "predicate": {**_outcome(result), "configuration": [{**audit, "annotations": notes}]},
     }
-    return (json.dumps(statement, indent=1, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def sums(digests: Mapping[str, str]) -> bytes:

@@ -1,9 +1,9 @@
-"""Verification: recompute and compare everything in a result or a bundle."""
+"""Verification: recompute and compare everything in a bundle."""
 
 import os
 import re
 import warnings
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,33 +17,13 @@ from leakbound._base.formatting import printable
 from leakbound._base.records import parsed
 from leakbound._core import __version__
 from leakbound.errors import FormatError, InternalError, MissingExtraError, OptionError
-from leakbound.evidence.manifest import (
-    LAYOUT,
-    MANIFEST,
-    MOST_ARRAYS,
-    SUMS,
-    Contents,
-    assumptions_of,
-    environment,
-    manifest,
-    notes_of,
-    sums,
-)
-from leakbound.evidence.recipe import (
-    RESULTS,
-    SHARE,
-    VERSIONS,
-    Recipe,
-    departure,
-    design_name,
-    difference,
-    recipe_of,
-)
+from leakbound.evidence import manifest, recipe
+from leakbound.evidence.manifest import MANIFEST, SUMS, Contents
 from leakbound.planning.commitment import Commitment, read_opening
 from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import Agreed, checked_protocol
 from leakbound.report import render
-from leakbound.results.base import Check, Result, Verification
+from leakbound.results.base import Check, Verification
 
 # Names of the checks, in order: each may rely on those before it.
 _CHECKS = (
@@ -63,18 +43,6 @@ _ARRAYS = 1000
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
 # Characters of what a check found.
 _WORDS = 500
-
-
-def verify_result(
-    result: Result, data: Mapping[str, Any], options: Mapping[str, Any]
-) -> Verification:
-    """Audit again by a result's own options; `Result.verify` documents the arguments."""
-    try:
-        recipe_of(result, data, options)
-    except FormatError as error:
-        return Verification((Check("audit", passed=False, words=str(error)),))
-    words = "the same data and options give the same result, bit for bit"
-    return Verification((Check("audit", passed=True, words=words),))
 
 
 def verify_bundle(
@@ -172,12 +140,12 @@ class _Bundle:
         return passed is not False
 
     def _files(self) -> tuple[bool, str]:
-        self.files = Contents.of(self.place, self.held)
+        self.files = manifest.Contents.of(self.place, self.held)
         digests = self.files.digests
         if missing := _NEEDED - digests.keys():
             return False, f"{min(missing)} is missing"
         rest = {name: one for name, one in digests.items() if name != SUMS}
-        expected, stated = sums(rest), self.files.texts[SUMS]
+        expected, stated = manifest.sums(rest), self.files.texts[SUMS]
         if expected != stated:
             here, there = (
                 set(one.decode("ascii", "replace").split("\n")) for one in (expected, stated)
@@ -196,15 +164,15 @@ class _Bundle:
     def _result(self) -> tuple[bool, str]:
         content = self._json("result.json")
         kind = content.get("type") if isinstance(content, dict) else None
-        if not isinstance(kind, str) or kind not in RESULTS:
+        if not isinstance(kind, str) or kind not in recipe.RESULTS:
             return False, f"result.json is of type {kind!r:.60}"
-        self.result = RESULTS[kind].from_dict(content)
+        self.result = recipe.RESULTS[kind].from_dict(content)
         return True, repr(self.result)
 
     def _assumptions(self) -> tuple[bool, str]:
         stored = self._json("assumptions.json")
         vouchers = {one["name"]: one["vouched for by"] for one in stored}
-        if assumptions_of(self.result, vouchers) != stored:
+        if manifest.assumptions_of(self.result, vouchers) != stored:
             return False, "assumptions.json has others than the result"
         contradicted = [one.name for one in self.result.summary().contradicted]
         said = f"; contradicted by the data: {', '.join(contradicted)}" if contradicted else ""
@@ -231,23 +199,21 @@ class _Bundle:
         if model is not None and not is_digest(model):
             return False, f"the digest of its model is {shown(model)}"
         notes = statement["predicate"]["configuration"][0]["annotations"]
-        if type(notes["layout"]) is not int or notes["layout"] != LAYOUT:
-            return (
-                False,
-                f"layout {notes['layout']!r:.40}: this version of leakbound reads {LAYOUT}",
-            )
+        if type(notes["layout"]) is not int or notes["layout"] != manifest.LAYOUT:
+            own = f"this version of leakbound reads {manifest.LAYOUT}"
+            return False, f"layout {notes['layout']!r:.40}: {own}"
         # 2. All else follows from files, result and plan.
-        made = {name: getattr(self.result.provenance, name) for name in VERSIONS}
+        made = {name: getattr(self.result.provenance, name) for name in recipe.VERSIONS}
         for name, version in made.items():
             if not _VERSION.fullmatch(version):
                 return False, f"{shown(version)} is not a version of {name}"
-        here = environment()
+        here = manifest.environment()
         made = {name: str(notes[name]) for name in here} | made
         tossed = None if self.plan is None else self.plan.seed
-        expected = notes_of(self.result, made, tossed)
+        expected = manifest.notes_of(self.result, made, tossed)
         files = self.files.digests.items()
         rest = {name: one for name, one in files if name not in {MANIFEST, SUMS}}
-        if manifest(rest, self.result, expected, model) != self.files.texts[MANIFEST]:
+        if manifest.statement(rest, self.result, expected, model) != self.files.texts[MANIFEST]:
             wrong = [name for name in expected if notes.get(name) != expected[name]]
             said = f"{MANIFEST} does not match these files, this result and this plan"
             return False, f"{said}{': ' * bool(wrong)}{', '.join(wrong)}"
@@ -266,18 +232,20 @@ class _Bundle:
     def _inputs(self) -> tuple[bool, str]:
         content = self._json("audit.json")
         layout = content.pop("layout", None) if isinstance(content, dict) else None
-        if type(layout) is not int or layout != LAYOUT:
+        if type(layout) is not int or layout != manifest.LAYOUT:
             return False, "audit.json is of another layout"
         try:
-            with open_archive(self.files.archives["inputs.npz"], most=MOST_ARRAYS) as archive:
+            with open_archive(
+                self.files.archives["inputs.npz"], most=manifest.MOST_ARRAYS
+            ) as archive:
                 count = len(archive.names)
                 if count > _ARRAYS:
                     return False, f"inputs.npz holds {count:,} arrays: at most {_ARRAYS:,} are read"
                 arrays = {name: archive[name] for name in archive.names}
         except FormatError as error:
             return False, f"inputs.npz: {error}"
-        self.recipe = Recipe.decoded(content, arrays, self.plan)
-        if self.recipe.audit != design_name(self.result):
+        self.recipe = recipe.Recipe.decoded(content, arrays, self.plan)
+        if self.recipe.audit != recipe.design_name(self.result):
             return False, f"{self.recipe.audit} does not give a {type(self.result).__name__}"
         if (self.recipe.arguments.get("member") is self.plan) != (self.plan is not None):
             return False, "membership is not that of the plan"
@@ -287,7 +255,7 @@ class _Bundle:
         if "protocol.json" not in self.files.texts:
             return None, "none: you have to trust the auditor that options were chosen in advance"
         agreed = Agreed.of(checked_protocol(self._json("protocol.json")))
-        wrong = departure(agreed, self.result, self.recipe)
+        wrong = recipe.departure(agreed, self.result, self.recipe)
         canaries = agreed.canaries_sha256
         named = f", on canaries of SHA-256 {canaries}" if canaries else ""
         return not wrong, wrong or f"the audit matches it{named}"
@@ -313,13 +281,14 @@ class _Bundle:
 
     def _audit(self) -> tuple[bool, str]:
         again = self.recipe.run()
-        wrong = difference(again, self.result, exact=self.exact)
+        wrong = recipe.difference(again, self.result, exact=self.exact)
         if wrong:
             return False, wrong + self._elsewhere
         if self.exact:
             return True, "recomputed from its scores: the same, bit for bit"
         by = "recomputed from its scores, with other versions or on another processor"
-        return True, f"{by}: the same except for rounding (relative differences up to {SHARE:g})"
+        most = f"relative differences up to {recipe.SHARE:g}"
+        return True, f"{by}: the same except for rounding ({most})"
 
     def _report(self) -> tuple[bool | None, str]:
         try:

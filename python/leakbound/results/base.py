@@ -18,7 +18,7 @@ import numpy as np
 
 from leakbound._base.checks import real, shown
 from leakbound._base.records import Record
-from leakbound._base.types import ArrayInput, HasMember, Verdict
+from leakbound._base.types import Verdict
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.report import write
@@ -289,39 +289,6 @@ class Audit(Result):
         """Return the least private curve that is refuted, failures of the claim left out."""
         return TradeOff.approx(self.bound)
 
-    def verify(
-        self,
-        scores: ArrayInput | Mapping[str, ArrayInput],
-        member: ArrayInput | HasMember,
-        *,
-        options: Mapping[str, Any] | None = None,
-        **inputs: Any,
-    ) -> "Verification":
-        """Audit again, from the result's own options, and compare bit for bit.
-
-        Parameters
-        ----------
-        scores : array-like or mapping
-            What was audited.
-        member : array-like of shape (m,), or InclusionPlan
-            Membership.
-        options : mapping, optional
-            Options of the audit that the result does not tell, by their names.
-        **inputs : array-like
-            Other data of the audit by their names, such as `propensity`, `features` or `prior`.
-
-        Examples
-        --------
-        >>> import numpy as np, leakbound as lb
-        >>> member = np.arange(300) % 2 == 0
-        >>> scores = member + np.arange(300) / 1e4
-        >>> result = lb.audit(scores, lb.Coins(member))
-        >>> result.verify(scores, member).valid, result.verify(-scores, member).valid
-        (True, False)
-        """
-        data = {"scores": scores, "member": member, **inputs}
-        return cast("Verification", _evidence().verify_result(self, data, options or {}))
-
     def bundle(self, folder: str | os.PathLike[str], **given: Any) -> None:
         """Write everything needed to recompute this result to a folder, completely or not at all.
 
@@ -333,14 +300,10 @@ class Audit(Result):
             A new or empty folder, or a bundle, which is replaced.
         **given : object
             `scores`, `plan` and the like, as for `leakbound.evidence.write_bundle`; other names are
-            data of the audit, as for `verify`.
+            data of the audit.
         """
-        _evidence().write_bundle(folder, self, **given)
-
-
-def _evidence() -> Any:
-    """Return `leakbound.evidence`, which is above results and so is found by name."""
-    return sys.modules["leakbound"].evidence
+        # above results, and so found by name
+        sys.modules["leakbound"].evidence.write_bundle(folder, self, **given)
 
 
 @dataclass(frozen=True)
@@ -357,7 +320,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Verification:
-    """The checks of a result or a bundle, in order; the first that fails is the last."""
+    """The checks of a bundle, in order; the first that fails is the last."""
 
     checks: tuple[Check, ...]
     """The checks, at least one."""

@@ -179,8 +179,9 @@ def test_the_result_keeps_the_protocol(tmp_path: Path) -> None:
         result.check(parameter=0.1)
     result.report(tmp_path / "page.html")
     assert "replace one candidate" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert result.verify(SCORES, PLAN).valid
-    assert not result.verify(SCORES[::-1], PLAN).valid
+    result.bundle(tmp_path / "bundle", scores=SCORES, plan=PLAN)
+    with pytest.raises(errors.FormatError, match="gives another result"):
+        result.bundle(tmp_path / "other", scores=SCORES[::-1], plan=PLAN)
 
 
 def test_a_plan_is_drawn_saved_committed_to_and_audited(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from commitments import PROTOCOL, scored
 from leakbound._base import files
 from leakbound._base.records import parsed
 from leakbound.errors import FormatError, MissingExtraError
-from leakbound.evidence import manifest, recipe, verification, verify_bundle
+from leakbound.evidence import manifest, recipe, verify_bundle
 from leakbound.evidence.manifest import MANIFEST
 from leakbound.planning import Opening
 
@@ -268,7 +268,7 @@ def test_archives_that_unpack_to_more_than_is_read(
     bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the sizes that their headers tell, before anything is unpacked."""
-    monkeypatch.setattr(verification, "MOST_ARRAYS", 1000)
+    monkeypatch.setattr(manifest, "MOST_ARRAYS", 1000)
     read = files.Archive.__getitem__
 
     def unread(archive: Any, name: str) -> Any:

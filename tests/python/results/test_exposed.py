@@ -106,7 +106,8 @@ def test_a_result_by_an_index_names_rows_and_a_bundle_may_have_their_ids(tmp_pat
     assert lb.evidence.verify_bundle(tmp_path / "bundle").valid
     forged: Any = result.to_dict()
     forged["exposed"]["ids"] = ["nobody"] * len(forged["exposed"]["rows"])
-    assert "exposed.ids" in lb.AuditResult.from_dict(forged).verify(named, member).why
+    with pytest.raises(FormatError, match=r"exposed\.ids"):
+        lb.AuditResult.from_dict(forged).bundle(tmp_path / "other", scores=named, plan=member)
 
 
 def test_only_fair_and_independent_coins_have_a_list() -> None:
