@@ -28,7 +28,8 @@ class _Refuted:
 
     def __call__(self, seed: int) -> bool:
         """Run the mechanism of a seed."""
-        audited, how = self.mechanism, {"confidence": 1 - ERROR, "most_runs": 200, "seed": seed}
+        audited = self.mechanism
+        how: dict[str, Any] = {"confidence": 1 - ERROR, "most_runs": 200, "seed": seed}
         result = audit_mechanism(
             audited.run, audited.d0, audited.d1, self.claim, parameter=audited.parameter, **how
         )

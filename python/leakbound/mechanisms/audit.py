@@ -80,8 +80,9 @@ def audit_mechanism(
     Returns
     -------
     AuditResult
-        The result of `Stream`: it counts all runs but for those that only trained the classifier.
-        Its warnings name outputs that repeat or are all equal.
+        The result of `Stream`: it counts all runs but for those that only trained the classifier;
+        its options have the number of all `runs` and the `seed`. Warnings name outputs that repeat
+        or are all equal.
 
     Examples
     --------
@@ -119,7 +120,9 @@ def audit_mechanism(
                 stream.update(scores, runs.member[start:stop])
             runs.keep(stop)
     result = stream.result()
-    return replace(result, warnings=(*result.warnings, *runs.warnings()))
+    made = {"runs": runs.scored, "seed": runs.seed}
+    warnings = (*result.warnings, *runs.warnings())
+    return replace(result, options=result.options | made, warnings=warnings)
 
 
 class _Runs:
@@ -209,7 +212,7 @@ class _Runs:
             raise InputError(
                 f"{where} raised {type(error).__name__}: {error}; the same seed repeats it"
             ) from error
-        output = np.asarray(returned)
+        output = np.array(returned)  # which a mechanism may write to again
         if output.dtype.kind not in "biuf" or not output.size:
             raise InputTypeError(
                 f"{where} returned {shown(returned)}: return a number or an array of numbers"

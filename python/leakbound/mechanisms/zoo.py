@@ -1,7 +1,14 @@
 """Mechanisms that satisfy their claims, and the same ones with published faults.
 
 Each has what `audit_mechanism` takes: `run`, the neighbouring inputs `d0` and `d1`, `claim` and
-`parameter`. Claims are about real numbers: for floats, see `FloatLaplace`.
+`parameter`. Claims are about real numbers: for floats, see `FloatLaplace`. Sources: Dwork and Roth,
+"The algorithmic foundations of differential privacy", Theorem 3.6; Dong, Roth and Su, "Gaussian
+differential privacy", Theorem 1; Ghosh, Roughgarden and Sundararajan, "Universally
+utility-maximizing privacy mechanisms"; Mironov, "On significance of the least significant bits for
+differential privacy"; Lyu, Su and Li, "Understanding the sparse vector technique for differential
+privacy", Theorem 2 and Figure 2; Ding, Kifer, Steinke, Wang, Xiao and Zhang, "The permute-and-flip
+mechanism is identical to report-noisy-max with exponential noise"; Ding, Wang, Wang, Zhang and
+Kifer, "Detecting violations of differential privacy".
 """
 
 import math
@@ -51,7 +58,7 @@ class Mechanism:
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceNoise(Mechanism):
-    """A query of sensitivity 1 with Laplace noise of scale 1/ε, which is ε-DP.
+    """A query of sensitivity 1 with Laplace noise of scale 1/ε: ε-DP (Dwork and Roth 2014).
 
     Parameters
     ----------
@@ -59,10 +66,6 @@ class LaplaceNoise(Mechanism):
         The claimed ε.
     fault : {"", "half_noise"}
         Noise of half the scale, as for a sensitivity that is really 2.
-
-    Notes
-    -----
-    Dwork and Roth, "The algorithmic foundations of differential privacy" (2014), Theorem 3.6.
     """
 
     fault: Literal["", "half_noise"] = ""
@@ -74,18 +77,14 @@ class LaplaceNoise(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianNoise(Mechanism):
-    """A query of sensitivity 1 with normal noise of standard deviation 1/μ: μ-Gaussian DP.
+    """A query of sensitivity 1 with normal noise of scale 1/μ: μ-GDP (Dong, Roth and Su 2022).
 
     Parameters
     ----------
     epsilon : float
         The claimed μ.
     fault : {"", "half_noise"}
-        Noise of half the standard deviation, as for a sensitivity that is really 2.
-
-    Notes
-    -----
-    Dong, Roth and Su, "Gaussian differential privacy" (2022), Theorem 1.
+        Noise of half the scale, as for a sensitivity that is really 2.
     """
 
     claim: ClassVar[Any] = GaussianDP()
@@ -98,7 +97,7 @@ class GaussianNoise(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class FloatLaplace(Mechanism):
-    """Geometric noise on integers, which is ε-DP; or Laplace noise, as floats have it.
+    """Geometric noise on integers: ε-DP (Ghosh et al. 2009); or Laplace noise, as floats have it.
 
     Parameters
     ----------
@@ -106,12 +105,7 @@ class FloatLaplace(Mechanism):
         The claimed ε.
     fault : {"", "inversion"}
         The logarithm of a uniform double for noise. Inputs reach different doubles, so the
-        low-order bits of an output tell which it was.
-
-    Notes
-    -----
-    Ghosh, Roughgarden and Sundararajan, "Universally utility-maximizing privacy mechanisms" (2009);
-    Mironov, "On significance of the least significant bits for differential privacy" (2012).
+        low-order bits of an output tell which it was (Mironov 2012).
     """
 
     fault: Literal["", "inversion"] = ""
@@ -154,16 +148,11 @@ class SparseVector(Mechanism):
     above : int
         After how many queries above the threshold it stops, c.
     fault : str
-        "" for Algorithm 1 of Lyu et al., which is ε-DP. "released_values", "quarter_noise",
+        "" for Algorithm 1 of Lyu et al. (2017), which is ε-DP. "released_values", "quarter_noise",
         "no_query_noise" and "no_cut_off" are their Algorithms 3 to 6; "quarter_noise" satisfies
         (1 + 6c) ε/4, and the other three no ε at all. "unscaled_noise" has the query noise of
         c = 1. "no_threshold_noise" regards the threshold as public, and charges ε/c for each query
         above; this shows best with ``above=1``.
-
-    Notes
-    -----
-    Lyu, Su and Li, "Understanding the sparse vector technique for differential privacy" (2017):
-    Theorem 2 for Algorithm 1, and Figure 2 for the others.
     """
 
     d0: ClassVar[Any] = np.repeat([1.0, 0.0], 10)
@@ -198,20 +187,15 @@ class SparseVector(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyMax(Mechanism):
-    """Which of two counts is larger, with exponential noise of scale 2/ε, which is ε-DP.
+    """Which of two counts is larger, with exponential noise of scale 2/ε: ε-DP (Ding et al. 2021).
 
     Parameters
     ----------
     epsilon : float
         The claimed ε.
     fault : {"", "half_noise", "released_value"}
-        Noise of half the scale; or the noisy count released with its place, which satisfies no ε.
-
-    Notes
-    -----
-    Ding, Kifer, Steinke, Wang, Xiao and Zhang, "The permute-and-flip mechanism is identical to
-    report-noisy-max with exponential noise" (2021); Ding, Wang, Wang, Zhang and Kifer, "Detecting
-    violations of differential privacy" (2018), release the value.
+        Noise of half the scale; or the noisy count released with its place, which satisfies no ε
+        (Ding et al. 2018).
     """
 
     fault: Literal["", "half_noise", "released_value"] = ""

@@ -1,6 +1,6 @@
 """How many runs refute faulty mechanisms, and how often right ones are refuted.
 
-`python benches/papers/mechanisms.py [faults] [means] [right] [hard]` prints the tables of
+`python benches/papers/mechanism_faults.py [faults] [means] [right] [hard]` prints the tables of
 `docs/audits/mechanisms.md`: the median and the 90 % quantile of the runs in 50 audits at 95 %, all
 runs counted, also those that only trained the classifier.
 """
