@@ -268,9 +268,10 @@ def mechanism(plt: Any) -> Any:
     """Draw what a noisy maximum releases on each of two inputs."""
     names, rng = example("audits/mechanisms"), np.random.default_rng(0)
     member = np.repeat([True, False], 500)
-    values = [names["largest"](names["d1" if one else "d0"], rng)[1] for one in member]
+    values = np.array([names["largest"](names["d1" if one else "d0"], rng)[1] for one in member])
+    seen = values < 14
     figure, ax = plt.subplots(figsize=(5.6, 2.4))
-    histogram(ax, np.minimum(values, 14), member, ("with the record", "without it"))
+    histogram(ax, values[seen], member[seen], ("with the record", "without it"))
     ax.set(xlabel="released count", ylabel="runs")
     return figure
 
