@@ -318,14 +318,15 @@ class Delivery:
     out: Annotated[
         Path | None, option("DIR", "Folder for result.json, report.html and figures (SVG).")
     ] = None
+    title: Annotated[str, option("TEXT", "Title of the report.")] = ""
     model: Annotated[str, option("TEXT", "Name of the model in the report.")] = ""
     auditor: Annotated[str, option("TEXT", "Name of the auditor in the report.")] = ""
 
     def __post_init__(self) -> None:
         if self.out is not None:  # before hours of work
             output.prepare(self.out)
-        elif self.model or self.auditor:
-            refuse("--model and --auditor are for the report: add --out DIR")
+        elif self.title or self.model or self.auditor:
+            refuse("--title, --model and --auditor are for the report: add --out DIR")
 
     def conclude(
         self,
@@ -354,9 +355,10 @@ class Delivery:
             tell(f"Bundle: {bundle}")
         if self.out is not None:
             name = file.name.encode(errors="replace").decode()  # names need not be text
-            about = {"model": self.model, "auditor": self.auditor}
+            title = self.title or f"Privacy audit of {name}"
+            about = {"title": title, "model": self.model, "auditor": self.auditor}
             with bar("Drawing the report"):
-                output.write_files(self.out, result, title=f"Privacy audit of {name}", **about)
+                output.write_files(self.out, result, **about)
         # 3. The verdict.
         stored = self.json or self.json_full
         if stored:
