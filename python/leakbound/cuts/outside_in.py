@@ -12,6 +12,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.checks import integer, shown
 from leakbound._base.types import JsonValue, PathOrder, Sides
+from leakbound.cuts.few_values import guessed_values
 from leakbound.cuts.games import Ties
 from leakbound.cuts.policy import ORDERS, Best, BestCut, PathPolicy
 from leakbound.errors import InputTypeError, OptionError
@@ -21,7 +22,10 @@ Form: TypeAlias = Literal["pure", "approximate", "family"]
 
 @dataclass(frozen=True)
 class LevelBest(Best):
-    """The level that labels chose; `members` of its guesses are of "member", if they chose that."""
+    """The level that labels chose; `members` of its guesses are of "member", if they chose that.
+
+    There are no levels where the guesses are about whole blocks of ties.
+    """
 
     levels: tuple[int, ...]
     members: int | None = None
@@ -49,9 +53,10 @@ class LadderPolicy(PathPolicy):
         return tuple(self.rule(examples, level, sides).levels)
 
     def told(self, best: BestCut, _level: float, /) -> dict[str, JsonValue]:
-        """See `PathPolicy.told`: the levels, and the one reached."""
+        """See `PathPolicy.told`: the levels, unless ties chose, and the one reached."""
         reached = cast("LevelBest", best)
-        said: dict[str, JsonValue] = {"levels": list(reached.levels), "guesses": reached.cut}
+        said: dict[str, JsonValue] = {"levels": list(reached.levels)} if reached.levels else {}
+        said["guesses"] = reached.cut
         return {
             "outside_in": said if reached.members is None else said | {"members": reached.members}
         }
@@ -62,12 +67,24 @@ class LadderPolicy(PathPolicy):
         orders: tuple[PathOrder, ...],
         level: float,
         recall: float = 1.0,
+        scored: _core.Ranking | None = None,
     ) -> tuple[PathOrder, _core.Path, BestCut]:
         """See `PathPolicy.best`."""
         if orders != ("ends",):
             return super().best(ranking, orders, level, recall)
-        top, bottom = ranking.path("member_half"), ranking.path("nonmember_half")
-        return "ends", ranking.path("ends"), self.best_of_ends(top, bottom, level)
+        best = None
+        if scored is not None and scored is not ranking:
+            best = self.best_of_values(scored, ranking, level)
+        if best is None:
+            top, bottom = ranking.path("member_half"), ranking.path("nonmember_half")
+            best = self.best_of_ends(top, bottom, level)
+        return "ends", ranking.path("ends"), best
+
+    def best_of_values(
+        self, _scored: _core.Ranking, _ranking: _core.Ranking, _level: float, /
+    ) -> LevelBest | None:
+        """Return what is proved by guesses that depend on ties; None where they must not."""
+        return None
 
     def perfect(self, examples: int, order: PathOrder, level: float, recall: float, /) -> float:
         """See `PathPolicy.perfect`."""
@@ -133,7 +150,8 @@ class OutsideIn(LadderPolicy):
     )
     """Which cuts are tested, in a sentence of the result."""
     method: ClassVar[str] = (
-        f"{design} The labels within this threshold do not influence the choice, so the "
+        f"{design} Where scores have few values, it lies between two of them, and labels of a part "
+        "of each value choose it. Labels that are tested do not influence the choice, so the "
         "Clopper-Pearson limit gets the whole error probability (Clopper and Pearson 1934)."
     )
     levels: Sequence[int] | None = None
@@ -154,7 +172,20 @@ class OutsideIn(LadderPolicy):
         """See `LadderPolicy.rule`."""
         return planned_rule(self, examples, level, sides, "pure")
 
-    def limit(self, _rule: _core.OutsideIn, guesses: int, correct: int, level: float, /) -> float:
+    def best_of_values(
+        self, scored: _core.Ranking, ranking: _core.Ranking, level: float, /
+    ) -> LevelBest | None:
+        """See `LadderPolicy.best_of_values`: scores may choose, as the choice is free."""
+        found = None if self.levels else guessed_values(scored, ranking, level)
+        if found is None:
+            return None
+        guesses, correct, members = found
+        limit = self.limit(None, guesses, correct, level)
+        return LevelBest(limit, guesses, correct, (), members)
+
+    def limit(
+        self, _rule: _core.OutsideIn | None, guesses: int, correct: int, level: float, /
+    ) -> float:
         """See `LadderPolicy.limit`: the choice is free, and has the whole level."""
         path = _core.Path.correct_first(guesses, correct)
         return _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail="exact").logit

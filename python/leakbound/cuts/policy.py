@@ -171,7 +171,7 @@ class PathPolicy(Policy):
         # 2. Every path at its share of the level.
         orders = self.orders(game.sides)
         share, recall = level / len(orders), game.recall
-        order, path, best = self.best(ranking, orders, share, recall)
+        order, path, best = self.best(ranking, orders, share, recall, scored)
         told = self.told(best, share)
         # 3. What that proves: a guess among k values has at most e^ε / (k - 1) for odds.
         shift = math.log(game.k - 1) if self.of_odds else 0.0
@@ -206,6 +206,7 @@ class PathPolicy(Policy):
         orders: tuple[PathOrder, ...],
         level: float,
         recall: float = 1.0,
+        scored: _core.Ranking | None = None,  # noqa: ARG002 (for thresholds that depend on ties)
     ) -> tuple[PathOrder, _core.Path, BestCut]:
         """Bound every path at a level and return the best; on equality the first.
 
