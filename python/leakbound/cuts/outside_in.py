@@ -140,7 +140,9 @@ class OutsideIn(LadderPolicy):
     Under pure DP the choice is free: the Clopper-Pearson limit has the whole probability of error.
     Under (ε, δ)-DP and for families of trade-off functions number and count have one joint
     certificate, which costs a few per cent of the bound; `docs/theory/outside-in.md` has the proof
-    and the prices. Ties are broken by a permutation from the seed.
+    and the prices. Ties are broken by a permutation from the seed. Under pure DP and sides="auto",
+    guesses are about whole values where scores have few (up to 5 of 1,000 examples, 10 of 10,000):
+    labels of a part of each value choose them, and are not tested.
     """
 
     design: ClassVar[str] = (
