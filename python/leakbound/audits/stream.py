@@ -265,7 +265,7 @@ class Stream:
             confidence=self._confidence,
             theorem=_TRIALS if self._trials else _THEOREM,
             assumptions=(
-                count.assumption(*(_INDEPENDENT if self._trials else _FAIR)),
+                count.assumption(*(INDEPENDENT if self._trials else _FAIR)),
                 *_DECLARED,
                 *family_assumption(claim),
             ),
@@ -359,7 +359,7 @@ _FAIR = (
         "confidence is over these coins and all random draws of training, given everything else."
     ),
 )
-_INDEPENDENT = (
+INDEPENDENT = (
     "independent trials with fair coins",
     (
         "Each score has a separate run, with fresh randomness and a fair coin that decided whether "
@@ -367,6 +367,7 @@ _INDEPENDENT = (
         "these coins and all random draws of the runs."
     ),
 )
+"""The assumption of trials."""
 _DECLARED = (
     Assumption(
         "add or remove one example",

@@ -19,9 +19,10 @@ from leakbound._base.imports import needs
 from leakbound._base.streams import SCHEME, Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits import Stream
+from leakbound.audits.stream import INDEPENDENT
 from leakbound.claims import CLAIMS, Claim
 from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
-from leakbound.results import AuditResult
+from leakbound.results import Assumption, AuditResult
 
 # Runs in a batch, or later their share of those before: each batch has a new classifier
 _BATCH, _GROWTH = 50, 0.25
@@ -31,6 +32,10 @@ _LESSONS, _TREES, _LEAF = 10_000, 60, 3
 _KNOTS, _PENALTY = 5, 0.3
 # Probabilities of a classifier are no closer to 0: a few runs do not show more
 _LEAST = 0.005
+
+_NEIGHBOURS = Assumption(
+    "neighbouring inputs", "The claim regards d0 and d1 as neighbours.", "declared"
+)
 
 
 def audit_mechanism(
@@ -57,15 +62,15 @@ def audit_mechanism(
         The mechanism: takes an input and a `numpy.random.Generator`, and returns a number or an
         array of numbers, of the same shape and kind every time.
     d0, d1 : object
-        Two inputs that the claim regards as neighbours.
+        Two inputs that the claim regards as neighbours. Each run gets a copy.
     claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
         What the mechanism is said to satisfy.
     parameter : float
         The claimed value of the claim's parameter, such as ε or μ. The audit stops once its bound
         is larger.
     score : callable, optional
-        Takes an array of outputs, one for each run, and returns a number for each output by itself,
-        higher where `d1` is likelier: best the log-likelihood ratio. By default a classifier learns
+        Takes an array of outputs, one for each run, and returns a number for each output, higher
+        where `d1` is likelier: best the log-likelihood ratio. By default a classifier learns
         it from all earlier batches, which needs the extra ``ml``; the first batch only trains it.
     confidence : float
         Probability that the bound is never above the truth, in (0, 1).
@@ -120,9 +125,17 @@ def audit_mechanism(
                 stream.update(scores, runs.member[start:stop])
             runs.keep(stop)
     result = stream.result()
-    made = {"runs": runs.scored, "seed": runs.seed}
-    warnings = (*result.warnings, *runs.warnings())
-    return replace(result, options=result.options | made, warnings=warnings)
+    made = {"runs": runs.scored, "seed": runs.seed, "design": "trials"}
+    # Of pure DP, a stream speaks of coins of one training run; the second is about one example
+    independent, _, *others = result.assumptions
+    name, statement = INDEPENDENT
+    independent = replace(independent, name=name, statement=statement)
+    return replace(
+        result,
+        options=result.options | made,
+        assumptions=(independent, _NEIGHBOURS, *others),
+        warnings=(*result.warnings, *runs.warnings()),
+    )
 
 
 class _Runs:
@@ -206,8 +219,7 @@ class _Runs:
         where = f"run {number} on d{coin:d} (seed {self.seed})"
         rng = Purpose.MECHANISM_RUNS.rng(self.seed, number)
         try:
-            # A copy: a mechanism may change its input in place
-            returned = self._run(deepcopy(self._inputs[coin]), rng)
+            returned = self._run(_copy(self._inputs[coin]), rng)
         except Exception as error:
             raise InputError(
                 f"{where} raised {type(error).__name__}: {error}; the same seed repeats it"
@@ -250,6 +262,14 @@ class _Runs:
             raise FormatError(
                 f"{path} does not hold runs of audit_mechanism ({error}): choose another file"
             ) from error
+
+
+def _copy(data: Any) -> Any:
+    """Return a copy, as a mechanism may change its input in place; or what cannot be copied."""
+    try:
+        return deepcopy(data)
+    except Exception:  # of any object, such as a lock or a generator
+        return data
 
 
 def _identity(data: Any) -> str:

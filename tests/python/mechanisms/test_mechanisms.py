@@ -240,3 +240,15 @@ def test_a_mechanism_may_change_its_input_in_place() -> None:
     result = audit_mechanism(run, *inputs, lb.PureDP(), parameter=1.0, most_runs=400, seed=0)
     assert result.bound < 1
     assert [one.item() for one in inputs] == [0, 1]
+
+
+def test_inputs_that_cannot_be_copied_are_passed_and_results_name_what_was_assumed() -> None:
+    d0, d1 = ((number for number in [index]) for index in range(2))
+
+    def run(_: Any, rng: np.random.Generator) -> float:
+        return rng.normal()
+
+    result = audit_mechanism(run, d0, d1, lb.PureDP(), parameter=1.0, most_runs=200, seed=0)
+    names = [one.name for one in result.assumptions]
+    assert names[:2] == ["independent trials with fair coins", "neighbouring inputs"]
+    assert result.options["design"] == "trials"
