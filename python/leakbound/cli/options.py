@@ -11,17 +11,9 @@ import typer
 from typer.core import TyperCommand
 from typer.models import OptionInfo
 
+from leakbound import claims
 from leakbound._base.console import bar, tell
 from leakbound._base.types import Relation as ClaimRelation
-from leakbound.claims import (
-    ApproxDP,
-    Claim,
-    GaussianDP,
-    LaplaceDP,
-    PureDP,
-    SubsampledGaussianDP,
-    replacing,
-)
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound, Weighted
@@ -205,14 +197,14 @@ def parse_cuts(text: str) -> CutPolicy | None:
     return _made(text, policies, "--cuts", CUTS)
 
 
-def parse_family(text: str) -> Claim:
+def parse_family(text: str) -> claims.Claim:
     """Return the family of guarantees named by text such as laplace or dp-sgd:0.01,1000."""
-    families: dict[str, Callable[..., Claim]] = {
-        "pure": PureDP,
-        "laplace": LaplaceDP,
-        "gaussian": lambda delta=0.0: GaussianDP(delta=delta),
-        "approx": lambda delta: ApproxDP(delta=delta),
-        "dp-sgd": lambda rate, steps: SubsampledGaussianDP(sampling_rate=rate, steps=steps),
+    families: dict[str, Callable[..., claims.Claim]] = {
+        "pure": claims.PureDP,
+        "laplace": claims.LaplaceDP,
+        "gaussian": lambda delta=0.0: claims.GaussianDP(delta=delta),
+        "approx": lambda delta: claims.ApproxDP(delta=delta),
+        "dp-sgd": lambda rate, steps: claims.SubsampledGaussianDP(sampling_rate=rate, steps=steps),
     }
     return _made(text, families, "--family", FAMILIES)
 
@@ -241,22 +233,22 @@ def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, floa
     return claim
 
 
-def guarantee_of(goal: Mapping[str, float], family: str = "") -> Claim:
+def guarantee_of(goal: Mapping[str, float], family: str = "") -> claims.Claim:
     """Return the family to audit: the one named, or that of the claim."""
-    own = {"mu": GaussianDP, "noise": SubsampledGaussianDP}
+    own = {"mu": claims.GaussianDP, "noise": claims.SubsampledGaussianDP}
     delta = goal.get("delta", 0.0)
     if family:
         named = parse_family(family)
     elif "mu" in goal:
-        named = GaussianDP()
+        named = claims.GaussianDP()
     else:
-        named = ApproxDP(delta=delta) if delta else PureDP()
+        named = claims.ApproxDP(delta=delta) if delta else claims.PureDP()
     for key, kind in own.items():
         if key in goal and not isinstance(named, kind):
             refuse(
                 f"--claim {key}=… does not fit {named.name}; choose another --family: {FAMILIES}"
             )
-    unlimited = isinstance(named, GaussianDP | SubsampledGaussianDP)
+    unlimited = isinstance(named, claims.GaussianDP | claims.SubsampledGaussianDP)
     if unlimited and "eps" in goal and delta <= named.delta:
         above = f" above {named.delta:g}" if named.delta else ""
         refuse(f"{named.name} has no ε without a δ{above}: give eps and delta in --claim")
@@ -269,7 +261,7 @@ def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
         return goal
     if "mu" in goal:
         return {"mu": 2 * goal["mu"]}
-    epsilon, delta = replacing(goal["eps"], goal.get("delta", 0.0))
+    epsilon, delta = claims.replacing(goal["eps"], goal.get("delta", 0.0))
     return {"eps": epsilon, "delta": delta} if delta else {"eps": epsilon}
 
 

@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakbound._base.formatting import number
-from leakbound.report.style import (
-    MEMBER,
-    MUTED,
-    PAPER,
-    draw_classes,
-    house_style,
-    name_axes,
-    new_axes,
-)
+from leakbound.report import style
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,15 +33,15 @@ _FEW = 60
 # Lines of bounds
 _DASHED: dict[str, Any] = {"linewidth": 0.9, "linestyle": (0, (4, 2))}
 # Lines of what chance gives, or a perfect attack
-_CHANCE: dict[str, Any] = {"color": MUTED, "linewidth": 0.9, "linestyle": (0, (1, 2))}
+_CHANCE: dict[str, Any] = {"color": style.MUTED, "linewidth": 0.9, "linestyle": (0, (1, 2))}
 
 
 def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """Draw the bound that every cut would give, with the final bound and the ceiling."""
     if drawing.family:
         return _plot_profile(drawing, ax)
-    with house_style():
-        ax = new_axes(ax)
+    with style.house_style():
+        ax = style.new_axes(ax)
         series = drawing.series
         relation = "≈" if drawing.kind == "exploratory_lower_bound" else "≥"
         for one in series:
@@ -79,35 +71,35 @@ def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.legend(loc="upper left")
         what = f"lower bound on {', '.join(one.symbol for one in reversed(series))}"
-        name_axes(ax, "Bound against guesses", "guesses made", what, drawing.kind)
+        style.name_axes(ax, "Bound against guesses", "guesses made", what, drawing.kind)
     return ax
 
 
 def _plot_profile(drawing: Drawing, ax: Axes | None) -> Axes:
     """Draw ε against δ of the curve that an audit of a family rejects, and of the ceiling."""
-    with house_style():
-        ax = new_axes(ax)
+    with style.house_style():
+        ax = style.new_axes(ax)
         delta = np.geomspace(1e-12, 1.0, 241)[:-1]
-        for name, curve, colour, style in (
-            ("rejected", drawing.rejected, MEMBER, "-"),
-            ("a perfect attack", drawing.rejectable, MUTED, ":"),
+        for name, curve, colour, line in (
+            ("rejected", drawing.rejected, style.MEMBER, "-"),
+            ("a perfect attack", drawing.rejectable, style.MUTED, ":"),
         ):
             if curve is not None:
                 epsilon = np.asarray(curve.epsilon(delta))
                 known = np.isfinite(epsilon)
-                ax.plot(delta[known], epsilon[known], color=colour, linestyle=style, label=name)
+                ax.plot(delta[known], epsilon[known], color=colour, linestyle=line, label=name)
         ax.set_xscale("log")
         ax.set_ylim(bottom=0)
         if drawing.rejectable is not None:
             ax.legend(loc="upper right")
-        name_axes(ax, "ε against δ", "δ", "lower bound on ε", drawing.kind)
+        style.name_axes(ax, "ε against δ", "δ", "lower bound on ε", drawing.kind)
     return ax
 
 
 def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """Draw precision against recall, with the cut that the bound is from."""
-    with house_style():
-        ax = new_axes(ax)
+    with style.house_style():
+        ax = style.new_axes(ax)
         series, low = drawing.series, 0.5
         ax.axhline(0.5, label="coin toss", **_CHANCE)
         for one in series:
@@ -121,7 +113,7 @@ def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
         ax.set_xlim(-0.01, 1.01)
         ax.legend(loc="best")
         what = "share of correct guesses"
-        name_axes(ax, "Precision and recall", "recall", what, drawing.kind)
+        style.name_axes(ax, "Precision and recall", "recall", what, drawing.kind)
     return ax
 
 
@@ -132,8 +124,8 @@ def plot_roc(drawing: Drawing, ax: Axes | None = None) -> Axes:
     trade-off function f at most 1 - f(FPR): drawn for the rejected curve of a family. The measured
     curve carries sampling error, which the bound allows for: it may lie above its own line.
     """
-    with house_style():
-        ax = new_axes(ax)
+    with style.house_style():
+        ax = style.new_axes(ax)
         series = drawing.series
         floor = min(_smallest_step(one.ranking.roc) for one in series)
         grid = np.geomspace(floor, 1.0, 400)
@@ -157,18 +149,18 @@ def plot_roc(drawing: Drawing, ax: Axes | None = None) -> Axes:
             axis.set_major_formatter("{x:g}")
         ax.legend(loc="lower right")
         rates_of = ("false-positive rate", "true-positive rate")
-        name_axes(ax, "ROC, logarithmic", *rates_of, drawing.kind)
+        style.name_axes(ax, "ROC, logarithmic", *rates_of, drawing.kind)
     return ax
 
 
 def plot_histogram(drawing: Drawing, ax: Axes | None = None) -> Axes:
     """Draw the scores of members and of non-members."""
-    with house_style():
-        ax = new_axes(ax)
+    with style.house_style():
+        ax = style.new_axes(ax)
         histogram = drawing.series[0].ranking.histogram
-        draw_classes(ax, histogram.edges, histogram.members, histogram.non_members)
+        style.draw_classes(ax, histogram.edges, histogram.members, histogram.non_members)
         per_bin = f"{drawing.series[0].units} per bin"
-        name_axes(ax, "Scores", "score (higher: more likely a member)", per_bin)
+        style.name_axes(ax, "Scores", "score (higher: more likely a member)", per_bin)
         ax.set_title("Scores", pad=20)
     return ax
 
@@ -188,10 +180,10 @@ def _mark_chosen(ax: Axes, series: Series) -> None:
     """
     ranking, curve = series.ranking, series.ranking.curve
     chosen = np.flatnonzero(curve.guesses == ranking.guesses)
-    rim: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": 1.3, "markersize": 8.5}
+    rim: dict[str, Any] = {"markeredgewidth": 1.3, "markersize": 8.5}
     more = ranking.correct / np.maximum(1, curve.correct[chosen])
     at = (curve.recall[chosen] * more, curve.precision[chosen] * more)
-    ax.plot(*at, "o", color=series.colour, zorder=6, **rim)
+    ax.plot(*at, "o", color=series.colour, zorder=6, markeredgecolor=style.PAPER, **rim)
 
 
 def _smallest_step(roc: Roc) -> float:

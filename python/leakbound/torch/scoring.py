@@ -15,18 +15,9 @@ from leakbound._base.console import track
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound.errors import DeviceMemoryError, InputError, OptionError
+from leakbound.torch import signals
 from leakbound.torch.data import EMPTY, Batches, read
 from leakbound.torch.placement import evaluating
-from leakbound.torch.signals import (
-    COMPARING,
-    Signal,
-    check_nan,
-    check_ties,
-    float64,
-    measure,
-    signal_name,
-    token_losses_of,
-)
 
 Data: TypeAlias = (
     Dataset[Any] | DataLoader[Any] | tuple[Any, Any] | list[Any] | Mapping[str, Any] | ArrayInput
@@ -37,7 +28,7 @@ def score(
     model: nn.Module,
     data: Data,
     *,
-    signal: Signal = "logit_margin",
+    signal: signals.Signal = "logit_margin",
     batch_size: int = 256,
     device: str | torch.device = "auto",
     ids: ArrayInput | None = None,
@@ -114,13 +105,13 @@ def score(
     (5, dtype('float64'))
     """
     flag(progress, "progress")
-    name = signal_name(signal)
+    name = signals.signal_name(signal)
     before = compared(model, signal, reference)
     # 1. Whatever can be checked before the pass.
     batches, labels = _read(model, data, batch_size, ids)
     # 2. The pass.
     with ready(model, before, device=device, batch_size=batch_size) as where:
-        of_batch = measure(model, signal, before)
+        of_batch = signals.measure(model, signal, before)
         passing = track(batches.on(where, labels), "scoring", total=batches.batches, shown=progress)
         values, floating = together(map(of_batch, passing))
     # 3. What audits refuse, while the scores are at hand.
@@ -128,9 +119,9 @@ def score(
         raise InputError(EMPTY)
     labels = np.arange(values.size) if labels is None else np.array(labels)
     check_ids(labels, np.zeros(values.size, dtype=np.bool_))
-    check_nan(values, labels, name)
+    signals.check_nan(values, labels, name)
     if floating:
-        check_ties(values, name)
+        signals.check_ties(values, name)
     return Scores(values, labels, name)
 
 
@@ -167,7 +158,7 @@ def token_losses(
     with ready(model, model, device=device, batch_size=batch_size) as where:
         passing = batches.on(where, labels)
         for batch in track(passing, "scoring", total=batches.batches, shown=progress):
-            losses, counted = token_losses_of(batch.through(model), batch)
+            losses, counted = signals.token_losses_of(batch.through(model), batch)
             parts.append(losses.cpu().masked_fill(~counted.cpu(), torch.nan)[:, :-1].numpy())
     if not parts:
         raise InputError(EMPTY)
@@ -178,11 +169,12 @@ def token_losses(
     )
 
 
-def compared(model: nn.Module, signal: Signal, reference: nn.Module | None) -> nn.Module:
+def compared(model: nn.Module, signal: signals.Signal, reference: nn.Module | None) -> nn.Module:
     """Return the model to compare with: itself, for signals that do not compare."""
-    if signal not in COMPARING:
+    if signal not in signals.COMPARING:
         if reference is not None:
-            raise OptionError(f"{signal_name(signal)} compares with no reference; leave it out")
+            name = signals.signal_name(signal)
+            raise OptionError(f"{name} compares with no reference; leave it out")
         return model
     if reference is None:
         raise OptionError(
@@ -227,5 +219,5 @@ def together(parts: Iterable[Tensor]) -> tuple[FloatArray, bool]:
     listed = list(parts)
     if not listed:
         return np.empty(0), True
-    values: FloatArray = float64(torch.cat(listed)).cpu().numpy()
+    values: FloatArray = signals.float64(torch.cat(listed)).cpu().numpy()
     return values, listed[0].is_floating_point()

@@ -4,16 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from leakbound._base.formatting import number
-from leakbound.report.description import (
-    KINDS,
-    Description,
-    Drawing,
-    Figure,
-    Metric,
-    Section,
-    Series,
-    estimated,
-)
+from leakbound.report.description import KINDS, Description, Drawing, Metric, Series, estimated
 from leakbound.report.style import MEMBER, OTHER
 from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, grounds, standard
@@ -28,13 +19,19 @@ def describe(result: PanoramiaResult) -> Description:
     """Describe an audit against generated non-members: c, c + ε, and their difference."""
     values, condition = (result.bound, result.ceiling), KINDS[result.kind].condition
     terms = terms_of(result.claim, values, _REPLACED, condition, "examples")
-    said = standard(result, result.attack, terms, _figures(result))
+    attack, baseline = result.attack, result.baseline
+    series = (
+        Series("with the model", "c + ε", "with the model: ", MEMBER, number(attack.bound), attack),
+        Series("baseline", "c", "baseline: ", OTHER, number(baseline.bound), baseline),
+    )
+    figures = figures_of(Drawing(result.kind, series), ("Bound against guesses", CUTS))
+    said = standard(result, attack, terms, figures)
     # Doubts about the conditional bounds are shown as well.
     others = "real" if result.options["real_nonmembers"] else "generated"
     conditionals = tuple(one.summary() for one in result.conditionals)
     doubted = (*said.contradicted, *(x for one in conditionals for x in one.contradicted))
     beside = _conditional(result)
-    headline, levels = said.headline, said.levels
+    headline, levels, sections = said.headline, said.levels, said.sections
     # An estimate is not a bound: the bar shows c and c + ε.
     if result.kind == "estimate":
         c, both = number(result.c_lb), number(result.c_plus_epsilon_lb)
@@ -43,7 +40,6 @@ def describe(result: PanoramiaResult) -> Description:
         headline = f"Estimated leakage: ε̃ = {tilde}. This is not a lower bound on ε."
         if not result.bound:
             headline = NOTHING
-    sections: tuple[Section, ...] = said.sections
     if conditionals:
         shown = tuple(one for one in conditionals[0].figures if one.name == "overlap")
         title = "The conditional lower bound"
@@ -140,13 +136,3 @@ def _metrics(
         ),
         *counted(result, result.attack, said.terms, f"baseline {result.baseline.auc:.3f}"),
     )
-
-
-def _figures(result: PanoramiaResult) -> tuple[Figure, ...]:
-    """Return the figures of both rankings."""
-    attack, baseline = result.attack, result.baseline
-    series = (
-        Series("with the model", "c + ε", "with the model: ", MEMBER, number(attack.bound), attack),
-        Series("baseline", "c", "baseline: ", OTHER, number(baseline.bound), baseline),
-    )
-    return figures_of(Drawing(result.kind, series), ("Bound against guesses", CUTS))
