@@ -24,7 +24,7 @@ def write(folder: Path, m: int = 300) -> tuple[Any, Opening]:
     result.bundle(
         folder,
         scores={"loss": scores},
-        opening=opening,
+        plan=opening,
         model=MODEL,
         vouchers={"independent fair coins": "A. Auditor"},
     )

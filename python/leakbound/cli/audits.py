@@ -50,6 +50,14 @@ PANORAMIA = (
     "generated data differ from real data. With --features, a Zero-Run audit of the same examples "
     "is added. Its lower bound holds if the fitted model of membership is correct."
 )
+ZERO_RUN = (
+    "FILE has the columns [bold]score[/] and [bold]member[/], optionally [bold]id[/], and either "
+    "columns of features for --features or a column [bold]propensity[/] with the probability of "
+    "membership given an example's features.\n\nWith --features, a logistic model of membership "
+    "is fitted. The bound is the smallest over all logistic models that the labels allow, and "
+    "holds if log-odds of membership are linear in the features; the fit is tested. With a column "
+    "of propensities, the bound holds if these are correct."
+)
 # What a claim must say to be refutable by PANORAMIA.
 _REFUTABLE = options.EXIT_CODES + (
     " [dim]A claim can be refuted only if it includes c, or with --real-nonmembers or --c-upper.[/]"
@@ -121,9 +129,8 @@ def coins(
             member, ids = planned, ids if ids is None else ids[rows]
         result = audit(scores, Coins(member, prior=priors), ids=ids, **common)
     # 4. A bundle needs the inputs too.
-    inputs = {"scores": scores, "plan": member, "ids": ids}
+    inputs = {"scores": scores, "plan": opened or member, "ids": ids}
     inputs |= {"prior": priors} if isinstance(chance, str) else {}
-    inputs |= {"plan": None, "opening": opened} if opened else {}
     delivery.conclude(result, file, question.goal, inputs=inputs)
 
 
@@ -239,8 +246,7 @@ def choices(
         ids, k = _ids_of(table, planned), len(columns[names[0]])
         chosen: Any = table.numbers("chosen") if planned is None else planned
         result = audit(scores, Choices(chosen, k), ids=ids, **common)
-    inputs = {"scores": scores, "plan": chosen, "ids": ids}
-    inputs |= {"plan": None, "opening": opened} if opened else {}
+    inputs = {"scores": scores, "plan": opened or chosen, "ids": ids}
     delivery.conclude(result, file, question.goal, relation, inputs)
 
 
@@ -310,6 +316,65 @@ def panoramia(
     inputs = {"scores": scores, "baseline": known, "plan": member, "ids": table.ids}
     inputs |= {} if matrix is None else {"features": matrix}
     delivery.conclude(result, file, goal, inputs=inputs)
+
+
+@dataclass(frozen=True)
+class WithinGaussian(options.Question):
+    """The same, with Gaussian DP as the default family."""
+
+    family: options.Family = "gaussian"
+
+
+@dataclass(frozen=True)
+class Correction:
+    """How distribution shift is corrected, and for which examples."""
+
+    correction: Annotated[
+        Literal["conditional", "match", "poisson_binomial", "tamper", "composition"],
+        option("", "Correction for distribution shift; conditional picks the best for the family."),
+    ] = "conditional"
+    max_log_odds: Annotated[
+        float | None, option("L", "Leave out examples with log-odds beyond ±L.")
+    ] = None
+    release_refuted: Annotated[
+        bool,
+        flag("--release-refuted", "Report the bound even if the tests reject the propensities."),
+    ] = False
+
+
+@command(
+    app, "zero-run", "leakbound zero-run scores.csv --features age,size --out report", ZERO_RUN
+)
+def zero_run(
+    file: options.File,
+    *,
+    features: Annotated[str, option("COL,COL", "Feature columns to fit propensities on.")] = "",
+    correction: Correction,
+    attacks: options.Attacks = "score",
+    sides: options.Sides = "both",
+    question: WithinGaussian,
+    layout: Layout,
+    delivery: BundledDelivery,
+) -> None:
+    """Audit the scores of members and non-members in a file."""
+    from leakbound import ZeroRun
+    from leakbound.propensity import LogisticPropensity
+
+    # 1. Propensities are a column, or learnt from features.
+    names, common = options.parse_columns(attacks, "--score-col"), question.options()
+    columns = options.parse_columns(features, "--features")
+    with bar(f"Reading {file}"):
+        table = read(file, [*names, *(columns or ["propensity"]), layout.member_col], layout)
+    # 2. Audit.
+    with bar(f"Auditing {len(table):,} examples"), about(file):
+        member = table.member()
+        odds: Any = LogisticPropensity() if columns else table.numbers("propensity")
+        inputs = {"features": table.matrix(columns)} if columns else {}
+        scores = scores_of(table, names)
+        design = ZeroRun(member, odds, **vars(correction), **inputs)
+        result = audit(scores, design, ids=table.ids, sides=sides, **common)
+    inputs |= {"scores": scores, "plan": member, "propensity": odds, "ids": table.ids}
+    delivery.conclude(result, file, question.goal, inputs=inputs)
 
 
 def scores_of(

@@ -13,7 +13,7 @@ COMMANDS = {
     "split": ("audits", "Audit a model from the scores of its training set and test set."),
     "choices": ("audits", "Audit a model trained on one of k candidates for each secret."),
     "panoramia": ("audits", "Estimate ε by comparing members with generated non-members."),
-    "zero-run": ("zero_run", "Audit a model whose members were not chosen at random."),
+    "zero-run": ("audits", "Audit a model whose members were not chosen at random."),
     "synthetic": ("synthetic_data", "Audit a generator from the synthetic table it produced."),
     "plan": ("plan", "Plan an audit: what it can prove, or how many canaries it needs."),
     "commit": ("evidence", "Commit to an audit before training by publishing a digest."),

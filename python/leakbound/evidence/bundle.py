@@ -30,9 +30,8 @@ def write_bundle(
     result: Result,
     *,
     scores: ArrayInput | Mapping[str, ArrayInput],
-    plan: ArrayInput | HasMember | None = None,
+    plan: ArrayInput | HasMember | Opening,
     protocol: Mapping[str, JsonValue] | None = None,
-    opening: Opening | None = None,
     model: str | None = None,
     vouchers: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
@@ -48,12 +47,11 @@ def write_bundle(
         What the audit returned.
     scores : array-like or mapping
         The scores that were audited. With a protocol, audit and pass them as ``{name: scores}``.
-    plan : InclusionPlan, ChoicePlan or array-like of shape (m,)
-        Membership, or the candidates that were chosen.
+    plan : InclusionPlan, ChoicePlan, array-like of shape (m,), or Opening
+        Membership, or the candidates that were chosen; or the opening of their commitment, which
+        has the protocol too.
     protocol : mapping, optional
         Rules of the audit, as `leakbound.planning.read_protocol` returns them.
-    opening : leakbound.planning.Opening, optional
-        Instead of plan and protocol: both, with the opening of their commitment.
     model : str, optional
         SHA-256 of the model, 64 hexadecimal digits.
     vouchers : mapping of str to str, optional
@@ -69,24 +67,18 @@ def write_bundle(
         raise FormatError(
             f"a {type(result).__name__} cannot be recomputed from its options, so it has no bundle"
         )
-    if opening is not None and (plan is not None or protocol is not None):
-        raise OptionError(
-            "an opening already has a plan and a protocol: leave out plan= and protocol="
-        )
+    drawn: Any = plan
+    opening = drawn if isinstance(drawn, Opening) else None
     if opening is not None:
-        plan, protocol = opening.plan, opening.protocol
-    if isinstance(plan, HasMember) and not isinstance(plan, Plan):
-        plan = InclusionPlan(plan.member, ids=getattr(plan, "ids", None))
-    if plan is None:
-        raise OptionError(
-            "plan= is missing: give the InclusionPlan, or the membership of each example"
-        )
+        drawn, protocol = opening.plan, protocol or opening.protocol
+    if isinstance(drawn, HasMember) and not isinstance(drawn, Plan):
+        drawn = InclusionPlan(drawn.member, ids=getattr(drawn, "ids", None))
     if model is not None and not is_digest(model):
         raise OptionError(
             f"model must be the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
         )
     # 1. The recipe of the audit, which is run once more from the files.
-    data = _data_of(scores, plan, inputs)
+    data = _data_of(scores, drawn, inputs)
     agreed = None if protocol is None else checked_protocol(protocol)
     recipe = _recipe(result, data, dict(options or {}), agreed)
     content, arrays = recipe.encoded()
@@ -112,8 +104,8 @@ def write_bundle(
         lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
     )
     tossed = None
-    if isinstance(plan, Plan):
-        files["plan.npz"], tossed = _written(plan.write), plan.seed
+    if isinstance(drawn, Plan):
+        files["plan.npz"], tossed = _written(drawn.write), drawn.seed
     # 3. The statement about all files, and the sums over both.
     digests = {name: sha256(written) for name, written in files.items()}
     notes = manifest.notes_of(result, manifest.environment(), tossed)

@@ -139,7 +139,7 @@ def judge_challenge(
     named = {name: by_attack[name] for name in agreed.attacks}
     places = np.asarray(ids)
     result = opening.audit(named, ids=places)
-    result.bundle(Path(folder) / "bundle", scores=named, opening=opening, model=model, ids=places)
+    result.bundle(Path(folder) / "bundle", scores=named, plan=opening, model=model, ids=places)
     return result
 
 

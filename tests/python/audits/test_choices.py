@@ -208,7 +208,7 @@ def test_a_plan_is_drawn_saved_committed_to_and_audited(tmp_path: Path) -> None:
     again = load_opening(tmp_path / "secret")
     opening.commitment.check(again)
     result = again.audit({"loss": SCORES})
-    result.bundle(tmp_path / "bundle", scores={"loss": SCORES}, opening=again)
+    result.bundle(tmp_path / "bundle", scores={"loss": SCORES}, plan=again)
     assert lb.evidence.verify_bundle(tmp_path / "bundle", commitment=opening.commitment).valid
     for wrong, why in (
         ({"design": "coins"}, "k= does not"),

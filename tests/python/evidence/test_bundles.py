@@ -131,7 +131,7 @@ def test_protocols_of_every_kind_of_option(
 ) -> None:
     result = one_run(NAMED, PLAN, **options)
     opening = PLAN.commit(PROTOCOL | protocol)
-    result.bundle(tmp_path / "bundle", scores=NAMED, opening=opening, **given)
+    result.bundle(tmp_path / "bundle", scores=NAMED, plan=opening, **given)
     assert why(tmp_path / "bundle", commitment=opening.commitment) == ""
 
 
@@ -181,7 +181,6 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
     ("change", "error", "words"),
     [
         ({"scores": {"loss": SCORES + np.arange(M)}}, FormatError, "gives another result"),
-        ({"plan": None}, OptionError, "plan= is missing"),
         ({"model": "sha256:ab"}, OptionError, "64 hexadecimal"),
         ({"vouchers": {"fair weather": "me"}}, OptionError, "fair weather"),
         ({"vouchers": {"independent fair coins": ""}}, OptionError, "give a name"),
@@ -196,7 +195,11 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
         ({"protocol": PROTOCOL | {"attacks": ["a", "b"]}}, FormatError, r"\['loss'\] were audited"),
         ({"protocol": PROTOCOL | {"features": "age"}}, FormatError, "features: .* none was given"),
         ({"protocol": PROTOCOL | {"checked": {"epsilon": 2}}}, FormatError, "nothing was checked"),
-        ({"opening": PLAN.commit(PROTOCOL)}, OptionError, "leave out plan="),
+        (
+            {"plan": PLAN.commit(PROTOCOL), "protocol": PROTOCOL | {"notes": "another"}},
+            FormatError,
+            "does not match the commitment",
+        ),
         ({"tail": "exact"}, FormatError, "takes no tail"),
         ({"options": {"seed": 4}}, FormatError, "gives another result"),
     ],

@@ -62,7 +62,7 @@ def test_a_seed_that_nobody_named_is_drawn(tmp_path: Path) -> None:
     result = opening.audit(scores)
     assert result == lb.audit(scores, lb.Coins(plan), seed=opening.agreed.options["seed"])
     with pytest.raises(FormatError, match="seed: the protocol has"):
-        other.audit(scores).bundle(tmp_path / "bundle", scores=scores, opening=opening)
+        other.audit(scores).bundle(tmp_path / "bundle", scores=scores, plan=opening)
     with pytest.raises(OptionError, match="fixes the seed"):
         Opening(plan, protocol, NONCE)
 
