@@ -1,7 +1,7 @@
 """How an audit is run again: its design, its options as JSON, and its data as arrays."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self, get_args
 
@@ -90,7 +90,8 @@ class Recipe:
             )
         if not isinstance(options, dict) or not isinstance(data, dict) or data.keys() - _ARRAYS:
             raise FormatError("options and data must be tables of arguments")
-        _check_taken(audit, [*options, *data])
+        if unknown := {*options, *data} - parameters_of(audit):
+            raise FormatError(f"{audit} takes no {', '.join(sorted(unknown)):.60}")
         arguments = {name: _read_option(name, value) for name, value in options.items()}
         used: set[str] = set()
         arguments |= {
@@ -109,7 +110,6 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
     """
     audit = design_name(result)
     given = {**data, **{name: one for name, one in options.items() if name != "design"}}
-    _check_taken(audit, given)
     own = _own_options(result, audit)
     differs = ""
     for stated in ({name: own[name] for name in own if name not in _FILLED_IN}, own):
@@ -188,12 +188,6 @@ def _own_options(result: Result, audit: str) -> dict[str, Any]:
         own["c_upper"] = getattr(result, "c_upper")  # noqa: B009 (of one type of result)
     taken = parameters_of(audit) - {*_DATA}
     return {name: value for name, value in own.items() if name in taken}
-
-
-def _check_taken(audit: str, names: Iterable[str]) -> None:
-    unknown = set(names) - parameters_of(audit)
-    if unknown:
-        raise FormatError(f"{audit} takes no {', '.join(sorted(unknown)):.60}")
 
 
 def _option(name: str, value: Any) -> JsonValue:

@@ -93,10 +93,7 @@ class Learning:
             check_folds(propensity, candidates)
             return cls(features=propensity.features, seen=propensity.features)
         table = check_features(candidates.features_for(propensity))
-        if table.shape[0] != member.size:
-            raise InputError(
-                f"features has {table.shape[0]} rows and there are {member.size} scores"
-            )
+        check_length(table, member.size, "features")
         if isinstance(propensity, LogisticPropensity):
             return cls(features=table, seen=table)
         return cls(

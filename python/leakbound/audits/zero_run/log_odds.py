@@ -122,15 +122,11 @@ def known(candidates: Candidates, propensity: Any) -> Knowledge:
         box = _of_values(order.placed(propensity, "propensity", across=rows), member.size)
     # 2. Those that are audited, and whether their number of members is one that log-odds allow.
     _check_certain(box.largest, request)
-    allowed = box.largest <= request.limit
-    if not allowed.any():
-        why = f"no example has |log-odds| of at most {request.limit:g}"
-        raise no_overlap(why)
+    audited, allowed = candidates.audited(box.largest), box.largest <= request.limit
     count = MemberCount.of_propensities(member[allowed], box.low[allowed], box.high[allowed])
     learnt = isinstance(propensity, PropensityFit) or box.draws is not None
     if not learnt:
         count.refuse()
-    audited = candidates.audited(box.largest)
     # 3. Whether features say more.
     tried = None
     if request.falsify and features is not None and not box.limited:
@@ -233,11 +229,7 @@ def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
     """Read one vector of propensities, or rows of replicates."""
     table = numbers(propensity, "propensity", least=0, most=1)
     if table.ndim == 2:
-        if table.shape[1] != examples:
-            raise InputError(
-                f"propensity has rows of {table.shape[1]} values and there are {examples} "
-                "scores; each of the K rows must describe all examples"
-            )
+        check_length(table.T, examples, "each row of propensity")
         draws = logit(table)
         return OddsBox.of_member(np.median(draws, axis=0), draws)
     values = vector(propensity, "propensity")
