@@ -45,7 +45,7 @@ class PlannedCallback:
         self,
         plan: InclusionPlan,
         canaries: Any,
-        signal: Signal | None = None,
+        signal: Signal,
         *,
         claim: Claim | None = None,
         confidence: float = 0.95,
@@ -55,11 +55,6 @@ class PlannedCallback:
         # Everything is checked now, and not after hours of training.
         instance(plan, "plan", InclusionPlan)
         complement(confidence)
-        if signal is None:
-            raise OptionError(
-                'signal is missing: pass "cross_entropy" for language models, "logit_margin" for '
-                'classifiers, or "loss_drop" for the loss before training less that after it'
-            )
         if signal_name(signal) == "gradient_dot":
             raise OptionError(
                 "gradient_dot compares with a copy of the model: keep one, and call "
