@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from leakbound import simulate
 from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP
-from validity.asymmetric import SHARE, GivenAway, share_family
+from validity.asymmetric import SHARE, GivenAway, Told, share_family
 from validity.games import Audited, LaplaceNoise, Play
 from validity.lengths import DEAR, FUTILE
 from validity.suite import Case
@@ -82,6 +83,13 @@ def independent_cases() -> Iterator[Case]:
             trial = Stream(play, sides, claim=claim, truth=parameter)
             case = row(claim=claim.name, truth=truth, trial=trial)
             yield replace(case, audit="stream-trials", cuts="bets", sides=sides)
+    # Most of these batches are tied, and pay their fees
+    kinds: tuple[Told, ...] = ("members", "non-members")
+    for told, batch in product(kinds, (2, 3, 7)):
+        play = GivenAway(m=batch, told=told)
+        trial = Stream(play, "both", 60, claim=share_family(told, 0.01), truth=SHARE)
+        case = row(claim="share", truth=f"{told}-told-{batch}", trial=trial)
+        yield replace(case, audit="stream-trials", cuts="bets", sides="both")
     for told in ("members", "non-members"):
         yield row(claim="share", truth=f"{told}-told", trial=_Share(told))
     mixture = OneRun(partial(simulate.mixture, 400, 1.0), GaussianDP(), design="trials")

@@ -317,7 +317,7 @@ def assumed(
             "declared",
         ),
         Assumption("guesses ordered by scores only", order, "checked"),
-        *family_assumption(claim),
+        *family_assumption(claim, "a trial" if output.startswith("outputs") else "training"),
     )
 
 
@@ -424,16 +424,16 @@ def _by_name(scores: Any) -> dict[str, Any] | None:
     return {f"attack {row}": values for row, values in enumerate(scores)} if in_rows else None
 
 
-def family_assumption(claim: Claim) -> tuple[Assumption, ...]:
+def family_assumption(claim: Claim, of: str = "training") -> tuple[Assumption, ...]:
     """Return what a bound on a family of trade-off functions assumes; nothing for other claims."""
     if not isinstance(claim, FAMILIES):
         return ()
     return (
         Assumption(
             "family of trade-off functions",
-            "The trade-off function of training is a curve of the claimed family, "
-            f"{claim.name}. The bound holds within this family: if training has another curve, the "
-            "ε converted from the rejected curve may be above the truth.",
+            f"The trade-off function of {of} is a curve of the claimed family, {claim.name}. The "
+            f"bound holds within this family: if {of} has another curve, the ε converted from the "
+            "rejected curve may be above the truth.",
             "declared",
         ),
     )

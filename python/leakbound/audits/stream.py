@@ -42,6 +42,7 @@ from leakbound.audits.sequences import (
     strongest,
     walk_through,
 )
+from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
 from leakbound.cuts import ORDERS
 from leakbound.cuts.policy import PATH_NAMES, chance_explains
@@ -56,9 +57,9 @@ _MOST_SHARES = 100
 _MOMENTS = 2**22
 
 _THEOREM = (
-    "Given the trained model, the labels of earlier batches and the coins of earlier guesses, "
-    "each guess is right with probability at most e^ε / (1 + e^ε) if training is ε-DP (Steinke, "
-    "Nasr and Jagielski 2023, Proposition 5.1). On each sequence of guesses the likelihood ratio "
+    "Given the trained model, or all outputs of the mechanism, and the coins of earlier guesses, "
+    "each guess is right with probability at most e^ε / (1 + e^ε) under ε-DP (Steinke, Nasr and "
+    "Jagielski 2023, Proposition 5.1). On each sequence of guesses the likelihood ratio "
     "averaged over all larger probabilities is then a supermartingale, and so is the mean over "
     "all sequences. It ever reaches the inverse of the level with at most that probability (Ville "
     "1939), so the bound holds at all times at once, whenever you stop."
@@ -99,7 +100,8 @@ class Stream:
     Order and guesses within a batch come from its scores alone, before its labels are looked at.
     Scores may be made with the labels of *earlier* batches, an attack be trained on them or be
     exchanged. A batch should be large enough to rank, fifty examples or so; where all its scores
-    are equal, its examples abstain. Trials of a batch may be chosen by what earlier batches showed,
+    are equal, its examples abstain, but trials pay their fees. Every batch that was scored has to
+    be fed. Trials of a batch may be chosen by what earlier batches showed,
     their coins included. To go on another day, pickle the stream, or feed its batches to
     a new one. ``docs/theory/streaming.md`` has the proof.
 
@@ -172,7 +174,7 @@ class Stream:
         order = ExampleOrder(ids)
         values = check_scores(order.scores(scores, "scores"))
         included = order.member(member, values.size)
-        self._check_ids(order.ids, included)
+        new = self._new_ids(order.ids, included)
         # 2. Its guesses go on where those of earlier batches ended.
         ranking = _core.Ranking(values, included)
         if ranking.blocks == 1 and (self._sides == "both" or values.size > 1):
@@ -182,6 +184,7 @@ class Stream:
         self._scores.append(values)
         self._member.append(included)
         self._members += int(included.sum())
+        self._ids |= new
         count = MemberCount.of_coins(self._members, self.m)
         # 3. Too many or too few members so far contradict the coins for good.
         if count.impossible and self._refused is None:
@@ -266,8 +269,9 @@ class Stream:
             theorem=_TRIALS if self._trials else _THEOREM,
             assumptions=(
                 count.assumption(*(INDEPENDENT if self._trials else _FAIR)),
+                NEIGHBOURS if self._trials else _ADDED,
                 *_DECLARED,
-                *family_assumption(claim),
+                *family_assumption(claim, "a trial" if self._trials else "training"),
             ),
             rejected=at(bound, self._sides) if at and bound else None,
             _rejectable=Lazy(lambda: at(most.value, self._sides) if at and most.value else None),
@@ -294,8 +298,9 @@ class Stream:
         """Return the index of the sequence that says most."""
         if not self._trials:
             return strongest(self._counts, bound)
-        trials, place = self.m - self._abstained, self._bets.place(bound)
-        return int(self._bets.won(bound, trials, self._counts, place).max(axis=0).argmax())
+        theta = max(bound, self._bets.search[0])
+        left = self._bets.won(theta, self.m, self._counts, self._bets.place(theta))
+        return int(left.max(axis=0).argmax())
 
     def _extend(self, ranking: _core.Ranking) -> None:
         """Visit a batch, and look at every block on the way, or of trials at the end."""
@@ -306,14 +311,16 @@ class Stream:
         walk = walk_through(paths)
         before, step = self._ends[-1], max(1, _MOMENTS // len(self._sequences))
         first = walk[0].size - 1 if self._trials else 0
+        reached, counts = self._reached, self._counts
         for start in range(first, walk[0].size, step):
             part = walk[0][start : start + step], walk[1][start : start + step]
             stood = [sequence.within(paths, part) for sequence in self._sequences]
             # moments, guesses or correct guesses, sequences
             moments = before + np.stack(stood).transpose(2, 1, 0)
-            best, reached = self._best(moments, self.m - self._abstained + ranking.examples)
-            if reached > self._reached or (self._trials and not reached):
-                self._reached, self._counts = reached, moments[best]
+            best, proved = self._best(moments, self.m + ranking.examples)
+            if proved > reached or (self._trials and not proved):
+                reached, counts = proved, moments[best]
+        self._reached, self._counts = reached, counts
         self._ends.append(moments[-1])
         self._bounds.append(max(0.0, self._reached))
 
@@ -331,10 +338,10 @@ class Stream:
         ]
         return self._best(np.array([[guesses, guesses]], dtype=np.int64), examples)[1]
 
-    def _check_ids(self, ids: NDArray[Any] | None, included: BoolArray) -> None:
-        """Check the ids of a batch and remember them."""
+    def _new_ids(self, ids: NDArray[Any] | None, included: BoolArray) -> dict[Any, None]:
+        """Check the ids of a batch, and return them."""
         if ids is None:
-            return
+            return {}
         check_ids(ids, included)
         new, first = ids.tolist(), next(iter(self._ids), None)
         kinds = {type(first), type(new[0])}
@@ -349,7 +356,7 @@ class Stream:
                 f"{len(again)} ids of this batch were in an earlier one, such as "
                 f"{min(again, key=str)!s}: its membership is known, so it proves nothing more"
             )
-        self._ids |= dict.fromkeys(new)
+        return dict.fromkeys(new)
 
 
 _FAIR = (
@@ -359,26 +366,16 @@ _FAIR = (
         "confidence is over these coins and all random draws of training, given everything else."
     ),
 )
-INDEPENDENT = (
-    "independent trials with fair coins",
-    (
-        "Each score has a separate run, with fresh randomness and a fair coin that decided whether "
-        "this run had its example; no run saw another coin of its batch. The confidence is over "
-        "these coins and all random draws of the runs."
-    ),
+_ADDED = Assumption(
+    "add or remove one example",
+    "ε refers to adding or removing one training example, including audited ones.",
+    "declared",
 )
-"""The assumption of trials."""
 _DECLARED = (
     Assumption(
-        "add or remove one example",
-        "ε refers to adding or removing one training example, including audited ones.",
-        "declared",
-    ),
-    Assumption(
         "labels after scores",
-        "The scores of a batch come from the trained model, or the outputs of the runs, the "
-        "examples and the membership of earlier batches. The membership of the batch itself was "
-        "not used.",
+        "The scores of a batch come from the trained model or the outputs of runs, the examples "
+        "and the membership of earlier batches. Membership in the batch itself was not used.",
         "declared",
     ),
     Assumption(

@@ -15,7 +15,7 @@ from leakbound.audits.road import Attacks, Design, Listed, Request, assumed, del
 from leakbound.claims import FAMILIES
 from leakbound.cuts.games import ScoreGame, TrialGame
 from leakbound.errors import InputError
-from leakbound.results import AuditResult
+from leakbound.results import Assumption, AuditResult
 from leakbound.stats import binomial_tail
 
 # Of fewer runs even a perfect attack proves next to nothing
@@ -25,7 +25,7 @@ _SUFFICE = 0.9
 # Of so many different scores, and with so large a part of runs whose score another run has, too,
 # equal ones need a reason
 _DISCRETE, _EQUAL = 50, 0.01
-_INDEPENDENT = (
+INDEPENDENT = (
     "independent trials with fair coins",
     (
         "Each score has a separate run, with fresh randomness and a fair coin that decided whether "
@@ -33,6 +33,13 @@ _INDEPENDENT = (
         "runs and the audit; everything else is fixed."
     ),
 )
+"""The first assumption of trials."""
+NEIGHBOURS = Assumption(
+    "neighbouring inputs",
+    "The claim regards the inputs of a run with its example and without as neighbours.",
+    "declared",
+)
+"""The second one: for which inputs the claim is."""
 _FIXED = (
     "independent runs, alike",
     (
@@ -120,7 +127,7 @@ class Trials(Design[Listed, AuditResult]):
         # Runs have their example or not, so f itself bounds ranks and not its mirror image too.
         sides: CoinSides = "member" if ranks and family else request.sides
         theorem = _THEOREM * ranks + (_CONVERTED if ranks and family else examples.theorem)
-        independent = count.assumption(*(_FIXED if self.fixed else _INDEPENDENT))
+        independent = count.assumption(*(_FIXED if self.fixed else INDEPENDENT))
         scored = assumed(claim, attacks, "outputs of the runs", "examples", _ORDER)
         return replace(
             examples,
@@ -132,7 +139,7 @@ class Trials(Design[Listed, AuditResult]):
             share=share,
             exposed=None,
             theorem=theorem,
-            assumptions=(independent, examples.assumptions[1], *scored),
+            assumptions=(independent, NEIGHBOURS, *scored),
             options={**examples.options, **({"fixed": True, "runs": runs} if self.fixed else {})},
             warnings=(
                 *count.warnings(),

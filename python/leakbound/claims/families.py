@@ -285,7 +285,7 @@ class TradeOffFamily(FamilyClaim):
     def __post_init__(self) -> None:
         instance(self.parameter, "parameter", str)
         function: object = self.tradeoff
-        if not callable(function):
+        if not callable(function) or getattr(function, "__hash__", None) is None:
             raise InputTypeError(f"tradeoff must be a function of a number, got {function!r}")
         instance(self.bracket, "bracket", tuple)
         if len(self.bracket) != 2:

@@ -108,6 +108,8 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
     Options that an audit fills in are left out or, if that gives another result, stated as they
     were filled in; `options` are taken as they are. What runs is the recipe as it is read back.
     """
+    if "batches" in result.options:
+        raise FormatError("a stream has no bundle: keep its batches, and feed them to a new one")
     audit = design_name(result)
     given = {**data, **{name: one for name, one in options.items() if name != "design"}}
     own = _own_options(result, audit)

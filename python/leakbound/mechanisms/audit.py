@@ -5,7 +5,6 @@ import math
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,11 @@ from leakbound._base.imports import needs
 from leakbound._base.streams import SCHEME, Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits import Stream
-from leakbound.audits.stream import INDEPENDENT
+from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, Claim
+from leakbound.claims.families import curve_at
 from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
-from leakbound.results import Assumption, AuditResult
+from leakbound.results import AuditResult
 
 # Runs in a batch, or later their share of those before: each batch has a new classifier
 _BATCH, _GROWTH = 50, 0.25
@@ -32,10 +32,6 @@ _LESSONS, _TREES, _LEAF = 10_000, 60, 3
 _KNOTS, _PENALTY = 5, 0.3
 # Probabilities of a classifier are no closer to 0: a few runs do not show more
 _LEAST = 0.005
-
-_NEIGHBOURS = Assumption(
-    "neighbouring inputs", "The claim regards d0 and d1 as neighbours.", "declared"
-)
 
 
 def audit_mechanism(
@@ -62,7 +58,8 @@ def audit_mechanism(
         The mechanism: takes an input and a `numpy.random.Generator`, and returns a number or an
         array of numbers, of the same shape and kind every time.
     d0, d1 : object
-        Two inputs that the claim regards as neighbours. Each run gets a copy.
+        Two inputs that the claim regards as neighbours. Each run gets a copy if it is an array;
+        others must not be changed by a run.
     claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
         What the mechanism is said to satisfy.
     parameter : float
@@ -79,8 +76,9 @@ def audit_mechanism(
     seed : int, optional
         Seed of coins and of the runs' generators; random by default, or that of the file.
     path : str or os.PathLike, optional
-        An ``.npz`` file that keeps outputs and coins. It is written after each batch, and when a
-        run fails or is interrupted; a call with the same arguments goes on from there.
+        An ``.npz`` file that keeps outputs. It is written after each batch, and when a run fails or
+        is interrupted; a call with the same arguments goes on from there. If runs take their noise
+        from `rng` only, run 0 is repeated first, to see that the mechanism is the same.
 
     Returns
     -------
@@ -99,18 +97,20 @@ def audit_mechanism(
     'refuted'
     """
     instance(claim, "claim", CLAIMS)
-    for name, function in {"run": run, "score": score or run}.items():
+    for name, function in {"run": run, "score": run if score is None else score}.items():
         if not callable(function):
             raise InputTypeError(f"{name} must be a function, got {shown(function)}")
+    theta = real(parameter, "parameter", least=0, below=math.inf)
+    stream = Stream(claim=claim, confidence=confidence)
+    curve = curve_at(claim, theta, "both").delta(np.linspace(0, 5, 11))
     made_of = {
-        "claim": repr(claim),
-        "parameter": real(parameter, "parameter", least=0, below=math.inf),
-        "confidence": confidence,
+        "claim": [claim.name, digest(curve)],
+        "parameter": theta,
+        "confidence": float(confidence),
         "inputs": [_identity(one) for one in (d0, d1)],
         "score": "learnt" if score is None else "given",
         "random streams": SCHEME,
     }
-    stream = Stream(claim=claim, confidence=confidence)
     most = integer(most_runs, "most_runs", least=10, most=MOST_EXAMPLES)
     runs = _Runs(run, (d0, d1), path, made_of)
     runs.open(seed, most)
@@ -118,12 +118,13 @@ def audit_mechanism(
         while stream.bound <= parameter and runs.scored < most:
             start, stop = runs.scored, runs.next_end(most)
             outputs = runs.until(stop, move)
+            runs.save()
             if score is not None:
                 stream.update(score(outputs[start:]), runs.member[start:stop])
             elif start:
                 scores = _learnt(outputs, runs.member[:start], runs.seed)
                 stream.update(scores, runs.member[start:stop])
-            runs.keep(stop)
+            runs.ends.append(stop)
     result = stream.result()
     made = {"runs": runs.scored, "seed": runs.seed, "design": "trials"}
     # Of pure DP, a stream speaks of coins of one training run; the second is about one example
@@ -133,7 +134,7 @@ def audit_mechanism(
     return replace(
         result,
         options=result.options | made,
-        assumptions=(independent, _NEIGHBOURS, *others),
+        assumptions=(independent, NEIGHBOURS, *others),
         warnings=(*result.warnings, *runs.warnings()),
     )
 
@@ -151,35 +152,46 @@ class _Runs:
         self._run, self._inputs, self._made_of = run, inputs, made_of
         self._path = None if path is None else Path(path)
         self._outputs: list[Any] = []
-        self._ends: list[int] = []  # of batches whose coins were used
-        self._kept: list[int] = []  # ends in the file, still to be repeated
+        self.ends: list[int] = []  # of batches whose coins were used
+        self._stored: list[int] = []  # ends in the file, some still to be repeated
 
     @property
     def scored(self) -> int:
         """Runs whose coins were used."""
-        return self._ends[-1] if self._ends else 0
+        return self.ends[-1] if self.ends else 0
 
     def open(self, seed: int | None, most: int) -> None:
         """Read the file if there is one, and toss the coins."""
-        stored = {}
-        if self._path is not None and self._path.exists():
-            stored = self._read(self._path)
-        self.seed = seed_of(stored.get("seed") if seed is None else seed)
+        stored = self._read(self._path) if self._path is not None and self._path.exists() else None
+        self.seed = seed_of(stored["seed"] if stored and seed is None else seed)
         self._made_of["seed"] = self.seed
+        self.member = Purpose.MECHANISM_COINS.coins(self.seed, most)
+        if stored is None:
+            self.save()
+            return
         differing = [name for name, one in self._made_of.items() if one != stored.get(name)]
-        if stored and differing:
+        if differing:
             raise OptionError(
                 f"the runs in {self._path} are of another {' and another '.join(differing)}: pass "
                 "the same, or choose another file"
             )
         if len(self._outputs) > most:
             raise OptionError(f"{self._path} has {len(self._outputs)} runs, more than {most=}")
-        self.member = Purpose.MECHANISM_COINS.coins(self.seed, most)
+        if not self._outputs:
+            return
+        # A mechanism that takes its noise from elsewhere cannot be compared
+        first, again = self._one(0), self._one(0)
+        if np.array_equal(first, again) and not np.array_equal(first, self._outputs[0]):
+            raise OptionError(
+                f"run 0 returns {shown(first)} now, and {shown(self._outputs[0])} in {self._path}: "
+                "the mechanism or its inputs have changed, so choose another file"
+            )
 
     def next_end(self, most: int) -> int:
         """Return where the next batch ends: as the file has it, or by the rule."""
-        size = max(min(_BATCH, most // 2), int(_GROWTH * self.scored))
-        return self._kept.pop(0) if self._kept else min(most, self.scored + size)
+        if len(self.ends) < len(self._stored):
+            return self._stored[len(self.ends)]
+        return min(most, self.scored + max(min(_BATCH, most // 2), int(_GROWTH * self.scored)))
 
     def until(self, stop: int, move: Callable[..., None]) -> Any:
         """Run until there are so many outputs, and return that many."""
@@ -189,15 +201,9 @@ class _Runs:
                 self._outputs.append(self._one(len(self._outputs)))
                 move(advance=1)
         except BaseException:
-            self._save()
+            self.save()
             raise
         return np.array(self._outputs[:stop])
-
-    def keep(self, stop: int) -> None:
-        """Count a batch as scored, and write the file unless it has more."""
-        self._ends.append(stop)
-        if not self._kept:
-            self._save()
 
     def warnings(self) -> list[str]:
         """Name outputs that repeat where noise should make each different."""
@@ -218,18 +224,20 @@ class _Runs:
         coin = bool(self.member[number])
         where = f"run {number} on d{coin:d} (seed {self.seed})"
         rng = Purpose.MECHANISM_RUNS.rng(self.seed, number)
+        data = self._inputs[coin]
         try:
-            returned = self._run(_copy(self._inputs[coin]), rng)
+            # Copies, as a mechanism may write to its input, and again to its output
+            returned = self._run(data.copy() if isinstance(data, np.ndarray) else data, rng)
+            output = np.array(returned)
         except Exception as error:
             raise InputError(
                 f"{where} raised {type(error).__name__}: {error}; the same seed repeats it"
             ) from error
-        output = np.array(returned)  # which a mechanism may write to again
         if output.dtype.kind not in "biuf" or not output.size:
             raise InputTypeError(
                 f"{where} returned {shown(returned)}: return a number or an array of numbers"
             )
-        first = self._outputs[0] if number else output
+        first = self._outputs[0] if self._outputs else output
         if (output.shape, output.dtype.kind) != (first.shape, first.dtype.kind):
             raise InputError(
                 f"{where} returned {output.dtype} of shape {output.shape}, and run 0 "
@@ -240,41 +248,41 @@ class _Runs:
             raise InputError(f"{where} returned NaN: return a number that stands for no output")
         return output
 
-    def _save(self) -> None:
-        if self._path is None or not self._outputs:
+    def save(self) -> None:
+        """Write the file, unless it has more batches than were scored."""
+        if self._path is None or len(self.ends) < len(self._stored):
             return
         with replacing(self._path) as file:
             np.savez(
                 file,
                 allow_pickle=False,
                 outputs=np.array(self._outputs),
-                member=self.member[: len(self._outputs)],
-                ends=np.array(self._ends, dtype=np.int64),
+                ends=np.array(self.ends, dtype=np.int64),
                 made_of=np.array(json.dumps(self._made_of)),
             )
 
     def _read(self, path: Path) -> dict[str, Any]:
+        wrong, made_of = "", dict[str, Any]()
         try:
             with open_archive(path) as content:
-                self._outputs, self._kept = list(content["outputs"]), content["ends"].tolist()
-                return dict(json.loads(str(content["made_of"])))
+                self._outputs, ends = list(content["outputs"]), content["ends"].astype(np.int64)
+                made_of = dict(json.loads(str(content["made_of"])))
+            self._stored = [int(one) for one in ends]
+            if (np.diff(ends, prepend=0, append=len(self._outputs)) < 0).any():
+                wrong = "batches have other numbers of runs"
         except (FormatError, ValueError, TypeError) as error:
+            wrong = str(error)
+        if wrong or not isinstance(made_of.get("seed"), int):
             raise FormatError(
-                f"{path} does not hold runs of audit_mechanism ({error}): choose another file"
-            ) from error
-
-
-def _copy(data: Any) -> Any:
-    """Return a copy, as a mechanism may change its input in place; or what cannot be copied."""
-    try:
-        return deepcopy(data)
-    except Exception:  # of any object, such as a lock or a generator
-        return data
+                f"{path} does not hold runs of audit_mechanism ({wrong or 'it has no seed'}): "
+                "choose another file"
+            )
+        return made_of
 
 
 def _identity(data: Any) -> str:
     """Return a digest of an input that is an array of numbers or of texts, else its type."""
-    with suppress(ValueError):  # lists of several lengths
+    with suppress(Exception):  # of any object, such as lists of several lengths
         array = np.asarray(data)
         if not array.dtype.hasobject:
             return digest(array)

@@ -150,9 +150,9 @@ class SparseVector(Mechanism):
     fault : str
         "" for Algorithm 1 of Lyu et al. (2017), which is ε-DP. "released_values", "quarter_noise",
         "no_query_noise" and "no_cut_off" are their Algorithms 3 to 6; "quarter_noise" satisfies
-        (1 + 6c) ε/4, and the other three no ε at all. "unscaled_noise" has the query noise of
-        c = 1. "no_threshold_noise" regards the threshold as public, and charges ε/c for each query
-        above; this shows best with ``above=1``.
+        (1 + 6c) ε/4, and the other three no ε for any number of queries. "unscaled_noise" has the
+        query noise of c = 1. "no_threshold_noise" regards the threshold as public, and charges ε/c
+        for each query above; this shows best with ``above=1``.
     """
 
     d0: ClassVar[Any] = np.repeat([1.0, 0.0], 10)

@@ -64,10 +64,12 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
     if withheld:
         return _WITHHELD
     condition = f", and {terms.condition}" if terms.condition else ""
+    trials = terms.units == "trials"
+    audited = "this mechanism" if trials else "the procedure that trained this model"
     if refuted:
         says = (
             f"At the stated confidence{condition}, no {terms.guarantee} with ε < "
-            f"{number(terms.epsilon)}{terms.at} holds for the procedure that trained this model.",
+            f"{number(terms.epsilon)}{terms.at} holds for {audited}.",
             f"{terms.qualified('The bound is a floor')}: a better attack may show more.",
         )
     else:
@@ -86,7 +88,7 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
     if terms.at:
         not_said.append(
             f"It gives no bound on ε outside {terms.family}: if the trade-off function of "
-            "training is not in this family, ε may be smaller."
+            f"{'the mechanism' if trials else 'training'} is not in this family, ε may be smaller."
         )
     if terms.condition:
         not_said.append(

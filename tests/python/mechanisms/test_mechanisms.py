@@ -138,7 +138,7 @@ def test_a_run_that_fails_is_named_and_those_before_are_kept(tmp_path: Path) -> 
     assert isinstance(told.value.__cause__, ZeroDivisionError)
     assert np.load(path)["outputs"].shape == (70,)
     resumed = audit_of(fails, path=path)
-    assert next(calls) == 101  # 70 kept, one failed, 30 more
+    assert next(calls) == 103  # 70 kept, one failed, the first repeated twice, 30 more
     whole = audit_of(noisy, path=tmp_path / "other.npz")
     assert resumed.to_json() == whole.to_json() == audit_of(noisy).to_json()
     assert path.read_bytes() == (tmp_path / "other.npz").read_bytes()
@@ -161,6 +161,13 @@ def test_a_file_of_other_arguments_is_refused(tmp_path: Path) -> None:
             audit_of(noisy, path=path, seed=None, **options)
     with pytest.raises(errors.OptionError, match="another claim and another inputs"):
         audit_mechanism(noisy, 0, 2, lb.GaussianDP(), parameter=50.0, most_runs=100, path=path)
+    with pytest.raises(errors.OptionError, match="the mechanism or its inputs have changed"):
+        audit_of(lambda data, rng: noisy(data, rng) + 1, path=path, seed=None)
+    how: dict[str, Any] = {"parameter": 2.0, "most_runs": 60, "seed": 0}
+    for _ in range(2):  # the same claim, wherever its function is in memory
+        curve = partial(lb.TradeOff.gaussian, delta=0.0)
+        claim = lb.TradeOffFamily(parameter="a", tradeoff=curve, bracket=(0.0, 9.0))
+        audit_mechanism(noisy, 0, 1, claim, path=tmp_path / "family.npz", **how)
     path.write_bytes(b"no archive")
     with pytest.raises(errors.FormatError, match="does not hold runs of audit_mechanism"):
         audit_of(noisy, path=path)
@@ -181,6 +188,7 @@ def test_more_runs_may_be_allowed_later(tmp_path: Path) -> None:
         (lambda _: None, errors.InputTypeError, "run 0 .* returned None: return a number"),
         (lambda _: "yes", errors.InputTypeError, "run 0 .* returned 'yes'"),
         (lambda _: [], errors.InputTypeError, r"run 0 .* returned \[\]"),
+        (lambda _: [[1], [1, 2]], errors.InputError, "run 0 .* raised ValueError"),
     ],
 )
 def test_an_output_that_cannot_be_read_is_named(output: Any, error: Any, message: str) -> None:
@@ -242,13 +250,15 @@ def test_a_mechanism_may_change_its_input_in_place() -> None:
     assert [one.item() for one in inputs] == [0, 1]
 
 
-def test_inputs_that_cannot_be_copied_are_passed_and_results_name_what_was_assumed() -> None:
-    d0, d1 = ((number for number in [index]) for index in range(2))
+def test_results_name_what_was_assumed_of_runs_and_inputs(tmp_path: Path) -> None:
+    def unready(_: Any) -> Any:
+        raise ZeroDivisionError
 
-    def run(_: Any, rng: np.random.Generator) -> float:
-        return rng.normal()
-
-    result = audit_mechanism(run, d0, d1, lb.PureDP(), parameter=1.0, most_runs=200, seed=0)
+    path = tmp_path / "runs.npz"
+    with pytest.raises(ZeroDivisionError):
+        audit_of(noisy, score=unready, path=path)
+    assert np.load(path)["outputs"].shape == (50,)  # they are kept
+    result = audit_of(noisy, score=np.asarray, path=path)
     names = [one.name for one in result.assumptions]
     assert names[:2] == ["independent trials with fair coins", "neighbouring inputs"]
     assert result.options["design"] == "trials"

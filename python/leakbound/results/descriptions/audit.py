@@ -158,13 +158,16 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
         )
     cuts = result.options.get("cuts")  # what was read may hold anything
     fixed = isinstance(cuts, dict) and cuts.get("type") == "Fixed"
-    search = "" if fixed else ", even after trying every threshold"
+    stream = "batches" in result.options
+    search = ", whenever the audit stops" if stream else ", even after trying every threshold"
+    search = "" if fixed else search
+    kept = "the mechanism" if said.subject == "mechanism" else "training"
     odds = ""
     if isinstance(result.claim, PureDP):
         factor = number(math.exp(min(result.bound, _HUGE)))
         odds = f"ε = {number(result.bound)} allows odds of {factor} to 1 for each guess. "
     return (
-        f"{guessed}. {odds}If training kept any promise of a smaller ε{terms.at}, results this "
+        f"{guessed}. {odds}If {kept} kept any promise of a smaller ε{terms.at}, results this "
         f"strong would occur at most {percent(1 - result.confidence)} of the time{search}.",
     )
 
