@@ -42,11 +42,6 @@ def at_one_end() -> Any:
     return lb.audit(scores, lb.RandomSplit(member), cuts=lb.Fixed(guesses=30), seed=1)
 
 
-def rounded() -> Any:
-    member, _, noise = game()
-    return lb.audit((noise + member).round(), lb.Coins(member), seed=1)
-
-
 def indexed() -> Any:
     member, _, noise = game()
     features = np.column_stack([member + 0.1 * noise, noise])
@@ -65,11 +60,6 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: lb.audit(game()[2], lb.Coins(np.arange(M) < 560)),
         "Check “independent fair coins” before you use this result",
     ),
-    "a large δ": (
-        lambda: audited(3.0, lb.ApproxDP(delta=0.01)),
-        "Claim a δ far below 1/m = 0.001",
-    ),
-    "ties": (rounded, "Use a score of finer precision, such as a log-probability: 1,000 examples"),
     "a claim out of reach": (
         lambda: audited(2.0, epsilon=8.0),
         "even a perfect attack reaches only ε = 5.75, below the target ε = 8",

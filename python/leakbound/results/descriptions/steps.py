@@ -1,23 +1,19 @@
 """What to do next: at most three steps, chosen by the numbers of a result."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from leakbound._base.formatting import number
 from leakbound.claims import PureDP
-from leakbound.report.description import KINDS, SMALL
+from leakbound.report.description import KINDS, SMALL, Terms
+from leakbound.report.parts import ScoreAudit
+from leakbound.results.dp_sgd import DPSGDAudit
+from leakbound.results.one_run import AuditResult
 from leakbound.results.words import audited
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from leakbound.report.description import Terms
-    from leakbound.report.parts import ScoreAudit
-    from leakbound.results.dp_sgd import DPSGDAudit
-    from leakbound.results.one_run import AuditResult
     from leakbound.results.panoramia import PanoramiaResult
 
 # Deviations of an AUC from 1/2, in standard deviations, that are chance, and that are large
@@ -28,8 +24,6 @@ _REACH, _NEAR = 1.0, 0.9
 _FEW, _MANY = 0.1, 0.5
 # An ε beyond which no audit reaches, and examples that no audit has
 _HIGHEST, _MANAGEABLE = 100.0, 1e9
-# A ROC shows every threshold of so many, and at least 700 of more
-_POINTS = 1000
 _INSPECT = "for duplicates, outliers and wrong labels."
 _OF_PARTS = {
     "membership": "Look for data that bypasses clipping, such as batch statistics, and for "
@@ -62,8 +56,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
         )
         return
     # 1. Scores, or a number of examples, that cannot show what the model leaks.
-    each, ties = result.options.get("unit", "example"), "batches" not in result.options
-    flaws = (*_of_doubts(result), *_of_scores(result, f"{each}s", ties=ties))
+    flaws = (*_of_doubts(result), *_of_scores(result))
     yield from flaws
     target = _REACH
     if one is not None and one.delta is not None and one.verdict == "inconclusive":
@@ -103,34 +96,20 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
         )
 
 
-def _of_doubts(result: AuditResult | PanoramiaResult) -> Iterator[str]:
-    """Yield which assumptions to check, and whether δ is too large."""
+def _of_doubts(result: "AuditResult | PanoramiaResult") -> Iterator[str]:
+    """Yield which assumptions to check."""
     for one in result.assumptions:
         if one.status == "contradicted":
             yield f"Check “{one.name}” before you use this result: the data contradict it."
-    m = audited(result)
-    if result.claim.delta * m >= 1:
-        yield (
-            f"Claim a δ far below 1/m = {1 / m:.2g}: a δ of {result.claim.delta:g} allows "
-            "training to reveal an example."
-        )
 
 
-def _of_scores(ranking: ScoreAudit, unit: str, *, ties: bool = True) -> Iterator[str]:
-    """Yield what is wrong with the scores: inverted; or tied, if a finer score may prove more."""
-    deviations, distinct = _deviations(ranking), ranking.roc.guesses.size
-    examples = int(ranking.roc.guesses[-1]) if distinct else 0
-    if deviations < -_CHANCE:
+def _of_scores(ranking: ScoreAudit) -> Iterator[str]:
+    """Yield what to do about inverted scores; warnings say where scores are tied."""
+    if _deviations(ranking) < -_CHANCE:
         yield (
             "Check the sign of the score: members score lower than non-members (AUC "
             f"{ranking.auc:.3f}). Do not flip it after seeing this: decide on other data, or "
             "audit both signs together as two attacks."
-        )
-    coarse = ties and ranking.bound < _NEAR * ranking.ceiling
-    if coarse and distinct < _MANY * min(examples, _POINTS):
-        yield (
-            f"Use a score of finer precision, such as a log-probability: {examples:,} {unit} have "
-            f"only {distinct:,} different scores."
         )
 
 
@@ -193,12 +172,12 @@ def _of_leak(result: AuditResult, unit: str) -> str:
     )
 
 
-def of_estimate(result: PanoramiaResult) -> Iterator[str]:
+def of_estimate(result: "PanoramiaResult") -> Iterator[str]:
     """Yield steps after an audit against generated non-members."""
     attack, baseline, c = result.attack, result.baseline, result.c_lb
     estimate = result.kind == "estimate"
     yield from _of_doubts(result)
-    yield from _of_scores(attack, "examples")
+    yield from _of_scores(attack)
     if estimate and c > _MANY * attack.ceiling:
         yield (
             "Improve the generator: its examples are so easy to distinguish from real ones (c ≥ "
@@ -229,7 +208,7 @@ def of_run(result: DPSGDAudit) -> Iterator[str]:
     yield from (_OF_PARTS[part] for part in result.refuted_by)
     if not result.sampling.limits:
         yield "Pass examples=len(dataset): without it, the sampling rate is not tested."
-    yield from _of_scores(result.membership, "canaries")
+    yield from _of_scores(result.membership)
     if stated is not None and proved < _MANY * stated.epsilon:
         yield (
             f"Close the gap between ε ≥ {number(proved)} and the accounted {stated.epsilon:.4g}: "
