@@ -198,8 +198,7 @@ def write(rows: list[Row], out: Path, seed: int) -> None:
     worst = largest(rows)
     members = worst.result.members
     table = [(name, verdict, *numbers) for name, *numbers, verdict in [HEADINGS, *map(cells, rows)]]
-    report.write(
-        out / "report.html",
+    page = report.render(
         worst.simultaneous,
         title="Digits: leakage from overfitting, and the effect of DP-SGD",
         summary=f"A small network trained on {CLEAN + members:,} of scikit-learn's digits, "
@@ -213,6 +212,7 @@ def write(rows: list[Row], out: Path, seed: int) -> None:
         },
         overview=Overview(f"All {len(rows)} models", table, f"{together(rows)} {NOTE}"),
     )
+    (out / "report.html").write_text(page, encoding="utf-8")
 
 
 def show(rows: list[Row]) -> None:

@@ -5,12 +5,10 @@ This module does the layout only: numbers and sentences come from descriptions o
 
 import html
 import io
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from leakbound._base.files import write_text
 from leakbound._base.formatting import number, percent
 from leakbound.report import style
 from leakbound.report.description import KINDS, SMALL, Description, Figure, Overview, Reportable
@@ -34,11 +32,6 @@ _INTERNAL = {
 }
 # Nothing that changes from run to run: the same figure has the same bytes
 _METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
-
-
-def write(path: str | os.PathLike[str], result: Reportable, **layout: Any) -> None:
-    """Write the page that `render` returns, all of it or nothing."""
-    write_text(path, render(result, **layout))
 
 
 def render(

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 import numpy as np
 
 from leakbound._base.checks import real, shown
+from leakbound._base.files import write_text
 from leakbound._base.records import Record
 from leakbound._base.types import Verdict
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
-from leakbound.report import write
+from leakbound.report import render
 from leakbound.report.description import KINDS
 from leakbound.report.parts import Checked
 
@@ -204,7 +205,7 @@ class Result(Record, _Numbers):
         today, missing = dt.date.today(), "not stated"
         facts = {"Model": model or missing, "Auditor": auditor or missing}
         facts |= {"Date": str(date or today), **(about or {})}
-        write(path, self, title=title, about=facts)
+        write_text(path, render(self, title=title, about=facts))
 
     def __str__(self) -> str:
         """Return the paragraph of the page: the verdict and the evidence."""
