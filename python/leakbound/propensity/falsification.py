@@ -63,13 +63,6 @@ class Falsification(Record):
         below = self.p_value < REFUTED_BELOW
         return "" if self.refuted == below else f"refuted does not follow from {self.p_value:g}"
 
-    def __repr__(self) -> str:
-        verdict = "refuted" if self.refuted else "not refuted"
-        return (
-            f"Falsification({verdict}, p={self.p_value:.2g}: {self.correct} of {self.guesses} "
-            f"guesses right, {self.expected:.1f} expected)"
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class FormTest(Record):

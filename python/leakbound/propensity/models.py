@@ -204,13 +204,6 @@ class CrossFit:
         for number, fit in enumerate(self.fits):
             yield np.flatnonzero(self.fold == number), fit
 
-    def log_odds(self) -> FloatArray:
-        """Return the log-odds of every example, from the model that did not see it."""
-        values = np.empty(self.fold.size)
-        for rows, fit in self.parts():
-            values[rows] = fit.log_odds(self.features[rows])
-        return values
-
     def __repr__(self) -> str:
         return f"CrossFit({self.fits[0].name}; {len(self.fits)} folds of {self.fold.size} examples)"
 

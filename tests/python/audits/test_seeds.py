@@ -58,7 +58,8 @@ def own(found: Any, value: Callable[[Any], Any]) -> Recorded:
 def crossed(seed: int | None) -> Recorded:
     found = cross_fit(LogisticPropensity(), FEATURES, MEMBER, seed=seed)
     (recorded,) = {one.seed for one in found.fits}
-    return found.log_odds().tolist(), recorded
+    odds = [fit.log_odds(FEATURES).tolist() for fit in found.fits]
+    return [found.fold.tolist(), *odds], recorded
 
 
 def bootstrap(seed: int | None) -> Recorded:
