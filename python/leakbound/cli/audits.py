@@ -173,12 +173,8 @@ def split(
             "the test set must not have been used for early stopping or tuning: confirm this with "
             "--untouched, or leave the examples that were used out of the file"
         )
-    names, common = options.parse_columns(attacks, "--score-col"), question.options(relation)
-    if question.goal and relation is None:
-        refuse(
-            "the bound of a random split is for replacing one example: add --relation replace if "
-            "the claim is too, or --relation add_remove to convert it (2ε, 2μ)"
-        )
+    names = options.parse_columns(attacks, "--score-col")
+    common = question.options(relation, replaced="example")
     if are_shards(files):
         if len(names) > 1 or strata or groups or features or delivery.bundle:
             refuse(
@@ -225,12 +221,8 @@ def choices(
     from leakbound import Choices
 
     # 1. Options, before anything is read.
-    names, common = options.parse_columns(attacks, "--score-col"), question.options(relation)
-    if question.goal and relation is None:
-        refuse(
-            "the bound is for replacing one candidate: add --relation replace if the claim is too, "
-            "or --relation add_remove to convert it (2ε, 2μ)"
-        )
+    names = options.parse_columns(attacks, "--score-col")
+    common = question.options(relation, replaced="candidate")
     planned, opened, agreed = _drawn(ChoicePlan, plan, opening, question.seed)
     common |= agreed
     with bar(f"Reading {file}"):
@@ -258,10 +250,6 @@ class Relaxations:
         float, option("G", "Share of real points that the generator may never produce.")
     ] = 0.0
     delta: Annotated[float, option("D", "δ of the (ε, δ)-DP guarantee.")] = 0.0
-    relaxation: Annotated[
-        Literal["knapsack", "published"],
-        option("", "Correction for gamma and δ; use published only for comparison."),
-    ] = "knapsack"
     max_recall: Annotated[
         float, option("R", "Largest share of examples that a threshold may select.")
     ] = 1.0

@@ -77,11 +77,6 @@ class Signs:
         if self.sep == ";" and not self.decimal:  # where 1.234 may be a thousand and more
             refuse("--sep ';' needs --decimal . or --decimal , because such files use both")
 
-    def separates(self, path: Path) -> str:
-        """Return the separator of columns in a file of this name."""
-        sign = self.sep or ("tab" if suffix_of(path) == ".tsv" else ",")
-        return "\t" if sign == "tab" else sign
-
 
 @dataclass(frozen=True)
 class Layout(Signs):
@@ -345,7 +340,8 @@ def _csv(path: Path, file: Any, signs: Signs) -> Reader:
     import pyarrow as pa
     from pyarrow import csv as arrow
 
-    separator = signs.separates(path)
+    sign = signs.sep or ("tab" if suffix_of(path) == ".tsv" else ",")
+    separator = "\t" if sign == "tab" else sign
     header = file.readline(_HEADER).decode("utf-8-sig")
     names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
     columns = [str(place) for place in range(len(names))]  # names may repeat

@@ -291,8 +291,16 @@ class Question(Search):
         """The numbers of the claim."""
         return parse_claim(self.claim)
 
-    def options(self, relation: str | None = None) -> dict[str, Any]:
-        """Return options of the audit; `relation` is that of the claim."""
+    def options(self, relation: str | None = None, *, replaced: str = "") -> dict[str, Any]:
+        """Return options of the audit; `relation` is that of the claim.
+
+        It must be stated where the bound is for replacing one example or candidate: `replaced`.
+        """
+        if replaced and self.goal and relation is None:
+            refuse(
+                f"the bound is for replacing one {replaced}: add --relation replace if the claim "
+                "is too, or --relation add_remove to convert it (2ε, 2μ)"
+            )
         goal = for_replacing(self.goal) if relation == "add_remove" else self.goal
         return {"claim": guarantee_of(goal, self.family), **super().options()}
 
@@ -391,8 +399,5 @@ def _given(text: str) -> float | str:
 
 def _number(text: str) -> float:
     """Return a number of at least 0, or NaN."""
-    try:
-        number = float(text)
-    except ValueError:
-        return math.nan
-    return number if number >= 0 else math.nan
+    number = _given(text)
+    return number if not isinstance(number, str) and number >= 0 else math.nan

@@ -100,14 +100,14 @@ def write_bundle(
             "an argument holds text that UTF-8 cannot, such as half of a surrogate pair"
         ) from None
     files["report.html"] = render(result).encode()
-    files["inputs.npz"] = _written(
+    files["inputs.npz"] = written(
         lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
     )
     tossed = None
     if isinstance(drawn, Plan):
-        files["plan.npz"], tossed = _written(drawn.write), drawn.seed
+        files["plan.npz"], tossed = written(drawn.write), drawn.seed
     # 3. The statement about all files, and the sums over both.
-    digests = {name: sha256(written) for name, written in files.items()}
+    digests = {name: sha256(file) for name, file in files.items()}
     notes = manifest.notes_of(result, manifest.environment(), tossed)
     files[MANIFEST] = manifest.statement(digests, result, notes, model)
     files[SUMS] = manifest.sums(digests | {MANIFEST: sha256(files[MANIFEST])})
@@ -161,7 +161,7 @@ def _json(content: JsonValue) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _written(write: Callable[[io.BytesIO], None]) -> bytes:
+def written(write: Callable[[io.BytesIO], None]) -> bytes:
     """Return what a function writes to a file."""
     file = io.BytesIO()
     write(file)

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from leakbound._base.canonical import digest, sha256
 from leakbound._base.files import read_array_file, replacing_folder
 from leakbound._base.types import ArrayInput, JsonValue
 from leakbound.errors import FormatError, OptionError
+from leakbound.evidence.bundle import written
 from leakbound.planning import Commitment, InclusionPlan, Opening, load_opening
 from leakbound.planning.protocol import Agreed, checked_protocol
 from leakbound.results import AuditResult
@@ -160,7 +160,9 @@ def _records(source: Path, content: bytes) -> tuple[int, Callable[[list[int]], b
         if kind == ".npy":
             rows = np.atleast_1d(read_array_file(io.BytesIO(content)))
             _check_distinct([row.tobytes() for row in rows])
-            return len(rows), lambda places: _npy(rows[places])
+            return len(rows), lambda places: written(
+                lambda file: np.save(file, rows[places], allow_pickle=False)
+            )
         if kind in {".csv", ".jsonl", ".txt"}:
             lines = _lines(content.decode("utf-8-sig"))
             _check_distinct(_rows(lines) if kind == ".csv" else lines)
@@ -204,9 +206,3 @@ def _check_distinct(canaries: Sequence[Hashable]) -> None:
     for place, canary in enumerate(canaries):
         if first.setdefault(canary, place) != place:
             raise ValueError(f"canaries {first[canary]} and {place} (from 0) are the same")
-
-
-def _npy(rows: Any) -> bytes:
-    file = io.BytesIO()
-    np.save(file, rows, allow_pickle=False)
-    return file.getvalue()

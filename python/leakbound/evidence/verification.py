@@ -80,10 +80,7 @@ def verify_bundle(
     if not place.is_dir():
         raise OptionError(f"{place} is not a folder: give the folder of a bundle")
     if isinstance(commitment, str | os.PathLike):
-        source = Path(commitment)
-        if source.exists() and not source.is_file():
-            raise OptionError(f"{source} is not a regular file")
-        commitment = Commitment.from_json(source)
+        commitment = Commitment.from_json(Path(commitment))
     return _Bundle(place, commitment).verified(without=left_out)
 
 

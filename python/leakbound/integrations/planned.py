@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import nn
@@ -26,9 +26,6 @@ from leakbound.results.dp_sgd import Accounted
 from leakbound.torch import Signal, score
 from leakbound.torch.data import IGNORED
 from leakbound.torch.signals import signal_name
-
-# What an accountant says, or what asks it once training is over.
-Accountant: TypeAlias = Accounted | Callable[[], Accounted]
 
 
 class PlannedCallback:
@@ -49,7 +46,7 @@ class PlannedCallback:
         *,
         claim: Claim | None = None,
         confidence: float = 0.95,
-        accounted: Accountant | None = None,
+        accounted: Accounted | Callable[[], Accounted] | None = None,
         out: str | os.PathLike[str] | None = None,
     ) -> None:
         # Everything is checked now, and not after hours of training.
