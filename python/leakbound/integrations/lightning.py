@@ -3,8 +3,6 @@
 Loading this module loads PyTorch and Lightning.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from leakbound._base.imports import needs

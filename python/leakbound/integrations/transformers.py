@@ -12,8 +12,6 @@ Examples
 28
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from leakbound._base.imports import needs

@@ -1,22 +1,19 @@
 """Watch a training run with DP-SGD: one line around it, and an audit of it afterwards."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, Self
 
 from leakbound._base.checks import real, shown
 from leakbound._base.imports import needs
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
+from leakbound.claims import Claim
 from leakbound.errors import AbstentionError, InputTypeError, OptionError
-from leakbound.results.dp_sgd import Accounted
+from leakbound.results.dp_sgd import Accounted, DPSGDAudit
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
-    from leakbound.claims import Claim
     from leakbound.integrations.opacus import WatchedOptimizer
-    from leakbound.results.dp_sgd import DPSGDAudit
 
 
 def watch_dp_sgd(
@@ -26,9 +23,9 @@ def watch_dp_sgd(
     sampling_rate: float,
     max_steps: int,
     step_canaries: int | None = None,
-    examples: int | DataLoader[Any] | None = None,
+    examples: "int | DataLoader[Any] | None" = None,
     seed: int | None = None,
-) -> DPSGDWatch:
+) -> "DPSGDWatch":
     """Put canaries in every batch of a training run with DP-SGD, to audit the run afterwards.
 
     The watch is a context manager: train in its block, then call `audit`.

@@ -177,7 +177,7 @@ def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[In
     return np.sort(order[:count]), np.sort(order[count:])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class CrossFit:
     """Propensities of every example, from models that did not see its membership: see `cross_fit`.
 
@@ -203,9 +203,6 @@ class CrossFit:
         """Yield the rows of each fold, and the model learnt from the other folds."""
         for number, fit in enumerate(self.fits):
             yield np.flatnonzero(self.fold == number), fit
-
-    def __repr__(self) -> str:
-        return f"CrossFit({self.fits[0].name}; {len(self.fits)} folds of {self.fold.size} examples)"
 
 
 def cross_fit(

@@ -4,19 +4,16 @@ A result holds numbers. A function `describe` for each type of result makes its 
 Console, page, notebook and tables lay it out, whatever the type of the result.
 """
 
-from __future__ import annotations
-
 import html
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from leakbound._base.types import Kind
+from leakbound.report.parts import Assumption, Provenance, ScoreAudit
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from matplotlib.axes import Axes
-
-    from leakbound._base.types import Kind
-    from leakbound.report.parts import Assumption, Provenance, ScoreAudit
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,7 @@ class Figure:
 
     name: str
     title: str
-    draw: Callable[[Axes | None], Axes]
+    draw: "Callable[[Axes | None], Axes]"
     caption: str
 
 

@@ -9,24 +9,18 @@ Precision against recall: Kazmi et al. 2024 (arXiv 2402.09477), Figures 3 and 4.
 axes: Carlini et al. 2022 (arXiv 2112.03570).
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leakbound._base.formatting import number
 from leakbound.report import style
+from leakbound.report.description import Drawing, Series
+from leakbound.report.parts import Roc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.axes import Axes
-
-    from leakbound.report.description import Drawing, Series
-    from leakbound.report.parts import Roc
-
-    Plot = Callable[[Drawing, Axes | None], Axes]
 
 # Cuts up to which each is marked, so that a policy which tests few of them shows which
 _FEW = 60
@@ -36,7 +30,7 @@ _DASHED: dict[str, Any] = {"linewidth": 0.9, "linestyle": (0, (4, 2))}
 _CHANCE: dict[str, Any] = {"color": style.MUTED, "linewidth": 0.9, "linestyle": (0, (1, 2))}
 
 
-def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
+def plot_bound(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
     """Draw the bound that every cut would give, with the final bound and the ceiling."""
     if drawing.family:
         return _plot_profile(drawing, ax)
@@ -75,7 +69,7 @@ def plot_bound(drawing: Drawing, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _plot_profile(drawing: Drawing, ax: Axes | None) -> Axes:
+def _plot_profile(drawing: Drawing, ax: "Axes | None") -> "Axes":
     """Draw ε against δ of the curve that an audit of a family rejects, and of the ceiling."""
     with style.house_style():
         ax = style.new_axes(ax)
@@ -96,7 +90,7 @@ def _plot_profile(drawing: Drawing, ax: Axes | None) -> Axes:
     return ax
 
 
-def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
+def plot_precision_recall(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
     """Draw precision against recall, with the cut that the bound is from."""
     with style.house_style():
         ax = style.new_axes(ax)
@@ -117,7 +111,7 @@ def plot_precision_recall(drawing: Drawing, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_roc(drawing: Drawing, ax: Axes | None = None) -> Axes:
+def plot_roc(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
     """Draw the ROC curve on logarithmic axes, with the most that ε-DP allows at the bound.
 
     An ε-DP model allows at most TPR = min(e^ε FPR, 1 - e^-ε (1 - FPR)), and one that obeys the
@@ -153,7 +147,7 @@ def plot_roc(drawing: Drawing, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_histogram(drawing: Drawing, ax: Axes | None = None) -> Axes:
+def plot_histogram(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
     """Draw the scores of members and of non-members."""
     with style.house_style():
         ax = style.new_axes(ax)
@@ -165,7 +159,7 @@ def plot_histogram(drawing: Drawing, ax: Axes | None = None) -> Axes:
     return ax
 
 
-PLOTS: dict[str, Plot] = {
+PLOTS: dict[str, Callable[[Drawing, "Axes | None"], "Axes"]] = {
     "bound": plot_bound,
     "precision_recall": plot_precision_recall,
     "roc": plot_roc,
@@ -173,7 +167,7 @@ PLOTS: dict[str, Plot] = {
 }
 
 
-def _mark_chosen(ax: Axes, series: Series) -> None:
+def _mark_chosen(ax: "Axes", series: Series) -> None:
     """Mark the guesses of the bound, with a rim that sets the mark off from the lines.
 
     Labels may have chosen how many guesses are of each role: the curve shows equal numbers.

@@ -1,20 +1,16 @@
 """The one look of leakbound's figures."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leakbound._base.imports import needs
+from leakbound._base.types import FloatArray, IntArray, Kind
 from leakbound.report.description import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from matplotlib.axes import Axes
-
-    from leakbound._base.types import FloatArray, IntArray, Kind
 
 # Members are blue and others orange, which colour-blind readers tell apart
 INK = "#1b1f24"
@@ -40,7 +36,7 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def new_axes(ax: Axes | None) -> Axes:
+def new_axes(ax: "Axes | None") -> "Axes":
     """Return the axes given, or those of a new figure."""
     if ax is not None:
         return ax
@@ -49,7 +45,7 @@ def new_axes(ax: Axes | None) -> Axes:
     return plt.subplots(figsize=_SIZE, layout="constrained")[1]
 
 
-def name_axes(ax: Axes, title: str, x: str, y: str, kind: Kind = "lower_bound") -> None:
+def name_axes(ax: "Axes", title: str, x: str, y: str, kind: Kind = "lower_bound") -> None:
     """Write title and axis names; numbers that are not bounds carry in words what they are."""
     words = "" if kind == "lower_bound" else KINDS[kind].tag
     ax.set_title(title, pad=20 if words else 8)
@@ -60,7 +56,7 @@ def name_axes(ax: Axes, title: str, x: str, y: str, kind: Kind = "lower_bound") 
     ax.annotate(words, (0.0, 1.0), xytext=(0, 5), color=INK, weight="bold", **look)
 
 
-def draw_classes(ax: Axes, edges: FloatArray, members: IntArray, others: IntArray) -> None:
+def draw_classes(ax: "Axes", edges: FloatArray, members: IntArray, others: IntArray) -> None:
     """Draw the histograms of members and non-members over each other."""
     from matplotlib.ticker import MaxNLocator
 

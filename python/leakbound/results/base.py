@@ -19,20 +19,16 @@ import numpy as np
 from leakbound._base.checks import real, shown
 from leakbound._base.files import write_text
 from leakbound._base.records import Record
-from leakbound._base.types import Verdict
+from leakbound._base.types import Kind, Verdict
+from leakbound.claims import Claim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.report import render
-from leakbound.report.description import KINDS
-from leakbound.report.parts import Checked
+from leakbound.report.description import KINDS, Description
+from leakbound.report.parts import Assumption, Checked, Provenance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from leakbound._base.types import Kind
-    from leakbound.claims import Claim
-    from leakbound.report.description import Description
-    from leakbound.report.parts import Assumption, Provenance
 
     class _Numbers(Protocol):  # fields of most types of results, and properties of some
         @property
@@ -115,7 +111,7 @@ class Result(Record, _Numbers):
         """The verdict in a few words: "leaks", "nothing refuted", "estimate", "exploratory"."""
         return self.summary().verdict
 
-    def summary(self) -> "Description":
+    def summary(self) -> Description:
         """Return the description of the result; its `str` is a paragraph."""
         return cast("Description", import_module(self._words).describe(self))
 
@@ -224,12 +220,12 @@ class Composed(Result, ABC):
         """The result that the numbers are of."""
 
     @property
-    def kind(self) -> "Kind":
+    def kind(self) -> Kind:
         """What the number is."""
         return self._lead.kind
 
     @property
-    def claim(self) -> "Claim":
+    def claim(self) -> Claim:
         """The guarantees whose parameter is bounded."""
         return self._lead.claim
 
@@ -244,12 +240,12 @@ class Composed(Result, ABC):
         return self._lead.ceiling
 
     @property
-    def assumptions(self) -> "tuple[Assumption, ...]":
+    def assumptions(self) -> tuple[Assumption, ...]:
         """What must be true for the number."""
         return self._lead.assumptions
 
     @property
-    def provenance(self) -> "Provenance":
+    def provenance(self) -> Provenance:
         """Versions, seed and digests of the inputs."""
         return self._lead.provenance
 
@@ -343,7 +339,7 @@ class Verification:
 
 
 def judged(
-    kind: "Kind", *, refuted: bool, refutable: Callable[[], bool], withheld: bool = False
+    kind: Kind, *, refuted: bool, refutable: Callable[[], bool], withheld: bool = False
 ) -> Verdict:
     """Return the verdict on a claim: what is refuted, what could have been."""
     if withheld or kind == "exploratory_lower_bound":
@@ -353,7 +349,7 @@ def judged(
     return "not refuted" if refutable() else "inconclusive"
 
 
-def check_delta(delta: float, claim: "Claim") -> None:
+def check_delta(delta: float, claim: Claim) -> None:
     """Check that a bound on the claim refers to a δ."""
     if real(delta, "delta", least=0, below=1) > claim.delta:
         limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
