@@ -13,7 +13,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from leakbound._base.checks import check_membership
+from leakbound._base.checks import check_ids, check_membership
 from leakbound._base.console import bar
 from leakbound._base.types import BoolArray
 from leakbound._core import threads
@@ -110,22 +110,10 @@ def _check_ids(paths: Sequence[Path], layout: Layout) -> None:
     alike = len({one.dtype.kind for one in listed}) == 1
     ids = np.concatenate(listed if alike else [one.astype(np.str_) for one in listed])
     member = np.concatenate([shard.member() == 1 for shard in shards])
-    starts = np.cumsum([0, *map(len, shards)])
-    _, place, count = np.unique(ids, return_inverse=True, return_counts=True)
-    included = np.bincount(place, weights=member)
-    mixed = (included > 0) & (included < count)
-    for one in np.flatnonzero(mixed if mixed.any() else count > 1)[:1]:
-        rows = np.flatnonzero(place == one)
-        first = np.unique(member[rows], return_index=True)[1] if mixed.any() else [0, 1]
-        rows = rows[np.sort(first)]
-        places = [
-            f"a {'member' if member[row] else 'non-member'} at row {row - starts[at]} of "
-            f"{shards[at].path}"
-            for row, at in zip(rows, np.searchsorted(starts, rows, "right") - 1, strict=True)
-        ]
-        raise FormatError(
-            f"id {ids[rows[0]]} is {' and '.join(places)}: keep one row for each example"
-        )
+    try:
+        check_ids(ids, member)
+    except InputError as error:
+        raise FormatError(f"{error} (rows count from 0, through all files in order)") from error
 
 
 def pairs_of(paths: Sequence[Path]) -> PairTally:
