@@ -1,7 +1,5 @@
 """The list of commands; the module of each is imported when the command is called."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """The description of an audit whose members were chosen at random."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
