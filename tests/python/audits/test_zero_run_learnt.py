@@ -283,7 +283,7 @@ def test_features_are_joined_by_their_ids() -> None:
     fit = PLAIN.fit(game.features[:100], game.member[:100], ids=ids[:100])
     with pytest.raises(InputError):
         lb.audit(given[0], lb.ZeroRun(game.member, fit, features=game.features), ids=ids)
-    with pytest.raises(InputError, match="399 rows"):
+    with pytest.raises(InputError, match="features has 399"):
         flat.zero_run(*given, features=game.features[1:])
 
 
