@@ -14,15 +14,7 @@ import numpy as np
 from leakbound._base.checks import check_length, numbers, vector
 from leakbound._base.odds import logit
 from leakbound._base.records import Lazy
-from leakbound._base.types import (
-    ArrayInput,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    JsonValue,
-    Kind,
-    Status,
-)
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray, JsonValue, Kind
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest, no_overlap
 from leakbound.errors import InputError, OptionError
@@ -170,7 +162,7 @@ def _assumptions(
     if box.draws is not None:
         how = f"have the uncertainty of {len(box.draws)} replicates"
     text = f"The probabilities of membership given the features {how}"
-    status: Status = "unverifiable"
+    refuted = tried is not None and tried.refuted
     if tried is None:
         text += "; not tested against features."
     else:
@@ -178,13 +170,11 @@ def _assumptions(
             f"{tried.sceptic} bet against them and was right {tried.correct} times of "
             f"{tried.guesses}, {tried.expected:.1f} expected (p = {tried.p_value:.2g})"
         )
-        if tried.refuted:
-            text, status = f"{text}: REFUTED. {bets}.", "contradicted"
-        else:
-            text = f"{text}; not refuted: {bets}. Small errors cannot be detected."
+        more = f"; not refuted: {bets}. Small errors cannot be detected."
+        text += f": REFUTED. {bets}." if refuted else more
     source = "The propensities do not depend on any audited example or score."
     return (
-        count.assumption("propensities", text, status),
+        count.assumption("propensities", text, "contradicted" if refuted else "unverifiable"),
         Assumption("propensities from other examples", source, "declared"),
     )
 
