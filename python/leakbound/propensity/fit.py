@@ -44,12 +44,6 @@ class Overlap(Record):
     m_eff: float
     """Σ 2 min(πᵢ, 1 - πᵢ), which matching keeps on average: m if every π is ½, 0 if features
     determine membership."""
-    ess_members: float
-    """Kish's effective size of a class, (Σ w)² / Σ w², with the weights of matching: min(1, e^-λ)
-    for members and min(1, e^λ) for non-members."""
-    ess_nonmembers: float
-    certain: int
-    """Examples with a propensity of exactly 0 or 1, on which an audit must abstain."""
     edges: FloatArray
     member_counts: IntArray
     nonmember_counts: IntArray
@@ -77,37 +71,23 @@ class Overlap(Record):
         return ax
 
     def __repr__(self) -> str:
-        return (
-            f"Overlap(m={self.m}, m_eff={self.m_eff:.0f}, effective members "
-            f"{self.ess_members:.0f} of {self.members}, non-members {self.ess_nonmembers:.0f} of "
-            f"{self.m - self.members})"
-        )
+        return f"Overlap(m={self.m}, members={self.members}, m_eff={self.m_eff:.0f})"
 
 
 def overlap(log_odds: FloatArray, member: BoolArray) -> Overlap:
     """Summarise the propensities of an audit set."""
-    size = np.abs(log_odds)
-    smaller = expit(-size)
+    smaller = expit(-np.abs(log_odds))
     propensity = np.where(log_odds > 0, 1.0 - smaller, smaller)
     edges = np.linspace(0.0, 1.0, _BINS + 1)
     counts = [np.histogram(propensity[member == one], edges)[0] for one in (True, False)]
-    weights = np.exp(-np.maximum(0.0, np.where(member, log_odds, -log_odds)))
     return Overlap(
         m=log_odds.size,
         members=int(member.sum()),
         m_eff=float(2.0 * smaller.sum()),
-        ess_members=_effective_size(weights[member]),
-        ess_nonmembers=_effective_size(weights[~member]),
-        certain=int(np.isinf(size).sum()),
         edges=edges,
         member_counts=counts[0].astype(np.int64),
         nonmember_counts=counts[1].astype(np.int64),
     )
-
-
-def _effective_size(weights: FloatArray) -> float:
-    total = float(weights.sum())
-    return total * total / float(np.square(weights).sum()) if total > 0 else 0.0
 
 
 ReferenceShare: TypeAlias = Literal["as audited", "declared", "counted", "unknown"]
