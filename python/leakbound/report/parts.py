@@ -14,7 +14,7 @@ from leakbound._base.formatting import down, number
 from leakbound._base.records import IF_ANY, Lazy, Record
 from leakbound._base.types import FloatArray, IntArray, PathName, Relation, Status, Verdict
 
-# Share of the ceiling by which rounding may put a bound above it
+# Share of a number by which rounding may change it: a bound above its ceiling, a sum, an inverse
 ROUNDING = 1e-9
 
 

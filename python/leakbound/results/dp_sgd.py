@@ -11,14 +11,12 @@ from leakbound._base.types import Relation, Verdict
 from leakbound.claims import SubsampledGaussianDP
 from leakbound.claims.families import checked_rate
 from leakbound.errors import OptionError
-from leakbound.report.parts import Checked
+from leakbound.report.parts import ROUNDING, Checked
 from leakbound.results.base import Composed, flaw_of
 from leakbound.results.one_run import AuditResult
 from leakbound.results.words import DELTA
 
 RateSource: TypeAlias = Literal["lower limit", "stated"]
-# Relative difference of sums and inverses that rounding may cause
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -212,8 +210,8 @@ class StepsResult(Record):
             and 0 < self.noise_multiplier <= self.largest_noise_multiplier
             and 1 <= self.steps == self.betting.steps
             and 0 <= self.sampling_rate <= 1
-            and spent <= (1 - self.confidence) * (1 + _ROUNDING)
-            and math.isclose(self.bound, min(self.by_coins, self.noise.bound), rel_tol=_ROUNDING)
+            and spent <= (1 - self.confidence) * (1 + ROUNDING)
+            and math.isclose(self.bound, min(self.by_coins, self.noise.bound), rel_tol=ROUNDING)
         )
         return flaw_of(self, sound=sound, confidence=self.confidence)
 

@@ -253,7 +253,11 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda g: {"propensity": spoiled(g, math.nan)}, errors.OptionError, "propensity .* index 17"),
     (lambda g: {"propensity": spoiled(g, 0.0)}, errors.OptionError, "index 17.*max_log_odds"),
     (lambda g: {"propensity": g.propensity[:5]}, errors.InputError, "propensity has 5"),
-    (lambda g: {"propensity": g.propensity[None, :5]}, errors.InputError, "each row of propensity has 5"),
+    (
+        lambda g: {"propensity": g.propensity[None, :5]},
+        errors.InputError,
+        "each row of propensity has 5",
+    ),
     (lambda g: {"propensity": 1.0 * g.member}, errors.DesignError, "Proposition 3"),
     (
         lambda g: {"propensity": np.where(g.member, 0.99, 0.01), "max_log_odds": 1.0},
