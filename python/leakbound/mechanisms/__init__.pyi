@@ -1,7 +1,7 @@
 from leakbound.mechanisms.audit import audit_mechanism as audit_mechanism
-from leakbound.mechanisms.local import GRR as GRR
-from leakbound.mechanisms.local import OUE as OUE
-from leakbound.mechanisms.local import SUE as SUE
+from leakbound.mechanisms.zoo import GRR as GRR
+from leakbound.mechanisms.zoo import OUE as OUE
+from leakbound.mechanisms.zoo import SUE as SUE
 from leakbound.mechanisms.zoo import FloatLaplace as FloatLaplace
 from leakbound.mechanisms.zoo import GaussianNoise as GaussianNoise
 from leakbound.mechanisms.zoo import LaplaceNoise as LaplaceNoise

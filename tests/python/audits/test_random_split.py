@@ -8,8 +8,8 @@ import pytest
 import leakbound as lb
 from flat import split as audit
 from leakbound import errors
-from leakbound.audits.challenge import challenge
 from leakbound.audits.pairs import Pairs, Units, stretched
+from leakbound.audits.random_split import challenge
 from leakbound.cuts.games import PairGame
 from scans import kl_scan
 
