@@ -35,12 +35,9 @@ _LINES, _DEVIATIONS, _FARTHEST = 1025, 8.0, 600.0
 
 
 def convex_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the corners of the largest convex function below points, by increasing x.
+    """Return the corners of the largest convex function below points (x, y), by increasing x.
 
-    Parameters
-    ----------
-    x, y : ndarray of float64, shape (n,)
-        The points, in any order; of those at one x the lowest counts.
+    The points are in any order; of those at one x the lowest counts.
     """
     order = np.lexsort((y, x))
     corners: list[tuple[float, float]] = []

@@ -229,12 +229,7 @@ class ChowLiuTree:
     """Tables: a tree of the strongest pairwise dependences, on columns cut into intervals.
 
     Within an interval values are drawn from the members'. Dependence of more than two columns at a
-    time is lost; in exchange, little is memorised.
-
-    Parameters
-    ----------
-    categorical : tuple of int
-        Columns that hold codes of categories, besides those with at most 20 distinct values.
+    time is lost; in exchange, little is memorised. `categorical` is as for `SequentialCART`.
     """
 
     categorical: tuple[int, ...] = ()

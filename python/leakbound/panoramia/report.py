@@ -61,13 +61,7 @@ class PanoramiaReport(Composed):
     """A claimed guarantee that was checked, by `with_check`."""
 
     def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
-        """Return one row of the table.
-
-        Parameters
-        ----------
-        target, audit : str
-            Name of the target, and the audit of it.
-        """
+        """Return the row of the table that has this target and this audit of it."""
         rows = {(row.target, row.audit): row for row in self.rows}
         if (target, audit) not in rows:
             raise OptionError(
@@ -78,10 +72,7 @@ class PanoramiaReport(Composed):
     def games(self, nonmembers: NonMembers = "generated") -> tuple[GameScores, ...]:
         """Return coins and scores, one game for each seed, to audit again without training.
 
-        Parameters
-        ----------
-        nonmembers : {"generated", "real"}
-            Whom the members were compared with.
+        In all of them members were compared with generated, or with real, non-members.
         """
         games = tuple(game for game in self.scores if game.nonmembers == nonmembers)
         if not games:
@@ -103,7 +94,7 @@ class PanoramiaReport(Composed):
         ]
 
     def check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Verdict:
-        """Check a claimed guarantee of all targets.
+        """Check a claimed guarantee of all targets, as `PanoramiaResult.check` does of one.
 
         It is refuted if the audit of any target with any seed refutes it: PANORAMIA the pair
         (c, ε), so that it takes a claimed c, and RM;RN, where c is 0, ε alone. Other rows are not
@@ -112,11 +103,6 @@ class PanoramiaReport(Composed):
         Each of these k audits holds at `confidence` by itself. A true claim is refuted by any of
         them with probability at most k (1 - confidence): for a verdict at 95 %, run with
         ``Options(confidence=1 - 0.05 / k)``. "inconclusive" means that none could have refuted it.
-
-        Parameters
-        ----------
-        epsilon, delta, c : float
-            As for `PanoramiaResult.check`.
         """
         verdicts = {verdict for *_, verdict in _checks(self, epsilon, delta, c)}
         ranked: tuple[Verdict, ...] = ("refuted", "not refuted")

@@ -317,10 +317,7 @@ def remaining_leakage(together: float, epsilon_ds: float, claim: ComposableClaim
 def shift_mu(epsilon_ds: float) -> float:
     """Return the smallest μ for which μ-Gaussian DP allows all that ε-DP does, rounded up.
 
-    Parameters
-    ----------
-    epsilon_ds : float
-        ε, at least 0, in nats; μ is 2 Φ⁻¹(σ(ε)).
+    It is 2 Φ⁻¹(σ(ε)), with ε = `epsilon_ds` at least 0, in nats.
 
     Examples
     --------
