@@ -119,7 +119,10 @@ def coins(rng: np.random.Generator, examples: int) -> BoolArray:
 def null(m: int, *, seed: int) -> Game:
     """Play the game with a model that learnt nothing: m scores from N(0, 1), and ε = 0.
 
-    m is at most 10^8; `seed`, at least 0, is that of coins and noise.
+    Parameters
+    ----------
+    m, seed : int
+        Examples, at most 10^8, and the seed of coins and noise, at least 0.
 
     Examples
     --------

@@ -18,7 +18,12 @@ Number: TypeAlias = Any
 
 
 def normal_cdf(x: ArrayLike) -> Number:
-    """Return P(Z ≤ x) for a standard normal Z and any x, ±inf too, to 1e-15 relative.
+    """Return P(Z ≤ x) for a standard normal Z, to 1e-15 relative.
+
+    Parameters
+    ----------
+    x : array-like
+        Real numbers; ±inf allowed.
 
     Examples
     --------
@@ -29,7 +34,12 @@ def normal_cdf(x: ArrayLike) -> Number:
 
 
 def normal_quantile(p: ArrayLike) -> Number:
-    """Return the x with P(Z ≤ x) = p in [0, 1] for a standard normal Z; ±inf at the ends.
+    """Return the x at which a standard normal Z has P(Z ≤ x) = p; -inf at 0 and inf at 1.
+
+    Parameters
+    ----------
+    p : array-like
+        Probabilities in [0, 1].
 
     Examples
     --------
@@ -40,7 +50,12 @@ def normal_quantile(p: ArrayLike) -> Number:
 
 
 def log_normal_cdf(x: ArrayLike) -> Number:
-    """Return ln P(Z ≤ x) for a standard normal Z and any x, also where P(Z ≤ x) underflows.
+    """Return ln P(Z ≤ x) for a standard normal Z, also where the probability underflows.
+
+    Parameters
+    ----------
+    x : array-like
+        Real numbers; ±inf allowed.
 
     Examples
     --------

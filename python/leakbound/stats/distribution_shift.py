@@ -317,7 +317,10 @@ def remaining_leakage(together: float, epsilon_ds: float, claim: ComposableClaim
 def shift_mu(epsilon_ds: float) -> float:
     """Return the smallest μ for which μ-Gaussian DP allows all that ε-DP does, rounded up.
 
-    It is 2 Φ⁻¹(σ(ε)), with ε = `epsilon_ds` at least 0, in nats.
+    Parameters
+    ----------
+    epsilon_ds : float
+        ε, at least 0, in nats; μ is 2 Φ⁻¹(σ(ε)).
 
     Examples
     --------

@@ -204,7 +204,12 @@ def fdp_p_value(
 ) -> float:
     """Bound the probability of so many correct guesses under a trade-off function, rounded up.
 
-    It is the smallest level at which `fdp_rejects`, which has the same parameters, rejects.
+    It is the smallest level at which the curve is rejected.
+
+    Parameters
+    ----------
+    correct, guesses, m, tradeoff, k, one_sided, test : the same
+        As for `fdp_rejects`.
 
     Examples
     --------

@@ -62,7 +62,10 @@ class Similarity:
 def similarity(tables: Tables, member: BoolArray) -> Similarity:
     """Compare a synthetic table with members and non-members.
 
-    `member`, shape (N,), says which records of the tables are members. No attack sees this.
+    Parameters
+    ----------
+    tables, member : Tables, and ndarray of bool of shape (N,)
+        Records and synthetic table, and which records are members. No attack sees this.
     """
     with needs("ml", "similarity metrics"):
         from scipy.stats import ks_2samp

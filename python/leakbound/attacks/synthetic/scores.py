@@ -1,8 +1,7 @@
 """Attacks that see a synthetic table: a score for each audited record, higher for members.
 
-Each takes the records and the synthetic table as `Tables`, and never sees who is a member. The
-*reference* of an attack is everything that is not synthetic: audited records and the reference
-table, a record never counting for itself.
+Each takes `Tables`, and never sees who is a member. The *reference* of an attack is everything that
+is not synthetic: audited records and the reference table, a record never counting for itself.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,6 +33,11 @@ def nearest_synthetic(tables: Tables) -> Scores:
     The distance to the closest record, as a test of membership: the full black-box attack of
     GAN-Leaks. Where records are rare it is large for members and for others, which costs power.
 
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
+
     References
     ----------
     D. Chen, N. Yu, Y. Zhang, M. Fritz, "GAN-Leaks: A Taxonomy of Membership Inference Attacks
@@ -53,6 +57,11 @@ def neighbourhood(tables: Tables) -> Scores:
 
     The Monte Carlo attack: the radius is the median over records of the distance to the nearest
     synthetic record; at most 10 are counted.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
 
     References
     ----------
@@ -79,6 +88,11 @@ def attribution(tables: Tables) -> Scores:
     noisy copy is far nearer to its original than to anybody else, whatever the noise is compared
     with other distances. This attack is new in this package.
 
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
+
     Examples
     --------
     >>> tables = Tables.of([[0.0], [1.0], [5.0]], [[1.1], [4.0]])
@@ -103,6 +117,11 @@ def local_likelihood(tables: Tables) -> Scores:
     of x in the kernel density at s. The reference is all audited records, x left out, and the
     kernel is a power of the distance, :math:`d^{-16}`, over the 10 records nearest to s: it has no
     bandwidth, and so adapts to both dense and sparse regions.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
 
     References
     ----------
@@ -134,6 +153,11 @@ def density_ratio(tables: Tables) -> Scores:
     DOMIAS with kernel density estimates: around each record the bandwidth is the distance to the
     fifth nearest of the other records, and each density counts the 10 nearest. Of more than 20,000
     synthetic or other records a random part is used.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
 
     References
     ----------
@@ -180,8 +204,12 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
     Boosted trees tell synthetic records from all others, as the discriminator of LOGAN's black-box
     attack does; each record is scored by trees that were grown without it. Trees see values of
     single columns, and so find what distances miss. Each fold learns from at most 20,000 records of
-    either kind. Records are divided into at most `folds` parts, at least 2, and into fewer where
-    these leave as many to learn from.
+    either kind; where fewer folds leave as many to learn from, there are no more than these.
+
+    Parameters
+    ----------
+    tables, folds : Tables and int
+        Records and synthetic table, and the most parts that records are divided into, at least 2.
 
     References
     ----------
