@@ -16,21 +16,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_ids, check_length, instance, vector
 from leakbound._base.files import replacing
 from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray, JsonValue
-from leakbound._tally.counting import (
-    COLUMNS,
-    TALLY_BITS,
-    Counts,
-    added,
-    arrow,
-    arrow_columns,
-    check_bits,
-    check_counts,
-    counted,
-    labelled,
-    lowest_scores,
-    recorded,
-    whole,
-)
+from leakbound._tally import counting
 from leakbound.errors import InputError, InputTypeError, OptionError
 
 _VERSION = 1
@@ -51,7 +37,7 @@ class Stored(ABC):
 
     def __post_init__(self) -> None:
         for name, given in self.named_counts.items():
-            values = whole(given, name)
+            values = counting.whole(given, name)
             check_length(values, len(self.keys), name)
             values.flags.writeable = False
             object.__setattr__(self, name, values)
@@ -90,7 +76,7 @@ class Stored(ABC):
         return {name: getattr(self, name) for name in names}
 
     @property
-    def _counts(self) -> Counts:
+    def _counts(self) -> counting.Counts:
         keys, first, second = self.named_counts.values()
         return keys, first, second
 
@@ -131,19 +117,19 @@ class Stored(ABC):
     def to_arrow(self) -> Any:
         """Return a pyarrow.RecordBatch of the counts, with all else as metadata."""
         described = {"version": _VERSION, "kind": self._kind, **self._described}
-        columns = recorded(self._counts, self._columns)
+        columns = counting.recorded(self._counts, self._columns)
         return columns.replace_schema_metadata({METADATA: json.dumps(described)})
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write what `to_arrow` returns to a parquet file."""
-        pa = arrow("writing a tally")
+        pa = counting.arrow("writing a tally")
         with replacing(path) as file:
             pa.parquet.write_table(pa.Table.from_batches([self.to_arrow()]), file)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `to_parquet` wrote; raise InputError if that is not what it is."""
-        pa = arrow("reading a tally")
+        pa = counting.arrow("reading a tally")
         try:
             table = pa.parquet.read_table(path)
         except pa.ArrowException as error:
@@ -156,9 +142,9 @@ class Stored(ABC):
         return cls.from_arrow(table)
 
     @classmethod
-    def _streamed(cls, data: Any) -> tuple[dict[str, Any] | None, Iterator[Counts]]:
+    def _streamed(cls, data: Any) -> tuple[dict[str, Any] | None, Iterator[counting.Counts]]:
         """Return what metadata describe, if there are any, and the counts of each batch."""
-        pa = arrow("reading a tally")
+        pa = counting.arrow("reading a tally")
         if isinstance(data, pa.RecordBatch):
             data = pa.Table.from_batches([data])
         if not hasattr(data, "__arrow_c_stream__"):
@@ -167,10 +153,12 @@ class Stored(ABC):
             )
         stream = pa.RecordBatchReader.from_stream(data)
 
-        def counts() -> Iterator[Counts]:
+        def counts() -> Iterator[counting.Counts]:
             for batch in stream:
-                columns = zip(arrow_columns(batch, cls._columns), cls._columns, strict=True)
-                keys, first, second = (whole(values, name) for values, name in columns)
+                columns = zip(
+                    counting.arrow_columns(batch, cls._columns), cls._columns, strict=True
+                )
+                keys, first, second = (counting.whole(values, name) for values, name in columns)
                 yield keys, first, second
 
         return _read(stream.schema.metadata, cls._kind), counts()
@@ -220,33 +208,33 @@ class Tally(Stored):
 
     _kind: ClassVar[str] = "coins"
     _design: ClassVar[str] = "Coins()"
-    _columns: ClassVar[tuple[str, str, str]] = COLUMNS
+    _columns: ClassVar[tuple[str, str, str]] = counting.COLUMNS
     keys: IntArray
     examples_at: IntArray
     members_at: IntArray
-    bits: int = TALLY_BITS
+    bits: int = counting.TALLY_BITS
     shards: frozenset[str] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", check_bits(self.bits))
+        object.__setattr__(self, "bits", counting.check_bits(self.bits))
         super().__post_init__()
         if not self.shards:
             object.__setattr__(self, "shards", frozenset({self.digest}))
 
     def _check(self) -> None:
-        check_counts(*self._counts, self.bits)
+        counting.check_counts(*self._counts, self.bits)
 
     @classmethod
     def of(
-        cls, scores: ArrayInput, member: ArrayInput | HasMember, *, bits: int = TALLY_BITS
+        cls, scores: ArrayInput, member: ArrayInput | HasMember, *, bits: int = counting.TALLY_BITS
     ) -> "Tally":
         """Count scores that are in memory: scores and membership as for `audit`, shape (m,)."""
-        bits, order = check_bits(bits), ExampleOrder()
+        bits, order = counting.check_bits(bits), ExampleOrder()
         values = vector(order.scores(scores, "scores"), "scores")
         included, ids = order.member(member, values.size), order.told_ids
         if ids is not None:
             check_ids(ids, included)
-        return cls(*counted(values, included, bits), bits)
+        return cls(*counting.counted(values, included, bits), bits)
 
     @classmethod
     def sum(cls, tallies: Iterable["Tally"]) -> "Tally":
@@ -258,7 +246,7 @@ class Tally(Stored):
         bits: set[int] = set()
         shards: set[str] = set()
 
-        def counts() -> Iterator[Counts]:
+        def counts() -> Iterator[counting.Counts]:
             for tally in tallies:
                 instance(tally, "each of the tallies", cls)
                 bits.add(tally.bits)
@@ -277,8 +265,8 @@ class Tally(Stored):
                 shards.update(tally.shards)
                 yield tally.keys, tally.examples_at, tally.members_at
 
-        total = added(counts())
-        return cls(*total, next(iter(bits), TALLY_BITS), frozenset(shards))
+        total = counting.added(counts())
+        return cls(*total, next(iter(bits), counting.TALLY_BITS), frozenset(shards))
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally.sum([self, other])
@@ -296,7 +284,7 @@ class Tally(Stored):
     @property
     def values(self) -> FloatArray:
         """The lowest score of each key: float64, shape (k,)."""
-        return lowest_scores(self.keys, self.bits)
+        return counting.lowest_scores(self.keys, self.bits)
 
     @property
     def size(self) -> dict[str, JsonValue]:
@@ -331,7 +319,11 @@ class Tally(Stored):
 
     @staticmethod
     def batch(
-        records: Any, *, score: str = "score", member: str = "member", bits: int = TALLY_BITS
+        records: Any,
+        *,
+        score: str = "score",
+        member: str = "member",
+        bits: int = counting.TALLY_BITS,
     ) -> Any:
         """Count one batch of Arrow records: what engines run on every partition.
 
@@ -348,8 +340,10 @@ class Tally(Stored):
         bits : int
             As for `Tally`.
         """
-        counts = counted(*labelled(records, score, member), check_bits(bits))
-        return recorded(counts, COLUMNS, records)
+        counts = counting.counted(
+            *counting.labelled(records, score, member), counting.check_bits(bits)
+        )
+        return counting.recorded(counts, counting.COLUMNS, records)
 
     @classmethod
     def from_arrow(cls, data: Any, *, bits: int | None = None) -> "Tally":
@@ -365,18 +359,21 @@ class Tally(Stored):
         """
         described, parts = cls._streamed(data)
         if described is None:
-            described = {"bits": TALLY_BITS if bits is None else bits, "shards": ()}
+            described = {"bits": counting.TALLY_BITS if bits is None else bits, "shards": ()}
         with reading():
-            width, shards = check_bits(described["bits"]), frozenset(map(str, described["shards"]))
+            width, shards = (
+                counting.check_bits(described["bits"]),
+                frozenset(map(str, described["shards"])),
+            )
         if bits not in {None, width}:
             raise InputError(f"the tally has keys of {width} bits, but bits={bits} was given")
 
-        def counts() -> Iterator[Counts]:
+        def counts() -> Iterator[counting.Counts]:
             for part in parts:
-                check_counts(*part, width)
+                counting.check_counts(*part, width)
                 yield part
 
-        return cls(*added(counts()), width, shards)
+        return cls(*counting.added(counts()), width, shards)
 
 
 def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:

@@ -5,15 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.checks import (
-    check_ids,
-    check_length,
-    check_scores,
-    choice,
-    numbers,
-    real,
-    vector,
-)
+from leakbound._base import checks
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.errors import InputError, InputTypeError, OptionError
@@ -76,15 +68,15 @@ def score(
             "signal=lambda answer, y: -abs(answer - y)"
         )
     if callable(signal):
-        values = np.asarray(numbers(signal(ask(X), y), "scores"), dtype=np.float64)
-        check_length(values, len(np.asarray(y)), "scores")
+        values = np.asarray(checks.numbers(signal(ask(X), y), "scores"), dtype=np.float64)
+        checks.check_length(values, len(np.asarray(y)), "scores")
         return as_scores(values, ids, getattr(signal, "__name__", type(signal).__name__))
-    choice(signal, "signal", Answers)
+    checks.choice(signal, "signal", Answers)
     if not hasattr(model, "predict_proba") and ask is not model:
         return _by_decision(model, X, y, signal, ids)
     chances = _probabilities(ask(X))
     own = _positions(y, getattr(model, "classes_", None), chances.shape[1])
-    check_length(own, len(chances), "y")
+    checks.check_length(own, len(chances), "y")
     with np.errstate(divide="ignore"):
         logs: FloatArray = np.log(chances)
     if signal == "cross_entropy":
@@ -114,8 +106,8 @@ def margin_threshold(
     z = _table(logits, "logits")
     if z.shape[1] < 2:
         raise InputError(f"logits must have at least two columns, got {z.shape[1]}")
-    own = numbers(labels, "labels", least=0, most=z.shape[1] - 1, whole=True).ravel()
-    check_length(own, len(z), "labels")
+    own = checks.numbers(labels, "labels", least=0, most=z.shape[1] - 1, whole=True).ravel()
+    checks.check_length(own, len(z), "labels")
     rows, own = np.arange(len(z)), own.astype(np.intp)
     others = z.copy()
     others[rows, own] = -np.inf
@@ -161,7 +153,7 @@ def offline_lira(
     >>> offline_lira([3.0, 1.0], [[0.0, 0.0], [2.0, 2.0]]).values.round(3).tolist()
     [1.414, 0.0]
     """
-    own = check_scores(margins, "margins")
+    own = checks.check_scores(margins, "margins")
     references = _table(reference_margins, "reference_margins", own.size)
     infinite = np.argwhere(np.isinf(references))
     if infinite.size:
@@ -222,8 +214,8 @@ def rmia(
     >>> rmia(np.log([0.9, 0.5]), np.log([[0.2, 0.5]])).values.round(3).tolist()
     [0.629, -0.3]
     """
-    scale = real(offline_scale, "offline_scale", least=0, below=1)
-    own = check_scores(log_probabilities, "log_probabilities")
+    scale = checks.real(offline_scale, "offline_scale", least=0, below=1)
+    own = checks.check_scores(log_probabilities, "log_probabilities")
     references = _table(reference_log_probabilities, "reference_log_probabilities", own.size)
     for values, name in ((own, "log_probabilities"), (references, "reference_log_probabilities")):
         if values.max() > 0:
@@ -240,15 +232,15 @@ def rmia(
 
 def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:
     """Return values with their ids and the name of the attack."""
-    scores = check_scores(values, attack)
-    labels = np.arange(values.size) if ids is None else vector(ids, "ids", kinds="biufSUOT")
-    check_ids(labels, np.zeros(values.size, dtype=np.bool_))
+    scores = checks.check_scores(values, attack)
+    labels = np.arange(values.size) if ids is None else checks.vector(ids, "ids", kinds="biufSUOT")
+    checks.check_ids(labels, np.zeros(values.size, dtype=np.bool_))
     return Scores(scores, labels, attack)
 
 
 def _table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
     """Read a table with a row for each model and a column for each example."""
-    array = np.atleast_2d(numbers(values, name).astype(np.float64, copy=False))
+    array = np.atleast_2d(checks.numbers(values, name).astype(np.float64, copy=False))
     if array.ndim != 2 or not array.size:
         raise InputError(f"{name} must have a row for each model, got shape {array.shape}")
     if columns is not None and array.shape[1] != columns:
@@ -260,7 +252,7 @@ def _by_decision(model: Any, x: Any, y: ArrayInput, signal: str, ids: ArrayInput
     """Score by the values of a decision function, of one column for two classes."""
     if signal != "logit_margin":
         raise OptionError(f"{type(model).__name__} has no predict_proba, which {signal!r} needs")
-    values = numbers(model.decision_function(x), "decision_function")
+    values = checks.numbers(model.decision_function(x), "decision_function")
     logits = np.column_stack([np.zeros(len(values)), values]) if values.ndim == 1 else values
     own = _positions(y, model.classes_, logits.shape[1])
     return as_scores(margin_threshold(logits, own).values, ids, signal)
@@ -272,7 +264,7 @@ def _probabilities(answer: Any) -> FloatArray:
         raise InputError(
             f"the model answers {len(answer)} tables: score one, by a function returning it"
         )
-    chances = np.asarray(numbers(answer, "probabilities", least=0), dtype=np.float64)
+    chances = np.asarray(checks.numbers(answer, "probabilities", least=0), dtype=np.float64)
     if chances.ndim != 2 or chances.shape[1] < 2 or not chances.size:
         raise InputError(
             f"the model must answer probabilities of shape (m, classes), got {chances.shape}"
@@ -309,7 +301,7 @@ def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray
     """Read which models were not trained on which examples."""
     if trained_on is None:
         return np.ones(shape, dtype=np.bool_)
-    known = np.atleast_2d(numbers(trained_on, "trained_on", least=0, most=1, whole=True))
+    known = np.atleast_2d(checks.numbers(trained_on, "trained_on", least=0, most=1, whole=True))
     if known.shape != shape:
         raise InputError(f"trained_on has shape {known.shape} and the references {shape}")
     covered = np.flatnonzero((known != 0).all(0))

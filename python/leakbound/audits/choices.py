@@ -11,16 +11,8 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import MOST_K, check_ids, check_length, integer, numbers, vector
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
+from leakbound.audits import road
 from leakbound.audits.member_count import MemberCount
-from leakbound.audits.road import (
-    Attacks,
-    Design,
-    Examples,
-    Listed,
-    Request,
-    assumed,
-    delta_warnings,
-)
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts.games import ChoiceGame
 from leakbound.errors import AbstentionError, InputError, OptionError
@@ -43,7 +35,7 @@ _FAMILY_THEOREM = (
 
 
 @dataclass(frozen=True, eq=False)
-class Choices(Design[Listed, AuditResult]):
+class Choices(road.Design[road.Listed, AuditResult]):
     """One of k candidates was drawn for each of m secrets; the bound is on replacing one of them.
 
     Parameters
@@ -95,14 +87,14 @@ class Choices(Design[Listed, AuditResult]):
             )
         object.__setattr__(self, "k", k)
 
-    def audit(self, scores: Listed, request: Request, /) -> AuditResult:
+    def audit(self, scores: road.Listed, request: road.Request, /) -> AuditResult:
         """See `Design.audit`."""
         if isinstance(request.claim, SubsampledGaussianDP):
             request = replace(request, claim=replace(request.claim, relation="replace"))
         # 1. Scores of all candidates and the chosen ones, in one order.
         order = ExampleOrder(request.ids)
         named = scores if isinstance(scores, Mapping) else {"": scores}
-        attacks = Attacks.named(named, order, lambda raw, name: _table(raw, name, self.k))
+        attacks = road.Attacks.named(named, order, lambda raw, name: _table(raw, name, self.k))
         attacks = attacks.taken(order.follow(self.chosen, "chosen"))
         secrets = attacks.examples
         placed = vector(order.placed(self.chosen, "chosen"), "chosen")
@@ -114,14 +106,14 @@ class Choices(Design[Listed, AuditResult]):
         count = MemberCount.of_choices(chosen, self.k)
         claim, family = request.claim, isinstance(request.claim, FAMILIES)
         theorem = _FAMILY_THEOREM if family else _APPROX_THEOREM if claim.delta else _THEOREM
-        return Examples(
+        return road.Examples(
             attacks=attacks,
             game=lambda values: game_of(values, chosen, request.seed),
             count=count,
             theorem=theorem.format(k=self.k),
             assumptions=_assumptions(claim, attacks, self.k),
             options={"k": self.k, "secrets": secrets, "relation": "replace", "unit": "candidate"},
-            warnings=(*count.warnings(), *delta_warnings(claim.delta, secrets)),
+            warnings=(*count.warnings(), *road.delta_warnings(claim.delta, secrets)),
             inputs={**attacks.digested, "chosen": chosen},
         ).audit(request, self.name)
 
@@ -173,7 +165,7 @@ def _table(scores: Any, name: str, k: int) -> FloatArray:
     return table.astype(np.float64)
 
 
-def _assumptions(claim: Claim, attacks: Attacks, k: int) -> tuple[Assumption, ...]:
+def _assumptions(claim: Claim, attacks: road.Attacks, k: int) -> tuple[Assumption, ...]:
     subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
     return (
         Assumption(
@@ -190,7 +182,7 @@ def _assumptions(claim: Claim, attacks: Attacks, k: int) -> tuple[Assumption, ..
             "reach 2ε here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
             "declared",
         ),
-        *assumed(
+        *road.assumed(
             claim,
             attacks,
             "trained model",

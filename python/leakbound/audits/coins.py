@@ -10,17 +10,8 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, numbers, real, vector
 from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, JsonValue
 from leakbound._tally.tally import Stored, Tally, by_attack, told
+from leakbound.audits import road
 from leakbound.audits.member_count import MemberCount
-from leakbound.audits.road import (
-    AnyAttacks,
-    Design,
-    Examples,
-    Listed,
-    Request,
-    aligned,
-    assumed,
-    delta_warnings,
-)
 from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
 from leakbound.cuts import ScoreGame, TallyGame
 from leakbound.errors import OptionError
@@ -52,7 +43,7 @@ _FAMILY_THEOREM = (
 
 
 @dataclass(frozen=True, eq=False)
-class Coins(Design[Listed | Tally | Mapping[str, Tally], AuditResult]):
+class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult]):
     """A coin of its own decided for each of m examples whether training saw it.
 
     Parameters
@@ -89,7 +80,7 @@ class Coins(Design[Listed | Tally | Mapping[str, Tally], AuditResult]):
     prior: float | ArrayInput = field(default=0.5, kw_only=True)
 
     def audit(
-        self, scores: Listed | Tally | Mapping[str, Tally], request: Request, /
+        self, scores: road.Listed | Tally | Mapping[str, Tally], request: road.Request, /
     ) -> AuditResult:
         """See `Design.audit`."""
         tallies = by_attack(scores, Tally) if isinstance(scores, Stored | Mapping) else None
@@ -97,18 +88,18 @@ class Coins(Design[Listed | Tally | Mapping[str, Tally], AuditResult]):
             return self._counted(tallies, request).audit(request, self.name)
         return self.listed(scores, request).audit(request, self.name)
 
-    def listed(self, scores: Any, request: Request) -> Examples[FloatArray]:
+    def listed(self, scores: Any, request: road.Request) -> road.Examples[FloatArray]:
         """Read scores and membership in one order."""
         if self.member is None:
             raise OptionError(
                 "member is missing: give Coins(member), or audit a Tally, which has members"
             )
-        order, attacks, member = aligned(scores, self.member, request.ids)
+        order, attacks, member = road.aligned(scores, self.member, request.ids)
         prior = None if self._fair else self._prior_of(member.size, request.claim, order)
         count = MemberCount.of_coins(int(member.sum()), member.size, prior)
         # A plan knows its coins, so that half of them may be members by chance.
         halved = () if getattr(self.member, "seed", None) is not None else count.halved()
-        return Examples(
+        return road.Examples(
             attacks=attacks,
             game=lambda values: ScoreGame(
                 scores=values, member=member, sides=request.sides, seed=request.seed
@@ -124,7 +115,7 @@ class Coins(Design[Listed | Tally | Mapping[str, Tally], AuditResult]):
             | ({} if prior is None else {"prior": prior}),
         )
 
-    def _counted(self, tallies: dict[str, Tally], request: Request) -> Examples[Tally]:
+    def _counted(self, tallies: dict[str, Tally], request: road.Request) -> road.Examples[Tally]:
         """Read examples that are counted."""
         if self.member is not None:
             raise OptionError("a tally already has the counts of members: leave out member")
@@ -133,13 +124,13 @@ class Coins(Design[Listed | Tally | Mapping[str, Tally], AuditResult]):
             raise OptionError(
                 f"{given} needs single examples, and a tally only has counts: pass scores"
             )
-        attacks, (tally, *_) = AnyAttacks(tallies), tallies.values()
+        attacks, (tally, *_) = road.AnyAttacks(tallies), tallies.values()
         count = MemberCount.of_coins(tally.members, tally.m)
         grounds = _grounds(request, None, count, attacks, count.halved())
         options, inputs = told(tallies)
         grounds["options"] |= options
         grounds["assumptions"] += (Assumption(*tally.assumed, "declared"),)
-        return Examples(
+        return road.Examples(
             attacks=attacks,
             game=lambda tally: TallyGame(
                 tally=tally, sides=request.sides, seed=request.seed, name="keys of the tally"
@@ -178,10 +169,10 @@ class Coins(Design[Listed | Tally | Mapping[str, Tally], AuditResult]):
 
 
 def _grounds(
-    request: Request,
+    request: road.Request,
     prior: FloatArray | None,
     count: MemberCount,
-    attacks: AnyAttacks[Any],
+    attacks: road.AnyAttacks[Any],
     halved: tuple[str, ...],
 ) -> dict[str, Any]:
     """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
@@ -214,7 +205,7 @@ def _grounds(
             + (f" δ is {claim.delta:g}." if claim.delta else ""),
             "declared",
         ),
-        *assumed(
+        *road.assumed(
             claim,
             attacks,
             "trained model",
@@ -229,7 +220,7 @@ def _grounds(
         "theorem": theorem,
         "assumptions": assumptions,
         "options": {"sides": request.sides, "prior": _HALF if prior is None else _described(prior)},
-        "warnings": (*count.warnings(), *halved, *delta_warnings(claim.delta, count.examples)),
+        "warnings": (*count.warnings(), *halved, *road.delta_warnings(claim.delta, count.examples)),
     }
 
 
@@ -239,8 +230,8 @@ def _described(prior: FloatArray) -> JsonValue:
     return low if low == high else {"least": low, "most": high, "mean": float(prior.mean())}
 
 
-def as_if_fair(scores: FloatArray, member: ArrayInput, request: Request) -> AuditResult:
+def as_if_fair(scores: FloatArray, member: ArrayInput, request: road.Request) -> AuditResult:
     """Audit examples as if fair coins had decided, whatever their number says: for other audits."""
     examples = Coins(member).listed(scores, request)
-    warnings = delta_warnings(request.claim.delta, len(scores))
+    warnings = road.delta_warnings(request.claim.delta, len(scores))
     return replace(examples, count=None, exposed=None, warnings=warnings).audit(request, Coins.name)

@@ -12,17 +12,7 @@ from numpy.typing import NDArray
 from leakbound._base.checks import choice, integer, real, seed_of
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Unit
 from leakbound._core import hashed_ids
-from leakbound._tally.counting import (
-    TALLY_BITS,
-    Counts,
-    added,
-    arrow,
-    arrow_columns,
-    check_bits,
-    counted,
-    labelled,
-    recorded,
-)
+from leakbound._tally import counting
 from leakbound._tally.tally import Tally
 from leakbound.audits.pairs import NORMAL, STRETCH
 from leakbound.errors import InputError, InputTypeError, OptionError
@@ -81,7 +71,7 @@ class Pairing:
     seed: int
     centre: float
     spread: float
-    bits: int = TALLY_BITS
+    bits: int = counting.TALLY_BITS
     buckets: int = 1
     stratum: str | None = None
     unit: Unit = "example"
@@ -91,7 +81,7 @@ class Pairing:
             "seed": integer(self.seed, "seed", least=0),
             "centre": real(self.centre, "centre", above=-math.inf, below=math.inf),
             "spread": real(self.spread, "spread", above=0, below=math.inf),
-            "bits": check_bits(self.bits),
+            "bits": counting.check_bits(self.bits),
             "buckets": integer(self.buckets, "buckets", least=1, most=_MOST_BUCKETS),
         }
         for name, value in checked.items():
@@ -137,8 +127,8 @@ class Pairing:
 
         The function can be pickled, as can `batch`. `hash` is an int64 in the order of the hashes.
         """
-        pa = arrow("hashing ids")
-        (ids,) = arrow_columns(records, (id,))
+        pa = counting.arrow("hashing ids")
+        (ids,) = counting.arrow_columns(records, (id,))
         hashed = hashes(self, ids)
         for name, values in (("bucket", _bucket(self, hashed)), ("hash", hashed)):
             records = records.append_column(name, pa.array(values, type=pa.int64()))
@@ -166,10 +156,10 @@ class Pairing:
         id, score, member : str
             Columns of whole numbers or text, of numbers, and of booleans, {0, 1} or {-1, +1}.
         """
-        scores, included = labelled(records, score, member)
-        (ids,) = arrow_columns(records, (id,))
+        scores, included = counting.labelled(records, score, member)
+        (ids,) = counting.arrow_columns(records, (id,))
         if "hash" in records.schema.names:
-            (hashed,) = arrow_columns(records, ("hash",))
+            (hashed,) = counting.arrow_columns(records, ("hash",))
             ends = slice(None, None, max(1, ids.size - 1))  # the first and the last
             if not np.array_equal(hashed[ends], hashes(self, ids[ends])):
                 raise InputError(
@@ -179,8 +169,8 @@ class Pairing:
             hashed = hashes(self, ids)
         strata = None
         if self.stratum is not None:
-            (strata,) = arrow_columns(records, (self.stratum,))
-        return recorded(
+            (strata,) = counting.arrow_columns(records, (self.stratum,))
+        return counting.recorded(
             counted_pairs(self, ids, hashed, scores, included, strata), COLUMNS, records
         )
 
@@ -242,7 +232,7 @@ def counted_pairs(
     scores: NDArray[Any],
     member: BoolArray,
     strata: NDArray[np.generic] | None,
-) -> Counts:
+) -> counting.Counts:
     """Pair and count examples of whole buckets."""
     for row in np.flatnonzero(np.isnan(scores))[:1]:
         raise InputError(f"scores must not be NaN, but that of id {ids[row]!s} is")
@@ -251,11 +241,11 @@ def counted_pairs(
     with np.errstate(invalid="ignore"):  # two infinities that are equal
         apart = np.where(first == second, 0.0, first - second)
     both = np.concatenate([members, others])
-    keys, examples, inside = counted(scores[both], member[both], pairing.bits)
+    keys, examples, inside = counting.counted(scores[both], member[both], pairing.bits)
     marks = FIRST_BUCKET - np.unique(_bucket(pairing, hashed))
-    return added(
+    return counting.added(
         [
-            counted(np.abs(apart), apart > 0, pairing.bits),
+            counting.counted(np.abs(apart), apart > 0, pairing.bits),
             (keys + (1 << pairing.bits), examples, inside),
             (np.array([LEFT_OVER]), np.array([left.size]), np.array([member[left].sum()])),
             (marks, np.ones_like(marks), np.zeros_like(marks)),

@@ -12,18 +12,9 @@ from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
 from leakbound._base.types import Aggregate, ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound._tally.tally import Stored, by_attack, told
+from leakbound.audits import road
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Pairs, Units, by_first_row, check_codes
-from leakbound.audits.road import (
-    AnyAttacks,
-    Design,
-    Examples,
-    Listed,
-    Request,
-    aligned,
-    assumed,
-    delta_warnings,
-)
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts.games import PairTallyGame
 from leakbound.errors import OptionError
@@ -69,7 +60,7 @@ _MODEL = SplitWords()
 
 
 @dataclass(frozen=True, eq=False)
-class RandomSplit(Design[Listed | PairTally | Mapping[str, PairTally], AuditResult]):
+class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally], AuditResult]):
     """The members are a random subset of the examples, as of a split into training and test set.
 
     The bound is on replacing one example by another.
@@ -125,8 +116,8 @@ class RandomSplit(Design[Listed | PairTally | Mapping[str, PairTally], AuditResu
 
     def audit(
         self,
-        scores: Listed | PairTally | Mapping[str, PairTally],
-        request: Request,
+        scores: road.Listed | PairTally | Mapping[str, PairTally],
+        request: road.Request,
         /,
         words: SplitWords = _MODEL,
     ) -> AuditResult:
@@ -144,7 +135,7 @@ class RandomSplit(Design[Listed | PairTally | Mapping[str, PairTally], AuditResu
         if self.groups is not None:
             words = replace(words, unit="user")
         # 1. Scores, membership and what was split as one, in one order.
-        order, attacks, member = aligned(scores, self.member, request.ids)
+        order, attacks, member = road.aligned(scores, self.member, request.ids)
         codes = {
             name: check_codes(order.placed(values, name), member.size, name)
             for name, values in (("strata", self.strata), ("groups", self.groups))
@@ -173,7 +164,7 @@ class RandomSplit(Design[Listed | PairTally | Mapping[str, PairTally], AuditResu
             grounds["options"] |= {"groups": units.count, "aggregate": self.aggregate}
         # 3. What the pairs prove, withheld where features alone tell the member.
         digested = {name: one.astype(np.int64) for name, one in numbered.items()}
-        result = Examples(
+        result = road.Examples(
             attacks=attacks,
             game=lambda values: pairs.game(units.scores(values), request.seed),
             **grounds,
@@ -181,13 +172,15 @@ class RandomSplit(Design[Listed | PairTally | Mapping[str, PairTally], AuditResu
         ).audit(request, self.name)
         return result if bets is None else challenged(result, bets)
 
-    def _counted(self, tallies: dict[str, PairTally], request: Request) -> Examples[PairTallyGame]:
+    def _counted(
+        self, tallies: dict[str, PairTally], request: road.Request
+    ) -> road.Examples[PairTallyGame]:
         """Read pairs that are counted."""
         given = {"ids": request.ids, **{one.name: getattr(self, one.name) for one in fields(self)}}
         for name, value in given.items():
             if value is not None and name != "aggregate":
                 raise OptionError(f"a PairTally has counts, not single examples: leave out {name}")
-        attacks = AnyAttacks({name: one.game(request.seed) for name, one in tallies.items()})
+        attacks = road.AnyAttacks({name: one.game(request.seed) for name, one in tallies.items()})
         (tally, *_), (options, inputs) = tallies.values(), told(tallies)
         pairing = tally.pairing
         words = replace(_MODEL, unit=pairing.unit)
@@ -209,12 +202,12 @@ class RandomSplit(Design[Listed | PairTally | Mapping[str, PairTally], AuditResu
                 "is in them, or a part was not added"
             )
             grounds["warnings"] += (note,)
-        return Examples(attacks=attacks, game=lambda game: game, **grounds, inputs=inputs)
+        return road.Examples(attacks=attacks, game=lambda game: game, **grounds, inputs=inputs)
 
 
 def _grounds(
     claim: Claim,
-    attacks: AnyAttacks[Any],
+    attacks: road.AnyAttacks[Any],
     words: SplitWords,
     *,
     pairs: tuple[int, int],
@@ -248,7 +241,7 @@ def _grounds(
             "here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
             "declared",
         ),
-        *assumed(
+        *road.assumed(
             claim,
             attacks,
             words.output,
@@ -267,7 +260,7 @@ def _grounds(
             "left_over": pairs[1],
             "transform": "stretched",
         },
-        "warnings": delta_warnings(claim.delta, pairs[0]),
+        "warnings": road.delta_warnings(claim.delta, pairs[0]),
     }
 
 

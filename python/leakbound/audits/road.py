@@ -13,16 +13,8 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base import checks
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import (
-    check_ids,
-    check_length,
-    check_scores,
-    choice,
-    complement,
-    instance,
-    seed_of,
-)
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ArrayInput,
@@ -71,11 +63,11 @@ class Request:
     """The probability of error."""
 
     def __post_init__(self) -> None:
-        instance(self.claim, "claim", CLAIMS)
+        checks.instance(self.claim, "claim", CLAIMS)
         if self.cuts is not None:
-            instance(self.cuts, "cuts", CUT_POLICIES)
-        choice(self.sides, "sides", CoinSides)
-        object.__setattr__(self, "level", complement(self.confidence))
+            checks.instance(self.cuts, "cuts", CUT_POLICIES)
+        checks.choice(self.sides, "sides", CoinSides)
+        object.__setattr__(self, "level", checks.complement(self.confidence))
         object.__setattr__(self, "confidence", float(self.confidence))
 
 
@@ -177,7 +169,7 @@ def audit(
         cuts=cuts,
         sides="both" if sides == "auto" and sides not in design.sides else sides,
         ids=ids,
-        seed=seed_of(seed),
+        seed=checks.seed_of(seed),
     )
     if sides not in (*design.sides, "auto"):
         kind = type(design).__name__
@@ -252,7 +244,7 @@ def aligned(
         attacks = attacks.taken(order.follow(member, "member"))
     included = order.member(member, attacks.examples)
     if ids is not None:
-        check_ids(ids, included)
+        checks.check_ids(ids, included)
     return order, attacks, included
 
 
@@ -369,8 +361,8 @@ class Attacks(AnyAttacks[FloatArray]):
         """Read one vector of scores, rows of them, or a mapping from names; ids are joined."""
         named = _by_name(scores)
         if named is None:
-            return cls({"": check_scores(order.scores(scores, "scores"))})
-        return cls.named(named, order, check_scores)
+            return cls({"": checks.check_scores(order.scores(scores, "scores"))})
+        return cls.named(named, order, checks.check_scores)
 
     @classmethod
     def named(
@@ -385,7 +377,7 @@ class Attacks(AnyAttacks[FloatArray]):
         }
         attacks = cls(read)
         for name, values in read.items():
-            check_length(values, attacks.examples, words[name])
+            checks.check_length(values, attacks.examples, words[name])
         return attacks
 
     def taken(self, rows: IntArray | None) -> "Attacks":

@@ -14,20 +14,13 @@ from leakbound.audits.zero_run.learning import Learning
 from leakbound.claims import PureDP
 from leakbound.cuts import UnionBound
 from leakbound.errors import OptionError
+from leakbound.panoramia import table
 from leakbound.panoramia.options import Options
-from leakbound.panoramia.table import (
-    Audit,
-    Conditional,
-    NonMembers,
-    PanoramiaRow,
-    Result,
-    Saturation,
-)
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 
 # Rows of the table, and the correction of each for what examples alone reveal.
-CORRECTIONS: dict[Conditional, PairCorrection] = {
+CORRECTIONS: dict[table.Conditional, PairCorrection] = {
     "Zero-Run, match": "match",
     "Zero-Run, Poisson-binomial": "poisson_binomial",
 }
@@ -44,7 +37,7 @@ class GameScores:
 
     seed: int
     """Of splits, training and coins."""
-    nonmembers: NonMembers
+    nonmembers: table.NonMembers
     """Whom the members were compared with."""
     member: BoolArray
     """The coins, shape (m,): True where the member of a pair is shown. Read-only, as all scores."""
@@ -61,7 +54,7 @@ class GameScores:
 
     @classmethod
     def of(
-        cls, seed: int, nonmembers: NonMembers, game: Arrays, targets: Collection[str]
+        cls, seed: int, nonmembers: table.NonMembers, game: Arrays, targets: Collection[str]
     ) -> "GameScores":
         """Read coins and scores from the outcome of a game."""
         losses = targets if nonmembers == "real" else ()
@@ -122,16 +115,16 @@ def _of(scores: dict[str, FloatArray], target: str) -> FloatArray:
 
 def audit_all(
     scores: Sequence[GameScores], shown: Sequence[Shown], options: Options
-) -> tuple[PanoramiaRow, ...]:
+) -> tuple[table.PanoramiaRow, ...]:
     """Audit every target in every way, from the scores of all seeds."""
     generated, real = (
         [game for game in scores if game.nonmembers == kind] for kind in ("generated", "real")
     )
     level: dict[str, Any] = {"confidence": options.confidence}
-    rows = list[PanoramiaRow]()
+    rows = list[table.PanoramiaRow]()
 
-    def add(target: str, audit: Audit, results: Iterable[Result]) -> None:
-        rows.append(PanoramiaRow(target=target, audit=audit, results=tuple(results)))
+    def add(target: str, audit: table.Audit, results: Iterable[table.Result]) -> None:
+        rows.append(table.PanoramiaRow(target=target, audit=audit, results=tuple(results)))
 
     for target in generated[0].attacks:
         # 1. Members against generated non-members, by the policy and by the paper's union bound.
@@ -156,7 +149,9 @@ def audit_all(
     return tuple(rows)
 
 
-def saturation_of(games: Sequence[Arrays], sizes: Sequence[int], options: Options) -> Saturation:
+def saturation_of(
+    games: Sequence[Arrays], sizes: Sequence[int], options: Options
+) -> table.Saturation:
     """Audit the further baselines, of so many training pairs, as the baseline is."""
     bounds = []
     for seed, game in zip(options.seeds, games, strict=True):
@@ -165,7 +160,7 @@ def saturation_of(games: Sequence[Arrays], sizes: Sequence[int], options: Option
         rankings = [*(game[f"baseline-{size}"] for size in sizes[:-1]), game["baseline"]]
         results = [audit_of("panoramia", x, baseline=x, seed=seed, **known) for x in rankings]
         bounds.append(np.array([result.c_lb for result in results]))
-    return Saturation(2 * np.array(sizes, dtype=np.int64), tuple(bounds))
+    return table.Saturation(2 * np.array(sizes, dtype=np.int64), tuple(bounds))
 
 
 def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult, ...]:
@@ -187,14 +182,14 @@ def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Shown:
     """
     known, baseline = game["baseline-validation"], game["baseline"]
     coins = np.repeat([True, False], known.size // 2)
-    others, table = columns(known), columns(baseline, known)
+    others, audited = columns(known), columns(baseline, known)
     guide = LogisticPropensity(calibration=None).fit(others, coins, seed=seed)
     return Shown(
         learning=Learning(
-            features=table,
-            seen=np.column_stack([table, features]),
+            features=audited,
+            seen=np.column_stack([audited, features]),
             reference=(others, coins),
-            guide=guide.log_odds(table),
+            guide=guide.log_odds(audited),
         ),
         model="logistic regression on the baseline's score",
         learnt_from="the validation part and the coins of the test part",

@@ -11,16 +11,8 @@ from decimal import Decimal
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base import checks
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import (
-    check_length,
-    check_scores,
-    choice,
-    instance,
-    numbers,
-    real,
-    vector,
-)
 from leakbound._base.odds import expit
 from leakbound._base.types import (
     ArrayInput,
@@ -66,8 +58,8 @@ def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayI
     order = ExampleOrder()
     odds = _log_odds(order.placed(log_odds, "log_odds"))
     sign = np.where(order.member(member, odds.size), 1.0, -1.0)
-    drawn = numbers(vector(uniforms, "uniforms"), "uniforms", least=0, most=1)
-    check_length(drawn, odds.size, "uniforms")
+    drawn = checks.numbers(checks.vector(uniforms, "uniforms"), "uniforms", least=0, most=1)
+    checks.check_length(drawn, odds.size, "uniforms")
     kept: BoolArray = drawn < np.exp(np.minimum(0.0, -sign * odds))
     return kept
 
@@ -107,12 +99,12 @@ def tamper_probability(
     [0.6839, 1.0]
     """
     order = ExampleOrder()
-    given = vector(order.placed(guesses, "guesses"), "guesses")
-    made = numbers(given, "guesses", least=-1, most=1, whole=True).astype(np.int64)
+    given = checks.vector(order.placed(guesses, "guesses"), "guesses")
+    made = checks.numbers(given, "guesses", least=-1, most=1, whole=True).astype(np.int64)
     odds = _log_odds(order.placed(log_odds, "log_odds"))
-    check_length(made, odds.size, "guesses")
-    choice(variant, "variant", TamperVariant)
-    claimed = 0.0 if epsilon is None else real(epsilon, "epsilon", least=0)
+    checks.check_length(made, odds.size, "guesses")
+    checks.choice(variant, "variant", TamperVariant)
+    claimed = 0.0 if epsilon is None else checks.real(epsilon, "epsilon", least=0)
     if variant == "paper":
         size = np.abs(odds)
         return np.exp(-size) if epsilon is None else survival(size, np.array(claimed))
@@ -168,14 +160,14 @@ def residual_scores(
     3
     """
     order = ExampleOrder()
-    values = check_scores(order.placed(scores, "scores"))
+    values = checks.check_scores(order.placed(scores, "scores"))
     shift = _log_odds(order.placed(log_odds, "log_odds"))
-    numbers(shift, "log_odds", least=-1e300, most=1e300)
-    check_length(shift, values.size, "log_odds")
+    checks.numbers(shift, "log_odds", least=-1e300, most=1e300)
+    checks.check_length(shift, values.size, "log_odds")
     if prior is None:
         share = expit(shift)
     else:
-        share = np.full(values.size, real(prior, "prior", above=0, below=1))
+        share = np.full(values.size, checks.real(prior, "prior", above=0, below=1))
     finite = np.isfinite(values)
     if not finite.any():
         raise AbstentionError(
@@ -210,7 +202,9 @@ def _line(x: FloatArray, y: FloatArray, finite: BoolArray) -> FloatArray:
 
 
 def _log_odds(values: ArrayInput) -> FloatArray:
-    odds: FloatArray = numbers(vector(values, "log_odds"), "log_odds").astype(np.float64)
+    odds: FloatArray = checks.numbers(checks.vector(values, "log_odds"), "log_odds").astype(
+        np.float64
+    )
     return odds
 
 
@@ -233,9 +227,9 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     >>> bootstrap_quantile(range(600), p=0.025)
     14.0
     """
-    bounds = check_scores(values, "values")
+    bounds = checks.check_scores(values, "values")
     # p as it is written: ⌊0.29 · 100⌋ of doubles is 28
-    share = Decimal(repr(real(p, "p", above=0, below=1)))
+    share = Decimal(repr(checks.real(p, "p", above=0, below=1)))
     rank = int(share * (bounds.size + 1))
     if rank == 0:
         needed = math.ceil(1 / share) - 1
@@ -290,8 +284,8 @@ def composition_bound(
     >>> round(composition_bound(95, 100, 1000, claim=PureDP(), epsilon_ds=0.5), 4)
     1.6724
     """
-    instance(claim, "claim", (PureDP, ApproxDP, GaussianDP))
-    failures = real(delta_ds, "delta_ds", least=0, below=1)
+    checks.instance(claim, "claim", (PureDP, ApproxDP, GaussianDP))
+    failures = checks.real(delta_ds, "delta_ds", least=0, below=1)
     if (epsilon_ds is None) == (mu_ds is None):
         raise OptionError("give either epsilon_ds or mu_ds, the worst leakage of features")
     # Either may fail: the model, or the limit on what features say.
@@ -299,12 +293,14 @@ def composition_bound(
     if isinstance(claim, GaussianDP):
         family = GaussianDP(delta=delta)
         together = fdp_lower_bound(correct, guesses, m, claim=family, tau=tau, test=test)
-        shift = shift_mu(epsilon_ds) if epsilon_ds is not None else real(mu_ds, "mu_ds", least=0)
+        shift = (
+            shift_mu(epsilon_ds) if epsilon_ds is not None else checks.real(mu_ds, "mu_ds", least=0)
+        )
         return _apart(together, shift)
     if epsilon_ds is None:
         raise OptionError(f"mu_ds is for GaussianDP(), got {claim!r}: give epsilon_ds")
     together = one_run_epsilon(correct, guesses, m, delta=delta, beta=tau)
-    return remaining_leakage(together, real(epsilon_ds, "epsilon_ds", least=0), claim)
+    return remaining_leakage(together, checks.real(epsilon_ds, "epsilon_ds", least=0), claim)
 
 
 def remaining_leakage(together: float, epsilon_ds: float, claim: ComposableClaim) -> float:
@@ -327,7 +323,7 @@ def shift_mu(epsilon_ds: float) -> float:
     >>> round(shift_mu(1.0), 6)
     1.232035
     """
-    epsilon = real(epsilon_ds, "epsilon_ds", least=0)
+    epsilon = checks.real(epsilon_ds, "epsilon_ds", least=0)
     if epsilon == 0:
         return 0.0
     if epsilon > 700:
@@ -355,10 +351,10 @@ def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: f
     >>> round(shift_delta([2.0, 0.0, -2.0, 0.0], [1, 1, 0, 0], 1.0), 6)
     0.31606
     """
-    claimed = real(epsilon, "epsilon", least=0)
+    claimed = checks.real(epsilon, "epsilon", least=0)
     order = ExampleOrder()
-    listed = vector(order.placed(log_odds, "log_odds"), "log_odds")
-    odds = numbers(listed, "log_odds").astype(np.float64)
+    listed = checks.vector(order.placed(log_odds, "log_odds"), "log_odds")
+    odds = checks.numbers(listed, "log_odds").astype(np.float64)
     included = order.member(member, odds.size)
     loss = np.where(included, odds, -odds)
     beyond = loss > claimed  # by cases: inf - inf is NaN

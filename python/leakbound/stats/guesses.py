@@ -5,16 +5,7 @@ import math
 from numpy.typing import ArrayLike
 
 import leakbound._core as _core
-from leakbound._base.checks import (
-    booleans,
-    check_length,
-    choice,
-    flag,
-    instance,
-    integer,
-    real,
-    vector,
-)
+from leakbound._base import checks
 from leakbound._base.types import ArrayInput, CountOptions, FdpTest, TailBound, TailOptions
 from leakbound.claims import FAMILIES, AnyFamily, FamilyClaim
 from leakbound.claims.tradeoff import TradeOff
@@ -76,7 +67,7 @@ def one_run_p_value(
     """
     counts = read_counts(correct, guesses, m, k, one_sided=one_sided)
     options = _options(counts, delta, bound)
-    claimed = real(epsilon, "epsilon", least=0, below=math.inf)
+    claimed = checks.real(epsilon, "epsilon", least=0, below=math.inf)
     return _core.approx_p_value(counts["correct"], counts["guesses"], claimed, options)
 
 
@@ -106,35 +97,35 @@ def one_run_epsilon(
     1.9277
     """
     counts = read_counts(correct, guesses, m, k, one_sided=one_sided)
-    options, level = _options(counts, delta, bound), real(beta, "beta", above=0, below=1)
+    options, level = _options(counts, delta, bound), checks.real(beta, "beta", above=0, below=1)
     return _core.approx_epsilon(counts["correct"], counts["guesses"], level, options)
 
 
 def read_counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
     """Check counts of guesses about examples of k values."""
-    made = integer(guesses, "guesses", least=1, most=_MOST)
-    members_only = flag(one_sided, "one_sided")
-    if integer(k, "k", least=2, most=_MOST) > 2 and members_only:
+    made = checks.integer(guesses, "guesses", least=1, most=_MOST)
+    members_only = checks.flag(one_sided, "one_sided")
+    if checks.integer(k, "k", least=2, most=_MOST) > 2 and members_only:
         raise OptionError(
             f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"
         )
     return {
-        "correct": integer(correct, "correct", least=0, most=made),
+        "correct": checks.integer(correct, "correct", least=0, most=made),
         "guesses": made,
-        "m": real(m, "m", above=0, below=math.inf),
+        "m": checks.real(m, "m", above=0, below=math.inf),
         "k": k,
         "one_sided": members_only,
     }
 
 
 def _options(counts: CountOptions, delta: float, bound: TailBound) -> TailOptions:
-    choice(bound, "bound", TailBound)
+    checks.choice(bound, "bound", TailBound)
     if counts["k"] > 2 and bound != "exact":
         raise OptionError(f'bound="{bound}" is for membership, k=2, got k={counts["k"]}: set k=2')
     return {
         "bound": bound,
         "m": counts["m"],
-        "delta": real(delta, "delta", least=0, below=1),
+        "delta": checks.real(delta, "delta", least=0, below=1),
         "k": counts["k"],
         "one_sided": counts["one_sided"],
     }
@@ -186,9 +177,9 @@ def fdp_rejects(
     True
     """
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
-    choice(test, "test", FdpTest)
+    checks.choice(test, "test", FdpTest)
     return _core.fdp_rejects(
-        counts, _tested(tradeoff, counts).core, real(tau, "tau", above=0, below=1), test
+        counts, _tested(tradeoff, counts).core, checks.real(tau, "tau", above=0, below=1), test
     )
 
 
@@ -218,7 +209,7 @@ def fdp_p_value(
     0.0284
     """
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
-    choice(test, "test", FdpTest)
+    checks.choice(test, "test", FdpTest)
     return _core.fdp_p_value(counts, _tested(tradeoff, counts).core, test)
 
 
@@ -252,20 +243,20 @@ def fdp_lower_bound(
     0.5307
     """
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
-    instance(claim, "claim", FAMILIES)
-    choice(test, "test", FdpTest)
-    return claim.critical(counts, real(tau, "tau", above=0, below=1), test) or 0.0
+    checks.instance(claim, "claim", FAMILIES)
+    checks.choice(test, "test", FdpTest)
+    return claim.critical(counts, checks.real(tau, "tau", above=0, below=1), test) or 0.0
 
 
 def _tested(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
     """Return the curve that bounds the guesses: both orders of the two, where both are guessed."""
-    instance(tradeoff, "tradeoff", TradeOff)
+    checks.instance(tradeoff, "tradeoff", TradeOff)
     both = counts["k"] == 2 and not counts["one_sided"]
     return tradeoff.symmetrized() if both else tradeoff
 
 
 def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
-    made, most = integer(guesses, "guesses", least=1), FamilyClaim.most_guesses
+    made, most = checks.integer(guesses, "guesses", least=1), FamilyClaim.most_guesses
     if made > most:
         raise OptionError(
             f"guesses must be at most {most} under f-DP, got {made}: fix fewer guesses in "
@@ -307,16 +298,18 @@ def kl_scan_offsets(
     >>> round(bound.epsilon - kl_scan_offsets([True] * 200, [0.0] * 200, beta=0.05).epsilon, 9)
     -0.5
     """
-    path = _core.Path.from_successes(booleans(vector(successes, "successes"), "successes"))
-    least = integer(min_guesses, "min_guesses", least=1)
+    path = _core.Path.from_successes(
+        checks.booleans(checks.vector(successes, "successes"), "successes")
+    )
+    least = checks.integer(min_guesses, "min_guesses", least=1)
     policy = KLScan(kappa=kappa, min_guesses=least)
     policy.check(path.guesses)
-    values = reals(vector(offsets, "offsets"), "offsets", least=-300, most=300)
-    check_length(values, path.guesses, "offsets")
+    values = reals(checks.vector(offsets, "offsets"), "offsets", least=-300, most=300)
+    checks.check_length(values, path.guesses, "offsets")
     return _core.kl_scan_offsets(
         path,
         values,
-        beta=real(beta, "beta", above=0, below=1),
+        beta=checks.real(beta, "beta", above=0, below=1),
         kappa=policy.kappa,
         min_guesses=least,
     )

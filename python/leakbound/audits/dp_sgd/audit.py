@@ -18,17 +18,7 @@ from leakbound.claims import ApproxDP, Claim, FamilyClaim, GaussianDP, Subsample
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
 from leakbound.errors import AbstentionError, InputTypeError, OptionError
-from leakbound.results import AuditResult
-from leakbound.results.dp_sgd import (
-    PARTS,
-    Accounted,
-    BettingResult,
-    DPSGDAudit,
-    NoiseResult,
-    Part,
-    SamplingResult,
-    StepsResult,
-)
+from leakbound.results import AuditResult, dp_sgd
 from leakbound.results.words import DELTA
 from leakbound.stats import fdp_rejects
 
@@ -47,11 +37,11 @@ _FAVOURED = 0.9
 def audit_dp_sgd(
     observed: Observed,
     *,
-    accounted: Accounted | tuple[float, float] | None = None,
+    accounted: dp_sgd.Accounted | tuple[float, float] | None = None,
     claim: Claim | None = None,
     confidence: float = 0.95,
     examples: tuple[int, int] | None = None,
-) -> DPSGDAudit:
+) -> dp_sgd.DPSGDAudit:
     """Audit what a watched run showed; `examples` are the least and the most there can be."""
     # 1. What was seen, and what is claimed of it.
     level = complement(confidence)
@@ -77,9 +67,9 @@ def audit_dp_sgd(
     # 3. Noise and coins of the steps; the rate has its part of the error already.
     noise, betting, game = run.steps_tests(level - rate)
     # 4. Who was in training, and whether any audit contradicts what was stated.
-    return DPSGDAudit(
+    return dp_sgd.DPSGDAudit(
         membership=run.membership(audited, confidence),
-        steps=StepsResult(
+        steps=dp_sgd.StepsResult(
             bound=min(noise.bound, betting.bound, _noise(game.bound)),
             noise_multiplier=run.least_noise,
             largest_noise_multiplier=float(run.noise.max()),
@@ -110,7 +100,7 @@ def audit_dp_sgd(
 class _Run:
     """A run, and the audits of it."""
 
-    def __init__(self, observed: Observed, accounted: Accounted | None) -> None:
+    def __init__(self, observed: Observed, accounted: dp_sgd.Accounted | None) -> None:
         self.observed, self.design, self.accounted = observed, observed.design, accounted
         self.noise = observed.noise_multipliers
         self.least_noise, self.planned_noise = float(self.noise.min()), observed.planned_noise
@@ -141,7 +131,9 @@ class _Run:
             seed=self.design.seed,
         )
 
-    def steps_tests(self, level: float) -> tuple[NoiseResult, BettingResult, AuditResult]:
+    def steps_tests(
+        self, level: float
+    ) -> tuple[dp_sgd.NoiseResult, dp_sgd.BettingResult, AuditResult]:
         """Audit the noise of steps by its squares, by bets on coins, and as one game of coins."""
         design = self.design
         squares = audit_noise(self.observed, _NOISE_SHARE * level)
@@ -150,12 +142,12 @@ class _Run:
         share = _FAVOURED if bets.proves > self._game_plan(level)[1] else 1 - _FAVOURED
         return squares, self.bets(share * level), self.one_game((1 - share) * level)
 
-    def bets(self, level: float) -> BettingResult:
+    def bets(self, level: float) -> dp_sgd.BettingResult:
         """Bet on the coins of each step, as planned from what was declared."""
         design = self.design
         plan = plan_bet(1 / self.planned_noise, design.step_canaries, design.max_steps, level)
         correct = correct_guesses(self.observed, plan.guesses)
-        return BettingResult(
+        return dp_sgd.BettingResult(
             bound=_noise(largest_refuted(plan, correct, design.step_canaries, level)),
             coins=design.step_canaries,
             steps=self.observed.steps,
@@ -194,10 +186,10 @@ class _Run:
         curve = family.attained(1 / self.least_noise, "both")
         return float(curve.epsilon(self.accounted.delta))
 
-    def refuted_by(self, sampling: SamplingResult, share: float) -> tuple[Part, ...]:
+    def refuted_by(self, sampling: dp_sgd.SamplingResult, share: float) -> tuple[dp_sgd.Part, ...]:
         """Return what contradicts the mechanism as stated, each audit at its share."""
         attainable, (noise, betting, game) = self.attainable(), self.steps_tests(share)
-        refuting: dict[Part, bool] = {
+        refuting: dict[dp_sgd.Part, bool] = {
             "membership": self._membership_refutes(share),
             "steps": min(noise.bound, betting.bound, _noise(game.bound)) < self.least_noise,
             "sampling": sampling.p_value <= share,
@@ -205,7 +197,7 @@ class _Run:
             and attainable is not None
             and self.accounted.epsilon < attainable * (1 - _CLOSE),
         }
-        return tuple(part for part in PARTS if refuting[part])
+        return tuple(part for part in dp_sgd.PARTS if refuting[part])
 
     def _membership_refutes(self, share: float) -> bool:
         """Test the noise multiplier that was stated, and nothing else, within the family."""
@@ -217,7 +209,7 @@ class _Run:
             counted.correct, counted.guesses, float(counted.m), tradeoff=curve, tau=share
         )
 
-    def warnings(self, sampling: SamplingResult) -> list[str]:
+    def warnings(self, sampling: dp_sgd.SamplingResult) -> list[str]:
         """Say what differs from what was declared."""
         design, seen = self.design, self.observed
         said = []
@@ -248,21 +240,21 @@ class _Run:
         return said
 
 
-def _accounted(given: Accounted | tuple[float, float] | None) -> Accounted | None:
-    if isinstance(given, Accounted) and given.relation == "replace":
+def _accounted(given: dp_sgd.Accounted | tuple[float, float] | None) -> dp_sgd.Accounted | None:
+    if isinstance(given, dp_sgd.Accounted) and given.relation == "replace":
         raise OptionError(
             "the accountant's guarantee is on replacing one example, but audits of DP-SGD are "
             "about adding or removing one: use an accountant for Poisson sampling and adding or "
             "removing one example"
         )
-    if given is None or isinstance(given, Accounted):
+    if given is None or isinstance(given, dp_sgd.Accounted):
         return given
     pair: object = given
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise InputTypeError(
             f"accounted must be (epsilon, delta) or an Accounted, got {shown(given)}"
         )
-    return Accounted(epsilon=given[0], delta=given[1])
+    return dp_sgd.Accounted(epsilon=given[0], delta=given[1])
 
 
 def _disagreements(run: _Run, steps: int) -> list[str]:

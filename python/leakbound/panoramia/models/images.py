@@ -16,15 +16,8 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.errors import InputError
 from leakbound.panoramia.examples import Examples, Sample
+from leakbound.panoramia.models import networks
 from leakbound.panoramia.models.attack import FittedAttack
-from leakbound.panoramia.models.networks import (
-    HIDDEN,
-    Signals,
-    answers,
-    one_epoch,
-    optimizer_of,
-    targets_of,
-)
 from leakbound.panoramia.models.trees import GRID, STAGES, after, columns, grow
 from leakbound.torch.placement import seeded
 
@@ -74,7 +67,7 @@ def _convolutions(shape: tuple[int, ...], classes: int) -> nn.Module:
         nn.Flatten(),
     )
     wide = CHANNELS * CELLS**2 + classes
-    head = nn.Sequential(nn.Linear(wide, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
+    head = nn.Sequential(nn.Linear(wide, networks.HIDDEN), nn.ReLU(), nn.Linear(networks.HIDDEN, 1))
     return _Network(features, head)
 
 
@@ -114,14 +107,16 @@ class Pictures:
         with seeded(Purpose.PICTURES, seed, device):
             network = plan.network(x.shape[1:], classes).to(device)
             model = cls(network, mean, spread, classes)
-            inputs, targets = model.inputs(train.examples), targets_of(train)
-            optimizer = optimizer_of(network, plan.learning_rate, plan.decay)
+            inputs, targets = model.inputs(train.examples), networks.targets_of(train)
+            optimizer = networks.optimizer_of(network, plan.learning_rate, plan.decay)
             schedule = None
             if plan.falling:
                 steps = math.ceil(len(targets) / BATCH) * plan.stages[-1]
                 schedule = OneCycleLR(optimizer, plan.learning_rate, total_steps=steps)
             for epoch in range(1, plan.stages[-1] + 1):
-                one_epoch(network, optimizer, inputs, targets, batch=BATCH, schedule=schedule)
+                networks.one_epoch(
+                    network, optimizer, inputs, targets, batch=BATCH, schedule=schedule
+                )
                 if epoch in plan.stages:
                     # A copy, as training goes on.
                     frozen = plan.network(x.shape[1:], classes).to(device)
@@ -139,7 +134,7 @@ class Pictures:
 
     def logits(self, examples: Examples) -> FloatArray:
         """Return the log-odds of membership."""
-        return answers(self.network, self.inputs(examples))
+        return networks.answers(self.network, self.inputs(examples))
 
 
 # Models that see no signal, and so serve all attacks: convolutions by epoch, dense, trees.
@@ -158,20 +153,20 @@ def candidates(
 ) -> Iterator[FittedAttack]:
     """Stack the convolutional network at each of its stages with the others and one on signals."""
     convolutions, dense, trees = prepared
-    signals = Signals.train(train, seed, device=device)
+    signals = networks.Signals.train(train, seed, device=device)
     for epochs, network in convolutions.items():
         parts = partial(_parts, (network, dense), trees, signals)
         yield FittedAttack.stack({"epochs": epochs}, parts, validation)
 
 
 def _parts(
-    networks: tuple[Pictures, ...],
+    pictures: tuple[Pictures, ...],
     trees: Any,
-    of_signals: Signals,
+    of_signals: networks.Signals,
     examples: Examples,
     signals: FloatArray,
 ) -> FloatArray:
-    logits = [network.logits(examples) for network in networks]
+    logits = [network.logits(examples) for network in pictures]
     logits.append(after(trees, columns(examples), STAGES[-1]))
     return np.column_stack([*logits, *of_signals.logits(signals)])
 

@@ -16,17 +16,8 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.errors import InputError
 from leakbound.panoramia.examples import Examples, Sample
+from leakbound.panoramia.models import networks
 from leakbound.panoramia.models.attack import FittedAttack
-from leakbound.panoramia.models.networks import (
-    HIDDEN,
-    Signals,
-    answers,
-    loss_of,
-    one_epoch,
-    optimizer_of,
-    targets_of,
-    train_to_best,
-)
 from leakbound.torch.placement import seeded
 
 WIDTH, HEADS = 64, 4
@@ -56,14 +47,14 @@ class Reader:
         with seeded(Purpose.READER, seed, device):
             network = _Transformer(vocabulary.size + 1, tokens.shape[1]).to(device)
             reader = cls(network, vocabulary, tokens.shape[1])
-            inputs, targets = [reader.inputs(train.examples)], targets_of(train)
-            held_out, truth = [reader.inputs(validation.examples)], targets_of(validation)
-            optimizer = optimizer_of(network, LEARNING_RATE)
-            train_to_best(
+            inputs, targets = [reader.inputs(train.examples)], networks.targets_of(train)
+            held_out, truth = [reader.inputs(validation.examples)], networks.targets_of(validation)
+            optimizer = networks.optimizer_of(network, LEARNING_RATE)
+            networks.train_to_best(
                 network,
                 EPOCHS,
-                lambda _: one_epoch(network, optimizer, inputs, targets, batch=BATCH),
-                lambda: loss_of(network, held_out, truth),
+                lambda _: networks.one_epoch(network, optimizer, inputs, targets, batch=BATCH),
+                lambda: networks.loss_of(network, held_out, truth),
             )
         return reader
 
@@ -87,25 +78,34 @@ def candidates(
     train: Sample, validation: Sample, seed: int, prepared: Reader, device: str = "cpu"
 ) -> Iterator[FittedAttack]:
     """Train a network on losses, then that and the transformer together, ever longer."""
-    signals = Signals.train(train, seed, validation, device)
+    signals = networks.Signals.train(train, seed, validation, device)
     with seeded(Purpose.READER_AND_SIGNALS, seed, device):
         network = _Both(prepared.network, signals).to(device)
         inputs = [prepared.inputs(train.examples), signals.inputs(train.signals)]
-        optimizer = optimizer_of(network, TOGETHER_RATE)
+        optimizer = networks.optimizer_of(network, TOGETHER_RATE)
         for epoch in range(TOGETHER[-1] + 1):
             if epoch:
-                one_epoch(network, optimizer, inputs, targets_of(train), batch=BATCH)
+                networks.one_epoch(
+                    network, optimizer, inputs, networks.targets_of(train), batch=BATCH
+                )
             if epoch in TOGETHER:
                 parts = partial(_parts, prepared, signals, deepcopy(network))
                 yield FittedAttack.stack({"epochs": epoch}, parts, validation)
 
 
 def _parts(
-    reader: Reader, signals: Signals, network: "_Both", examples: Examples, losses: FloatArray
+    reader: Reader,
+    signals: networks.Signals,
+    network: "_Both",
+    examples: Examples,
+    losses: FloatArray,
 ) -> FloatArray:
     """Return the transformer alone, both networks as one, and each model's mean loss."""
     inputs = [reader.inputs(examples), signals.inputs(losses)]
-    alone, together = answers(reader.network, inputs[:1]), answers(network, inputs)
+    alone, together = (
+        networks.answers(reader.network, inputs[:1]),
+        networks.answers(network, inputs),
+    )
     means = [of_model.mean(axis=1) for of_model in np.moveaxis(losses, 1, 0)]
     return np.column_stack([alone, together, *means])
 
@@ -151,7 +151,7 @@ class _Transformer(nn.Module):
 class _Both(nn.Module):
     """The transformer's vector and what the losses give side by side, and one layer on both."""
 
-    def __init__(self, reader: _Transformer, signals: Signals) -> None:
+    def __init__(self, reader: _Transformer, signals: networks.Signals) -> None:
         super().__init__()
         self.reader = deepcopy(reader)
         heads = [self.reader.head]
@@ -161,7 +161,7 @@ class _Both(nn.Module):
             self.losses = nn.Sequential(first, bend)
             assert isinstance(last, nn.Linear)
             heads.append(last)
-        self.head = nn.Linear(WIDTH + HIDDEN * (len(heads) - 1), 1)
+        self.head = nn.Linear(WIDTH + networks.HIDDEN * (len(heads) - 1), 1)
         with torch.no_grad():
             # The sum of both heads, so that training starts from what each part knows.
             self.head.weight.copy_(torch.cat([head.weight for head in heads], dim=1))
