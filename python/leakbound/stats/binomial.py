@@ -46,7 +46,7 @@ def normal_quantile(p: ArrayLike) -> Number:
     >>> round(normal_quantile(0.975), 6)
     1.959964
     """
-    return vectorised(_core.normal_quantile, probabilities(p, "p"))
+    return vectorised(_core.normal_quantile, reals(p, "p"))
 
 
 def log_normal_cdf(x: ArrayLike) -> Number:
@@ -89,7 +89,7 @@ def binomial_tail(v: ArrayLike, n: ArrayLike, p: ArrayLike, *, log: bool = False
         lambda v, n, p: _core.binomial_tail(v, n, p, log=logarithm),
         counts(v, "v"),
         counts(n, "n", least=0),
-        probabilities(p, "p"),
+        reals(p, "p"),
     )
 
 
@@ -111,7 +111,6 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
     0.948466
     """
     successes, trials = counts(v, "v", least=0), counts(n, "n", least=1)
-    numbers(np.subtract(trials, successes, dtype=np.float64), "n - v", least=0)
     level = reals(beta, "beta", least=1e-300, most=1 - sys.float_info.epsilon)
     return vectorised(
         lambda v, n, beta: _core.clopper_pearson(v, n, beta=beta), successes, trials, level
@@ -135,11 +134,6 @@ def reals(
 ) -> FloatArray:
     """Read real numbers within limits."""
     return numbers(values, name, least=least, most=most).astype(np.float64, copy=False)
-
-
-def probabilities(values: ArrayLike, name: str) -> FloatArray:
-    """Read numbers in [0, 1]."""
-    return reals(values, name, least=0, most=1)
 
 
 def counts(values: ArrayLike, name: str, *, least: int = -LARGEST) -> NDArray[np.uint64]:
@@ -247,8 +241,6 @@ def poisson_binomial_epsilon(
     groups = None if counts is None else _whole(_table(counts, "counts"), "counts")
     if table.ndim == 2 or (groups is not None and groups.ndim == 2):
         return _replicates(v, table, groups, level)
-    if groups is not None:
-        _check_terms(groups, table.size, "offsets")
     thresholds = _thresholds(v)
     values = _core.poisson_binomial_epsilon(table, thresholds.ravel(), beta=level, counts=groups)
     return values.reshape(thresholds.shape) if thresholds.shape else float(values[0])
@@ -268,10 +260,7 @@ def _tails(
     thresholds, epsilons = np.broadcast_arrays(
         _thresholds(v), numbers(epsilon, "epsilon", least=-_FINITE, most=_FINITE)
     )
-    groups = None
-    if counts is not None:
-        groups = _whole(vector(counts, "counts"), "counts")
-        _check_terms(groups, values.size, name)
+    groups = None if counts is None else _whole(vector(counts, "counts"), "counts")
     tails, logarithms, _ = _core.poisson_binomial_tail(
         values,
         np.ascontiguousarray(thresholds).ravel(),
@@ -306,7 +295,7 @@ def _replicates(
 
 
 def _vector(values: ArrayInput, name: str) -> FloatArray:
-    # the core checks entries, and names the first that is wrong
+    # the core checks entries and lengths, and names the first that is wrong
     return np.ascontiguousarray(vector(values, name), dtype=np.float64)
 
 
@@ -328,10 +317,3 @@ def _thresholds(v: ArrayLike) -> IntArray:
 def _whole(values: NDArray[Any], name: str) -> NDArray[np.uint64]:
     counts = numbers(values, name, least=0, most=LARGEST, whole=True)
     return np.ascontiguousarray(counts, dtype=np.uint64)
-
-
-def _check_terms(counts: NDArray[np.uint64], terms: int, name: str) -> None:
-    if counts.size != terms:
-        raise InputError(
-            f"counts has {counts.size} values and {name} {terms}; there must be one for each"
-        )
