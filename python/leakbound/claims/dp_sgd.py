@@ -113,8 +113,8 @@ def attained(
     large ones.
     """
     # 1. The loss of one step on a lattice, under P, under Q, and under Q tilted towards P.
-    step_of = _Replaced if relation == "replace" else _AddedOrRemoved
-    losses, member, other = _lattice(step_of(noise_multiplier, sampling_rate), steps)
+    one = _Step(noise_multiplier, sampling_rate, replaced=relation == "replace")
+    losses, member, other = _lattice(one, steps)
     step = float(losses[1] - losses[0]) if losses.size > 1 else 1.0
     tilted = other * np.exp(losses)
     scale = float(tilted.sum())
@@ -151,67 +151,45 @@ def attained(
 
 @dataclass(frozen=True)
 class _Step:
-    """One step of DP-SGD, seen through the gradient of one example: N(0, σ²), or shifted by 1."""
+    """One step of DP-SGD, seen through the gradient of one example, under P and Q.
+
+    P is N(0, σ²), shifted by 1 where the example is sampled. Where it is there or not, Q is
+    N(0, σ²); where it is replaced by one whose gradient is the opposite, Q mirrors P.
+    """
 
     noise: float
     rate: float
-
-    def included(self, x: FloatArray) -> FloatArray:
-        """Return ln(1 - q + q e^((2x - 1)/(2σ²))), which increases with x."""
-        return privacy_loss(x, self.noise, self.rate)
-
-    def mixed(self, edges: FloatArray, shift: float) -> FloatArray:
-        """Return the probabilities of cells where the example, if sampled, shifts the sum."""
-        return (1 - self.rate) * _cells(edges / self.noise) + self.rate * _cells(
-            (edges - shift) / self.noise
-        )
-
-
-class _AddedOrRemoved(_Step):
-    """The example is there or not: Q is N(0, σ²)."""
-
-    least = 0.0
+    replaced: bool
 
     def loss(self, x: FloatArray) -> FloatArray:
         """Return ln dP/dQ at x."""
-        return self.included(x)
+        included = privacy_loss(x, self.noise, self.rate)
+        return included - privacy_loss(-x, self.noise, self.rate) if self.replaced else included
 
     def edges(self, losses: FloatArray) -> FloatArray:
         """Return where the loss takes some values."""
+        if self.replaced:  # a quadratic equation in e^(x/σ²)
+            scale = (1 - self.rate) / self.rate * math.exp(0.5 / self.noise**2)
+            return self.noise**2 * (0.5 * losses + np.arcsinh(scale * np.sinh(0.5 * losses)))
         with np.errstate(divide="ignore", invalid="ignore"):
             odds = np.expm1(losses) / self.rate + 1.0
             return 0.5 + self.noise**2 * np.log(np.maximum(odds, 0.0))
 
     def laws(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of cells under P and Q."""
-        return self.mixed(edges, 1.0), _cells(edges / self.noise)
+        without = _cells(edges / self.noise)
+        shifts = (1.0, -1.0) if self.replaced else (1.0,)
+        mixed = [
+            (1 - self.rate) * without + self.rate * _cells((edges - shift) / self.noise)
+            for shift in shifts
+        ]
+        return mixed[0], mixed[1] if self.replaced else without
 
 
-class _Replaced(_Step):
-    """One example or another, whose gradient is the opposite: Q mirrors P."""
-
-    least = -1.0
-
-    def loss(self, x: FloatArray) -> FloatArray:
-        """Return ln dP/dQ at x."""
-        return self.included(x) - self.included(-x)
-
-    def edges(self, losses: FloatArray) -> FloatArray:
-        """Return where the loss takes some values: a quadratic equation in e^(x/σ²)."""
-        scale = (1 - self.rate) / self.rate * math.exp(0.5 / self.noise**2)
-        return self.noise**2 * (0.5 * losses + np.arcsinh(scale * np.sinh(0.5 * losses)))
-
-    def laws(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the probabilities of cells under P and Q."""
-        return self.mixed(edges, 1.0), self.mixed(edges, -1.0)
-
-
-def _lattice(
-    one: _AddedOrRemoved | _Replaced, steps: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _lattice(one: _Step, steps: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the rounded losses of one step, and their probabilities under P and Q."""
     far = _DEVIATIONS * one.noise
-    x = np.linspace(one.least - far, 1 + far, 4001)
+    x = np.linspace((-1 if one.replaced else 0) - far, 1 + far, 4001)
     density = np.exp(-0.5 * (x / one.noise) ** 2)
     exact = one.loss(x)
     spread = math.inf
