@@ -74,32 +74,24 @@ class KLScan(PathPolicy):
 
     def described(self, level: float, /) -> JsonValue:
         """See `PathPolicy.described`: `kappa` and `min_guesses` are filled in."""
-        kappa, least = self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
-        return {"type": "KLScan", "kappa": kappa, "min_guesses": least, "grid": self.grid}
+        return {"type": "KLScan", **self._options(level)}
+
+    def _options(self, level: float) -> dict[str, Any]:
+        kappa = self.kappa or math.log(1 / level) + 1
+        return {"kappa": kappa, "min_guesses": self.min_guesses or 1, "grid": self.grid}
 
     def bound(
         self, path: _core.Path, _order: PathOrder, level: float, failures: float = 0.0, /
     ) -> _core.Bound:
         """See `PathPolicy.bound`; a guarantee may fail for so many guesses on average."""
-        kappa, least = self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
-        return _core.kl_scan(
-            path, beta=level, kappa=kappa, min_guesses=least, grid=self.grid, failures=failures
-        )
+        return _core.kl_scan(path, beta=level, failures=failures, **self._options(level))
 
     def curve(
         self, path: _core.Path, _order: PathOrder, level: float, points: int, failures: float = 0, /
     ) -> CurvePoints:
         """See `PathPolicy.curve`; failures as for `bound`."""
-        kappa, least = self.kappa or math.log(1 / level) + 1, self.min_guesses or 1
-        return _core.kl_curve(
-            path,
-            beta=level,
-            kappa=kappa,
-            min_guesses=least,
-            grid=self.grid,
-            points=points,
-            failures=failures,
-        )
+        options = self._options(level)
+        return _core.kl_curve(path, beta=level, points=points, failures=failures, **options)
 
 
 # The default of guesses about examples, checked once
@@ -159,10 +151,7 @@ class UnionBound(PathPolicy):
         self, path: _core.Path, _order: PathOrder, level: float, tail: AnyTail | None = None, /
     ) -> _core.Bound:
         """See `PathPolicy.bound`; by the tail of another claim, if there is one."""
-        grid = self._grid(path)
-        return _core.union_bound(
-            path, beta=level, grid=grid, ratio=self.ratio, tail=tail or self.tail
-        )
+        return _core.union_bound(path, beta=level, **self._options(path, tail))
 
     def curve(
         self,
@@ -174,16 +163,12 @@ class UnionBound(PathPolicy):
         /,
     ) -> CurvePoints:
         """See `PathPolicy.curve`; the tail as for `bound`."""
-        grid, limits = self._grid(path), tail or self.tail
-        return _core.union_curve(
-            path, beta=level, grid=grid, ratio=self.ratio, tail=limits, points=points
-        )
+        return _core.union_curve(path, beta=level, points=points, **self._options(path, tail))
 
-    def _grid(self, path: _core.Path) -> UnionGrid | list[int]:
-        """Return the cuts of a path as the core takes them: those beyond its end move there."""
-        if isinstance(self.grid, str):
-            return self.grid
-        return sorted({min(cut, path.guesses) for cut in self.grid})
+    def _options(self, path: _core.Path, tail: AnyTail | None) -> dict[str, Any]:
+        """Return what the core takes: cuts beyond the end of a path move there."""
+        named = self.grid if isinstance(self.grid, str) else self.cuts(path.guesses)
+        return {"grid": named, "ratio": self.ratio, "tail": tail or self.tail}
 
     def cuts(self, length: int) -> list[int]:
         """Return the numbers of guesses that are tested on a path of some length, increasing."""
