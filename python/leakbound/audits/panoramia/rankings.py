@@ -10,23 +10,13 @@ of any split; and as c is known to be 0, each ranking has the whole probability 
 from dataclasses import dataclass, replace
 from typing import Self
 
+from leakbound import cuts as policies
 from leakbound._base.checks import choice, real
 from leakbound._base.types import Relaxation, TailBound
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy
 from leakbound.audits.random_split import split_theorem
 from leakbound.audits.road import Request, parts, prove
 from leakbound.claims import ApproxDP, Claim, PureDP
-from leakbound.cuts import (
-    CutPolicy,
-    Fixed,
-    Game,
-    KLScan,
-    OutsideIn,
-    Policy,
-    Proof,
-    UnionBound,
-    Weighted,
-)
 from leakbound.errors import OptionError
 from leakbound.results import ScoreAudit
 
@@ -81,11 +71,11 @@ class Relaxed:
         """γ + δ - γδ."""
         return self.gamma + self.claim.delta - self.gamma * self.claim.delta
 
-    def theorem(self, policy: Policy) -> str:
+    def theorem(self, policy: policies.Policy) -> str:
         """Return what holds but for failures, as the policy uses it; "" where there are none."""
         if not self.together:
             return ""
-        jointly = isinstance(policy, ApproxPolicy) and isinstance(policy.base, OutsideIn)
+        jointly = isinstance(policy, ApproxPolicy) and isinstance(policy.base, policies.OutsideIn)
         return _RELAXED_JOINTLY if jointly else _RELAXED
 
 
@@ -105,7 +95,7 @@ class Rankings:
     @classmethod
     def of(
         cls,
-        games: tuple[Game, Game],
+        games: tuple[policies.Game, policies.Game],
         request: Request,
         relaxed: Relaxed,
         *,
@@ -122,7 +112,9 @@ class Rankings:
         level, guesses = request.level / (1 if paired else 2), games[0].examples
         recall = _recall(max_recall, request.cuts, guesses)
 
-        def proof_of(game: Game, name: str, claim: Claim, failures: float) -> Proof:
+        def proof_of(
+            game: policies.Game, name: str, claim: Claim, failures: float
+        ) -> policies.Proof:
             game = replace(game, name=name, recall=recall)
             if paired:
                 return prove(replace(request, claim=claim), game, level)
@@ -145,30 +137,30 @@ class Rankings:
         )
 
 
-def _score_audit(proof: Proof) -> ScoreAudit:
+def _score_audit(proof: policies.Proof) -> ScoreAudit:
     """Return what one ranking proves as a record of its own."""
     return ScoreAudit(**parts(proof), options=proof.options, warnings=proof.warnings)
 
 
 def _policy(
-    cuts: CutPolicy | None, failures: float, relaxation: Relaxation, examples: int
-) -> Policy:
+    cuts: policies.CutPolicy | None, failures: float, relaxation: Relaxation, examples: int
+) -> policies.Policy:
     """Return the policy, with failures where there may be some."""
     if failures:
         return approx_policy(
             cuts, failures, examples=examples, sides="member", forms=_FORMS[relaxation]
         )
     if cuts is None:
-        return KLScan() if relaxation == "knapsack" else UnionBound()
+        return policies.KLScan() if relaxation == "knapsack" else policies.UnionBound()
     return cuts
 
 
-def _recall(max_recall: float, cuts: CutPolicy | None, examples: int) -> float:
+def _recall(max_recall: float, cuts: policies.CutPolicy | None, examples: int) -> float:
     """Check the largest share of the examples that a cut may guess."""
     recall = real(max_recall, "max_recall", above=0)
     if recall > 1:
         raise OptionError(f"max_recall must be at most 1, got {recall:g}")
-    fixed = isinstance(cuts, Fixed) and cuts.guesses > recall * examples
-    if recall < 1 and (fixed or isinstance(cuts, Weighted)):
+    fixed = isinstance(cuts, policies.Fixed) and cuts.guesses > recall * examples
+    if recall < 1 and (fixed or isinstance(cuts, policies.Weighted)):
         raise OptionError(f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out")
     return recall

@@ -11,19 +11,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 import leakbound._core as _core
+from leakbound import cuts as policies
 from leakbound._base.types import JsonValue, PathOrder, Sides, TailBound, TailOptions
 from leakbound.audits.policies.reference import reference
 from leakbound.claims.base import counts_of
-from leakbound.cuts import (
-    BestCut,
-    CurvePoints,
-    CutPolicy,
-    Fixed,
-    KLScan,
-    OutsideIn,
-    PathPolicy,
-    UnionBound,
-)
 from leakbound.cuts.games import Ties
 from leakbound.cuts.outside_in import LadderPolicy, planned_rule
 from leakbound.cuts.policy import B, DerivedPolicy
@@ -65,18 +56,18 @@ class ApproxPolicy(DerivedPolicy[B]):
     k: int = 2
 
 
-class _ApproxScan(ApproxPolicy[KLScan]):
+class _ApproxScan(ApproxPolicy[policies.KLScan]):
     """All cuts at once, by coupling."""
 
     forms: ClassVar[tuple[TailBound, ...]] = ("coupling",)
-    method: ClassVar[str] = f"{KLScan.method} {_FORMS['coupling']}"
+    method: ClassVar[str] = f"{policies.KLScan.method} {_FORMS['coupling']}"
 
-    def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
+    def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> policies.BestCut:
         return self.base.bound(path, order, level, self._failures(order))
 
     def curve(
         self, path: _core.Path, order: PathOrder, level: float, points: int, /
-    ) -> CurvePoints:
+    ) -> policies.CurvePoints:
         return self.base.curve(path, order, level, points, self._failures(order))
 
     def _failures(self, order: PathOrder) -> float:
@@ -84,7 +75,7 @@ class _ApproxScan(ApproxPolicy[KLScan]):
         return (1 if _one_sided(order) else 2) * self.examples * self.delta / 2
 
 
-class _ApproxGrid(ApproxPolicy[UnionBound | Fixed]):
+class _ApproxGrid(ApproxPolicy[policies.UnionBound | policies.Fixed]):
     """A few cuts, each by the tail bound of the claim."""
 
     forms: ClassVar[tuple[TailBound, ...]] = ("exact", "coupling", "panoramia")
@@ -93,13 +84,13 @@ class _ApproxGrid(ApproxPolicy[UnionBound | Fixed]):
     def method(self) -> str:
         return f"{self.base.design} {_FORMS[self.form]}"
 
-    def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
+    def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> policies.BestCut:
         return self.base.bound(path, order, level, self._tail(order))
 
     def curve(
         self, path: _core.Path, order: PathOrder, level: float, points: int, /
-    ) -> CurvePoints:
-        if isinstance(self.base, Fixed):
+    ) -> policies.CurvePoints:
+        if isinstance(self.base, policies.Fixed):
             return self.base.curve(path, order, level, points)
         return self.base.curve(path, order, level, points, self._tail(order))
 
@@ -118,18 +109,18 @@ def _one_sided(order: PathOrder) -> bool:
     return order not in {"interleaved", "pairs"}
 
 
-class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[OutsideIn]):
+class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
     """The number of guesses chosen by labels from the outside in, under one joint bound."""
 
     forms: ClassVar[tuple[TailBound, ...]] = ("exact",)
     of_odds: ClassVar[bool] = False
     method: ClassVar[str] = (
-        f"{OutsideIn.design} The count is tested by the largest probability that Theorem 3.1 of "
-        "Mahloujifar et al. (2025) allows number and count together for the tradeoff curve "
+        f"{policies.OutsideIn.design} The count is tested by the largest probability that Theorem "
+        "3.1 of Mahloujifar et al. (2025) allows number and count together for the tradeoff curve "
         "e^ε x + δ, in closed form."
     )
 
-    def told(self, best: BestCut, level: float, /) -> dict[str, JsonValue]:
+    def told(self, best: policies.BestCut, level: float, /) -> dict[str, JsonValue]:
         said = cast("dict[str, JsonValue]", super().told(best, level)["outside_in"])
         return {"outside_in": said | {"failures": self._failures(level)}}
 
@@ -170,23 +161,23 @@ def failure_share(examples: int, level: float, delta: float, sides: Sides, k: in
 
 
 # The policies that have a form under δ > 0, and which.
-_BY_CUTS: dict[type[PathPolicy], type[ApproxPolicy[Any]]] = {
-    Fixed: _ApproxGrid,
-    KLScan: _ApproxScan,
-    OutsideIn: _ApproxOutsideIn,
-    UnionBound: _ApproxGrid,
+_BY_CUTS: dict[type[policies.PathPolicy], type[ApproxPolicy[Any]]] = {
+    policies.Fixed: _ApproxGrid,
+    policies.KLScan: _ApproxScan,
+    policies.OutsideIn: _ApproxOutsideIn,
+    policies.UnionBound: _ApproxGrid,
 }
 
 
 def approx_policy(
-    cuts: CutPolicy | None,
+    cuts: policies.CutPolicy | None,
     delta: float,
     *,
     examples: int,
     sides: Sides,
     k: int = 2,
     forms: tuple[TailBound, ...] = ("exact", "coupling"),
-) -> ApproxPolicy[PathPolicy]:
+) -> ApproxPolicy[policies.PathPolicy]:
     """Return the policy of an audit under (ε, δ)-DP, by the first of some forms that it has.
 
     Where a guess names one of more than two values, only the exact form is there.
@@ -195,22 +186,22 @@ def approx_policy(
     if the policy or its tail has no form under δ > 0.
     """
     if cuts is None:
-        cuts = UnionBound() if forms == ("panoramia",) else OutsideIn()
+        cuts = policies.UnionBound() if forms == ("panoramia",) else policies.OutsideIn()
     forms = forms if k == 2 else ("exact",)
     kinds = {kind: [form for form in forms if form in one.forms] for kind, one in _BY_CUTS.items()}
-    form = next(iter(kinds.get(cast("type[PathPolicy]", type(cuts)), ())), None)
+    form = next(iter(kinds.get(cast("type[policies.PathPolicy]", type(cuts)), ())), None)
     if form is None:
         listed = ", ".join(sorted(kind.__name__ for kind, found in kinds.items() if found))
         raise OptionError(
             f"cuts={type(cuts).__name__} is not for delta or gamma above 0: use one of {listed}"
         )
-    if isinstance(cuts, UnionBound) and cuts.tail != "exact":
+    if isinstance(cuts, policies.UnionBound) and cuts.tail != "exact":
         raise OptionError(
             f'UnionBound(tail="{cuts.tail}") is for pure DP: with delta or gamma above 0 the '
             "limits are exact"
         )
-    if isinstance(cuts, KLScan) and cuts.min_guesses is None:
+    if isinstance(cuts, policies.KLScan) and cuts.min_guesses is None:
         # among few guesses one failure is worth a lot
         cuts = replace(cuts, min_guesses=min(_FEWEST, examples))
-    derived = _BY_CUTS[cast("type[PathPolicy]", type(cuts))]
+    derived = _BY_CUTS[cast("type[policies.PathPolicy]", type(cuts))]
     return derived(base=cuts, delta=delta, examples=examples, sides=sides, form=form, k=k)
