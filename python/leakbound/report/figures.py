@@ -17,7 +17,6 @@ import numpy as np
 from leakbound._base.formatting import number
 from leakbound.report import style
 from leakbound.report.description import Drawing, Series
-from leakbound.report.parts import Roc
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,7 +120,12 @@ def plot_roc(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
     with style.house_style():
         ax = style.new_axes(ax)
         series = drawing.series
-        floor = min(_smallest_step(one.ranking.roc) for one in series)
+        rocs = [one.ranking.roc for one in series]
+        steps = np.concatenate(
+            [x for one in rocs for x in (one.false_positive_rate, one.true_positive_rate)]
+        )
+        # where a rate of zero is drawn
+        floor = 0.5 * float(steps[steps > 0].min(initial=1.0))
         grid = np.geomspace(floor, 1.0, 400)
         for one in series:
             rates = (one.ranking.roc.false_positive_rate, one.ranking.roc.true_positive_rate)
@@ -178,9 +182,3 @@ def _mark_chosen(ax: "Axes", series: Series) -> None:
     more = ranking.correct / np.maximum(1, curve.correct[chosen])
     at = (curve.recall[chosen] * more, curve.precision[chosen] * more)
     ax.plot(*at, "o", color=series.colour, zorder=6, markeredgecolor=style.PAPER, **rim)
-
-
-def _smallest_step(roc: Roc) -> float:
-    """Half of the smallest positive rate, where a rate of zero is drawn."""
-    rates = np.concatenate([roc.false_positive_rate, roc.true_positive_rate])
-    return 0.5 * float(rates[rates > 0].min(initial=1.0))

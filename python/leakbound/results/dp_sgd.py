@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.formatting import down, percent, up
@@ -359,7 +359,3 @@ class DPSGDAudit(Composed):
             f"DPSGDAudit({accounted}epsilon >= {proved} @ {sure}, delta={self.delta:g}, "
             f"noise multiplier <= {up(self.steps.bound)}{refuted})"
         )
-
-
-# In the order in which `DPSGDAudit.refuted_by` names them
-PARTS: tuple[Part, ...] = get_args(Part)

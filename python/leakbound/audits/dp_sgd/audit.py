@@ -197,7 +197,7 @@ class _Run:
             and attainable is not None
             and self.accounted.epsilon < attainable * (1 - _CLOSE),
         }
-        return tuple(part for part in dp_sgd.PARTS if refuting[part])
+        return tuple(part for part, wrong in refuting.items() if wrong)
 
     def _membership_refutes(self, share: float) -> bool:
         """Test the noise multiplier that was stated, and nothing else, within the family."""
