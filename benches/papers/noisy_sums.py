@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.simulate import Game
-from leakbound.simulate.games import coins
 from streams import generator
 
 __all__ = ["NoisySum", "noisy_sum"]
@@ -190,7 +189,7 @@ def noisy_sum(
     size = m if dimension is None else dimension
     population = _Population(dimension=size, features=features, bias=bias, ratio=shift)
     # 2. Members are in the sum; non-members are scored by it.
-    member = coins(rng, m)
+    member = rng.random(m) < 0.5
     first, scores = np.empty((m, features)), np.empty(m)
     first[member], scores[member], theta = population.train(rng, int(member.sum()), 1 / mu)
     first[~member], scores[~member] = population.draw(rng, member[~member], theta)

@@ -21,7 +21,7 @@ from leakbound.audits import Panoramia, ZeroRun
 from leakbound.claims import SubsampledGaussianDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.simulate import Game, gaussian, mixture, null, randomized_response
-from leakbound.simulate.games import LEAST_DELTA, Profile, coins
+from leakbound.simulate.games import LEAST_DELTA, Profile
 from leakbound.stats import normal_cdf
 
 __all__ = [
@@ -107,7 +107,7 @@ class _OfCoins(_Mechanism):
 
     def __call__(self, m: int, *, seed: int) -> Game:
         rng = _generator(m, seed)
-        member = coins(rng, m)
+        member = rng.random(m) < 0.5
         return Game(member=member, **self._show(rng, member))
 
     @abstractmethod

@@ -8,13 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from leakbound._base.checks import MOST_EXAMPLES, check_membership, check_scores, integer, real
+from leakbound._base.checks import check_membership, check_scores, integer, real
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound.errors import FormatError, OptionError
 from leakbound.simulate import Game
-from leakbound.simulate.games import coins
+from leakbound.simulate.games import tossed
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,7 @@ class Attack:
 
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
-        rng = Purpose.USER_GAME.rng(integer(seed, "seed", least=0))
-        member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
+        rng, member = tossed(Purpose.USER_GAME, m, seed)
         scores = check_scores(self.attack(member.copy(), int(rng.integers(2**32))), "attack(…)")
         truth = real(self.truth, "truth", least=0)
         return Game(scores=scores, member=member, truth=truth, parameter="epsilon")

@@ -111,9 +111,10 @@ class Game:
         return f"{type(self).__name__}(m={self.member.size}, {self.parameter}={self.truth:g})"
 
 
-def coins(rng: np.random.Generator, examples: int) -> BoolArray:
-    """Toss a fair coin for each example."""
-    return rng.random(examples) < 0.5
+def tossed(purpose: Purpose, m: int, seed: int) -> tuple[np.random.Generator, BoolArray]:
+    """Return the generator of a game of m examples, and the fair coins that it tossed first."""
+    rng = purpose.rng(integer(seed, "seed", least=0))
+    return rng, rng.random(integer(m, "m", least=1, most=MOST_EXAMPLES)) < 0.5
 
 
 def null(m: int, *, seed: int) -> Game:
@@ -129,8 +130,7 @@ def null(m: int, *, seed: int) -> Game:
     >>> null(1000, seed=0).truth
     0.0
     """
-    rng = Purpose.NULL_GAME.rng(integer(seed, "seed", least=0))
-    member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
+    rng, member = tossed(Purpose.NULL_GAME, m, seed)
     return Game(scores=rng.normal(size=m), member=member, truth=0.0, parameter="epsilon")
 
 
@@ -162,10 +162,8 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
     >>> round(game.epsilon(1e-5), 3)
     4.377
     """
-    rng = Purpose.GAUSSIAN_GAME.rng(integer(seed, "seed", least=0))
-    integer(m, "m", least=1, most=MOST_EXAMPLES)
+    rng, member = tossed(Purpose.GAUSSIAN_GAME, m, seed)
     mu = real(mu, "mu", least=0, below=math.inf)
-    member = coins(rng, m)
     return Game(
         scores=np.where(member, mu / 2, -mu / 2) + rng.normal(size=m),
         member=member,
@@ -206,8 +204,7 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     >>> game.truth, round(game.epsilon(1e-5), 3)
     (1.0, 4.377)
     """
-    rng = Purpose.MIXTURE_GAME.rng(integer(seed, "seed", least=0))
-    member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
+    rng, member = tossed(Purpose.MIXTURE_GAME, m, seed)
     mu = real(mu, "mu", least=0, below=math.inf)
     share = real(dependence, "dependence", least=0, most=1)
     common = rng.normal()
@@ -255,8 +252,7 @@ def randomized_response(
     >>> game.truth, bool(abs(right.mean() - 1 / (1 + np.exp(-1.5))) < 0.05)
     (1.5, True)
     """
-    rng = Purpose.RESPONSE_GAME.rng(integer(seed, "seed", least=0))
-    member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
+    rng, member = tossed(Purpose.RESPONSE_GAME, m, seed)
     epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
     failure = real(delta, "delta", least=0, below=1)
     share = real(fraction, "fraction", above=0, most=1)

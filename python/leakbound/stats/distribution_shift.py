@@ -353,8 +353,7 @@ def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: f
     """
     claimed = checks.real(epsilon, "epsilon", least=0)
     order = ExampleOrder()
-    listed = checks.vector(order.placed(log_odds, "log_odds"), "log_odds")
-    odds = checks.numbers(listed, "log_odds").astype(np.float64)
+    odds = _log_odds(order.placed(log_odds, "log_odds"))
     included = order.member(member, odds.size)
     loss = np.where(included, odds, -odds)
     beyond = loss > claimed  # by cases: inf - inf is NaN

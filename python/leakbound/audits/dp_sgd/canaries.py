@@ -63,16 +63,12 @@ class CanaryDesign:
             long = min(_STEP_CANARIES, -(-_COINS // steps))
             step_canaries = min(_MOST_STEP_CANARIES, max(long, -(-_FEWEST_COINS // steps)))
         design = cls(
-            canaries=integer(canaries, "canaries", least=2),
+            canaries=integer(canaries, "canaries", least=2, most=MOST_EXAMPLES),
             step_canaries=integer(step_canaries, "step_canaries", least=2),
             sampling_rate=checked_rate(sampling_rate),
             max_steps=steps,
             seed=seed_of(seed, bits=128),
         )
-        if design.canaries > MOST_EXAMPLES:
-            raise OptionError(
-                f"canaries must be at most {MOST_EXAMPLES:,}, got {design.canaries:,}"
-            )
         if design.coins > _MOST_COINS:
             raise OptionError(
                 f"{design.step_canaries:,} step canaries in {steps:,} steps are {design.coins:,} "

@@ -157,9 +157,7 @@ def _policy(
 
 def _recall(max_recall: float, cuts: policies.CutPolicy | None, examples: int) -> float:
     """Check the largest share of the examples that a cut may guess."""
-    recall = real(max_recall, "max_recall", above=0)
-    if recall > 1:
-        raise OptionError(f"max_recall must be at most 1, got {recall:g}")
+    recall = real(max_recall, "max_recall", above=0, most=1)
     fixed = isinstance(cuts, policies.Fixed) and cuts.guesses > recall * examples
     if recall < 1 and (fixed or isinstance(cuts, policies.Weighted)):
         raise OptionError(f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out")
