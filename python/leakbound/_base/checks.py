@@ -4,7 +4,7 @@ import math
 import operator
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast, get_args
@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, Number
 from leakbound.errors import InputError, InputTypeError, OptionError
 
 T = TypeVar("T")
@@ -156,6 +156,21 @@ def numbers(
             f"{name} must be {kind} in [{least:g}, {most:g}], got {array[index]:g}{place}"
         )
     return array
+
+
+def reals(
+    values: ArrayInput, name: str, *, least: float = -math.inf, most: float = math.inf
+) -> FloatArray:
+    """Read real numbers within limits."""
+    return numbers(values, name, least=least, most=most).astype(np.float64, copy=False)
+
+
+def vectorised(function: Callable[..., FloatArray], *arguments: NDArray[Any]) -> Number:
+    """Call a function of vectors with arguments of any shapes that broadcast."""
+    together = np.broadcast_arrays(*arguments)
+    values = function(*(np.ascontiguousarray(one).ravel() for one in together))
+    shape = together[0].shape
+    return values.reshape(shape) if shape else float(values[0])
 
 
 def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:

@@ -5,21 +5,18 @@ number here errs so that a mechanism is allowed too much rather than too little.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import leakbound._core as _core
-from leakbound._base.checks import choice, numbers, real, vector
+from leakbound._base.checks import choice, real, reals, vector, vectorised
 from leakbound._base.records import Record
-from leakbound._base.types import FloatArray
+from leakbound._base.types import FloatArray, Number
 from leakbound.errors import InputError
 
-Number: TypeAlias = Any
-"""A float for scalar arguments, else an array of float64."""
 Family: TypeAlias = Literal["gaussian", "laplace", "approx", "table", "profile"]
 _PARAMETERS: dict[Family, set[str]] = {
     "gaussian": {"mu", "delta"},
@@ -171,8 +168,8 @@ class TradeOff(Record):
         if self.family == "profile":
             return _core.TradeOff.profile(values["epsilon"], values["delta"])
         single = {name: float(value[0]) for name, value in values.items()}
-        build: Callable[..., _core.TradeOff] = getattr(_core.TradeOff, self.family)
-        return build(**single)
+        built: _core.TradeOff = getattr(_core.TradeOff, self.family)(**single)
+        return built
 
     def symmetrized(self) -> "TradeOff":
         """Return the curve that allows whatever this one or its mirror image allows.
@@ -242,31 +239,22 @@ class TradeOff(Record):
 
     def f(self, alpha: ArrayLike) -> Number:
         """Return f(α), the smallest error of the second kind at levels α in [0, 1]."""
-        return _map(self.core.f, _unit(alpha, "alpha"))
+        return vectorised(self.core.f, reals(alpha, "alpha", least=0, most=1))
 
     def inverse(self, x: ArrayLike) -> Number:
         """Return f̄⁻¹(x), the lowest level of a test of power x in [0, 1], rounded down."""
-        return _map(self.core.inverse, _unit(x, "x"))
+        return vectorised(self.core.inverse, reals(x, "x", least=0, most=1))
 
     def delta(self, epsilon: ArrayLike) -> Number:
         """Return δ(ε), the largest f̄(x) - e^ε x, rounded up: what obeys f is (ε, δ(ε))-DP.
 
         Any real numbers ε, in nats.
         """
-        return _map(self.core.delta, numbers(epsilon, "epsilon").astype(np.float64))
+        return vectorised(self.core.delta, reals(epsilon, "epsilon"))
 
     def epsilon(self, delta: ArrayLike) -> Number:
         """Return ε(δ), the least ε ≥ 0 with δ(ε) ≤ δ, δ in [0, 1], rounded down; inf if none."""
-        return _map(self.core.epsilon, _unit(delta, "delta"))
-
-
-def _map(function: Callable[[FloatArray], FloatArray], values: FloatArray) -> Number:
-    mapped = function(values.ravel())
-    return mapped.reshape(values.shape) if values.ndim else float(mapped[0])
-
-
-def _unit(values: ArrayLike, name: str) -> FloatArray:
-    return numbers(values, name, least=0, most=1).astype(np.float64)
+        return vectorised(self.core.epsilon, reals(delta, "delta", least=0, most=1))
 
 
 def _vector(values: ArrayLike, name: str) -> FloatArray:

@@ -1,20 +1,15 @@
 """Normal, binomial and Poisson-binomial probabilities, their quantiles and limits."""
 
-import math
 import sys
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import leakbound._core as _core
-from leakbound._base.checks import flag, numbers, real, vector
-from leakbound._base.types import ArrayInput, FloatArray, IntArray
+from leakbound._base.checks import flag, numbers, real, reals, vector, vectorised
+from leakbound._base.types import ArrayInput, FloatArray, IntArray, Number
 from leakbound.errors import InputError
-
-Number: TypeAlias = Any
-"""A float for scalar arguments, else an array of float64: a union would burden every caller."""
 
 
 def normal_cdf(x: ArrayLike) -> Number:
@@ -119,21 +114,6 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
 
 # The largest count: beyond it a double misses whole numbers
 LARGEST = 2**53
-
-
-def vectorised(function: Callable[..., FloatArray], *arguments: NDArray[Any]) -> Number:
-    """Call a function of vectors with arguments of any shapes that broadcast."""
-    together = np.broadcast_arrays(*arguments)
-    values = function(*(np.ascontiguousarray(one).ravel() for one in together))
-    shape = together[0].shape
-    return values.reshape(shape) if shape else float(values[0])
-
-
-def reals(
-    values: ArrayLike, name: str, *, least: float = -math.inf, most: float = math.inf
-) -> FloatArray:
-    """Read real numbers within limits."""
-    return numbers(values, name, least=least, most=most).astype(np.float64, copy=False)
 
 
 def counts(values: ArrayLike, name: str, *, least: int = -LARGEST) -> NDArray[np.uint64]:

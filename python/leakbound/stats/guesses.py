@@ -11,7 +11,6 @@ from leakbound.claims import FAMILIES, AnyFamily, FamilyClaim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import KLScan
 from leakbound.errors import OptionError
-from leakbound.stats.binomial import reals
 
 # The core counts in 32 bits
 _MOST = 2**32 - 1
@@ -304,7 +303,7 @@ def kl_scan_offsets(
     least = checks.integer(min_guesses, "min_guesses", least=1)
     policy = KLScan(kappa=kappa, min_guesses=least)
     policy.check(path.guesses)
-    values = reals(checks.vector(offsets, "offsets"), "offsets", least=-300, most=300)
+    values = checks.reals(checks.vector(offsets, "offsets"), "offsets", least=-300, most=300)
     checks.check_length(values, path.guesses, "offsets")
     return _core.kl_scan_offsets(
         path,
