@@ -105,6 +105,12 @@ def counts_of(correct: int, guesses: int, m: float, *, one_sided: bool, k: int =
     return {"correct": correct, "guesses": guesses, "m": m, "k": k, "one_sided": one_sided}
 
 
+def tail_of(counts: CountOptions, bound: TailBound, delta: float) -> TailOptions:
+    """Return the bound on so many correct guesses under (ε, δ)-DP, as the core takes it."""
+    m, k, one_sided = counts["m"], counts["k"], counts["one_sided"]
+    return {"bound": bound, "m": m, "delta": delta, "k": k, "one_sided": one_sided}
+
+
 def unexplained(counts: CountOptions, level: float) -> bool:
     """Return whether even a mechanism that tells all rarely allows so many correct guesses.
 
@@ -160,13 +166,7 @@ class ApproxDP(Guarantee):
         self, counts: CountOptions, level: float, form: TailBound, _test: FdpTest
     ) -> float:
         made = integer(counts["guesses"], "guesses", least=1, most=_MOST)
-        tail: TailOptions = {
-            "bound": form,
-            "m": counts["m"],
-            "delta": self.delta,
-            "k": counts["k"],
-            "one_sided": counts["one_sided"],
-        }
+        tail = tail_of(counts, form, self.delta)
         return _core.approx_epsilon(counts["correct"], made, level, tail)
 
 

@@ -8,6 +8,7 @@ import leakbound._core as _core
 from leakbound._base import checks
 from leakbound._base.types import ArrayInput, CountOptions, FdpTest, TailBound, TailOptions
 from leakbound.claims import FAMILIES, AnyFamily, FamilyClaim
+from leakbound.claims.base import counts_of, tail_of
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import KLScan
 from leakbound.errors import OptionError
@@ -108,26 +109,16 @@ def read_counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool
         raise OptionError(
             f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"
         )
-    return {
-        "correct": checks.integer(correct, "correct", least=0, most=made),
-        "guesses": made,
-        "m": checks.real(m, "m", above=0, below=math.inf),
-        "k": k,
-        "one_sided": members_only,
-    }
+    right = checks.integer(correct, "correct", least=0, most=made)
+    examples = checks.real(m, "m", above=0, below=math.inf)
+    return counts_of(right, made, examples, one_sided=members_only, k=k)
 
 
 def _options(counts: CountOptions, delta: float, bound: TailBound) -> TailOptions:
     checks.choice(bound, "bound", TailBound)
     if counts["k"] > 2 and bound != "exact":
         raise OptionError(f'bound="{bound}" is for membership, k=2, got k={counts["k"]}: set k=2')
-    return {
-        "bound": bound,
-        "m": counts["m"],
-        "delta": checks.real(delta, "delta", least=0, below=1),
-        "k": counts["k"],
-        "one_sided": counts["one_sided"],
-    }
+    return tail_of(counts, bound, checks.real(delta, "delta", least=0, below=1))
 
 
 def fdp_rejects(
