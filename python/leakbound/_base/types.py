@@ -56,7 +56,7 @@ PathOrder: TypeAlias = Literal[
 ]
 PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved", "ends", "pairs"]
 SignalName: TypeAlias = Literal[
-    "logit_margin", "cross_entropy", "binary_cross_entropy", "loss_drop", "gradient_dot"
+    "logit_margin", "cross_entropy", "binary_cross_entropy", "loss_drop"
 ]
 Precision: TypeAlias = Literal["float32", "float16", "bfloat16"]
 Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable", "contradicted"]

@@ -69,9 +69,9 @@ class Measuring:
         SignalName | None,
         option("", "Score. Default: cross_entropy for language models, logit_margin for others."),
     ] = None
-    reference: Annotated[
-        str | None, option("MODEL", "Model before training, for loss_drop and gradient_dot.")
-    ] = None
+    reference: Annotated[str | None, option("MODEL", "Model before training, for loss_drop.")] = (
+        None
+    )
     max_length: Annotated[
         int | None, option("N", "Tokens after which texts are cut. Default: the most of MODEL.")
     ] = None

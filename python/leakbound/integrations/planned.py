@@ -52,11 +52,7 @@ class PlannedCallback:
         # Everything is checked now, and not after hours of training.
         instance(plan, "plan", InclusionPlan)
         complement(confidence)
-        if signal_name(signal) == "gradient_dot":
-            raise OptionError(
-                "gradient_dot compares with a copy of the model: keep one, and call "
-                "leakbound.torch.score after training, or use signal='loss_drop'"
-            )
+        signal_name(signal)
         if accounted is not None and not callable(accounted):
             instance(accounted, "accounted", Accounted)
         for column in canaries.values() if isinstance(canaries, Mapping) else (canaries,):

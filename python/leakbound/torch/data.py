@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.utils.data import (
     BatchSampler,
     ConcatDataset,
@@ -44,7 +43,7 @@ class Batch:
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def through(self, model: nn.Module, parameters: dict[str, Tensor] | None = None) -> Any:
+    def through(self, model: nn.Module) -> Any:
         """Return what `model` answers; inputs in float64 are given its precision."""
         wanted = precision(model)
 
@@ -54,9 +53,7 @@ class Batch:
 
         inputs = ready(self.inputs)
         others = {name: ready(tensor) for name, tensor in self.others.items()}
-        if parameters is None:
-            return model(inputs, **others)
-        return functional_call(model, parameters, (inputs,), others)
+        return model(inputs, **others)
 
     def labels(self) -> Tensor:
         """Return the targets, on the device."""

@@ -43,7 +43,7 @@ class Scorer:
     signal : str or callable, optional
         As for `score`. If None, "cross_entropy" for language models and "logit_margin" for others.
     reference : str, optional
-        The model to compare with, for "loss_drop" and "gradient_dot".
+        The model to compare with, for "loss_drop".
     inputs : tuple of str
         A column of texts or of lists of tokens; for other models a column of arrays (lists, or
         lists of lists), or several of numbers. If empty, "text" or "features".

@@ -69,9 +69,6 @@ def score(
         - "binary_cross_entropy": minus the mean loss of the labels, each by itself, in float64.
         - "loss_drop": the loss (of class, labels or tokens) under `reference` less that under
           `model`.
-        - "gradient_dot": :math:`\langle\nabla\ell(\theta_0),\theta_0-\theta\rangle`, the gradient
-          of the loss under `reference`, with parameters :math:`\theta_0`: how far training went
-          where the example pulls. For a white-box audit, add the scores of the steps of training.
         - a function of the model's output and the targets of a batch, both on the model's device,
           that returns a tensor of shape (batch,).
     batch_size : int
@@ -85,14 +82,13 @@ def score(
     progress : bool
         Show a bar on standard error, if that is a terminal and the pass lasts over a second.
     reference : torch.nn.Module, optional
-        For "loss_drop" and "gradient_dot": the model at initialisation, or at another moment
+        For "loss_drop": the model at initialisation, or at another moment
         before the examples were trained on. Left as it was, too.
 
     References
     ----------
     N. Carlini et al., "Membership Inference Attacks From First Principles", 2022, arXiv:2112.03570,
-    equation 3 (log-odds); T. Steinke, M. Nasr, M. Jagielski, "Privacy Auditing with One (1)
-    Training Run", 2023, arXiv:2305.08846 (products of gradients with the steps of training).
+    equation 3 (log-odds).
 
     Examples
     --------
@@ -171,7 +167,7 @@ def token_losses(
 
 def compared(model: nn.Module, signal: signals.Signal, reference: nn.Module | None) -> nn.Module:
     """Return the model to compare with: itself, for signals that do not compare."""
-    if signal not in signals.COMPARING:
+    if signal != "loss_drop":
         if reference is not None:
             name = signals.signal_name(signal)
             raise OptionError(f"{name} compares with no reference; leave it out")

@@ -8,17 +8,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from leakbound._base.checks import choice
 from leakbound._base.types import FloatArray, SignalName
-from leakbound.errors import InputError, OptionError
+from leakbound.errors import InputError
 from leakbound.torch.data import IGNORED, Batch
 
 Signal: TypeAlias = SignalName | Callable[[Any, Any], Tensor]
 Measure: TypeAlias = Callable[[Batch], Tensor]
-
-COMPARING = ("loss_drop", "gradient_dot")  # the signals that compare a model with a reference
 
 # Logits whose losses are computed together: few enough to stay in a processor's cache on the CPU,
 # and to need little memory on a GPU, which is slow at small pieces.
@@ -62,8 +59,6 @@ def measure(model: nn.Module, signal: Signal, reference: nn.Module) -> Measure:
         )
     if signal == "loss_drop":
         return lambda batch: _loss(reference, batch) - _loss(model, batch)
-    if signal == "gradient_dot":
-        return _gradient_dot(model, reference)
     return lambda batch: _OF_OUTPUT[signal](batch.through(model), batch)
 
 
@@ -139,48 +134,12 @@ def _dimensions(output: object) -> int:
     return logits.ndim if isinstance(logits, Tensor) else 0
 
 
-def _loss(model: nn.Module, batch: Batch, parameters: dict[str, Tensor] | None = None) -> Tensor:
+def _loss(model: nn.Module, batch: Batch) -> Tensor:
     """Loss of each example: that of several labels where each logit has a target of its own."""
-    output = batch.through(model, parameters)
+    output = batch.through(model)
     # A row of labels has as many dimensions as its logits.
     several = 0 < _dimensions(output) == batch.targets.ndim
     return float64((_binary_cross_entropy if several else _cross_entropy)(output, batch))
-
-
-def _gradient_dot(model: nn.Module, reference: nn.Module) -> Measure:
-    r"""Measure :math:`\langle\nabla\ell_i(\theta_0),\theta_0-\theta\rangle`.
-
-    The product with all gradients of a batch at once, by two passes back: the gradient of
-    :math:`\sum_iu_i\ell_i` times the displacement is linear in u, and its derivative in
-    :math:`u_i` is what is wanted. No gradient of a single example is ever stored.
-    """
-    weights, moved = _weights(reference), _weights(model)
-    if {name: w.shape for name, w in weights.items()} != {n: w.shape for n, w in moved.items()}:
-        raise OptionError(
-            "gradient_dot needs a reference with the names and shapes of the model's weights"
-        )
-    # The displacement is the same for all batches.
-    steps = [weight - moved[name] for name, weight in weights.items()]
-
-    def of_batch(batch: Batch) -> Tensor:
-        leaves = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
-        # Fused attention has no second derivative; its plain form has.
-        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
-            losses = _loss(reference, batch, leaves)
-            share = torch.ones_like(losses, requires_grad=True)
-            gradients = torch.autograd.grad(
-                losses, list(leaves.values()), share, create_graph=True, materialize_grads=True
-            )
-            product = torch.stack([(g * v).sum() for g, v in zip(gradients, steps, strict=True)])
-            (products,) = torch.autograd.grad(product.sum(), share, materialize_grads=True)
-        return products
-
-    return of_batch
-
-
-def _weights(model: nn.Module) -> dict[str, Tensor]:
-    named = model.named_parameters()
-    return {name: weight.detach() for name, weight in named if weight.is_floating_point()}
 
 
 def _token_cross_entropy(logits: Tensor, following: Tensor) -> Tensor:

@@ -235,7 +235,6 @@ def planned(**options: Any) -> PlannedCallback:
         ({"canaries": points(5, 0)}, errors.InputError, "5 elements but the plan has 4"),
         ({"canaries": {"input_ids": [1, 2]}}, errors.InputError, "2 elements but the plan has 4"),
         ({"plan": [0, 1, 0, 1]}, errors.InputTypeError, "plan must be"),
-        ({"signal": "gradient_dot"}, errors.OptionError, "copy of the model"),
         ({"accounted": (8, 1e-5)}, errors.InputTypeError, "accounted must be one of Accounted"),
     ],
 )
