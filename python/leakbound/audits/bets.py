@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from leakbound._base.odds import expit, logit
 from leakbound._base.types import FloatArray, IntArray, Sides
 from leakbound.audits.policies.trials import pooled
 from leakbound.audits.sequences import GuessSequence
@@ -67,16 +68,8 @@ class Bets:
     def won(self, theta: float, trials: int, counts: IntArray, place: int) -> FloatArray:
         """Return logarithms of what each bet has left of a stake of 1, shape (hopes, sequences).
 
-        Parameters
-        ----------
-        theta : float
-            The claimed value of the parameter.
-        trials : int
-            The trials so far, guessed or not.
-        counts : ndarray of int64, shape (2, sequences)
-            Guesses and correct guesses.
-        place : int
-            Which terms.
+        `trials` are all so far, guessed or not, and `counts` guesses and correct guesses, shape
+        (2, sequences). The terms are those of `place`.
         """
         terms, (guesses, correct) = _terms(self, place), counts
         failures = curve_at(self.claim, theta, self.sides).delta(terms.odds)
@@ -134,12 +127,7 @@ def _terms(bets: Bets, place: int) -> Terms:
         return {"member_half": top, "nonmember_half": bottom}.get(one.order, (top + bottom) / 2)
 
     chance = np.clip([right(one) for one in bets.sequences], 0.5, _SURE)
-    odds = np.log(chance / (1 - chance))
+    odds = logit(chance)
     hopes = odds + _HOPES
-    pays, loses = (_ln_sigmoid(sign * hopes) - _ln_sigmoid(sign * odds) for sign in (1, -1))
+    pays, loses = (np.log(expit(sign * hopes) / expit(sign * odds)) for sign in (1, -1))
     return Terms(odds, pays, loses)
-
-
-def _ln_sigmoid(x: FloatArray) -> FloatArray:
-    """Return ln(1/(1 + e^-x))."""
-    return -np.logaddexp(0.0, -x)

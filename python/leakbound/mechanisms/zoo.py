@@ -80,19 +80,13 @@ class LaplaceNoise(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianNoise(Mechanism):
+class GaussianNoise(LaplaceNoise):
     """A query of sensitivity 1 with normal noise of scale 1/μ: μ-GDP (Dong, Roth and Su 2022).
 
-    Parameters
-    ----------
-    epsilon : float
-        The claimed μ.
-    fault : {"", "half_noise"}
-        Noise of half the scale, as for a sensitivity that is really 2.
+    `epsilon` is the claimed μ, and faults are those of `LaplaceNoise`.
     """
 
     claim: ClassVar[Any] = GaussianDP()
-    fault: Literal["", "half_noise"] = ""
 
     def run(self, data: float, rng: np.random.Generator) -> float:
         """Return the noisy query."""

@@ -8,7 +8,7 @@ import pytest
 
 import leakbound as lb
 import leakbound._core as _core
-from leakbound.cuts.few_values import guessed_values
+from leakbound.cuts.outside_in import guessed_values
 from leakbound.mechanisms import GRR
 
 Reports = Callable[[np.ndarray, np.random.Generator], np.ndarray]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -92,7 +92,7 @@ def test_optional_stopping_refutes_no_true_claim_too_often(
 
 @pytest.mark.parametrize("kind", ZOO)
 def test_every_fault_runs_and_repeats_itself(kind: Any) -> None:
-    for fault in get_args(kind.__annotations__["fault"]):
+    for fault in get_args(get_type_hints(kind)["fault"]):
         mechanism = kind(fault=fault)
         for data in (mechanism.d0, mechanism.d1):
             one, two = (mechanism.run(data, np.random.default_rng(3)) for _ in range(2))
