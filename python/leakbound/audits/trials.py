@@ -22,8 +22,7 @@ from leakbound.stats import binomial_tail
 _FEWEST = 10
 # The probability that runs of fixed numbers suffice for coins, at least
 _SUFFICE = 0.9
-# Of so many different scores, and with so large a part of runs whose score another run has, too,
-# equal ones need a reason
+# If scores have more values than this, and a larger part of them is equal to others, say so
 _DISCRETE, _EQUAL = 50, 0.01
 INDEPENDENT = (
     "independent trials with fair coins",

@@ -22,7 +22,7 @@ from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, Claim
 from leakbound.claims.families import curve_at
 from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
-from leakbound.results import AuditResult
+from leakbound.results import Assumption, AuditResult
 
 # Runs in a batch, or later their share of those before: each batch has a new classifier
 _BATCH, _GROWTH = 50, 0.25
@@ -127,14 +127,12 @@ def audit_mechanism(
             runs.ends.append(stop)
     result = stream.result()
     made = {"runs": runs.scored, "seed": runs.seed, "design": "trials"}
-    # Of pure DP, a stream speaks of coins of one training run; the second is about one example
-    independent, _, *others = result.assumptions
-    name, statement = INDEPENDENT
-    independent = replace(independent, name=name, statement=statement)
+    # Of pure DP, the first two are about coins and examples of one training run
+    assumed = (Assumption(*INDEPENDENT, "declared"), NEIGHBOURS, *result.assumptions[2:])
     return replace(
         result,
         options=result.options | made,
-        assumptions=(independent, NEIGHBOURS, *others),
+        assumptions=assumed,
         warnings=(*result.warnings, *runs.warnings()),
     )
 

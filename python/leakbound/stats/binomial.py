@@ -41,7 +41,7 @@ def normal_quantile(p: ArrayLike) -> Number:
     >>> round(normal_quantile(0.975), 6)
     1.959964
     """
-    return vectorised(_core.normal_quantile, reals(p, "p"))
+    return vectorised(_core.normal_quantile, reals(p, "p", least=0, most=1))
 
 
 def log_normal_cdf(x: ArrayLike) -> Number:
@@ -84,7 +84,7 @@ def binomial_tail(v: ArrayLike, n: ArrayLike, p: ArrayLike, *, log: bool = False
         lambda v, n, p: _core.binomial_tail(v, n, p, log=logarithm),
         counts(v, "v"),
         counts(n, "n", least=0),
-        reals(p, "p"),
+        reals(p, "p", least=0, most=1),
     )
 
 
@@ -106,6 +106,7 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
     0.948466
     """
     successes, trials = counts(v, "v", least=0), counts(n, "n", least=1)
+    numbers(np.subtract(trials, successes, dtype=np.float64), "n - v", least=0)
     level = reals(beta, "beta", least=1e-300, most=1 - sys.float_info.epsilon)
     return vectorised(
         lambda v, n, beta: _core.clopper_pearson(v, n, beta=beta), successes, trials, level
