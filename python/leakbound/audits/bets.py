@@ -46,11 +46,6 @@ class Bets:
     level: float
 
     @property
-    def sides(self) -> Sides:
-        """Whom guesses may call members."""
-        return "member" if self.sequences[0].order == "member" else "both"
-
-    @property
     def search(self) -> tuple[float, float]:
         """The values of the parameter between which bounds are."""
         return self.claim.search if isinstance(self.claim, FAMILIES) else (0.0, math.inf)
@@ -72,7 +67,8 @@ class Bets:
         (2, sequences). The terms are those of `place`.
         """
         terms, (guesses, correct) = _terms(self, place), counts
-        failures = curve_at(self.claim, theta, self.sides).delta(terms.odds)
+        sides: Sides = "member" if self.sequences[0].order == "member" else "both"
+        failures = curve_at(self.claim, theta, sides).delta(terms.odds)
         roles = np.array([2.0 if one.order == "interleaved" else 1.0 for one in self.sequences])
         fees = trials * np.log1p(np.expm1(terms.right) * failures * roles / 2)
         gains, losses = terms.right * correct, terms.wrong * (guesses - correct) - fees

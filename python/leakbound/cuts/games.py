@@ -207,8 +207,14 @@ class TallyGame(Game):
 
     def untied(self) -> _core.Ranking:
         """See `Game.untied`."""
-        seed = Purpose.TALLY_TIES.derived(self.seed)
+        seed = Purpose.TALLY_TIES.derived(self.seed, self._counted)
         return _core.Ranking.of_blocks(*self._blocks("broken"), seed=seed)
+
+    @property
+    def _counted(self) -> int:
+        """A number of the counts, so that at one seed ties of other counts have another order."""
+        members = self.tally.members_at
+        return int(members @ np.arange(1, members.size + 1) % 2**62)
 
     def _blocks(self, _ties: Ties) -> tuple[IntArray, IntArray]:
         """Return examples, and members among them, from the highest score down."""
@@ -246,7 +252,7 @@ class PairTallyGame(TallyGame):
             return counts, right
         if ties == "together" and counts.size > 1:
             return counts[:-1], right[:-1]
-        tossed = Purpose.TALLY_COINS.rng(self.seed).binomial(counts[-1], 0.5)
+        tossed = Purpose.TALLY_COINS.rng(self.seed, self._counted).binomial(counts[-1], 0.5)
         return counts, np.append(right[:-1], tossed)
 
     def shown(self) -> ScoreCounts:

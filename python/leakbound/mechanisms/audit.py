@@ -1,8 +1,10 @@
 """Run a mechanism on one of two inputs, again and again, until a claim about it is refuted."""
 
+import hashlib
 import json
 import math
 import os
+import pickle
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -78,14 +80,13 @@ def audit_mechanism(
     path : str or os.PathLike, optional
         An ``.npz`` file that keeps outputs. It is written after each batch, and when a run fails or
         is interrupted; a call with the same arguments goes on from there. If runs take their noise
-        from `rng` only, run 0 is repeated first, to see that the mechanism is the same.
+        from `rng` only, the first run on each input is repeated, to see that nothing has changed.
 
     Returns
     -------
     AuditResult
         The result of `Stream`: it counts all runs but for those that only trained the classifier;
-        its options have the number of all `runs` and the `seed`. Warnings name outputs that repeat
-        or are all equal.
+        its options have the number of all `runs` and the `seed`. Warnings name equal outputs.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def audit_mechanism(
         "claim": [claim.name, digest(curve)],
         "parameter": theta,
         "confidence": float(confidence),
-        "inputs": [_identity(one) for one in (d0, d1)],
+        "pair of inputs": [_identity(one) for one in (d0, d1)],
         "score": "learnt" if score is None else "given",
         "random streams": SCHEME,
     }
@@ -175,15 +176,14 @@ class _Runs:
             )
         if len(self._outputs) > most:
             raise OptionError(f"{self._path} has {len(self._outputs)} runs, more than {most=}")
-        if not self._outputs:
-            return
-        # A mechanism that takes its noise from elsewhere cannot be compared
-        first, again = self._one(0), self._one(0)
-        if np.array_equal(first, again) and not np.array_equal(first, self._outputs[0]):
-            raise OptionError(
-                f"run 0 returns {shown(first)} now, and {shown(self._outputs[0])} in {self._path}: "
-                "the mechanism or its inputs have changed, so choose another file"
-            )
+        # The first run on each input; noise that is from elsewhere cannot be compared
+        for number in np.unique(self.member[: len(self._outputs)], return_index=True)[1].tolist():
+            now, again, before = self._one(number), self._one(number), self._outputs[number]
+            if np.array_equal(now, again) and not np.array_equal(now, before):
+                raise OptionError(
+                    f"run {number} returns {shown(now)} now, and {shown(before)} in {self._path}: "
+                    "the mechanism or its inputs have changed, so choose another file"
+                )
 
     def next_end(self, most: int) -> int:
         """Return where the next batch ends: as the file has it, or by the rule."""
@@ -279,11 +279,9 @@ class _Runs:
 
 
 def _identity(data: Any) -> str:
-    """Return a digest of an input that is an array of numbers or of texts, else its type."""
-    with suppress(Exception):  # of any object, such as lists of several lengths
-        array = np.asarray(data)
-        if not array.dtype.hasobject:
-            return digest(array)
+    """Return a digest of an input, or its type if it cannot be pickled."""
+    with suppress(Exception):  # of any object
+        return hashlib.sha256(pickle.dumps(data)).hexdigest()
     return type(data).__name__
 
 

@@ -138,7 +138,7 @@ def test_a_run_that_fails_is_named_and_those_before_are_kept(tmp_path: Path) -> 
     assert isinstance(told.value.__cause__, ZeroDivisionError)
     assert np.load(path)["outputs"].shape == (70,)
     resumed = audit_of(fails, path=path)
-    assert next(calls) == 103  # 70 kept, one failed, the first repeated twice, 30 more
+    assert next(calls) == 105  # 70 kept, one failed, two repeated twice, 30 more
     whole = audit_of(noisy, path=tmp_path / "other.npz")
     assert resumed.to_json() == whole.to_json() == audit_of(noisy).to_json()
     assert path.read_bytes() == (tmp_path / "other.npz").read_bytes()
@@ -159,7 +159,7 @@ def test_a_file_of_other_arguments_is_refused(tmp_path: Path) -> None:
     for name, options in others.items():
         with pytest.raises(errors.OptionError, match=name):
             audit_of(noisy, path=path, seed=None, **options)
-    with pytest.raises(errors.OptionError, match="another claim and another inputs"):
+    with pytest.raises(errors.OptionError, match="another claim and another pair of inputs"):
         audit_mechanism(noisy, 0, 2, lb.GaussianDP(), parameter=50.0, most_runs=100, path=path)
     with pytest.raises(errors.OptionError, match="the mechanism or its inputs have changed"):
         audit_of(lambda data, rng: noisy(data, rng) + 1, path=path, seed=None)
@@ -168,6 +168,14 @@ def test_a_file_of_other_arguments_is_refused(tmp_path: Path) -> None:
         curve = partial(lb.TradeOff.gaussian, delta=0.0)
         claim = lb.TradeOffFamily(parameter="a", tradeoff=curve, bracket=(0.0, 9.0))
         audit_mechanism(noisy, 0, 1, claim, path=tmp_path / "family.npz", **how)
+
+    def of_table(data: Any, rng: np.random.Generator) -> Any:
+        return data["x"] + rng.normal()
+
+    where = {**how, "path": tmp_path / "table.npz"}
+    audit_mechanism(of_table, {"x": 0}, {"x": 5}, lb.GaussianDP(), **where)
+    with pytest.raises(errors.OptionError, match="another pair of inputs"):
+        audit_mechanism(of_table, {"x": 0}, {"x": 0}, lb.GaussianDP(), **where)
     path.write_bytes(b"no archive")
     with pytest.raises(errors.FormatError, match="does not hold runs of audit_mechanism"):
         audit_of(noisy, path=path)

@@ -144,9 +144,11 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
         return (f"The bound is 0 because {result.reason}.",)
     terms = said.terms
     about = _asked(result) if result.path == "pairs" else "membership"
+    chosen = result.options.get("outside_in")  # without levels, whole values of the score
+    sure = "" if isinstance(chosen, dict) and "levels" not in chosen else "most confident "
     guessed = (
-        f"The attack was right in {result.correct:,} of its {result.guesses:,} most confident "
-        f"guesses about {about}"
+        f"The attack was right in {result.correct:,} of its {result.guesses:,} {sure}guesses "
+        f"about {about}"
     )
     if not result.refutes:
         tried = f"{guessed}, which chance can explain. " if result.guesses else ""
