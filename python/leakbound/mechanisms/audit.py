@@ -116,16 +116,15 @@ def audit_mechanism(
     runs = _Runs(run, (d0, d1), path, made_of)
     runs.open(seed, most)
     with bar("running the mechanism", total=most) as move:
-        while stream.bound <= parameter and runs.scored < most:
+        while stream.bound <= theta and runs.scored < most:
             start, stop = runs.scored, runs.next_end(most)
             outputs = runs.until(stop, move)
-            runs.save()
             if score is not None:
                 stream.update(score(outputs[start:]), runs.member[start:stop])
             elif start:
                 scores = _learnt(outputs, runs.member[:start], runs.seed)
                 stream.update(scores, runs.member[start:stop])
-            runs.ends.append(stop)
+            runs.keep(stop)
     result = stream.result()
     made = {"runs": runs.scored, "seed": runs.seed, "design": "trials"}
     # Of pure DP, the first two are about coins and examples of one training run
@@ -166,7 +165,7 @@ class _Runs:
         self._made_of["seed"] = self.seed
         self.member = Purpose.MECHANISM_COINS.coins(self.seed, most)
         if stored is None:
-            self.save()
+            self._save()
             return
         differing = [name for name, one in self._made_of.items() if one != stored.get(name)]
         if differing:
@@ -198,10 +197,14 @@ class _Runs:
             while len(self._outputs) < stop:
                 self._outputs.append(self._one(len(self._outputs)))
                 move(advance=1)
-        except BaseException:
-            self.save()
-            raise
+        finally:  # before they are scored, too
+            self._save()
         return np.array(self._outputs[:stop])
+
+    def keep(self, stop: int) -> None:
+        """Count a batch as scored: whoever goes on later must not divide its runs otherwise."""
+        self.ends.append(stop)
+        self._save()
 
     def warnings(self) -> list[str]:
         """Name outputs that repeat where noise should make each different."""
@@ -246,7 +249,7 @@ class _Runs:
             raise InputError(f"{where} returned NaN: return a number that stands for no output")
         return output
 
-    def save(self) -> None:
+    def _save(self) -> None:
         """Write the file, unless it has more batches than were scored."""
         if self._path is None or len(self.ends) < len(self._stored):
             return

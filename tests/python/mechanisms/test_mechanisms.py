@@ -187,6 +187,14 @@ def test_more_runs_may_be_allowed_later(tmp_path: Path) -> None:
     assert audit_of(noisy, path=path, most_runs=300).m == 250
 
 
+def test_batches_whose_coins_were_used_are_not_divided_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "runs.npz"
+    audit_of(noisy, path=path, most_runs=120)
+    assert np.load(path)["ends"].tolist() == [50, 100, 120]
+    audit_of(noisy, path=path, most_runs=200)
+    assert np.load(path)["ends"].tolist() == [50, 100, 120, 170, 200]
+
+
 @pytest.mark.parametrize(
     ("output", "error", "message"),
     [
