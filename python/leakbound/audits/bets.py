@@ -17,7 +17,7 @@ from leakbound._base.types import FloatArray, IntArray, Sides
 from leakbound.audits.policies.trials import pooled
 from leakbound.audits.sequences import GuessSequence
 from leakbound.claims import FAMILIES, Claim
-from leakbound.claims.families import curve_at
+from leakbound.claims.families import curve_at, search_of
 
 # How far above the odds of a bet the odds are that it hopes for: e to the power of these
 _HOPES = np.array([[0.4], [1.2], [5.0]])
@@ -45,19 +45,14 @@ class Bets:
     sequences: tuple[GuessSequence, ...]
     level: float
 
-    @property
-    def search(self) -> tuple[float, float]:
-        """The values of the parameter between which bounds are."""
-        return self.claim.search if isinstance(self.claim, FAMILIES) else (0.0, math.inf)
-
     def edge(self, place: int) -> float:
         """Return the parameter at which the terms of a place begin."""
-        low, high = self.search
+        low, high = search_of(self.claim)
         return min(low + _WIDE * (_RATIO**place - 1), high)
 
     def place(self, theta: float) -> int:
         """Return the place of a parameter: which terms are for it."""
-        found = int(math.log1p((theta - self.search[0]) / _WIDE) / math.log(_RATIO))
+        found = int(math.log1p((theta - search_of(self.claim)[0]) / _WIDE) / math.log(_RATIO))
         return found + 1 if self.edge(found + 1) <= theta else found
 
     def won(self, theta: float, trials: int, counts: IntArray, place: int) -> FloatArray:
@@ -86,7 +81,7 @@ class Bets:
         Fees grow with the parameter. So if terms refute the end of their place, they refute all of
         it.
         """
-        first, last = self.search
+        first, last = search_of(self.claim)
         low = max(first, least)
         place = self.place(low)
         if not self.refuted(low, trials, counts, place):

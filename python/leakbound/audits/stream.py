@@ -44,6 +44,7 @@ from leakbound.audits.sequences import (
 )
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
+from leakbound.claims.families import search_of
 from leakbound.cuts import ORDERS
 from leakbound.cuts.policy import PATH_NAMES, chance_explains
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
@@ -101,9 +102,9 @@ class Stream:
     Scores may be made with the labels of *earlier* batches, an attack be trained on them or be
     exchanged. A batch should be large enough to rank, fifty examples or so; where all its scores
     are equal, its examples abstain, but trials pay their fees. Every batch that was scored has to
-    be fed. Trials of a batch may be chosen by what earlier batches showed,
-    their coins included. To go on another day, pickle the stream, or feed its batches to
-    a new one. ``docs/theory/streaming.md`` has the proof.
+    be fed. Trials of a batch may be chosen by what earlier batches showed, their coins included.
+    To go on another day, pickle the stream, or feed its batches to a new one.
+    ``docs/theory/streaming.md`` has the proof.
 
     Examples
     --------
@@ -298,7 +299,7 @@ class Stream:
         """Return the index of the sequence that says most."""
         if not self._trials:
             return strongest(self._counts, bound)
-        theta = max(bound, self._bets.search[0])
+        theta = max(bound, search_of(self._claim)[0])
         left = self._bets.won(theta, self.m, self._counts, self._bets.place(theta))
         return int(left.max(axis=0).argmax())
 

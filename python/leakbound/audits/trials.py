@@ -167,10 +167,7 @@ def _tossed(member: BoolArray, seed: int) -> tuple[IntArray, float]:
 
     Given that they do, a test at this part of the level is wrong with at most the level.
     """
-    kinds, rng = (
-        [np.flatnonzero(member == kind) for kind in (True, False)],
-        Purpose.TRIAL_COINS.rng(seed),
-    )
+    kinds = [np.flatnonzero(member == kind) for kind in (True, False)]
 
     def suffice(trials: int) -> float:
         short = (binomial_tail(min(kind.size, trials) + 1, trials, 0.5) for kind in kinds)
@@ -180,10 +177,10 @@ def _tossed(member: BoolArray, seed: int) -> tuple[IntArray, float]:
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if suffice(middle) >= _SUFFICE else (low, middle - 1)
+    rng = Purpose.TRIAL_COINS.rng(seed)
     while True:
         drawn = int(rng.binomial(low, 0.5))
-        used = [
-            rng.permutation(kind)[:n] for kind, n in zip(kinds, (drawn, low - drawn), strict=True)
-        ]
+        each = zip(kinds, (drawn, low - drawn), strict=True)
+        used = [rng.permutation(kind)[:number] for kind, number in each]
         if sum(map(len, used)) == low:
             return np.sort(np.concatenate(used)), suffice(low)

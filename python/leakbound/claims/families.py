@@ -314,6 +314,11 @@ CLAIMS = (PureDP, ApproxDP, *FAMILIES)
 """Every claim that an audit of one run takes."""
 
 
+def search_of(claim: Claim) -> tuple[float, float]:
+    """Return the values of a claim's parameter between which bounds are."""
+    return claim.search if isinstance(claim, FAMILIES) else (0.0, math.inf)
+
+
 def curve_at(claim: Claim, theta: float, sides: Sides) -> TradeOff:
     """Return the trade-off function that a claim allows at a value of its parameter."""
     if isinstance(claim, FAMILIES):

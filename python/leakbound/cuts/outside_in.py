@@ -12,6 +12,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import integer, shown
+from leakbound._base.odds import expit
 from leakbound._base.types import FloatArray, IntArray, JsonValue, PathOrder, Sides
 from leakbound.cuts.games import Ties
 from leakbound.cuts.policy import ORDERS, Best, BestCut, PathPolicy
@@ -25,7 +26,7 @@ _SEEN, _ENOUGH, _SEEN_OF_MANY = 8, 60, 20
 # Log-odds that guesses of a value may have, all as likely.
 _SIZES = np.array([0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 9])
 _LOG_ODDS = np.concatenate([-_SIZES[::-1], _SIZES])
-_CHANCES = 1 / (1 + np.exp(-_LOG_ODDS))
+_CHANCES = expit(_LOG_ODDS)
 # How often two values at opposite ends have opposite log-odds, if they are as frequent.
 _MIRRORED = 0.7
 # How much a model counts in which a higher score is less often a member's.

@@ -124,7 +124,9 @@ def audit_mechanism(
             elif start:
                 scores = _learnt(outputs, runs.member[:start], runs.seed)
                 stream.update(scores, runs.member[start:stop])
-            runs.keep(stop)
+            # Kept at once: who goes on later must not divide runs otherwise whose coins were used
+            runs.ends.append(stop)
+            runs.save()
     result = stream.result()
     made = {"runs": runs.scored, "seed": runs.seed, "design": "trials"}
     # Of pure DP, the first two are about coins and examples of one training run
@@ -165,7 +167,7 @@ class _Runs:
         self._made_of["seed"] = self.seed
         self.member = Purpose.MECHANISM_COINS.coins(self.seed, most)
         if stored is None:
-            self._save()
+            self.save()
             return
         differing = [name for name, one in self._made_of.items() if one != stored.get(name)]
         if differing:
@@ -198,13 +200,8 @@ class _Runs:
                 self._outputs.append(self._one(len(self._outputs)))
                 move(advance=1)
         finally:  # before they are scored, too
-            self._save()
+            self.save()
         return np.array(self._outputs[:stop])
-
-    def keep(self, stop: int) -> None:
-        """Count a batch as scored: whoever goes on later must not divide its runs otherwise."""
-        self.ends.append(stop)
-        self._save()
 
     def warnings(self) -> list[str]:
         """Name outputs that repeat where noise should make each different."""
@@ -249,7 +246,7 @@ class _Runs:
             raise InputError(f"{where} returned NaN: return a number that stands for no output")
         return output
 
-    def _save(self) -> None:
+    def save(self) -> None:
         """Write the file, unless it has more batches than were scored."""
         if self._path is None or len(self.ends) < len(self._stored):
             return

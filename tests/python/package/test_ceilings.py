@@ -37,7 +37,7 @@ def lines(paths: list[Path]) -> int:
 
 @pytest.mark.parametrize(
     ("folder", "suffix", "ceiling"),
-    [("python/leakbound", "py", 33_999), ("tests", "py", 27_378), ("rust", "rs", 26_851)],
+    [("python/leakbound", "py", 33_998), ("tests", "py", 27_386), ("rust", "rs", 26_851)],
 )
 def test_lines_are_no_more_than_they_were(folder: str, suffix: str, ceiling: int) -> None:
     assert 0 < lines(files(folder, suffix)) <= ceiling

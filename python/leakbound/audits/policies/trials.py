@@ -15,8 +15,8 @@ import numpy as np
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.claims import FAMILIES, ApproxDP, Claim
-from leakbound.claims.families import curve_at
+from leakbound.claims import ApproxDP, Claim
+from leakbound.claims.families import curve_at, search_of
 from leakbound.claims.tradeoff import TradeOff, convex_hull
 from leakbound.cuts.games import Game, Ties, inverted_warnings
 from leakbound.cuts.policy import PATH_NAMES, Best, Policy, Proof, chance_explains, untested
@@ -189,7 +189,7 @@ class TrialsPolicy(Policy):
     @property
     def search(self) -> tuple[float, float]:
         """The values of the parameter between which bounds are."""
-        low, high = self.claim.search if isinstance(self.claim, FAMILIES) else (0.0, math.inf)
+        low, high = search_of(self.claim)
         high = _MOST if math.isinf(high) else high
         return low or min(0.5 / math.sqrt(self.trials), 1e-4 * high), high
 
