@@ -51,7 +51,8 @@ def assert_not_refuted(
         In place of ε and δ, neither of which goes with it, the claimed value of the claim's own
         parameter, such as μ.
     relation : {"add_remove", "replace"}, optional
-        What the claimed guarantee compares: needed where the bound is on replacing one example.
+        What the claimed guarantee compares: needed where the bound is on replacing one example. A
+        claim about adding or removing one is then converted, as by the result's `check`.
     c : float, optional
         The claimed closeness of a generator, for PANORAMIA.
     strict : bool

@@ -12,7 +12,7 @@ from leakbound._base.checks import choice, instance, real, shown
 from leakbound._base.formatting import percent
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Kind, Relation, Unit, Verdict
-from leakbound.claims import FAMILIES, Claim, GaussianDP, SubsampledGaussianDP, replacing
+from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, SubsampledGaussianDP, replacing
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
@@ -22,6 +22,10 @@ from leakbound.results.words import COMPARED, DELTA, scale_of
 
 RATE = 0.1
 """False discovery rate of the list. It is fixed: a rate chosen after a look would not hold."""
+# Share of a δ that its conversion to replacing one example may be off by rounding
+_CLOSE = 2.0**-48
+# An ε whose exponential is still a number
+_HUGE = 700.0
 # Guesses up to which a list may reach, so that a stored result stays small
 _MOST = 10_000
 
@@ -163,7 +167,9 @@ class AuditResult(Audit, ScoreAudit):
         relation : {"add_remove", "replace"}, optional
             What the claimed guarantee compares. It must be given where the bound is on replacing
             one example: a claim about adding or removing one is then converted to what follows
-            from it, (2ε, (1 + e^ε) δ) or 2μ. The bound never is.
+            from it, (2ε, (1 + e^ε) δ) or 2μ, whether it is claimed by `epsilon` or by `parameter`.
+            The bound never is. A `parameter` of `ApproxDP` is an ε at the δ of the bound, and the
+            converted δ would be larger: claim `epsilon` and `delta`.
         """
         if (epsilon is None) == (parameter is None):
             raise OptionError("claim either epsilon or parameter, one of them")
@@ -175,7 +181,8 @@ class AuditResult(Audit, ScoreAudit):
         converted = self._crosses(relation, by_parameter=parameter is not None)
         if parameter is not None:
             claimed = real(parameter, "parameter", least=0)
-            claimed *= 2 if converted and isinstance(self.claim, GaussianDP) else 1
+            if converted:
+                claimed = self._parameter_for_replacing(claimed)
             return self._judged(self.bound > claimed, lambda: self.ceiling > claimed)
         claimed, at = real(epsilon, "epsilon", least=0), delta or 0.0
         if isinstance(self.claim, FAMILIES):  # an ε is that of the rejected curve
@@ -184,12 +191,38 @@ class AuditResult(Audit, ScoreAudit):
                 lambda: _converted(self.rejectable, at, halved=converted) > claimed,
             )
         if converted:
-            claimed, at = replacing(claimed, at)
+            claimed, at = self._for_replacing(claimed, at)
             if at >= 1:
                 return "inconclusive"  # nothing follows for replacing one
         check_delta(at, self.claim)
         # Pure and approximate DP: a bound is on ε itself.
         return self._judged(self.bound > claimed, lambda: self.ceiling > claimed)
+
+    def _parameter_for_replacing(self, claimed: float) -> float:
+        """Return the parameter for replacing one that follows from one for adding or removing."""
+        if isinstance(self.claim, ApproxDP):
+            failure = _delta_before(claimed, self.claim.delta)
+            raise OptionError(
+                f"{self.claim.name} for adding or removing one example has a larger δ for "
+                "replacing one, which this bound does not refer to: claim ε at a smaller δ, such "
+                f'as check(epsilon={claimed:g}, delta={failure:.2e}, relation="add_remove")'
+            )
+        return 2 * claimed  # ε of pure DP, and μ of Gaussian DP: families of others were refused
+
+    def _for_replacing(self, epsilon: float, delta: float) -> tuple[float, float]:
+        """Return the (ε, δ) for replacing one that follows from one for adding or removing."""
+        twice, failure = replacing(epsilon, delta)
+        most = self.claim.delta
+        if most < failure <= most * (1 + _CLOSE):
+            return twice, most  # δ / (1 + e^ε) was meant, and rounded
+        if most and most < failure < 1:
+            asked = _delta_before(epsilon, most)
+            raise OptionError(
+                f"a bound on {self.claim.name} says nothing about delta = {failure:.3g}, which "
+                f"ε = {epsilon:g} at δ = {delta:g} for adding or removing one example becomes for "
+                f"replacing one: claim delta={asked:.2e} or less"
+            )
+        return twice, failure
 
     def _judged(self, refuted: bool, refutable: Callable[[], bool]) -> Verdict:  # noqa: FBT001
         return judged(self.kind, refuted=refuted, refutable=refutable, withheld=self.is_withheld)
@@ -328,6 +361,14 @@ def _converted(curve: TradeOff | None, delta: float, *, halved: bool = False) ->
     if curve is not None and halved:
         curve = TradeOff.gaussian(curve.parameters["mu"].item() / 2)
     return 0.0 if curve is None else float(curve.epsilon(checked))
+
+
+def _delta_before(epsilon: float, delta: float) -> float:
+    """Return a δ for adding or removing one that is at most `delta` for replacing one.
+
+    It is half a per cent below the largest, so that two decimals can be rounded.
+    """
+    return 0.995 * delta / (1 + math.exp(min(epsilon, _HUGE)))
 
 
 def exposed(
