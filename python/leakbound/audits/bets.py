@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from leakbound._base import shares
 from leakbound._base.odds import expit, logit
 from leakbound._base.types import FloatArray, IntArray, Sides
 from leakbound.audits.policies.trials import pooled
@@ -73,7 +74,8 @@ class Bets:
     def refuted(self, theta: float, trials: int, counts: IntArray, place: int) -> bool:
         """Return whether the mean over all bets has reached the inverse of the level."""
         left = self.won(theta, trials, counts, place)
-        return bool(np.logaddexp.reduce(left.ravel()) >= math.log(left.size / self.level))
+        needed = shares.BETS.price(left.size) / self.level
+        return bool(np.logaddexp.reduce(left.ravel()) >= math.log(needed))
 
     def bound(self, trials: int, counts: IntArray, least: float = 0.0) -> float:
         """Return a parameter below which all are refuted, from `least` on; at least `least`.

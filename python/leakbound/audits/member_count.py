@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Status
 from leakbound.errors import DesignError
@@ -66,7 +67,8 @@ class MemberCount:
         value = int(np.abs(counts - chosen.size / k).argmax())
         count = cls._of(int(counts[value]), chance, chance, f"draws of {k} candidates", _CHOICES)
         are = f"secrets have candidate {value} chosen"
-        return replace(count, log_p=min(0.0, count.log_p + math.log(k)), are=are)
+        log_p = count.log_p + math.log(shares.CANDIDATES.price(k))
+        return replace(count, log_p=min(0.0, log_p), are=are)
 
     @classmethod
     def of_coins(
@@ -82,7 +84,7 @@ class MemberCount:
             examples=examples,
             expected=examples / 2,
             spread=spread,
-            log_p=min(0.0, _tail(side, np.full(1, _HALF), examples) + math.log(2)),
+            log_p=min(0.0, _doubled(_tail(side, np.full(1, _HALF), examples))),
             given_by=_FAIR,
             ways_out=_PAIRS if pairs else _COINS,
         )
@@ -114,7 +116,7 @@ class MemberCount:
             examples=low.size,
             expected=expected,
             spread=math.sqrt(float((chance * (1 - chance)).sum())),
-            log_p=min(0.0, log_tail + math.log(2)),
+            log_p=min(0.0, _doubled(log_tail)),
             given_by=given_by,
             ways_out=ways_out,
         )
@@ -181,6 +183,11 @@ def _tail(count: int, chance: FloatArray, coins: int = 0) -> float:
         made = np.array([max(count, 0)], dtype=np.uint64)
         return float(_core.binomial_tail(made, size, chance[:1], log=True)[0])
     return float(poisson_binomial_tail(count, chance, log=True))
+
+
+def _doubled(log_tail: float) -> float:
+    """Return the logarithm of a p-value from that of the tail on one side."""
+    return log_tail + math.log(shares.MEMBER_SIDES.price(2))
 
 
 def _power(log_p: float) -> str:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from leakbound._base import shares
 from leakbound._base.checks import check_features, check_length, choice
 from leakbound._base.imports import needs
 from leakbound._base.records import Lazy
@@ -341,11 +342,12 @@ def challenge(
                 tails.append(float(poisson_binomial_tail_offsets(right, fair, 0.0, log=True)))
             correct, guesses = correct + right, guesses + surest.size
         results[name] = (falsification.fisher(tails) if tails else 1.0, correct, guesses)
-    # 3. The best counts, at a price for having had two (Bonferroni).
+    # 3. The best counts, at a price for having had several (Bonferroni).
     best = min(results, key=lambda name: results[name][0])
     p_value, correct, guesses = results[best]
     telling = _telling(table, labels, names)
-    return Challenge(min(1.0, len(results) * p_value), correct, guesses, best, telling)
+    p_value = min(1.0, shares.CHALLENGERS.price(len(results)) * p_value)
+    return Challenge(p_value, correct, guesses, best, telling)
 
 
 def _telling(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> str:

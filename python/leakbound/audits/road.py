@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base import checks
+from leakbound._base import checks, shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
@@ -335,7 +335,7 @@ class AnyAttacks(Generic[S]):
         """
         if list(self.scores) == [""]:
             return prove(self.scores[""], beta)
-        share = beta / len(self.scores)
+        share = shares.ATTACKS.of(beta, len(self.scores))
         proofs = {name: prove(values, share) for name, values in self.scores.items()}
         best = max(proofs, key=lambda name: proofs[name].bound)
         winner = proofs[best]

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.types import FloatArray, IntArray, PathOrder
 from leakbound.audits.figures import POINTS
 from leakbound.results import Curve
@@ -61,7 +62,8 @@ def strongest(counts: IntArray, bound: float) -> int:
 def best_moment(moments: IntArray, level: float) -> tuple[int, float]:
     """Return the index and the logit of the best moment, by the mean over sequences."""
     guesses, correct = (np.ascontiguousarray(moments[:, i]).ravel() for i in (0, 1))
-    best = _core.ville_bound_of_moments(guesses, correct, sequences=moments.shape[2], beta=level)
+    level, sequences = shares.SEQUENCES.of(level), moments.shape[2]
+    best = _core.ville_bound_of_moments(guesses, correct, sequences=sequences, beta=level)
     return best or (0, -math.inf)
 
 

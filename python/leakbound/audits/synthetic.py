@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, check_scores, choice, flag, seed_of, shown
 from leakbound._base.streams import Purpose
@@ -325,7 +326,7 @@ def _check_reference(tables: Tables, records: _Records) -> None:
     share = (np.bincount(within, member) / np.bincount(within))[within[held]]
     inside, outside = int(member[held].sum()), int((~member[held]).sum())
     tails = (poisson_binomial_tail(inside, share), poisson_binomial_tail(outside, 1 - share))
-    if 2 * float(min(tails)) < IMPOSSIBLE:
+    if shares.REFERENCE_SIDES.price(len(tails)) * float(min(tails)) < IMPOSSIBLE:
         of, groups = ("", "") if records.groups is None else ("records of ", "groups of ")
         raise DesignError(
             f"the reference holds {of}{inside:,} of {int(member.sum()):,} {groups}members and "

@@ -5,6 +5,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
+from leakbound._base import shares
 from leakbound._base.checks import flag
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, CoinSides, HasMember, IntArray
@@ -114,7 +115,8 @@ class Trials(Design[Listed, AuditResult]):
         member = examples.inputs["member"].astype(np.bool_)
         share, runs = 1.0, member.size
         if self.fixed:
-            rows, share = _tossed(member, request.seed)
+            rows, sufficient = _tossed(member, request.seed)
+            share = shares.FIXED_RUNS.of(sufficient)
             attacks, member = attacks.taken(rows), member[rows]
         if member.size < _FEWEST:
             used = f", of which {member.size} can be used" if self.fixed else ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from leakbound._base import shares
 from leakbound._base.files import replacing
 from leakbound._base.imports import needs
 from leakbound.benchmark.games import read_parquet
@@ -56,7 +57,7 @@ class Summary:
     @property
     def false(self) -> tuple[Row, ...]:
         """Bounds with more false claims than chance explains, at family-wise level 0.001."""
-        level = _FAMILY_WISE / len(self.lines)
+        level = shares.SUMMARY_LINES.of(_FAMILY_WISE, len(self.lines))
         return tuple(line for line in self.lines if line["p_value"] < level)
 
     def to_markdown(self) -> str:

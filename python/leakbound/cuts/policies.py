@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.checks import choice, integer, numbers, real, shown
 from leakbound._base.odds import logit
 from leakbound._base.records import encode
@@ -151,7 +152,7 @@ class UnionBound(PathPolicy):
         self, path: _core.Path, _order: PathOrder, level: float, tail: AnyTail | None = None, /
     ) -> _core.Bound:
         """See `PathPolicy.bound`; by the tail of another claim, if there is one."""
-        return _core.union_bound(path, beta=level, **self._options(path, tail))
+        return _core.union_bound(path, beta=shares.GRID.of(level), **self._options(path, tail))
 
     def curve(
         self,
@@ -163,7 +164,8 @@ class UnionBound(PathPolicy):
         /,
     ) -> CurvePoints:
         """See `PathPolicy.curve`; the tail as for `bound`."""
-        return _core.union_curve(path, beta=level, points=points, **self._options(path, tail))
+        options = self._options(path, tail)
+        return _core.union_curve(path, beta=shares.GRID.of(level), points=points, **options)
 
     def _options(self, path: _core.Path, tail: AnyTail | None) -> dict[str, Any]:
         """Return what the core takes: cuts beyond the end of a path move there."""

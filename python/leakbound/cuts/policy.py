@@ -10,6 +10,7 @@ from typing import ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.formatting import down
 from leakbound._base.records import encode
 from leakbound._base.types import FloatArray, IntArray, JsonValue, PathName, PathOrder, Sides
@@ -170,7 +171,7 @@ class PathPolicy(Policy):
         scored, ranking, notes = game.ranking(self.ties)
         # 2. Every path at its share of the level.
         orders = self.orders(game.sides)
-        share, recall = level / len(orders), game.recall
+        share, recall = shares.PATHS.of(level, len(orders)), game.recall
         order, path, best = self.best(ranking, orders, share, recall, scored)
         told = self.told(best, share)
         # 3. What that proves: a guess among k values has at most e^ε / (k - 1) for odds.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakbound._base import shares
 from leakbound._base.checks import complement
 from leakbound._base.files import Arrays
 from leakbound._base.streams import Purpose
@@ -107,7 +108,7 @@ def play(
             sample(0, target, pairs),
             sample(1, target),
             seed=seed,
-            level=complement(options.confidence) / 2,
+            level=shares.RANKINGS.of(complement(options.confidence), 2),
             cuts=options.cuts,
             device=options.device or "cpu",
             prepared=ready,

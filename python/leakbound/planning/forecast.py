@@ -7,6 +7,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.checks import MOST_EXAMPLES, choice, complement, instance, integer, real
 from leakbound._base.console import track
 from leakbound._base.formatting import number, percent
@@ -356,7 +357,8 @@ class _Plan:
     def prove(self, ranking: _core.Ranking) -> tuple[float, int]:
         """Return the bound of a ranking and the number of guesses."""
         orders = self.policy.orders(self.sides)
-        _, _, best = self.policy.best(ranking, orders, self.beta / len(orders))
+        level = shares.PATHS.of(self.beta, len(orders))
+        _, _, best = self.policy.best(ranking, orders, level)
         return max(0.0, best.logit), best.cut
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_scores, seed_of
 from leakbound._base.console import track
@@ -145,7 +146,7 @@ def falsify(
 
     p_values = {name: fisher([log_tail(*bet) for bet in made]) for name, made in tried.items()}
     strongest = min(p_values, key=lambda name: p_values[name])
-    p_value = min(1.0, len(tried) * p_values[strongest])
+    p_value = min(1.0, shares.SCEPTICS.price(len(tried)) * p_values[strongest])
     won = tried[strongest]
     return Falsification(
         p_value=p_value,
@@ -360,20 +361,21 @@ def _score_tests(
     for columns, names in blocks:
         weighted = columns * spreads
         total = (weighted**2).sum(axis=0)
-        shares = basis.T @ weighted
-        variance = total - (shares**2).sum(axis=0)
+        explained = basis.T @ weighted
+        variance = total - (explained**2).sum(axis=0)
         is_open = variance > _EXPLAINED * total
         terms += int(is_open.sum())
         sizes = np.abs(columns.T @ left) / np.sqrt(np.where(is_open, variance, np.inf))
         for term in np.argsort(-sizes):
             if sizes[term] <= largest:
                 break
-            residual = columns[:, term] - design @ np.linalg.solve(corner, shares[:, term])
+            residual = columns[:, term] - design @ np.linalg.solve(corner, explained[:, term])
             size = min(float(sizes[term]), _signed_root(residual, log_odds, left))
             if size > largest:
                 largest, worst = size, names[term]
-    tail = 2 * float(np.exp(_core.log_normal_cdf(np.array([-largest]))[0]))
-    p_value = min(1.0, tail * terms) if terms else 1.0
+    tail = float(np.exp(_core.log_normal_cdf(np.array([-largest]))[0]))
+    price = shares.SIGNS.price(2) * shares.TERMS.price(terms)
+    p_value = min(1.0, price * tail) if terms else 1.0
     return FormTest(
         p_value=p_value, refuted=p_value < REFUTED_BELOW, test=test, terms=terms, worst=worst
     )

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from leakbound._base import shares
 from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.formatting import down, percent, up
 from leakbound._base.records import IF_ANY, Record
@@ -53,7 +54,7 @@ class SamplingResult(Record):
     @property
     def p_value(self) -> float:
         """The p-value of both tests together."""
-        return min(1.0, 2 * min(self.p_mean, self.p_variance))
+        return min(1.0, shares.SIZES.price(2) * min(self.p_mean, self.p_variance))
 
     @property
     def refutes(self) -> bool:

@@ -8,6 +8,7 @@ from typing import ClassVar, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base import shares
 from leakbound._base.checks import choice, instance, real, shown
 from leakbound._base.formatting import percent
 from leakbound._base.records import IF_ANY, Lazy
@@ -384,7 +385,8 @@ def exposed(
     wrong = np.arange(1, order.size + 1) - correct
     # the last of all examples ends a block, and the guess after the longest list only shows a tie
     ends = np.append(scores[order[1:]] != scores[order[:-1]], order.size <= _MOST)
-    stops = np.flatnonzero(ends & (1 + wrong <= RATE / attacks * correct))
+    rate = shares.EXPOSED.of(RATE, attacks)
+    stops = np.flatnonzero(ends & (1 + wrong <= rate * correct))
     first = order[: stops[-1] + 1] if stops.size else order[:0]
     rows = first[member[first]]
     names = () if ids is None else tuple(map(str, ids[rows].tolist()))

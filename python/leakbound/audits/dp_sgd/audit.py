@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from leakbound._base import shares
 from leakbound._base.checks import complement, shown
 from leakbound._base.types import FloatArray
 from leakbound.audits.coins import Coins
@@ -22,16 +23,10 @@ from leakbound.results import AuditResult, dp_sgd
 from leakbound.results.words import DELTA
 from leakbound.stats import fdp_rejects
 
-# Audits that may refute: each has this share of the probability of error.
+# Audits that may refute, each at an equal share of the probability of error.
 PARTS_TESTED = 3
-# Share of the steps' probability of error that the lower limit of the sampling rate has.
-RATE_SHARE = 0.5
 # Relative difference of stated numbers that is put down to rounding.
 _CLOSE = 1e-3
-# Share of the level of the steps that squares of the noise have; coins have the rest.
-_NOISE_SHARE = 0.5
-# Share of the level of the coins of what is planned to prove more: bets, or one game.
-_FAVOURED = 0.9
 
 
 def audit_dp_sgd(
@@ -60,12 +55,13 @@ def audit_dp_sgd(
         )
     # 2. Batches: are they Poisson samples, and at what rate at least?
     sampling = audit_batch_sizes(observed, examples, confidence)
-    rate, limit = 0.0, None
+    rate, left, limit = 0.0, level, None
     if sampling.lower_rate is not None:
-        rate = level * RATE_SHARE
+        rate, left = shares.RATE.of(level), shares.STEPS.of(level)
         limit = rate_limits(observed.batch_sizes, sampling.most_examples, 1 - 2 * rate)[0]
     # 3. Noise and coins of the steps; the rate has its part of the error already.
-    noise, betting, game = run.steps_tests(level - rate)
+    noise, betting, game = run.steps_tests(left)
+    each = shares.DP_SGD_PARTS.of(level, PARTS_TESTED)
     # 4. Who was in training, and whether any audit contradicts what was stated.
     return dp_sgd.DPSGDAudit(
         membership=run.membership(audited, confidence),
@@ -84,14 +80,14 @@ def audit_dp_sgd(
         sampling=sampling,
         accounted=stated,
         attainable=run.attainable(),
-        refuted_by=run.refuted_by(sampling, level / PARTS_TESTED),
+        refuted_by=run.refuted_by(sampling, each),
         max_steps=observed.design.max_steps,
         confidence=float(confidence),
         options=asdict(observed.design)
         | {
             "examples": None if examples is None else list(examples),
             "rate_level": rate,
-            "joint_level": level / PARTS_TESTED,
+            "joint_level": each,
         },
         warnings=tuple(run.warnings(sampling)),
     )
@@ -136,11 +132,12 @@ class _Run:
     ) -> tuple[dp_sgd.NoiseResult, dp_sgd.BettingResult, AuditResult]:
         """Audit the noise of steps by its squares, by bets on coins, and as one game of coins."""
         design = self.design
-        squares = audit_noise(self.observed, _NOISE_SHARE * level)
-        level *= 1 - _NOISE_SHARE
-        bets = plan_bet(1 / self.planned_noise, design.step_canaries, design.max_steps, level)
-        share = _FAVOURED if bets.proves > self._game_plan(level)[1] else 1 - _FAVOURED
-        return squares, self.bets(share * level), self.one_game((1 - share) * level)
+        squares, level = audit_noise(self.observed, shares.NOISE.of(level)), shares.COINS.of(level)
+        plan = plan_bet(1 / self.planned_noise, design.step_canaries, design.max_steps, level)
+        more, less = shares.FAVOURED.of(level), shares.OTHER.of(level)
+        if plan.proves > self._game_plan(level)[1]:
+            return squares, self.bets(more), self.one_game(less)
+        return squares, self.bets(less), self.one_game(more)
 
     def bets(self, level: float) -> dp_sgd.BettingResult:
         """Bet on the coins of each step, as planned from what was declared."""

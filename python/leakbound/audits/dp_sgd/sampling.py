@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from leakbound._base import shares
 from leakbound._base.checks import complement
 from leakbound._base.streams import Purpose
 from leakbound._base.types import IntArray
@@ -44,7 +45,7 @@ def audit_batch_sizes(
         least = max(least, largest)
         fewer = float(binomial_tail(least * batches - total, least * batches, 1 - rate))
         more = float(binomial_tail(total, most * batches, rate))
-        p_mean = min(1.0, 2 * min(fewer, more))
+        p_mean = min(1.0, shares.MEAN_SIDES.price(2) * min(fewer, more))
         p_variance = _variance_test(sizes, least, most, observed.design.seed)
         expected = min(max(variance, mean * (1 - mean / least)), mean * (1 - mean / most))
     return SamplingResult(
@@ -72,7 +73,8 @@ def possible_examples(expected: float, rate: float) -> tuple[int, int]:
 
 def rate_limits(sizes: IntArray, examples: int, confidence: float) -> tuple[float, float]:
     """Return exact limits of the rate under Poisson sampling, each at half of the error."""
-    level, total, rows = complement(confidence) / 2, int(sizes.sum()), examples * sizes.size
+    level = shares.RATE_SIDES.of(complement(confidence), 2)
+    total, rows = int(sizes.sum()), examples * sizes.size
     lower = float(clopper_pearson(total, rows, beta=level))
     return lower, 1 - float(clopper_pearson(rows - total, rows, beta=level))
 
@@ -106,4 +108,4 @@ def _variance_test(sizes: IntArray, least: int, most: int, seed: int) -> float:
     fewest = squares(least)
     low = 1 + np.count_nonzero(fewest <= seen)
     high = 1 + np.count_nonzero((fewest if least == most else squares(most)) >= seen)
-    return float(min(1.0, 2 * min(low, high) / (_GAMES + 1)))
+    return float(min(1.0, shares.VARIANCE_SIDES.price(2) * min(low, high) / (_GAMES + 1)))

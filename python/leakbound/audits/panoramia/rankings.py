@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from leakbound import cuts as policies
+from leakbound._base import shares
 from leakbound._base.checks import choice, real
 from leakbound._base.types import Relaxation, TailBound
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy
@@ -109,7 +110,8 @@ class Rankings:
                 "random split, so leave it out"
             )
         # Where c is known, each ranking has the whole level.
-        level, guesses = request.level / (1 if paired else 2), games[0].examples
+        level = request.level if paired else shares.RANKINGS.of(request.level, len(games))
+        guesses = games[0].examples
         recall = _recall(max_recall, request.cuts, guesses)
 
         def proof_of(

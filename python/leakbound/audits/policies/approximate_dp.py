@@ -12,6 +12,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound import cuts as policies
+from leakbound._base import shares
 from leakbound._base.types import JsonValue, PathOrder, Sides, TailBound, TailOptions
 from leakbound.audits.policies.reference import reference
 from leakbound.claims.base import counts_of
@@ -132,7 +133,8 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
     def limit(self, _rule: _core.OutsideIn, guesses: int, correct: int, level: float, /) -> float:
         one_sided = self.sides == "member"
         counts = counts_of(correct, guesses, self.examples, one_sided=one_sided, k=self.k)
-        return _core.approx_joint_epsilon(counts, self.delta, level, self._failures(level))
+        level, failures = shares.JOINT.of(level), self._failures(level)
+        return _core.approx_joint_epsilon(counts, self.delta, level, failures)
 
     def _failures(self, level: float) -> float:
         """Return the share of the level that failures have, fixed before labels are seen."""

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.types import CountOptions, PathOrder, Sides
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.claims.base import counts_of, unexplained
@@ -72,7 +73,7 @@ class GridFamily(FamilyPolicy[Fixed | UnionBound]):
     def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> Best:
         """See `PathPolicy.bound`; a cut that rejects no more than one before need not be solved."""
         cuts = [path.count(cut) for cut in self.base.cuts(path.guesses)]
-        share, best = level / len(cuts), Best(0.0, *cuts[0])
+        share, best = shares.FAMILY_GRID.of(level, len(cuts)), Best(0.0, *cuts[0])
         for guesses, correct in cuts:
             counts = self._counts(guesses, correct)
             if best.logit:

@@ -13,6 +13,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from leakbound._base import shares
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.claims import ApproxDP, Claim
@@ -23,8 +24,6 @@ from leakbound.cuts.policy import PATH_NAMES, Best, Policy, Proof, chance_explai
 
 # Rankings that a test simulates: so many, or more for so many beyond the level; and at once
 _SIMULATED, _BEYOND, _CHUNK = 10_000, 20, 2_000
-# The part of the level that ranks have where the bound for coins has the rest
-_RANKS = 0.2
 LEAST_LEVEL = 1e-4
 """The least level of a test: smaller ones would need too many simulations."""
 # Standard errors by which the level is lowered: enough for 30 tests of one search; and more where
@@ -159,7 +158,9 @@ def of_trials(claim: Claim, game: Game, level: float, coins: Policy) -> Proof:
     ranks = TrialsPolicy(claim=claim, trials=game.examples)
     if not isinstance(claim, ApproxDP):
         return ranks.audit(game, level)
-    both = ranks.audit(game, _RANKS * level), coins.audit(game, (1 - _RANKS) * level)
+    by_ranks = ranks.audit(game, shares.RANKS.of(level))
+    by_coins = coins.audit(game, shares.RANKED_COINS.of(level))
+    both = by_ranks, by_coins
     best = max(both, key=lambda proof: proof.bound)
     return replace(best, perfect=lambda: max(proof.perfect() for proof in both))
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeAlias, cast
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import complement
 from leakbound._base.records import Lazy, encode
@@ -270,7 +271,8 @@ class ZeroRunAudit:
                 scores=values,
                 member=self.candidates.member[what.rows],
                 odds=what.odds,
-                level=level / 2 if replicated else level,
+                level=shares.AT_REPLICATE.of(level) if replicated else level,
+                percentile=shares.PERCENTILE.of(level) if replicated else 0.0,
                 refusal=what.refusal,
             )
             return _proved(study)
@@ -287,8 +289,9 @@ def _proved(study: Study) -> ShiftProof:
     draws = study.odds.draws if isinstance(study.odds, OddsBox) else None
     if draws is None or proof.bounds is None:
         return proof
-    replicates = Bootstrap(bounds=proof.bounds(draws), estimate=proof.bound, p=study.level)
-    bound = bootstrap_quantile(replicates.bounds, p=study.level)
+    p = study.percentile
+    replicates = Bootstrap(bounds=proof.bounds(draws), estimate=proof.bound, p=p)
+    bound = bootstrap_quantile(replicates.bounds, p=p)
     reason = proof.reason or (
         f"the propensities are too uncertain: the bound is {replicates.estimate:.3g} at their "
         f"estimate, and {bound:.3g} under enough of their replicates"
@@ -309,7 +312,7 @@ def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:
     """
     check_folds(crossed, candidates)
     attacks, request = candidates.attacks, candidates.request
-    level = complement(request.confidence) / len(crossed.fits)
+    level = shares.FOLDS.of(complement(request.confidence), len(crossed.fits))
     results = []
     for rows, model in crossed.parts():
         own = replace(request, confidence=1 - level, features=crossed.features[rows], ids=None)

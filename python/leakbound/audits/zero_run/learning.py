@@ -11,6 +11,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from leakbound._base import shares
 from leakbound._base.checks import check_features, check_length, complement
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
@@ -34,8 +35,6 @@ from leakbound.propensity.fit import overlap
 from leakbound.results import Assumption
 from leakbound.results.zero_run import LearntLogOdds
 
-SET_SHARE = 0.2
-"""Share of the probability of error for the confidence set; a smaller set makes up for it."""
 # The largest feature, in absolute value: the square of a larger one may be no number.
 _HUGE = 1e100
 
@@ -135,7 +134,7 @@ def learnt(candidates: Candidates, learning: Learning) -> Knowledge:
         for name, values in candidates.attacks.scores.items()
     }
     level = complement(request.confidence)
-    shares = {"set": SET_SHARE * level, "test": (1 - SET_SHARE) * level}
+    levels = {"set": shares.SET.of(level), "test": shares.AT_MEMBER.of(level)}
     digested: dict[str, FloatArray | BoolArray] = {"features": learning.features}
     if learning.reference is not None:
         others, labels = learning.reference
@@ -149,17 +148,17 @@ def learnt(candidates: Candidates, learning: Learning) -> Knowledge:
         refuted=any(one.refuted for one in tests),
         assumptions=_assumptions(learning, tests, refusal),
         warnings=_warnings(learning, columns, tests, refusal),
-        options={"uncertainty": "set", "set_level": shares["set"], "propensity": _MODEL},
+        options={"uncertainty": "set", "set_level": levels["set"], "propensity": _MODEL},
         overlap=Lazy(lambda: overlap(likeliest, member[rows])),
         digested=digested,
-        share=1 - SET_SHARE,
-        theorem=_THEOREM.format(**shares, both=sum(shares.values())),
+        share=shares.AT_MEMBER.of(1.0),
+        theorem=_THEOREM.format(**levels, both=sum(levels.values())),
         refusal=refusal,
         learnt=None
         if isinstance(odds, OddsBox)
         else LearntLogOdds(
             level=odds.found.level,
-            test_level=shares["test"],
+            test_level=levels["test"],
             reference=odds.found.reference,
             estimate=odds.found.coefficients,
             squared_radius=odds.found.squared_radius,
@@ -299,7 +298,7 @@ def _confidence_set(
         offsets=np.full(rows.size, learning.offset),
         reference_offsets=offsets if labels.size else None,
         own_intercept=learning.own_intercept,
-        level=SET_SHARE * complement(request.confidence),
+        level=shares.SET.of(complement(request.confidence)),
         seed=request.seed,
     )
 

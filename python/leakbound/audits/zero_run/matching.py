@@ -23,6 +23,7 @@ from typing import Any, cast
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.console import track
 from leakbound._base.odds import expit
 from leakbound._base.records import encode
@@ -230,9 +231,8 @@ class Level:
         if isinstance(study.claim, ApproxDP):
             made = min(self.guesses, kept)
             counts = counts_of(correct, made, kept, one_sided=study.one_sided)
-            limit = _core.approx_joint_epsilon(
-                counts, study.claim.delta, study.draw_level, self.failures
-            )
+            level = shares.JOINT.of(study.draw_level)
+            limit = _core.approx_joint_epsilon(counts, study.claim.delta, level, self.failures)
             return max(0.0, limit)
         test, index = self._test(kept)
         return test.bound(index, correct)

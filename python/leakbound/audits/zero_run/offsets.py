@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, IntArray, PathName
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
@@ -48,7 +49,7 @@ def by_offsets(study: Study) -> ShiftProof:
         return _with_failures(study, study.odds, study.claim.delta)
     box = study.odds
     paths = _paths(study, box, cuts)
-    level = study.level / len(paths)
+    level = shares.OFFSET_PATHS.of(study.level, len(paths))
     (epsilon, guesses, correct), path = (-math.inf, 0, 0), paths[0]
     for one in paths:
         right, offsets = study.right(one.rows, one.signs), one.offsets(study, box)
@@ -186,6 +187,7 @@ def _with_failures(study: Study, box: OddsBox, delta: float) -> ShiftProof:
     number = study.planned(study.examples, study.level)
     rows, signs = study.guessed(study.ranked_by(box), number)
     correct, largest = int(study.right(rows, signs).sum()), box.largest
+    level = shares.COUNT.of(study.level)
 
     def bound(sizes: FloatArray, right: int) -> float:
         """Return inf{ε : not refuted}, for guesses with these |λ|.
@@ -196,11 +198,11 @@ def _with_failures(study: Study, box: OddsBox, delta: float) -> ShiftProof:
 
         def refuted(epsilon: float) -> float:
             failures = study.examples * (1 + math.exp(-epsilon)) * delta
-            # 2√(failures / u) is at most half of the level
-            aside = math.ceil(16 * failures / study.level**2)
+            # 2√(failures / u) is at most their part of the level
+            aside = math.ceil(4 / shares.FAILURES.part**2 * failures / study.level**2)
             if aside >= right:
                 return epsilon
-            return float(poisson_binomial_epsilon(right - aside, sizes, beta=study.level / 2))
+            return float(poisson_binomial_epsilon(right - aside, sizes, beta=level))
 
         return least_fixed(refuted)
 
@@ -228,7 +230,7 @@ def _over_set(study: Study, odds: OddsSet) -> ShiftProof:
     numbers = [max(1, round(share * most)) for share in _CUTS]
     if isinstance(cuts, Fixed):
         numbers = [cuts.guesses]
-    level = study.level / len(numbers)
+    level = shares.SET_NUMBERS.of(study.level, len(numbers))
     outcomes = []
     for number in numbers:
         rows, signs = _telling(study, odds, number)

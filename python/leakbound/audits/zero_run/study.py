@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.odds import expit
 from leakbound._base.records import Lazy, encode
 from leakbound._base.streams import Purpose
@@ -35,6 +36,9 @@ from leakbound.results import AuditResult, Curve, ScoreAudit
 from leakbound.results.zero_run import Bootstrap
 from leakbound.stats.distribution_shift import residual_scores, survival
 
+# The most of all draws that must agree: by Markov's inequality the level of a draw is this part of
+# the whole, `shares.DRAW`.
+_AGREEING = 0.5
 AT_A_MEMBER = (
     "Draws are tested at half of the level, and a share of all draws must reach the bound that is "
     "uniform up to a half by the seed (Ramdas and Manole 2023, on Markov's inequality)."
@@ -47,6 +51,7 @@ class Study:
     """Scores of one attack, membership and log-odds of the audited examples, and the level.
 
     The order of examples is random given membership and scores, so ties may be broken by it.
+    `percentile` is the level of the percentile over replicates, if there are some, and
     `refusal` says why there is no confidence set, if there should be one.
     """
 
@@ -56,6 +61,7 @@ class Study:
     member: BoolArray
     odds: OddsBox | OddsSet
     level: float
+    percentile: float = 0.0
     refusal: str = ""
 
     @property
@@ -87,7 +93,7 @@ class Study:
     @property
     def draw_level(self) -> float:
         """The level of one draw: over a set, where a share of all draws must agree, half of it."""
-        return self.level if isinstance(self.odds, OddsBox) else self.level / 2
+        return self.level if isinstance(self.odds, OddsBox) else shares.DRAW.of(self.level)
 
     @cached_property
     def draws_needed(self) -> float:
@@ -96,7 +102,7 @@ class Study:
         It is one number for all members. A share of S draws rejects the true one at half of the
         level, so that the mean of S is at most that, and S is this large with probability 2S.
         """
-        return float(Purpose.DRAWS_NEEDED.rng(self.request.seed).random()) / 2
+        return _AGREEING * float(Purpose.DRAWS_NEEDED.rng(self.request.seed).random())
 
     @cached_property
     def uniforms(self) -> FloatArray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from leakbound._base import shares
 from leakbound._base.formatting import number, percent, share
 from leakbound.report.description import KINDS, SMALL, Description, Figure, Levels, Metric, Section
 from leakbound.report.figures import PLOTS
@@ -185,7 +186,8 @@ def _rates(result: Audit, ranking: ScoreAudit) -> Iterator[Metric]:
         return
 
     def metric(name: str, right: int, trials: int, what: str = "") -> Metric:
-        counts, beta = np.array([right, trials - right]), (1 - result.confidence) / 2
+        beta = shares.DESCRIBED_SIDES.of(1 - result.confidence, 2)
+        counts = np.array([right, trials - right])
         low, least_wrong = clopper_pearson(counts, trials, beta=beta).tolist()
         limits = f"{share(low)} to {share(1 - least_wrong, up=True)}"
         return Metric(name, share(right / trials), f"{what}{limits}; descriptive, no bound")
