@@ -42,8 +42,8 @@ TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
 _ROWS = 1 << 18
 # Bytes that are read from parquet at once.
 _PIECE = 1 << 16
-# Bytes of a batch of text; a row has to fit in one.
-_BLOCK = 1 << 22
+# Bytes of text that are read at once, and the most of one row.
+_BLOCK, _LONGEST = 1 << 22, 1 << 26
 # Most bytes of a header: a file without line breaks must not fill the memory.
 _HEADER = 1 << 24
 # Most columns that a message names, and most characters of a value: a cell may hold megabytes.
@@ -305,8 +305,8 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
         named = str(error).startswith(str(path))
         if named or not (arrow or isinstance(error, kinds) or getattr(error, "errno", 0) is None):
             raise
-        said = re.sub(r"Row #(\d+)", lambda match: f"row {int(match[1]) - 1}", str(error))
-        rows = " (rows count from 0, without the header)" if said != str(error) else ""
+        said = str(error)
+        rows = " (rows count from 0, without the header)" if re.search(r"row \d", said) else ""
         raise FormatError(f"{path} cannot be read: {said}{rows}") from error
 
 
@@ -332,6 +332,8 @@ def together(batches: Batches) -> Mapping[str, Any]:
 
 def _stream(path: Path) -> Any:
     if path == PIPE:
+        if sys.stdin is None or sys.stdin.closed:
+            raise FormatError("standard input is closed: give a file, or pipe a table into it")
         return nullcontext(sys.stdin.buffer)
     return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
 
@@ -347,28 +349,69 @@ def _csv(path: Path, file: Any, signs: Signs) -> Reader:
     columns = [str(place) for place in range(len(names))]  # names may repeat
 
     def batches(picked: Sequence[str]) -> Iterator[Any]:
-        if not file.peek(1):
-            return
-        for batch in arrow.open_csv(
-            file,
-            read_options=arrow.ReadOptions(
-                column_names=columns, block_size=_BLOCK, use_threads=False
-            ),
-            parse_options=arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=arrow.ConvertOptions(
-                column_types=dict.fromkeys(columns, pa.string()),
-                include_columns=[columns[names.index(name)] for name in picked],
-            ),
-        ):
-            yield pa.record_batch(batch.columns, names=[*picked])
+        convert = arrow.ConvertOptions(
+            column_types=dict.fromkeys(columns, pa.string()),
+            include_columns=[columns[names.index(name)] for name in picked],
+        )
+        done = 0
+        for block in _blocks(file, separator.encode()):
+            try:
+                table = arrow.read_csv(
+                    pa.BufferReader(block),
+                    read_options=arrow.ReadOptions(
+                        column_names=columns, block_size=len(block) + 1, use_threads=False
+                    ),
+                    parse_options=arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
+                    convert_options=convert,
+                )
+            except pa.ArrowInvalid as error:
+                raise FormatError(_counted(str(error), done)) from error
+            done += len(table)
+            for batch in table.to_batches():
+                yield pa.record_batch(batch.columns, names=[*picked])
 
     return names, batches
 
 
+def _blocks(file: Any, separator: bytes) -> Iterator[bytes]:
+    """Yield the rest of a file of text in blocks of whole rows.
+
+    They are read here: Arrow would read ahead in a thread, which needs Python while Python ends.
+    """
+    sign = re.escape(separator)
+    quoted = b'"[^"]*+(?:""[^"]*+)*+"[^%s\n]*+' % sign
+    bare = b'[^"%s\n][^%s\n]*+' % (sign, sign)
+    field = b"(?:%s|%s|)" % (quoted, bare)
+    rows = re.compile(b"(?:(?:%s%s)*+%s\n)*+" % (field, sign, field))
+    held = b""
+    while piece := file.read(_BLOCK):
+        held += piece
+        # A line break between quotation marks does not end a row.
+        found = rows.match(held) if b'"' in held else None
+        end = held.rfind(b"\n") + 1 if found is None else found.end()
+        if end:
+            yield held[:end]
+            held = held[end:]
+        elif len(held) > _LONGEST:
+            raise FormatError(
+                f"a row has more than {_LONGEST:,} bytes: is a quotation mark not closed?"
+            )
+    if held:
+        yield held
+
+
+def _counted(message: str, rows: int) -> str:
+    """Return an error of Arrow with rows counted from 0, through all blocks."""
+    return re.sub(r"Row #(\d+)", lambda match: f"row {int(match[1]) - 1 + rows}", message)
+
+
 def _json(file: Any) -> Reader:
+    import pyarrow as pa
     from pyarrow import json
 
-    table = json.read_json(file, json.ReadOptions(block_size=_BLOCK)).combine_chunks()
+    # Read here, as in `_blocks`: a thread that waits for Python may outlive it.
+    content = pa.BufferReader(file.read())
+    table = json.read_json(content, json.ReadOptions(block_size=_BLOCK)).combine_chunks()
     return table.column_names, lambda _: table.to_batches()
 
 

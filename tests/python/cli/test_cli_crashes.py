@@ -125,11 +125,15 @@ def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         ('"$0" -m leakbound coins "$1" >&- 2>&-', 0),
         ('"$0" -m leakbound coins "$1" --claim eps=0.1 >&-', 1),
         ('PYTHONIOENCODING=ascii "$0" -m leakbound coins "$1"', 0),
+        ('"$0" -m leakbound coins "$1" <&-', 0),
+        ('"$0" -m leakbound coins - <&-', 2),
+        ('"$0" -m leakbound tally - --out "$1".parquet <&-', 2),
+        ('"$0" -m leakbound split - --untouched <&-', 2),
+        ('"$0" -m leakbound zero-run - <&- >&- 2>&-', 2),
+        ('"$0" -m leakbound synthetic --members - --nonmembers - --synthetic - <&-', 2),
     ],
 )
-def test_streams_that_cannot_be_written_change_no_verdict(
-    line: str, code: int, scores: Path
-) -> None:
+def test_streams_that_are_closed_change_no_verdict(line: str, code: int, scores: Path) -> None:
     assert shell(line, scores).returncode == code
 
 

@@ -118,6 +118,15 @@ def test_what_is_refused_in_one_line(tables: dict[str, pd.DataFrame], tmp_path: 
         assert words in leakbound("synthetic", *options, *more).refusal
 
 
+def test_large_tables_of_words_are_compared() -> None:
+    """More ways to split them than a double holds."""
+    words = np.array(["Bonn", "Nice"] * 600)
+    assert [table["town"].dtype.kind for table in typed([{"town": words}, {"town": words}])] == [
+        "U",
+        "U",
+    ]
+
+
 def test_a_column_is_what_all_tables_together_say() -> None:
     def words(*values: str) -> np.ndarray[Any, Any]:
         return np.array(values)
