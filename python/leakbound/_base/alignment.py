@@ -1,7 +1,7 @@
 """Alignment of everything that describes the same examples, by ids."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal, Self, TypeAlias
@@ -9,14 +9,16 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import check_length, check_membership, readable, vector
+from leakbound._base.checks import check_length, check_membership, vector
+from leakbound._base.console import one_line
+from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.types import ArrayInput, BoolArray, HasMember, IntArray
-from leakbound.errors import InputError, InputTypeError
+from leakbound.errors import InputError, InputTypeError, LeakboundError
 
 _Kind: TypeAlias = Literal["ids", "index"]
 _KINDS = "biufSUOTMm"
 # Packages whose arrays and frames are put together by a function of theirs.
-_STACKED = {"pandas", "polars", "scipy", "torch"}
+_STACKED = {"pandas", "polars", "pyarrow", "scipy", "torch"}
 # How many ids a message names.
 _LISTED = 3
 
@@ -117,7 +119,8 @@ class ExampleOrder:
         rows = self._rows(values, name, across=across)
         if rows is None:
             return values
-        array = np.asarray(readable(values))
+        refuse_masked(values, name)
+        array = array_of(values, name, exact=True)
         return array[:, rows] if across else array[rows]
 
     @property
@@ -195,35 +198,57 @@ def picked(items: Any, rows: IntArray) -> Any:
     """Return rows of an array, tensor, sparse matrix, frame or sequence, which becomes a list."""
     if hasattr(items, "iloc"):
         return items.iloc[rows]
+    if _package(items) == "pyarrow":
+        return items.take(rows)
     items = items.tocsr() if hasattr(items, "tocsr") else items
     return items[rows] if hasattr(items, "shape") else [items[row] for row in rows.tolist()]
 
 
 def size_of(items: Any) -> int:
     """Return the number of rows."""
-    if not hasattr(items, "__len__"):
-        raise InputTypeError(
-            f"{type(items).__name__} has no rows: pass an array, a frame or a list"
-        )
-    return int(items.shape[0] if getattr(items, "shape", ()) else len(items))
+    refuse_masked(items, "it")
+    words = isinstance(items, str | bytes | bytearray | Mapping)
+    shape = getattr(items, "shape", None)
+    rows = hasattr(items, "__len__") and hasattr(items, "__getitem__") and shape != ()
+    if words or not rows:
+        lazy = hasattr(items, "collect")  # a query of polars, or data of a cluster
+        hint = "pass its .collect()" if lazy else "pass an array, a frame or a list"
+        raise InputTypeError(f"{type(items).__name__} has no rows: {hint}")
+    return int(shape[0] if shape else len(items))
 
 
 def gathered(parts: Sequence[Any], rows: IntArray) -> Any:
     """Return rows of several data of one kind, as if one was put below the other."""
     ends = np.cumsum([0, *map(size_of, parts)])
     which = np.searchsorted(ends, rows, side="right") - 1
-    # No name for the parts, which are large: they are gone once they are stacked.
-    stacked = _stacked([picked(part, rows[which == i] - ends[i]) for i, part in enumerate(parts)])
-    together = picked(stacked, np.argsort(np.argsort(which, kind="stable")))
+    try:
+        # No name for the parts, which are large: they are gone once they are stacked.
+        stacked = _stacked(
+            [picked(part, rows[which == i] - ends[i]) for i, part in enumerate(parts)]
+        )
+        together = picked(stacked, np.argsort(np.argsort(which, kind="stable")))
+    except (LeakboundError, MemoryError):
+        raise
+    except Exception as error:  # of whatever package the data are
+        listed = " and ".join(type(part).__name__ for part in parts)
+        raise InputError(
+            f"rows of {listed} cannot be put in one order ({type(error).__name__}: "
+            f"{one_line(error)}): pass arrays, or frames with the same columns and types"
+        ) from error
     # An index that counts the rows of each part would tell the parts.
     plain = hasattr(together, "iloc") and not together.index.is_unique
     return together.reset_index(drop=True) if plain else together
 
 
+def _package(items: Any) -> str:
+    """Return the package of a container, NumPy for what is no array of another."""
+    roots = (one.__module__.partition(".")[0] for one in type(items).__mro__)
+    return next((root for root in roots if root in _STACKED), "numpy")
+
+
 def _stacked(parts: list[Any]) -> Any:
     """Put arrays, tensors, sparse matrices, frames or lists below one another."""
-    roots = [[one.__module__.partition(".")[0] for one in type(part).__mro__] for part in parts]
-    kinds = {next((one for one in root if one in _STACKED), "numpy") for root in roots}
+    kinds = {_package(part) for part in parts}
     shapes = [tuple(getattr(part, "shape", ()))[1:] for part in parts]
     if len(kinds) > 1 or len({*shapes}) > 1:
         pairs = zip(parts, shapes, strict=True)
@@ -231,16 +256,38 @@ def _stacked(parts: list[Any]) -> Any:
         raise InputError(f"rows must be of one type and shape, got {listed}")
     if all(isinstance(part, list) for part in parts):
         return list(chain(*parts))
-    columns = [list(getattr(part, "columns", ())) for part in parts]
-    if any({*names} != {*columns[0]} for names in columns):
-        raise InputError(
-            f"tables must have the same columns, got {' and '.join(map(str, columns))}"
-        )
-    module = sys.modules[kinds.pop()]
-    if module.__name__ == "scipy":
+    kind = kinds.pop()
+    names = [_column_names(part) for part in parts]
+    if any({*one} != {*names[0]} for one in names):
+        raise InputError(f"tables must have the same columns, got {' and '.join(map(str, names))}")
+    module = sys.modules[kind]
+    if kind == "scipy":
         return module.sparse.vstack(parts, format="csr")
-    options = {"join": "inner"} if module.__name__ == "pandas" else {}
+    if kind == "pyarrow":
+        return _arrow_stacked(parts, module)
+    if kind == "numpy":
+        parts = [np.asarray(part) for part in parts]
+        if len({part.dtype.kind in "SU" for part in parts}) > 1:  # 1 and "1" are two values
+            parts = [part.astype(object) for part in parts]
+    options = {"join": "inner"} if kind == "pandas" else {}
     return (getattr(module, "concatenate", None) or module.concat)(parts, **options)
+
+
+def _column_names(part: Any) -> list[Any]:
+    names = getattr(part, "column_names", None)  # Arrow's columns are arrays
+    return list(getattr(part, "columns", ()) if names is None else names)
+
+
+def _arrow_stacked(parts: list[Any], arrow: Any) -> Any:
+    """Put tables or columns of Arrow below one another."""
+    if hasattr(parts[0], "column_names"):
+        tables = [
+            arrow.Table.from_batches([part]) if isinstance(part, arrow.RecordBatch) else part
+            for part in parts
+        ]
+        return arrow.concat_tables(tables)
+    chunks = [part.chunks if isinstance(part, arrow.ChunkedArray) else [part] for part in parts]
+    return arrow.chunked_array(list(chain(*chunks)), type=parts[0].type)
 
 
 def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:

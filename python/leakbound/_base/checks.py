@@ -3,7 +3,6 @@
 import math
 import operator
 import secrets
-import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
@@ -12,6 +11,7 @@ from typing import Any, TypeVar, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, Number
 from leakbound.errors import InputError, InputTypeError, OptionError
 
@@ -257,24 +257,10 @@ def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
         )
 
 
-def readable(values: Any) -> Any:
-    """Return a torch tensor as NumPy reads it: detached, moved to the CPU, at least float16."""
-    torch = sys.modules.get("torch")  # not imported for it: who has a tensor has torch
-    if torch is None or not isinstance(values, torch.Tensor):
-        return values
-    tensor = values.detach().cpu()
-    # bfloat16 and float8 have no type of NumPy; float32 holds all of their values.
-    narrow = tensor.is_floating_point() and not hasattr(np, str(tensor.dtype).split(".")[1])
-    return tensor.float() if narrow else tensor
-
-
 def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
-    if "numpy.ma" in sys.modules and np.ma.is_masked(values):  # whose import costs 15 ms
-        raise InputTypeError(f"{name} has masked entries; drop them first")
-    try:
-        array = np.asarray(readable(values))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputTypeError(f"{name} cannot be read as an array: {error}") from error
+    refuse_masked(values, name)
+    # Whatever may be objects is a name, and two names are one only if they are equal.
+    array = array_of(values, name, exact="O" in kinds)
     if array.dtype.kind not in kinds:
         raise InputTypeError(
             f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "

@@ -4,16 +4,21 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base import checks
+from leakbound._base.alignment import size_of
+from leakbound._base.console import one_line
+from leakbound._base.labels import labels_of, positions_of
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray
-from leakbound.errors import InputError, InputTypeError, OptionError
+from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 
 # What is measured on the answers of a classifier.
 Answers: TypeAlias = Literal["logit_margin", "cross_entropy"]
 
 _ROUNDING = 1e-3  # of sums of probabilities, in half precision
+_FEW = 5  # classes that a message lists
 
 
 def score(
@@ -32,14 +37,17 @@ def score(
     ----------
     model : estimator or callable
         A fitted classifier of scikit-learn or like it, with a method `predict_proba`, or else
-        `decision_function`, whose values are taken for log-odds; or a function that takes `X` and
-        returns probabilities of shape (m, classes), such as a model behind an interface.
+        `decision_function`, whose values are taken for log-odds (values of pairs of classes, as of
+        an `SVC` with ``decision_function_shape="ovo"``, are put together for each class first); or
+        a function that takes `X` and returns probabilities of shape (m, classes), such as a model
+        behind an interface.
     X : array-like or whatever the model takes
         Inputs of m examples. If an answer depends on the other examples of its call, score members
         and others in one call and in random order, as `leakbound.audit_model` does.
-    y : array-like, shape (m,)
-        Their classes: of those in the model's `classes_`, if it has some; else from 0 to
-        classes - 1. For a callable `signal`, anything it takes.
+    y : array-like, shape (m,) or (m, 1)
+        Their classes, numbers or text, none missing: of those in the model's `classes_`, if it has
+        some; else from 0 to classes - 1. A list, an array, a tensor, or a column or frame of one
+        column of pandas, polars or Arrow. For a callable `signal`, anything it takes.
     signal : str or callable
         "logit_margin": :math:`\log p_y-\log\sum_{j\ne y}p_j`, the log-odds of the class, which
         orders examples as the loss does and keeps those apart whose :math:`p_y` rounds to 1;
@@ -68,14 +76,16 @@ def score(
             "signal=lambda answer, y: -abs(answer - y)"
         )
     if callable(signal):
-        values = np.asarray(checks.numbers(signal(ask(X), y), "scores"), dtype=np.float64)
-        checks.check_length(values, len(np.asarray(y)), "scores")
-        return as_scores(values, ids, getattr(signal, "__name__", type(signal).__name__))
+        name = str(getattr(signal, "__name__", type(signal).__name__))
+        measured = _asked(f"signal {name}", signal, _answer(model, ask, X), y)
+        values = np.asarray(checks.numbers(measured, "scores"), dtype=np.float64)
+        checks.check_length(np.atleast_1d(values), size_of(y), "scores")
+        return as_scores(values, ids, name)
     checks.choice(signal, "signal", Answers)
     if not hasattr(model, "predict_proba") and ask is not model:
         return _by_decision(model, X, y, signal, ids)
-    chances = _probabilities(ask(X))
-    own = _positions(y, getattr(model, "classes_", None), chances.shape[1])
+    chances = _probabilities(_answer(model, ask, X))
+    own = _positions(y, getattr(model, "classes_", None), chances.shape[1], ids)
     checks.check_length(own, len(chances), "y")
     with np.errstate(divide="ignore"):
         logs: FloatArray = np.log(chances)
@@ -248,14 +258,100 @@ def _table(values: ArrayInput, name: str, columns: int | None = None) -> FloatAr
     return array
 
 
+def _answer(model: Any, ask: Callable[[Any], Any], x: Any) -> Any:
+    """Return what a model answers about inputs."""
+    return _asked(getattr(model, "__name__", type(model).__name__), ask, x)
+
+
+def _asked(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call code that is not ours, and say what it was called with where it fails."""
+    try:
+        return function(*arguments)
+    except (LeakboundError, MemoryError):
+        raise
+    except Exception as error:  # anybody's code, given data of any type
+        given = " and ".join(type(one).__name__ for one in arguments)
+        raise InputError(
+            f"{what} raised {type(error).__name__} when called with {given}: {one_line(error)}; "
+            "pass data of the type that the fitted model takes"
+        ) from error
+
+
 def _by_decision(model: Any, x: Any, y: ArrayInput, signal: str, ids: ArrayInput | None) -> Scores:
     """Score by the values of a decision function, of one column for two classes."""
+    kind = type(model).__name__
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        raise InputTypeError(
+            f"{kind} has a decision_function and no classes_, as detectors of outliers have: its "
+            "values are no log-odds of a class. Pass signal=lambda values, y: values, to score "
+            "examples by how normal they are to the model"
+        )
     if signal != "logit_margin":
-        raise OptionError(f"{type(model).__name__} has no predict_proba, which {signal!r} needs")
-    values = checks.numbers(model.decision_function(x), "decision_function")
+        raise OptionError(f"{kind} has no predict_proba, which {signal!r} needs")
+    answer = _answer(model, model.decision_function, x)
+    values = np.asarray(checks.numbers(answer, "decision_function"), dtype=np.float64)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
     logits = np.column_stack([np.zeros(len(values)), values]) if values.ndim == 1 else values
-    own = _positions(y, model.classes_, logits.shape[1])
-    return as_scores(margin_threshold(logits, own).values, ids, signal)
+    by_class = _one_against_rest(model, x, logits, labels_of(classes, f"classes_ of {kind}"))
+    own = _positions(y, classes, by_class.shape[1], ids)
+    return as_scores(margin_threshold(by_class, own).values, ids, signal)
+
+
+def _one_against_rest(model: Any, x: Any, values: FloatArray, classes: NDArray[Any]) -> FloatArray:
+    """Return a value for each class, where a model may have answered one for each pair of classes.
+
+    Three classes have as many pairs. Whatever the model is wrapped in, its own predictions tell
+    which these are: of values of classes the predicted one has the largest, and of values of pairs
+    it wins most comparisons.
+    """
+    count = classes.size
+    first, _ = np.triu_indices(count, 1)
+    if count < 3 or values.shape[1] != first.size:
+        return values
+    readings = [_votes(values, count), _votes(-values, count)]
+    if count == values.shape[1]:
+        readings = readings[:1] if _says_pairs(model) else [values, *readings]
+    if len(readings) == 1 or not hasattr(model, "predict"):
+        return readings[0]
+    answer = labels_of(_answer(model, model.predict, x), "what the model predicts")
+    predicted = positions_of(answer, classes)
+    return max(readings, key=lambda one: float((one.argmax(1) == predicted).mean()))
+
+
+def _votes(values: FloatArray, count: int) -> FloatArray:
+    """Return how many comparisons each class wins, and by how much, from values of pairs.
+
+    The first class of a pair wins where the value is above 0. Sums of values break ties of wins,
+    scaled to less than a third, as scikit-learn does for `decision_function_shape="ovr"`.
+    """
+    wins, sums = np.zeros((2, len(values), count))
+    for column, (one, other) in enumerate(zip(*np.triu_indices(count, 1), strict=True)):
+        won = values[:, column] >= 0
+        wins[:, one] += won
+        wins[:, other] += ~won
+        sums[:, one] += values[:, column]
+        sums[:, other] -= values[:, column]
+    scaled: FloatArray = wins + sums / (3 * (np.abs(sums) + 1))
+    return scaled
+
+
+def _says_pairs(model: Any) -> bool:
+    """Return whether a model, or the one that it wraps, has the option of one-vs-one values."""
+    seen: list[Any] = []
+    inside = [model]
+    while inside:
+        one = inside.pop()
+        if any(one is other for other in seen):
+            continue
+        seen.append(one)
+        if getattr(one, "decision_function_shape", None) == "ovo":
+            return True
+        names = ("best_estimator_", "estimator_", "final_estimator_")
+        inside += [getattr(one, name) for name in names if hasattr(one, name)]
+        inside += [step for _, step in list(getattr(one, "steps", ()))[-1:]]
+    return False
 
 
 def _probabilities(answer: Any) -> FloatArray:
@@ -278,23 +374,30 @@ def _probabilities(answer: Any) -> FloatArray:
     return chances
 
 
-def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
+def _positions(y: Any, classes: Any, columns: int, ids: ArrayInput | None) -> IntArray:
     """Return the column of each example's class."""
-    labels = np.asarray(y).ravel()
-    names = np.arange(columns) if classes is None else np.asarray(classes)
-    if names.ndim != 1 or names.size != columns:
+    labels = labels_of(y, "y")
+    names = np.arange(columns) if classes is None else labels_of(classes, "classes_ of the model")
+    if names.size != columns:
         raise InputError(f"the model has {names.size} classes_ and answers {columns} probabilities")
-    # Classes may come in any order.
-    order = np.argsort(names)
-    place = np.minimum(np.searchsorted(names, labels, sorter=order), columns - 1)
-    positions: IntArray = order[place].astype(np.int64)
-    wrong = np.flatnonzero(names[positions] != labels)
+    positions = positions_of(labels, names)
+    wrong = np.flatnonzero(positions < 0)
     if wrong.size:
-        name = labels[wrong[0]].item()
+        row = int(wrong[0])
+        known = None if ids is None else checks.vector(ids, "ids", kinds="biufSUOT")
+        place = f"index {row}" if known is None or known.size <= row else f"id {known[row]}"
+        name = checks.shown(labels.tolist()[row])
         raise InputError(
-            f"y has the class {name!r} at index {wrong[0]}, which the model was not fitted to"
+            f"y has the class {name} at {place}, which the model was not fitted to "
+            f"({wrong.size} such rows, its {columns} classes are {_listed(names)}): drop these "
+            "rows, or give classes the names that they had in training"
         )
     return positions
+
+
+def _listed(names: NDArray[Any]) -> str:
+    listed = [checks.shown(one) for one in names[:_FEW].tolist()]
+    return ", ".join(listed) + (", …" if names.size > _FEW else "")
 
 
 def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray:

@@ -1,24 +1,33 @@
 """A trained model and its data in, a lower bound out."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
 
 from leakbound import attacks
 from leakbound._base.alignment import ExampleOrder, gathered, row_names, size_of
-from leakbound._base.checks import readable, seed_of
+from leakbound._base.checks import seed_of
+from leakbound._base.console import one_line
+from leakbound._base.labels import labels_of, row_codes, targets_of
+from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound.audits.coins import Coins
 from leakbound.audits.random_split import RandomSplit
 from leakbound.audits.road import audit
 from leakbound.claims import Claim
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import AuditResult
+
+_UNREAD = (
+    "examples of different classes were compared, as {why}: the bound holds only if the split was "
+    "not stratified by class; otherwise score the examples and pass strata= to RandomSplit"
+)
 
 
 @overload
@@ -68,8 +77,9 @@ def audit_model(
         What `leakbound.attacks.score` takes, or a network, as for `leakbound.torch.score`: models
         of transformers are networks.
     train : tuple of inputs and targets; for a network also a Dataset, DataLoader or tokens
-        The examples that the model was trained on, all of them or a random part. For a loader
-        that shuffles, pass its dataset.
+        The examples that the model was trained on, all of them or a random part. Inputs are what
+        the model takes, with rows: an array, a tensor, a sparse matrix, a list, or a frame of
+        pandas, polars (not lazy) or Arrow. For a loader that shuffles, pass its dataset.
     test : as `train`
         The examples that the split left out: training must not have used them for anything, such
         as early stopping. It may be of any size.
@@ -99,9 +109,11 @@ def audit_model(
     Notes
     -----
     The split must have been random, with or without stratification by class: examples are compared
-    within their class wherever classes are given, which is valid for both. Where they are not (a
-    callable `signal`, several labels for an example, a loader), the split must not have been
-    stratified.
+    within their class, which is valid for both. Classes are read from the targets, whatever holds
+    them: flat, as one column or as lists, of a Dataset or of a loader's batches. Of rows of several
+    labels equal ones are compared. Targets of a callable `signal` are classes if at most half of
+    them are different; others are numbers to predict. Tokens have no classes. Where targets cannot
+    be read as classes a warning says so, and the split must not have been stratified.
 
     An answer of the model may depend on its whole batch, as with batch statistics in evaluation
     mode: the rows of both sets are scored together, in an order drawn from `seed`, so that batches
@@ -130,39 +142,97 @@ def audit_model(
     if given != [True, True, False, False]:
         raise OptionError("give either train and test, or canaries and coins")
     _check_apart(train, test)
-    values, member = _of_both(model, train, test, signal, settings["seed"])
-    pairs = isinstance(train, tuple) and isinstance(test, tuple)
-    targets = [np.asarray(readable(one[1])) for one in (train, test) if pairs]
+    values, member, targets = _of_both(model, train, test, signal, settings["seed"])
     # Stratified or not: given the classes' numbers of members, the split is random within classes.
-    stratified = isinstance(signal, str) and {one.ndim for one in targets} == {1}
-    design = RandomSplit(member, strata=np.concatenate(targets) if stratified else None)
-    return audit(values, design, **settings)
+    strata, warnings = targets.strata(named=isinstance(signal, str))
+    result: AuditResult = audit(values, RandomSplit(member, strata=strata), **settings)
+    return replace(result, warnings=(*result.warnings, *warnings))
 
 
 def _of_both(
     model: Any, train: Any, test: Any, signal: Any, seed: int
-) -> tuple[FloatArray, BoolArray]:
-    """Score both sets in one pass; return scores and membership, train first.
+) -> tuple[FloatArray, BoolArray, "_Targets"]:
+    """Score both sets in one pass; return scores, membership and targets, train first.
 
     The order of rows in the pass is drawn. Given all rows, it does not depend on membership, and
     neither does any answer, though it may depend on the other rows of its batch.
     """
-    sizes = []
+    sizes, parts = list[int](), list[Any]()
     for name, data in (("train", train), ("test", test)):
         with _about(name):
-            sizes.append(_size(model, data))
+            parts.append(_read(model, data, signal))
+            sizes.append(_size(model, parts[-1]))
     ids = [f"train[{row}]" for row in range(sizes[0])] + [f"test[{row}]" for row in range(sizes[1])]
     order = Purpose.SCORING_ORDER.rng(seed).permutation(len(ids))
+    back = np.argsort(order)
     with _about("train and test, in random order"):
         if _is_network(model):
-            from leakbound.torch.data import joined
+            from leakbound.torch.data import joined, noting
 
-            together: Any = joined((train, test), order)
+            seen = list[Any]()
+            together: Any = noting(joined(parts, order), seen)
         else:
-            together = tuple(gathered(pair, order) for pair in zip(train, test, strict=True))
-        scores = np.empty(len(ids))
-        scores[order] = _score(model, together, signal, np.array(ids)[order])
-    return scores, np.arange(len(ids)) < sizes[0]
+            together = tuple(gathered(pair, order) for pair in zip(*parts, strict=True))
+        scores = _score(model, together, signal, np.array(ids)[order]).values[back]
+    targets = seen if _is_network(model) else [together[1]]
+    return scores, np.arange(len(ids)) < sizes[0], _Targets(targets, back)
+
+
+@dataclass(frozen=True)
+class _Targets:
+    """Targets of examples in the batches that were scored, and which row of them each example is.
+
+    There are no batches where all targets are tokens.
+    """
+
+    batches: list[Any]
+    rows: IntArray
+
+    def strata(self, *, named: bool) -> tuple[IntArray | None, tuple[str, ...]]:
+        """Return the class of each example, and a warning where there may be classes unread.
+
+        Every named signal is of classes; targets of one's own signal, of most of which there is
+        only one, are numbers to predict. Rows of several labels are compared with equal rows: a
+        split that was stratified by any of the labels is random within equal rows.
+        """
+        if not self.batches:
+            return None, ()
+        try:
+            parts = [targets_of(one, "y") for one in self.batches]
+            shapes = {part.shape[1:] for part in parts}
+            table = np.concatenate(parts) if len(shapes) == 1 else None
+            why = f"y has shape {('m', *parts[0].shape[1:])}, and most of its rows are different"
+        except LeakboundError as error:
+            table, why = None, f"y could not be read ({error})"
+        codes = None if table is None else row_codes(table)
+        if table is not None and codes is not None:
+            classes = named and table.ndim == 1 and table.dtype.kind != "f"
+            if classes or 2 * np.unique(codes).size <= codes.size:
+                return codes[self.rows], ()
+        return None, ((_UNREAD.format(why=why),) if named or table is None else ())
+
+
+def _read(model: Any, data: Any, signal: Any) -> Any:
+    """Read data of forms that nothing later reads: classes of estimators, and lists for networks.
+
+    What a model is given stays what it was.
+    """
+    if not _is_network(model):
+        _rows_of_pair(data)
+        inputs, targets = data
+        return inputs, labels_of(targets, "y") if isinstance(signal, str) else targets
+    if isinstance(data, tuple) and len(data) == 2:
+        return tuple(_tensor_like(*one) for one in zip(data, ("inputs", "targets"), strict=True))
+    if isinstance(data, Mapping):
+        return {name: _tensor_like(one, name) for name, one in data.items() if one is not None}
+    return data
+
+
+def _tensor_like(values: Any, name: str) -> Any:
+    """Return a tensor as it is, and anything else as an array."""
+    refuse_masked(values, name)
+    tensor = hasattr(values, "shape") and hasattr(values, "detach")
+    return values if tensor else array_of(values, name)
 
 
 def _by_plan(canaries: Any, plan: Any) -> Any:
@@ -215,7 +285,7 @@ def _rows_of_pair(data: Any) -> int:
 def _score(model: Any, data: Any, signal: Any, ids: Any = None) -> Scores:
     if not _is_network(model):
         _rows_of_pair(data)
-        return attacks.score(model, *data, signal=signal)
+        return attacks.score(model, *data, signal=signal, ids=ids)
     from leakbound.torch import score
 
     return score(model, data, signal=signal, ids=ids)
@@ -228,6 +298,13 @@ def _about(name: str) -> Iterator[None]:
         yield
     except LeakboundError as error:
         raise type(error)(f"{name}: {error}") from error
+    except MemoryError:
+        raise
+    except Exception as error:  # of the model's code, or of the data's
+        raise InputError(
+            f"{name}: scoring raised {type(error).__name__}: {one_line(error)}; pass inputs of the "
+            "type that the fitted model takes"
+        ) from error
 
 
 def _check_apart(train: Any, test: Any) -> None:

@@ -19,11 +19,11 @@ from leakbound._base.checks import (
     check_membership,
     integer,
     numbers,
-    readable,
     seed_of,
     vector,
 )
 from leakbound._base.files import Archive, open_archive, replacing
+from leakbound._base.reading import readable
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
 from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError

@@ -1,7 +1,7 @@
 """Batches of inputs and targets in a known order, from whatever there is."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -121,6 +121,23 @@ def joined(parts: Sequence[Any], order: IntArray) -> Batches:
     return _from_loader(
         DataLoader(Subset(rows, order.tolist()), like.batch_sampler.batch_size, **kept)
     )
+
+
+def noting(batches: Batches, seen: list[Tensor]) -> Batches:
+    """Return the same batches, whose targets are listed as they pass, but for tokens."""
+
+    def passing() -> Iterator[Any]:
+        for item in batches.items:
+            inputs, _, targets = _parts(item)
+            named = isinstance(item, Mapping) and not targets.is_floating_point()
+            tokens = targets.ndim > 1 and (
+                named or (targets.shape == inputs.shape and not inputs.is_floating_point())
+            )
+            if not tokens:
+                seen.append(targets)
+            yield item
+
+    return replace(batches, items=passing())
 
 
 def _parts(item: Any) -> tuple[Tensor, dict[str, Tensor], Tensor]:

@@ -5,11 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import leakbound as lb
 from leakbound import errors
-from leakbound.attacks import score
+from leakbound.attacks import margin_threshold, score
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 20))
@@ -70,3 +74,59 @@ def test_a_tree_that_learns_by_heart_is_told() -> None:
     scores = score(tree, X, Y)
     assert np.isposinf(scores.values[plan.member]).all()
     assert lb.audit(scores, lb.Coins(plan)).bound > 0.3
+
+
+class Wrapped:
+    """A model that hides the one inside from whoever looks for it."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def fit(self, x: Any, y: Any) -> Any:
+        self._model.fit(x, y)
+        self.classes_ = self._model.classes_
+        return self
+
+    def predict(self, x: Any) -> Any:
+        return self._model.predict(x)
+
+    def decision_function(self, x: Any) -> Any:
+        return self._model.decision_function(x)
+
+
+class Own(SVC):
+    """A subclass."""
+
+
+WRAPPED: dict[str, Any] = {
+    "plain": lambda svc: svc,
+    "pipeline": lambda svc: make_pipeline(StandardScaler(), svc),
+    "search": lambda svc: GridSearchCV(svc, {"tol": [1e-3]}, cv=2),
+    "search of shapes": lambda svc: GridSearchCV(
+        svc.set_params(decision_function_shape="ovr"), {"decision_function_shape": ["ovo"]}, cv=2
+    ),
+    "both": lambda svc: GridSearchCV(make_pipeline(StandardScaler(), svc), {}, cv=2),
+    "another's": Wrapped,
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPED)
+@pytest.mark.parametrize("kind", [SVC, NuSVC, Own])
+@pytest.mark.parametrize("classes", [3, 4])
+def test_values_of_pairs_of_classes_are_put_together(kind: Any, wrap: str, classes: int) -> None:
+    """Three classes have three pairs, whose values were taken for those of classes."""
+    y = np.array(list("cabd"))[RNG.integers(classes, size=200)]
+    found = [
+        score(WRAPPED[wrap](kind(decision_function_shape=shape)).fit(X[:200], y), X[:200], y)
+        for shape in ("ovo", "ovr")
+    ]
+    if wrap == "search of shapes":
+        found[1] = score(kind().fit(X[:200], y), X[:200], y)
+    np.testing.assert_allclose(found[0].values, found[1].values, rtol=1e-12)
+
+
+def test_values_of_classes_stay_what_they_are() -> None:
+    model = LinearSVC(random_state=0).fit(X, Y)
+    own = np.searchsorted(model.classes_, Y)
+    expected = margin_threshold(model.decision_function(X), own)
+    np.testing.assert_array_equal(score(model, X, Y).values, expected.values)

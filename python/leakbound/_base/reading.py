@@ -1,0 +1,118 @@
+"""Arrays from whatever holds values: lists, tensors, columns and frames of other packages.
+
+All data that users pass are read here, so that what one door takes every other takes, too, and
+what none can take is refused in the same words.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound.errors import InputTypeError
+
+# Codes of the dtypes that NumPy gives to lists of several types, whose values it changes: text for
+# numbers beside text, and floats for integers beside other numbers.
+_MIXED = "fUS"
+# What a single value is: NumPy reads it as an array without dimensions.
+_ONE = (bool, int, float, complex, str, bytes, np.generic, np.ndarray)
+
+
+def readable(values: Any) -> Any:
+    """Return a torch tensor as NumPy reads it: detached, moved to the CPU, at least float16."""
+    torch = sys.modules.get("torch")  # not imported for it: who has a tensor has torch
+    if torch is None or not isinstance(values, torch.Tensor):
+        return values
+    tensor = values.detach().cpu()
+    # bfloat16 and float8 have no type of NumPy; float32 holds all of their values.
+    narrow = tensor.is_floating_point() and not hasattr(np, str(tensor.dtype).split(".")[1])
+    return tensor.float() if narrow else tensor
+
+
+def array_of(values: Any, name: str, *, exact: bool = False) -> NDArray[Any]:
+    """Read values as an array of any type and shape.
+
+    With `exact`, lists of several types are arrays of objects: NumPy would write numbers beside
+    text as text, and round large integers beside floats.
+    """
+    hint = _way_out(values)
+    if hint:
+        raise InputTypeError(f"{name} cannot be read as an array: it is {hint}")
+    try:
+        if isinstance(values, list | tuple) and values and hasattr(values[0], "as_py"):
+            values = [one.as_py() for one in values]  # scalars of Arrow
+        array = np.asarray(readable(values))
+        if exact and isinstance(values, list | tuple) and array.dtype.kind in _MIXED:
+            array = _of_one_type(values, array)
+    except Exception as error:  # of whatever package the values are
+        raise InputTypeError(f"{name} cannot be read as an array: {error}") from error
+    if array.dtype != object or (array.ndim and not _is_frame(values)):
+        return array
+    if array.ndim == 0 and not isinstance(values, _ONE):
+        kind = type(values).__name__
+        raise InputTypeError(f"{name} must be an array, a column, a frame or a list, got {kind}")
+    return _of_columns(values, array)
+
+
+def columns_of(frame: Any) -> list[Any]:
+    """Return the columns of a frame of pandas, polars or Arrow; none for other data."""
+    if not _is_frame(frame):
+        return []
+    if hasattr(frame, "iloc"):
+        return [frame.iloc[:, column] for column in range(frame.shape[1])]
+    return list(frame.get_columns() if hasattr(frame, "get_columns") else frame.columns)
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Refuse arrays with masked entries, which NumPy would read as if they were not masked."""
+    if "numpy.ma" not in sys.modules:  # whose import costs 15 ms
+        return
+    parts = values if isinstance(values, list | tuple) else (values,)
+    several = parts is not values or (len(parts) > 0 and isinstance(parts[0], np.ma.MaskedArray))
+    if several and any(np.ma.is_masked(part) for part in parts):
+        raise InputTypeError(f"{name} has masked entries; drop them first")
+
+
+def _is_frame(values: Any) -> bool:
+    return hasattr(values, "columns") and len(getattr(values, "shape", ())) == 2
+
+
+def _way_out(values: Any) -> str:
+    """Return what a container is that holds no array yet, and what to do; empty for all others."""
+    kind = type(values).__name__
+    if hasattr(values, "collect") and hasattr(values, "lazy"):
+        return f"a {kind}, which has no rows yet: pass its .collect()"
+    if hasattr(values, "tocsr"):
+        return f"a sparse {kind}: pass its .toarray()"
+    if isinstance(values, Mapping):
+        return f"a mapping ({kind}): pass an array of its values, or a frame"
+    sets = isinstance(values, set | frozenset)
+    if sets or (isinstance(values, Iterator) and not hasattr(values, "__array__")):
+        return f"a {kind}, whose values have no order or pass only once: pass a list"
+    data = sys.modules.get("torch.utils.data")
+    if data is not None and isinstance(values, data.Dataset | data.DataLoader):
+        return f"a {kind}: pass an array of what it yields"
+    return ""
+
+
+def _of_one_type(values: Sequence[Any], array: NDArray[Any]) -> NDArray[Any]:
+    """Return a list as NumPy reads it, or as objects if this changed some of its values."""
+    objects = np.array(values, dtype=object)
+    if objects.shape != array.shape:
+        return array
+    listed = objects.ravel().tolist()
+    if array.dtype.kind == "f":
+        changed = any(isinstance(one, Integral) and int(float(one)) != one for one in listed)
+    else:
+        changed = any(not isinstance(one, str | bytes) for one in listed)
+    return objects if changed else array
+
+
+def _of_columns(frame: Any, array: NDArray[Any]) -> NDArray[Any]:
+    """Return a frame as objects, or as numbers if each of its columns holds numbers."""
+    columns = [np.asarray(readable(column)) for column in columns_of(frame)]
+    numeric = columns and all(column.dtype.kind in "biuf" for column in columns)
+    return np.column_stack(columns) if numeric else array
