@@ -77,11 +77,12 @@ def number_of_examples(examples: Any, optimizer: DPOptimizer) -> int:
 class WatchedOptimizer:
     """An opacus optimizer with canaries in its batches, until `detach`.
 
-    The optimizer gets parameters of its own that no model uses. A canary is one more row of every
-    parameter's `grad_sample`: zeros in those of the model and, in each parameter of the watcher,
-    one coordinate of its own, far above the clipping norm. The optimizer's own code then clips,
-    sums, noises and scales all rows. The result is read where the underlying optimizer takes its
-    step.
+    From `pre_step` to the step of the underlying optimizer, the optimizer has parameters of the
+    watcher that no model uses. A canary is one more row of every parameter's `grad_sample`: zeros
+    in those of the model and, in each parameter of the watcher, one coordinate of its own, far
+    above the clipping norm. The optimizer's own code then clips, sums, noises and scales all rows.
+    The result is read where the underlying optimizer takes its step. Between two steps the
+    optimizer has the parameters of the model alone, so that checkpoints and copies do, too.
     """
 
     def __init__(self, optimizer: DPOptimizer, design: CanaryDesign) -> None:
@@ -124,22 +125,16 @@ class WatchedOptimizer:
         return possible_examples(size, rate) if size else None
 
     def _attach(self) -> None:
-        """Add the parameters to the last group, whatever schedules the groups' options have."""
+        """Watch the two moments that matter: before clipping, and before the step."""
         optimizer = self.optimizer
         for parameter in self._own:
             parameter.grad_sample = None  # type: ignore[attr-defined]
             parameter.summed_grad = None  # type: ignore[attr-defined]
-        group = optimizer.param_groups[-1]
-        group["params"] = [*group["params"], *self._own]
-        self._norms = getattr(optimizer, "max_grad_norms", None)
-        if self._norms is not None:
-            total = math.hypot(*(float(norm) for norm in self._norms))
-            share = total / math.sqrt(PARAMETERS)
-            optimizer.max_grad_norms = [*self._norms, *[share] * PARAMETERS]
         self._clip = optimizer.pre_step
         optimizer.pre_step = self._pre_step
         setattr(optimizer, _MARK, True)
         self._attached = True
+        self._joined = False
         self._hook = optimizer.original_optimizer.register_step_pre_hook(self._released)
 
     def detach(self) -> None:
@@ -147,16 +142,41 @@ class WatchedOptimizer:
         optimizer = self.optimizer
         self._attached = False
         self._hook.remove()
+        self._leave()
         if vars(optimizer).get("pre_step") == self._pre_step:
             del optimizer.pre_step
         delattr(optimizer, _MARK)
+
+    def _join(self) -> None:
+        """Add the parameters to the last group, whatever schedules the groups' options have."""
+        self._leave()  # where the last step was not taken
+        optimizer = self.optimizer
+        # What zero_grad has done to the parameters of the model, it has not done to these.
+        if all(getattr(one, "summed_grad", None) is None for one in self._model):
+            for parameter in self._own:
+                parameter.summed_grad = None  # type: ignore[attr-defined]
+        group = optimizer.param_groups[-1]
+        group["params"] = [*group["params"], *self._own]
+        self._norms = getattr(optimizer, "max_grad_norms", None)
+        if self._norms is not None:
+            total = math.hypot(*(float(norm) for norm in self._norms))
+            share = total / math.sqrt(PARAMETERS)
+            optimizer.max_grad_norms = [*self._norms, *[share] * PARAMETERS]
+        self._joined = True
+
+    def _leave(self) -> None:
+        """Take the parameters out of whichever group has them."""
+        if not self._joined:
+            return
+        optimizer = self.optimizer
         own = {id(parameter) for parameter in self._own}
         for group in optimizer.param_groups:
             group["params"] = [one for one in group["params"] if id(one) not in own]
         for parameter in self._own:
-            optimizer.state.pop(parameter, None)
+            parameter.grad_sample = None  # type: ignore[attr-defined]
         if self._norms is not None:
             optimizer.max_grad_norms = self._norms
+        self._joined = False
 
     def _pre_step(self, closure: Any = None) -> Any:
         """Add the canaries' rows to a physical batch, then clip and noise as the optimizer does."""
@@ -166,6 +186,18 @@ class WatchedOptimizer:
         last = [one[-1] if isinstance(one, list) else one for one in grads]
         if not grads or any(hasattr(one, "_processed") for one in last):
             return self._clip(closure)  # which says what is wrong
+        self._join()
+        released = False
+        try:
+            self._add_canaries()
+            released = self._clip(closure)
+        finally:
+            if not released:  # nothing to read: a part of a batch, or an error
+                self._leave()
+        return released
+
+    def _add_canaries(self) -> None:
+        """Add the rows of those canaries that are in this physical batch."""
         if self._waiting is None:
             started = self.recorder.included()
             self._waiting = started if self.leads else started[:0]
@@ -177,7 +209,6 @@ class WatchedOptimizer:
         self._waiting, self._batches = waiting[~now], self._batches + 1
         self._rows += self._append(waiting[now])
         self._clipped = True
-        return self._clip(closure)
 
     def _append(self, due: IntArray) -> int:
         """Append rows of canaries to the last batch accumulated, and count the rows before."""
@@ -207,7 +238,14 @@ class WatchedOptimizer:
         return sum(sizes)
 
     def _released(self, *_: object) -> None:
-        """Read the noisy gradient as the underlying optimizer gets it."""
+        """Read the noisy gradient as the underlying optimizer gets it, and leave its groups."""
+        try:
+            self._read()
+        finally:
+            self._leave()
+
+    def _read(self) -> None:
+        """Record what is released of the canaries of a logical batch."""
         if not self._clipped:
             raise OptionError(
                 f"{type(self.optimizer).__name__} took a step without pre_step(), so that no "
