@@ -284,6 +284,8 @@ def parts(proof: Proof) -> dict[str, Any]:
         "correct": best.successes,
         "path": PATH_NAMES[proof.order],
         "auc": ranking.auc,
+        "guessed": proof.guessed,
+        "searched": proof.searched,
         "_ceiling": Lazy(lambda: proof.ceiling),
         "_curve": Lazy(lambda: curve(proof)),
         "_roc": Lazy(lambda: roc(ranking)),

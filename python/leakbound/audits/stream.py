@@ -46,7 +46,7 @@ from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
 from leakbound.claims.families import search_of
 from leakbound.cuts import ORDERS
-from leakbound.cuts.policy import PATH_NAMES, chance_explains
+from leakbound.cuts.policy import ALL_GUESSES, PATH_NAMES, SUREST_GUESSES, chance_explains
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
 
@@ -253,6 +253,8 @@ class Stream:
             correct=correct,
             path=PATH_NAMES[sequence.order],
             auc=ranking.auc,
+            guessed=SUREST_GUESSES if guesses < ranking.examples else ALL_GUESSES,
+            searched=self._searched,
             options={
                 "cuts": {"type": "Ville"},
                 "paths": [PATH_NAMES[order] for order in ORDERS[self._sides]],
@@ -294,6 +296,17 @@ class Stream:
     def _trials(self) -> bool:
         """Whether each score must come from a separate run."""
         return not isinstance(self._claim, PureDP)
+
+    @property
+    def _searched(self) -> str:
+        """How many sequences were tested, in sentences of the result."""
+        many = len(self._sequences)
+        if many == 1:
+            return "One sequence of guesses was tested; the confidence holds whenever you stop."
+        return (
+            f"The bound is not from these guesses alone: {many} sequences of guesses were tested "
+            "together. The confidence accounts for all of them, whenever you stop."
+        )
 
     def _strongest(self, bound: float) -> int:
         """Return the index of the sequence that says most."""

@@ -15,7 +15,7 @@ from leakbound._base.checks import integer, shown
 from leakbound._base.odds import expit
 from leakbound._base.types import FloatArray, IntArray, JsonValue, PathOrder, Sides
 from leakbound.cuts.games import Ties
-from leakbound.cuts.policy import ORDERS, Best, BestCut, PathPolicy
+from leakbound.cuts.policy import ALL_GUESSES, ORDERS, Best, BestCut, PathPolicy, Proof
 from leakbound.errors import InputTypeError, OptionError
 
 Form: TypeAlias = Literal["pure", "approximate", "family"]
@@ -62,6 +62,23 @@ class LadderPolicy(PathPolicy):
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: one path is cut, or its two ends."""
         return ("ends",) if sides == "auto" else ORDERS[sides][-1:]
+
+    def searched(
+        self, _examples: int, sides: Sides, /, *, units: str = "examples", recall: float = 1.0
+    ) -> str:
+        """See `Policy.searched`: one is tested, whatever labels choose."""
+        del recall  # one number of guesses, however many there are
+        roles = ", and how many of these are “member”" if sides == "auto" else ""
+        return (
+            f"One number of guesses was tested. Labels of {units} that are not guessed about chose "
+            f"it{roles}."
+        )
+
+    def guessed(self, proof: Proof, /) -> str:
+        """See `Policy.guessed`: of whole values of the score, labels chose which."""
+        best = proof.best
+        values = isinstance(best, LevelBest) and not best.levels
+        return ALL_GUESSES if values else super().guessed(proof)
 
     def ladder(self, examples: int, level: float, sides: Sides, /) -> tuple[int, ...]:
         """See `PathPolicy.ladder`."""

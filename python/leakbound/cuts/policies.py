@@ -10,15 +10,27 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.checks import choice, integer, numbers, real, shown
+from leakbound._base.formatting import percent
 from leakbound._base.odds import logit
 from leakbound._base.records import encode
 from leakbound._base.types import JsonValue, PathOrder, Sides, Tail, TailOptions
 from leakbound.cuts.games import Game, ScoreGame
 from leakbound.cuts.outside_in import OutsideIn
-from leakbound.cuts.policy import ORDERS, Best, CurvePoints, PathPolicy, Policy, Proof, untested
+from leakbound.cuts.policy import (
+    ALL_GUESSES,
+    ORDERS,
+    Best,
+    CurvePoints,
+    PathPolicy,
+    Policy,
+    Proof,
+    untested,
+)
 from leakbound.errors import AbstentionError, InputTypeError, OptionError
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
+# Guesses up to which the core's grid "auto" has every cut
+_EVERY = 20_000
 # A deviation that no number of guesses reaches
 _FARTHEST = 1e12
 # Weights are rounded to multiples of one over this, which keeps the tail exact and quick
@@ -72,6 +84,21 @@ class KLScan(PathPolicy):
         if self.min_guesses is not None and self.min_guesses > examples:
             policy = f"KLScan(min_guesses={self.min_guesses})"
             raise _too_many(policy, examples, units)
+
+    def searched(
+        self, examples: int, _sides: Sides, /, *, units: str = "examples", recall: float = 1.0
+    ) -> str:
+        """See `Policy.searched`."""
+        least, limits, which = self.min_guesses or 1, list[str](), "Every threshold"
+        if least > 1:
+            limits.append(f"from {least:,} guesses on")
+        if recall < 1:
+            limits.append(f"up to {percent(recall)} of the {units}")
+        if self.grid == "auto" and examples > _EVERY:
+            which = (
+                f"Every threshold up to {_EVERY:,} guesses, and beyond that a fixed grid of them,"
+            )
+        return " ".join([which, *limits, "was tested; the confidence accounts for all of them."])
 
     def described(self, level: float, /) -> JsonValue:
         """See `PathPolicy.described`: `kappa` and `min_guesses` are filled in."""
@@ -143,6 +170,17 @@ class UnionBound(PathPolicy):
         """Which cuts are tested, in a sentence of the result."""
         return f"{self._union}, each at an equal share."
 
+    def searched(
+        self, _examples: int, _sides: Sides, /, *, units: str = "examples", recall: float = 1.0
+    ) -> str:
+        """See `Policy.searched`."""
+        which = {
+            "all": "Every threshold was",
+            "geometric": "A geometric grid of thresholds, fixed in advance, was",
+        }.get(str(self.grid), f"{len(self.grid)} thresholds, fixed in advance, were")
+        limit = f" up to {percent(recall)} of the {units}" if recall < 1 else ""
+        return f"{which} tested{limit}, each at an equal share of the error probability."
+
     @property
     def _union(self) -> str:
         grid = self.grid if isinstance(self.grid, str) else f"{len(self.grid)}-point"
@@ -207,6 +245,13 @@ class Fixed(PathPolicy):
         """The number of guesses."""
         return self.guesses
 
+    def searched(
+        self, _examples: int, _sides: Sides, /, *, units: str = "", recall: float = 1.0
+    ) -> str:
+        """See `Policy.searched`."""
+        del units, recall  # one threshold, however many there are
+        return "One threshold was tested, and it was fixed in advance."
+
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: one path is cut."""
         return ORDERS[sides][-1:]
@@ -247,6 +292,17 @@ class Weighted(Policy):
         "One test without thresholds: the weight of the members is compared with that of "
         "independent guesses, a weighted Poisson-binomial tail."
     )
+
+    def searched(
+        self, _examples: int, _sides: Sides, /, *, units: str = "examples", recall: float = 1.0
+    ) -> str:
+        """See `Policy.searched`."""
+        del recall  # there is no threshold
+        return f"No threshold was tested: guesses about all {units} count, each by its score."
+
+    def guessed(self, _proof: Proof, /) -> str:
+        """See `Policy.guessed`: all that weigh anything."""
+        return ALL_GUESSES
 
     def audit(self, game: Game, level: float, /) -> Proof:
         """See `Policy.audit`: bound the odds by the weight that members have in all.

@@ -36,6 +36,8 @@ PATH_NAMES: dict[PathOrder, PathName] = {
     "pairs": "pairs",
 }
 
+# What guesses are called: those of whole paths are of no end of the ranking
+ALL_GUESSES, SUREST_GUESSES = "guesses", "most confident guesses"
 # The ε that a perfect attack should at least be able to refute
 _REFERENCE = 1.0
 # With more examples than this a perfect attack refutes the reference
@@ -67,6 +69,7 @@ class Proof:
     `scored` still has; `perfect`
     returns what a perfect attack proves, and `points` so many cuts of the path, both in log-odds or
     in what else the policy's bounds are on. Each path had the probability of error `level`.
+    `beside` is a sentence about another test that had a part of the level.
     """
 
     policy: "Policy"
@@ -79,6 +82,7 @@ class Proof:
     options: dict[str, JsonValue]
     notes: tuple[str, ...] = ()
     scored: _core.Ranking | None = None
+    beside: str = ""
     perfect: Callable[[], float]
     points: Callable[[int], CurvePoints]
 
@@ -101,6 +105,20 @@ class Proof:
     def warnings(self) -> tuple[str, ...]:
         """What a reader should know; none of it changes the bound."""
         return self.notes + self.policy.remarks(self)
+
+    @property
+    def guessed(self) -> str:
+        """What the guesses of the bound are called."""
+        return self.policy.guessed(self)
+
+    @property
+    def searched(self) -> str:
+        """How many thresholds were tested and what chose them, in sentences of the result."""
+        game = self.game
+        said = self.policy.searched(
+            self.ranking.examples, game.sides, units=game.units, recall=game.recall
+        )
+        return " ".join(filter(None, (said, self.beside)))
 
     def with_options(self, more: dict[str, JsonValue]) -> "Proof":
         """Return the same with more options to report."""
@@ -128,6 +146,21 @@ class Policy(ABC):
     @abstractmethod
     def method(self) -> str:
         """How the bound is valid, in a sentence of the result."""
+
+    @abstractmethod
+    def searched(
+        self, examples: int, sides: Sides, /, *, units: str = "examples", recall: float = 1.0
+    ) -> str:
+        """Return how many thresholds are tested and what chooses them, in a sentence of results.
+
+        It stands alone, and says what the confidence accounts for: nothing more, as the report of
+        an audit repeats it. `examples` are ranked, or what `units` names, and cuts of more than a
+        share `recall` of them are left out.
+        """
+
+    def guessed(self, proof: Proof, /) -> str:
+        """Return what the guesses of a proof are called: "most confident guesses", or all."""
+        return ALL_GUESSES if proof.best.cut >= proof.ranking.examples else SUREST_GUESSES
 
     @abstractmethod
     def audit(self, game: Game, level: float, /) -> Proof:
@@ -310,6 +343,12 @@ class DerivedPolicy(PathPolicy, Generic[B]):
     def described(self, level: float, /) -> JsonValue:
         """See `PathPolicy.described`."""
         return self.base.described(level)
+
+    def searched(
+        self, examples: int, sides: Sides, /, *, units: str = "examples", recall: float = 1.0
+    ) -> str:
+        """See `Policy.searched`."""
+        return self.base.searched(examples, sides, units=units, recall=recall)
 
 
 def untested(path: _core.Path, points: int) -> CurvePoints:

@@ -47,7 +47,7 @@ def plot_bound(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
             if ranking.bound <= 0:
                 text += ": nothing refuted"
             elif len(series) == 1:
-                text += f" from {ranking.correct:,} of {ranking.guesses:,} guesses"
+                text += f"; {ranking.correct:,} of {ranking.guesses:,} guesses right"
             ax.axhline(ranking.bound, color=one.colour, label=text, **_DASHED)
             if ranking.bound > 0:
                 ax.plot(

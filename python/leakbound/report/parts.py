@@ -175,6 +175,10 @@ class ScoreAudit(Record):
     """Every option in force, defaults filled in."""
     warnings: tuple[str, ...]
     """What a reader should know; none of it changes the bound."""
+    guessed: str = field(default="", metadata=IF_ANY)
+    """What the guesses are called, such as "most confident guesses"; empty in older files."""
+    searched: str = field(default="", metadata=IF_ANY)
+    """How many thresholds were tested and what chose them, in the words of the cut policy."""
     # computed from the audited arrays when first asked for
     _ceiling: Lazy[float] = field(repr=False)
     _curve: Lazy[Curve] = field(repr=False)

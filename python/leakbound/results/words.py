@@ -57,8 +57,13 @@ _WITHHELD = Meaning(
 NO_UPPER_LIMIT = "The true ε may be much larger: no audit gives an upper bound."
 
 
-def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = False) -> Meaning:
-    """Return what a number of this kind says, and what it does not say."""
+def meaning_of(
+    kind: Kind, terms: Terms, *, refuted: bool, searched: str, withheld: bool = False
+) -> Meaning:
+    """Return what a number of this kind says, and what it does not say.
+
+    `searched` is what the cut policy says about the thresholds that were tested.
+    """
     if kind in MEANINGS:
         return MEANINGS[kind]
     if withheld:
@@ -78,7 +83,6 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
             f"No attack on these {terms.units} could refute a guarantee whose ε{terms.at} is at or "
             "above the ceiling.",
         )
-    search = "The confidence already accounts for the choice of the threshold."
     not_said = [
         NO_UPPER_LIMIT,
         "A bound of 0 is not evidence of privacy. Compare it with the ceiling.",
@@ -94,7 +98,7 @@ def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = Fals
         not_said.append(
             f"It holds only {terms.condition}. Otherwise features alone may explain the guesses."
         )
-    return Meaning((*says, search), tuple(not_said))
+    return Meaning((*says, *filter(None, [searched])), tuple(not_said))
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,20 @@ class PriorPolicy(DerivedPolicy[KLScan | Fixed]):
         """How the bound is valid, in a sentence of the result."""
         return _FIXED if isinstance(self.base, Fixed) else _SCAN
 
+    @property
+    def _cuts(self) -> KLScan | Fixed:
+        """The cuts that are tested: a scan looks at every one."""
+        return self.base if isinstance(self.base, Fixed) else replace(self.base, grid="all")
+
     def described(self, level: float, /) -> JsonValue:
-        """See `PathPolicy.described`: a scan looks at every cut."""
-        cuts = self.base
-        return (cuts if isinstance(cuts, Fixed) else replace(cuts, grid="all")).described(level)
+        """See `PathPolicy.described`."""
+        return self._cuts.described(level)
+
+    def searched(
+        self, examples: int, sides: Sides, /, *, units: str = "examples", recall: float = 1.0
+    ) -> str:
+        """See `Policy.searched`."""
+        return self._cuts.searched(examples, sides, units=units, recall=recall)
 
     def paths(
         self, _ranking: _core.Ranking, orders: tuple[PathOrder, ...]

@@ -52,7 +52,7 @@ CORRECTIONS: dict[Correction, Callable[[Study], ShiftProof]] = {
 }
 """What takes shift out of a study."""
 # What a result has from the audit of the guesses.
-_SHOWN = ("guesses", "correct", "path", "auc", "_ceiling", "_curve", "_roc")
+_SHOWN = ("guesses", "correct", "path", "auc", "guessed", "searched", "_ceiling", "_curve", "_roc")
 # Share of examples kept below which most of them are wasted.
 _SCARCE = 0.1
 _WITHHELD = (

@@ -37,6 +37,7 @@ _APPROX = (
     "probability w themselves (Cebere, Even, Bleistein and Bellet, Theorem D.2, with u in place of "
     "v under the root). Half of the error probability is spent on 2w. "
 )
+_BOTH = "Two numbers of guesses, fixed in advance, were tested, each at half of the level."
 _AT_A_MEMBER = "Two numbers of guesses, fixed in advance, share the level of its exact tail."
 
 
@@ -82,6 +83,7 @@ def by_offsets(study: Study) -> ShiftProof:
         theorem=_THEOREM + (_FIXED if isinstance(cuts, Fixed) else KLScan().method),
         ceiling=ceiling,
         scanned=isinstance(cuts, KLScan),
+        searched=cuts.searched(study.examples, study.request.sides),
         path=path.name,
         options={"cuts": cuts.described(level), "paths": [one.name for one in paths]},
         bounds=bounds,
@@ -247,6 +249,7 @@ def _over_set(study: Study, odds: OddsSet) -> ShiftProof:
         signs=signs,
         theorem=_THEOREM + _AT_A_MEMBER,
         ceiling=lambda: by_offsets(study.perfect()).bound,
+        searched=_BOTH if len(numbers) > 1 else "",
         options={"numbers_of_guesses": [*numbers]},
         at_estimate=max(0.0, float(poisson_binomial_epsilon(correct, likeliest, beta=level))),
         coefficients=coefficients,

@@ -31,6 +31,7 @@ from leakbound.audits.zero_run.request import ZeroRunRequest, as_coins
 from leakbound.claims import Claim
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn
 from leakbound.cuts.games import inverted_warnings, near_ceiling
+from leakbound.cuts.policy import ALL_GUESSES, SUREST_GUESSES
 from leakbound.errors import OptionError
 from leakbound.results import AuditResult, Curve, ScoreAudit
 from leakbound.results.zero_run import Bootstrap
@@ -238,7 +239,7 @@ class ShiftProof:
     `guesses` count; `bounds` gives what is proved under rows of log-odds, `own` the audit of one
     run that a correction comes down to. Over a confidence set, `coefficients` are those of the
     least favourable member, and `at_estimate` is what the likeliest one would have shown. If
-    `scanned`, all numbers of guesses were tested.
+    `scanned`, all numbers of guesses were tested; `searched` says which, in a sentence.
     """
 
     study: Study
@@ -254,6 +255,7 @@ class ShiftProof:
     signs: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     ceiling: Callable[[], float] | None = None
     scanned: bool = False
+    searched: str = ""
     options: dict[str, JsonValue] = field(default_factory=dict)
     own: ScoreAudit | None = None
     bounds: Callable[[FloatArray], FloatArray] | None = None
@@ -289,6 +291,8 @@ class ShiftProof:
             correct=self.correct,
             path=self.path or ("member" if self.study.one_sided else "interleaved"),
             auc=ranking.auc,
+            guessed=SUREST_GUESSES if self.guesses < self.kept else ALL_GUESSES,
+            searched=self._searched(cuts),
             options={"cuts": encode(cuts)},
             warnings=inverted_warnings(ranking) + ((near,) if near else ()),
             _ceiling=reached,
@@ -296,6 +300,12 @@ class ShiftProof:
             _roc=Lazy(lambda: roc(ranking)),
             _histogram=Lazy(lambda: histogram(scores, member)),
         )
+
+    def _searched(self, cuts: Fixed | OutsideIn) -> str:
+        """Return how many thresholds were tested; "" where none could be."""
+        if not self.guesses and not self.scanned:
+            return ""
+        return self.searched or cuts.searched(self.kept, self.study.request.sides)
 
 
 def distinct_ranks(values: FloatArray, ties: IntArray) -> FloatArray:

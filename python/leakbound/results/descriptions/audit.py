@@ -144,11 +144,9 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
         return (f"The bound is 0 because {result.reason}.",)
     terms = said.terms
     about = _asked(result) if result.path == "pairs" else "membership"
-    chosen = result.options.get("outside_in")  # without levels, whole values of the score
-    sure = "" if isinstance(chosen, dict) and "levels" not in chosen else "most confident "
     guessed = (
-        f"The attack was right in {result.correct:,} of its {result.guesses:,} {sure}guesses "
-        f"about {about}"
+        f"The attack was right in {result.correct:,} of its {result.guesses:,} "
+        f"{result.guessed or 'guesses'} about {about}"
     )
     if not result.refutes:
         tried = f"{guessed}, which chance can explain. " if result.guesses else ""
@@ -156,20 +154,16 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
             f"{tried}No promise of any ε is ruled out. This is not evidence of privacy: a stronger "
             "attack may still reveal leakage.",
         )
-    cuts = result.options.get("cuts")  # what was read may hold anything
-    fixed = isinstance(cuts, dict) and cuts.get("type") == "Fixed"
-    stream = "batches" in result.options
-    search = ", whenever the audit stops" if stream else ", even after trying every threshold"
-    search = "" if fixed else search
     kept = "the mechanism" if said.subject == "mechanism" else "training"
     odds = ""
     if isinstance(result.claim, PureDP):
         factor = number(math.exp(min(result.bound, _HUGE)))
         odds = f"ε = {number(result.bound)} allows odds of {factor} to 1 for each guess. "
-    return (
-        f"{guessed}. {odds}If {kept} kept any promise of a smaller ε{terms.at}, results this "
-        f"strong would occur at most {percent(1 - result.confidence)} of the time{search}.",
+    promise = (
+        f"{odds}If {kept} kept any promise of a smaller ε{terms.at}, results this strong would "
+        f"occur at most {percent(1 - result.confidence)} of the time."
     )
+    return (" ".join(filter(None, [f"{guessed}.", result.searched, promise])),)
 
 
 def _asked(result: AuditResult) -> str:

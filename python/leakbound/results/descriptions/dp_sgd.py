@@ -128,7 +128,8 @@ def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]
         )
     said = [
         f"Membership: the attack was right in {membership.correct:,} of its "
-        f"{membership.guesses:,} most confident guesses about {membership.m:,} canaries. {means}",
+        f"{membership.guesses:,} {membership.guessed or 'guesses'} about {membership.m:,} "
+        f"canaries. {' '.join(filter(None, [membership.searched, means]))}",
         f"Steps: {_of_steps(result.steps)}",
         f"Sampling: {_of_sampling(result.sampling)}",
     ]

@@ -66,9 +66,10 @@ NOTHING = "No leakage estimated: the attack with the model finds no more than th
 def _evidence(result: PanoramiaResult) -> str:
     """Return both bounds, and what follows from them."""
     both = (
-        f"The attack was right in {result.correct:,} of its {result.guesses:,} most confident "
-        f"guesses. Without the model, the baseline shows c ≥ {number(result.c_lb)}; with it, the "
-        f"attack shows c + ε ≥ {number(result.c_plus_epsilon_lb)}. "
+        f"The attack was right in {result.correct:,} of its {result.guesses:,} "
+        f"{result.attack.guessed or 'guesses'}. Without the model, the baseline shows "
+        f"c ≥ {number(result.c_lb)}; with it, the attack shows c + ε ≥ "
+        f"{number(result.c_plus_epsilon_lb)}. "
     )
     if result.c_upper is not None:
         source = "real non-members" if result.c_upper == 0 else f"c at most {result.c_upper:g}"

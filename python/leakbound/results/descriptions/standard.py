@@ -82,7 +82,13 @@ def standard(
         refutes=result.refutes,
         leaks=leaks,
         metrics=accounted,
-        meaning=meaning_of(result.kind, terms, refuted=result.refutes, withheld=withheld),
+        meaning=meaning_of(
+            result.kind,
+            terms,
+            refuted=result.refutes,
+            searched=ranking.searched,
+            withheld=withheld,
+        ),
         levels=levels_of(terms, proves=kind.proves),
         figures=figures,
         sections=(grounds(result, "Why it holds"),),
@@ -258,7 +264,7 @@ def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
         (
             "Precision and recall",
             "Precision of guesses by recall. Dotted: guessing."
-            + " The dot marks the guesses of the bound." * dot
+            + " The dot marks the guesses that the report counts." * dot
             + " The curve has as many of members as of non-members." * (dot and ends),
         ),
         ("ROC on logarithmic axes", rates),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from leakbound._base.formatting import number, percent
 from leakbound._base.types import Correction
-from leakbound.report.description import Description, Figure, Metric
+from leakbound.report.description import KINDS, Description, Figure, Metric
 from leakbound.results.descriptions.audit import formula, of_audit
 from leakbound.results.words import scale_of
 from leakbound.results.zero_run import ZeroRunResult
@@ -16,13 +16,19 @@ HOW: dict[Correction, str] = {
     "tamper": "after tampering",
     "composition": "by composition",
 }
-# The same in a sentence, with the examples that were kept and audited
-_TAKEN_OUT: dict[Correction, str] = {
-    "match": "Matching kept {kept} of {m:,} examples, each a member with probability 1/2",
-    "poisson_binomial": "The test corrects for the odds that features give each of {m:,} examples",
-    "tamper": "Guesses that features make likely were dropped at random, from {m:,} examples",
-    "composition": "The most that features of any of {m:,} examples may reveal was subtracted",
+# What was guessed right with each correction, and how it works; tampering drops right guesses only
+_GUESSED: dict[Correction, str] = {
+    "match": "The attack was right in {correct:,} of its {guesses:,} {guessed} about the examples "
+    "that matching kept ({kept} of {m:,}), each a member with probability 1/2.",
+    "poisson_binomial": "The attack was right in {correct:,} of its {guesses:,} {guessed}. The "
+    "test corrects for the odds that features give each of {m:,} examples.",
+    "tamper": "Of the {guesses:,} {guessed} of the attack, {correct:,} are right and count: right "
+    "guesses that features make likely were dropped at random.",
+    "composition": "The attack was right in {correct:,} of its {guesses:,} {guessed}. The most "
+    "that features of any of {m:,} examples may reveal was subtracted.",
 }
+# With one of these, counts depend on the propensities
+_COUNTED: tuple[Correction, ...] = ("match", "tamper")
 
 
 def describe(result: ZeroRunResult) -> Description:
@@ -66,11 +72,9 @@ def _evidence(result: ZeroRunResult, said: Description) -> str:
         )
     if result.withheld and said.contradicted:
         return f"{said.contradicted[0].statement} {naive}"
-    how = _TAKEN_OUT[result.correction].format(kept=_kept(result), m=result.m)
-    words = [
-        f"The attack was right in {result.correct:,} of its {result.guesses:,} most confident "
-        f"guesses. {how}."
-    ]
+    words = list[str]()
+    if result.guesses:
+        words += [_guessed(result), result.searched if KINDS[result.kind].proves else ""]
     if result.refutes:
         words.append(
             f"If training kept any promise of a smaller ε{said.terms.at}, and the condition holds, "
@@ -89,7 +93,21 @@ def _evidence(result: ZeroRunResult, said: Description) -> str:
             f"(With tampering as the correction: {formula(result, result.by_tampering)}. The "
             "confidence does not cover choosing the larger bound.)"
         )
-    return " ".join([*words, naive])
+    return " ".join(filter(None, [*words, naive]))
+
+
+def _guessed(result: ZeroRunResult) -> str:
+    """Return which guesses were right; over a set of propensities, in the worst case."""
+    said = _GUESSED[result.correction].format(
+        correct=result.correct,
+        guesses=result.guesses,
+        guessed=result.guessed or "guesses",
+        kept=_kept(result),
+        m=result.m,
+    )
+    if result.learnt is None or result.correction not in _COUNTED:
+        return said
+    return f"At the least favourable propensities, {said[0].lower()}{said[1:]}"
 
 
 def _kept(result: ZeroRunResult) -> str:

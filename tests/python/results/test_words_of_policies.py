@@ -1,0 +1,191 @@
+"""What a result says about thresholds is what its cut policy tested: one, some, all or none."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import _core, cuts
+from leakbound._base.types import PathOrder, Sides
+from leakbound.cuts.policy import Best
+from oracle_calls import CLAIMS, coins, panoramia, prior, scored, split, stream, zero_run
+
+ROOT = Path(__file__).parents[3]
+EVERY = "Every threshold was tested; the confidence accounts for all of them."
+ONE = "One threshold was tested, and it was fixed in advance."
+CHOSEN = "One number of guesses was tested. Labels of {} that are not guessed about chose it{}."
+ROLES = ", and how many of these are “member”"
+EACH = "each at an equal share of the error probability."
+GRID = f"A geometric grid of thresholds, fixed in advance, was tested, {EACH}"
+SEQUENCES = (
+    "The bound is not from these guesses alone: 12 sequences of guesses were tested together. The "
+    "confidence accounts for all of them, whenever you stop."
+)
+RANKS = (
+    "The bound is not from these guesses alone: the whole ranking of {} trials was tested, all "
+    "ranks at once."
+)
+TWO = "Two numbers of guesses, fixed in advance, were tested, each at half of the level."
+
+
+def trials(claim: str) -> Any:
+    """Audit the scores of coins as if each was from a separate run."""
+    scores, member = scored("leaks")
+    return lb.audit(scores, lb.Trials(member), claim=CLAIMS[claim], seed=0)
+
+
+def choices(claim: str) -> Any:
+    """Audit secrets with ten candidates each."""
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(10, size=200)
+    scores = rng.normal(size=(200, 10)) + 3 * np.eye(10)[chosen]
+    return lb.audit(scores, lb.Choices(chosen, k=10), claim=CLAIMS[claim], seed=0)
+
+
+def many() -> Any:
+    """Audit more coins than a scan has thresholds for."""
+    game = lb.simulate.gaussian(24_000, mu=1.0, seed=0)
+    return lb.audit(game.scores, lb.Coins(game.member), cuts=lb.KLScan(), seed=0)
+
+
+SAID: dict[str, tuple[Callable[[], Any], str]] = {
+    "coins": (lambda: coins("leaks", sides="auto"), CHOSEN.format("examples", ROLES)),
+    "coins, both": (lambda: coins("leaks"), EVERY),
+    "coins, scan": (
+        lambda: coins("leaks", cuts="kl-options"),
+        EVERY.replace("was", "from 20 guesses on was"),
+    ),
+    "coins, many": (
+        many,
+        EVERY.replace("was", "up to 20,000 guesses, and beyond that a fixed grid of them, was"),
+    ),
+    "coins, ladder": (lambda: coins("leaks", cuts="outside-in"), CHOSEN.format("examples", "")),
+    "coins, values": (
+        lambda: coins("two-values", cuts="outside-in", sides="auto"),
+        CHOSEN.format("examples", ROLES),
+    ),
+    "coins, fixed": (lambda: coins("leaks", cuts="fixed"), ONE),
+    "coins, union": (lambda: coins("leaks", cuts="union"), f"Every threshold was tested, {EACH}"),
+    "coins, grid": (lambda: coins("leaks", cuts="union-geometric"), GRID),
+    "coins, named": (
+        lambda: coins("leaks", cuts="union-grid"),
+        f"3 thresholds, fixed in advance, were tested, {EACH}",
+    ),
+    "coins, weighted": (
+        lambda: coins("guesses", cuts="weighted", sides="member"),
+        "No threshold was tested: guesses about all examples count, each by its score.",
+    ),
+    "coins, δ": (lambda: coins("leaks", "approx"), CHOSEN.format("examples", "")),
+    "coins, δ, scan": (
+        lambda: coins("leaks", "approx", "kl"),
+        EVERY.replace("was", "from 100 guesses on was"),
+    ),
+    "coins, δ, fixed": (lambda: coins("leaks", "approx", "fixed"), ONE),
+    "coins, δ, grid": (lambda: coins("leaks", "approx-small", "union-geometric"), GRID),
+    "coins, family": (lambda: coins("leaks", "gaussian"), CHOSEN.format("examples", "")),
+    "coins, family, fixed": (lambda: coins("leaks", "gaussian", "fixed"), ONE),
+    "coins, family, grid": (lambda: coins("leaks", "gaussian", "union-geometric"), GRID),
+    "prior": (lambda: prior("own", "default", "both"), EVERY),
+    "prior, fixed": (lambda: prior("own", "fixed", "both"), ONE),
+    "split": (lambda: split("uneven"), EVERY),
+    "split, δ": (lambda: split("uneven", "approx"), CHOSEN.format("pairs", "")),
+    "split, family": (lambda: split("uneven", "gaussian"), CHOSEN.format("pairs", "")),
+    "choices": (lambda: choices("pure"), EVERY),
+    "choices, δ": (lambda: choices("approx"), CHOSEN.format("secrets", "")),
+    "trials, pure": (lambda: trials("pure"), CHOSEN.format("examples", ROLES)),
+    "trials, family": (lambda: trials("gaussian"), RANKS.format(400)),
+    "stream": (lambda: stream("both"), SEQUENCES),
+    "stream of trials": (lambda: stream("both", claim=lb.GaussianDP()), SEQUENCES),
+    "Zero-Run, odds": (lambda: zero_run("pure"), EVERY),
+    "Zero-Run, match": (lambda: zero_run("gaussian"), CHOSEN.format("examples", "")),
+    "Zero-Run, tamper": (lambda: zero_run("gaussian", "tamper"), ONE),
+    "Zero-Run, set": (lambda: zero_run("pure", given="labels", features=True), TWO),
+    "Zero-Run, set, match": (lambda: zero_run("gaussian", given="labels", features=True), ONE),
+    "Zero-Run, set, ladder": (
+        lambda: zero_run("gaussian", given="reference", features=True),
+        CHOSEN.format("examples", ""),
+    ),
+    "PANORAMIA": (lambda: panoramia(leak=3.0, real_nonmembers=True).attack, EVERY),
+    "PANORAMIA, recall": (
+        lambda: panoramia(leak=3.0, real_nonmembers=True, max_recall=0.5).attack,
+        EVERY.replace("was", "up to 50 % of the pairs was"),
+    ),
+}
+"""An audit for each policy and each design, and what it tested."""
+ALL_GUESSED = {"coins, values", "coins, weighted"}
+"""Guesses that are not those of highest confidence."""
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_sentence_is_of_what_was_tested(name: str) -> None:
+    make, sentence = SAID[name]
+    found = make()
+    assert found.searched == sentence
+    assert found.guessed == ("guesses" if name in ALL_GUESSED else "most confident guesses")
+    if not isinstance(found, lb.AuditResult):
+        return
+    said = found.summary()
+    assert found.refutes
+    assert sentence in said.meaning.says
+    assert sentence in " ".join(said.paragraphs)
+    everything = str(said) + " ".join(said.meaning.says)
+    for claimed in ("trying every threshold", "choice of the threshold"):
+        assert claimed not in everything
+    assert ("very threshold" in everything) == ("very threshold" in sentence)
+
+
+@pytest.mark.parametrize("claim", ["approx", "approx-small"])
+def test_trials_under_approximate_dp_name_both_tests(claim: str) -> None:
+    said = " ".join(trials(claim).summary().paragraphs)
+    too = "at four fifths" if RANKS.format(400) in said else "The whole ranking was tested too"
+    assert too in said
+
+
+def test_guesses_about_all_examples_are_not_the_most_confident() -> None:
+    scores, member = np.arange(60.0), np.arange(60) >= 30
+    found = lb.audit(scores, lb.Coins(member), cuts=lb.Fixed(60), sides="both", seed=0)
+    assert "right in 60 of its 60 guesses about membership. " in found.summary().paragraphs[0]
+
+
+def test_a_sentence_is_stored_and_an_older_file_says_nothing_instead() -> None:
+    found = coins("leaks")
+    again = lb.AuditResult.from_json(found.to_json())
+    assert str(again) == str(found)
+    stored = found.to_dict()
+    del stored["searched"], stored["guessed"]
+    older = lb.AuditResult.from_dict(stored)
+    assert EVERY in str(found)
+    assert "threshold" not in str(older)
+    assert f"{found.guesses} guesses about membership. ε = " in str(older)
+
+
+class First(cuts.PathPolicy):
+    """A policy from outside: the first guess."""
+
+    method = "The first guess."
+
+    def searched(
+        self, examples: int, _sides: Sides, /, *, units: str = "examples", recall: float = 1.0
+    ) -> str:
+        return f"One guess of {examples} {units} was tested, with {recall:g} of them in reach."
+
+    def bound(self, _path: _core.Path, _order: PathOrder, _level: float, /) -> Best:
+        return Best(1.0, 1, 1)
+
+
+def test_a_policy_from_outside_has_a_sentence_of_its_own() -> None:
+    scores, member = np.arange(40.0), np.arange(40) >= 20
+    game = cuts.ScoreGame(scores=scores, member=member, sides="both", seed=0)
+    assert First().audit(game, 0.05).searched.startswith("One guess of 40 examples")
+    assert "searched" in cuts.Policy.__abstractmethods__
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/what-is-an-audit.md", "docs/comparison.md"])
+def test_pages_do_not_say_that_every_audit_searches_all_thresholds(page: str) -> None:
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    for wrong in ("corrects for that search exactly", "corrects the bound for that search"):
+        assert wrong not in text
+    assert "| exact, over all thresholds |" not in text
