@@ -33,6 +33,7 @@ from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import family_policy
 from leakbound.audits.policies.trials import of_trials
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
+from leakbound.claims.families import least_delta_to_store
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, OutsideIn, Policy, Proof, ScoreGame
 from leakbound.cuts.games import TrialGame
 from leakbound.cuts.policies import default_scan
@@ -225,6 +226,7 @@ class Examples(Generic[S]):
             theorem=self.theorem + proof.policy.method,
             assumptions=self.assumptions,
             rejected=at(proof.bound, sides) if at and proof.bound else None,
+            least_delta=least_delta_to_store(claim, sides),
             _rejectable=Lazy(lambda: at(proof.ceiling, sides) if at and proof.ceiling else None),
             _exposed=Lazy(lambda: listed(proof.game, attacks) if listed else None),
             _provenance=Lazy(lambda: Provenance.of(request.seed, **self.inputs)),

@@ -44,7 +44,7 @@ from leakbound.audits.sequences import (
 )
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
-from leakbound.claims.families import search_of
+from leakbound.claims.families import least_delta_to_store, search_of
 from leakbound.cuts import ORDERS
 from leakbound.cuts.policy import ALL_GUESSES, PATH_NAMES, SUREST_GUESSES, chance_explains
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
@@ -277,6 +277,7 @@ class Stream:
                 *family_assumption(claim, "a trial" if self._trials else "training"),
             ),
             rejected=at(bound, self._sides) if at and bound else None,
+            least_delta=least_delta_to_store(claim, self._sides),
             _rejectable=Lazy(lambda: at(most.value, self._sides) if at and most.value else None),
             _ceiling=most,
             _curve=Lazy(lambda: curve_of(moments, index, bounds, ranking)),

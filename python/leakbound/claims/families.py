@@ -11,13 +11,15 @@ from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.records import IF_ANY
 from leakbound._base.types import CountOptions, FdpTest, Relation, Sides, TailBound
 from leakbound.claims.base import ApproxDP, Guarantee, PureDP, unexplained
-from leakbound.claims.tradeoff import TradeOff
+from leakbound.claims.tradeoff import TradeOff, least_delta
 from leakbound.errors import InputTypeError, OptionError
 
 # The walk through a bracket begins with steps of its length halved so often
 _DOUBLINGS = 10
 # The law of a sum of more losses takes too much memory, and time
 _MOST_STEPS = 10**6
+# δ on top of failures, where a message proposes one
+_USUAL_DELTA = 1e-5
 # Noise multipliers of DP-SGD between which audits search: beyond, ε says nothing or is 0
 _LEAST_NOISE, _MOST_NOISE = 0.1, 50.0
 
@@ -69,6 +71,16 @@ class FamilyClaim(Guarantee):
         It is that of `curve`, unless that is rounded: then this one allows less.
         """
         return self.curve(theta, sides)
+
+    def least_delta(self, sides: Sides) -> float:
+        """Return the least δ at which the family has an ε.
+
+        At a smaller δ no curve beyond the most private one has a finite ε. Whatever was rejected,
+        every ε would then be refuted, which says nothing about the mechanism.
+        """
+        # As close to the end of the family as searches come: failures may grow with the parameter.
+        beyond = self.search[0] + self.width * self._first_step
+        return least_delta(self.curve(beyond, sides))
 
     def critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
         """Return the least private value of the parameter that is rejected at a level.
@@ -230,6 +242,14 @@ class SubsampledGaussianDP(FamilyClaim):
 
         return attained(_noise(theta), self.sampling_rate, self.steps, sides, self.relation)
 
+    def least_delta(self, sides: Sides) -> float:  # noqa: ARG002 (the same for all)
+        """See `FamilyClaim.least_delta`: losses of Gaussian noise have no limit.
+
+        Computed curves do not show this: those that are attained end at the last point of a
+        lattice, and those that are tested allow failures of what is beyond it.
+        """
+        return math.nextafter(0.0, 1.0)
+
     @property
     def _first_step(self) -> float:
         return self.search[0]  # so that the noise is halved
@@ -312,6 +332,30 @@ Claim: TypeAlias = PureDP | ApproxDP | AnyFamily
 """Any claim that an audit of one run takes."""
 CLAIMS = (PureDP, ApproxDP, *FAMILIES)
 """Every claim that an audit of one run takes."""
+
+
+def least_delta_to_store(claim: Claim, sides: Sides) -> float | None:
+    """Return the `least_delta` of a family whose function is not stored; None of other claims."""
+    return claim.least_delta(sides) if isinstance(claim, TradeOffFamily) else None
+
+
+def check_epsilon_at(claim: Claim, delta: float, least: float | None = None) -> None:
+    """Check that the curves of a claim have an ε at a δ, if it is a family.
+
+    `least` is the family's `least_delta`, where it was computed before.
+    """
+    if not isinstance(claim, FAMILIES):
+        return
+    least = claim.least_delta("both") if least is None else least
+    if delta >= least:
+        return
+    failures = math.nextafter(least, 0.0)
+    above = f" above {failures:g}" if failures else ""
+    asked = _USUAL_DELTA + (1 - _USUAL_DELTA) * failures
+    raise OptionError(
+        f"{claim.name} has no ε without a δ{above}: at delta = {delta:g} every ε would be refuted, "
+        f"by any bound. Give a δ, such as delta={asked:g}"
+    )
 
 
 def search_of(claim: Claim) -> tuple[float, float]:

@@ -257,6 +257,23 @@ class TradeOff(Record):
         return vectorised(self.core.epsilon, reals(delta, "delta", least=0, most=1))
 
 
+def least_delta(curve: TradeOff) -> float:
+    """Return the least δ at which a curve has a finite ε, exact as a double."""
+    low, high = 0.0, math.nextafter(0.0, 1.0)
+    if math.isfinite(curve.epsilon(low)):
+        return low
+    if math.isfinite(curve.epsilon(high)):  # the curve has no failures, but its losses no limit
+        return high
+    low, high = high, 1.0
+    while math.nextafter(low, 1.0) < high:
+        middle = 0.5 * (low + high)
+        if math.isfinite(curve.epsilon(middle)):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
 def _vector(values: ArrayLike, name: str) -> FloatArray:
     array = np.array(vector(values, name), dtype=np.float64)
     array.flags.writeable = False

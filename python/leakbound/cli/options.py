@@ -14,6 +14,7 @@ from typer.models import OptionInfo
 from leakbound import claims
 from leakbound._base.console import bar, tell
 from leakbound._base.types import Relation as ClaimRelation
+from leakbound.claims.families import check_epsilon_at
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound, Weighted
@@ -248,10 +249,8 @@ def guarantee_of(goal: Mapping[str, float], family: str = "") -> claims.Claim:
             refuse(
                 f"--claim {key}=… does not fit {named.name}; choose another --family: {FAMILIES}"
             )
-    unlimited = isinstance(named, claims.GaussianDP | claims.SubsampledGaussianDP)
-    if unlimited and "eps" in goal and delta <= named.delta:
-        above = f" above {named.delta:g}" if named.delta else ""
-        refuse(f"{named.name} has no ε without a δ{above}: give eps and delta in --claim")
+    if "eps" in goal:
+        check_epsilon_at(named, delta)
     return named
 
 

@@ -55,6 +55,7 @@ def in_its_words(text: str) -> str:
     text = text.replace(" (.to_numpy() of a pandas object is read by position)", "")
     text = re.sub(r"\bFixed\(guesses=(\d+)\)", r"fixed:\1", text)
     text = re.sub(r"\bclaim=ApproxDP\(delta=([\w.-]+)\)", r"--claim eps=E,delta=\1", text)
+    text = re.sub(r"\bsuch as delta=([\w.-]+)", r"such as --claim eps=E,delta=\1", text)
     text = re.sub(r"\bset (\w+)=False\b", r"leave out \1=True", text)
     words = "|".join(map(re.escape, _WORDS))
     text = re.sub(rf"\b({words})(?!\w)(?:\([^()]*\))?", lambda match: _WORDS[match[1]], text)

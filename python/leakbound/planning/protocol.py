@@ -16,6 +16,7 @@ from leakbound.audits.coins import Coins
 from leakbound.audits.designs import DESIGNS, audit_of, parameters_of
 from leakbound.audits.road import Listed, Request
 from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
+from leakbound.claims.families import check_epsilon_at
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
 from leakbound.results import AuditResult
@@ -222,4 +223,6 @@ def _checked(stated: Any, claim: Any) -> dict[str, Any]:
         real(stated[name], f"checked: {name}", least=0)
     if "relation" in stated:
         choice(stated["relation"], "checked: relation", Relation)
+    if "epsilon" in stated:
+        check_epsilon_at(claim, stated.get("delta", 0.0))
     return dict(stated)

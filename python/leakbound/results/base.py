@@ -266,7 +266,8 @@ class Audit(Result):
         delta : float
             δ, at most that of the claim: what refutes (ε, δ) refutes (ε, δ') for every δ' < δ. A
             bound on pure DP refers to δ = 0 only. For a family of trade-off functions any in
-            [0, 1): the rejected curve is converted, which holds within the family.
+            [0, 1) at which its curves have an ε, which those of Gaussian noise do not have at 0:
+            the rejected curve is converted, which holds within the family.
         """
         check_delta(delta, self.claim)
         return self.bound

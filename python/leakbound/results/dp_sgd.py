@@ -9,7 +9,7 @@ from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.formatting import down, percent, up
 from leakbound._base.records import IF_ANY, Record
 from leakbound._base.types import Relation, Verdict
-from leakbound.claims import SubsampledGaussianDP
+from leakbound.claims import FAMILIES, SubsampledGaussianDP
 from leakbound.claims.families import checked_rate
 from leakbound.errors import OptionError
 from leakbound.report.parts import ROUNDING, Checked
@@ -301,10 +301,16 @@ class DPSGDAudit(Composed):
 
     @property
     def delta(self) -> float:
-        """The δ that ε is stated at: the accountant's, or else that of the claim, or 1e-5."""
+        """The δ that ε is stated at: the accountant's, or that of the claim, or 1e-5.
+
+        For a family it is 1e-5 beyond the failures of the claim, for which there is no ε.
+        """
+        claim = self.membership.claim
         if self.accounted is not None:
             return self.accounted.delta
-        return self.membership.claim.delta or DELTA
+        if isinstance(claim, FAMILIES):
+            return DELTA + (1 - DELTA) * claim.delta
+        return claim.delta or DELTA
 
     def epsilon(self, delta: float | None = None) -> float:
         """Return the ε that the audit of membership proves at a δ, by default that of the audit."""

@@ -13,8 +13,17 @@ from leakbound._base.checks import choice, instance, real, shown
 from leakbound._base.formatting import percent
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Kind, Relation, Unit, Verdict
-from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, SubsampledGaussianDP, replacing
-from leakbound.claims.tradeoff import TradeOff
+from leakbound.claims import (
+    FAMILIES,
+    ApproxDP,
+    Claim,
+    GaussianDP,
+    SubsampledGaussianDP,
+    TradeOffFamily,
+    replacing,
+)
+from leakbound.claims.families import check_epsilon_at
+from leakbound.claims.tradeoff import TradeOff, least_delta
 from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
@@ -99,6 +108,8 @@ class AuditResult(Audit, ScoreAudit):
     """What must be true for it."""
     rejected: TradeOff | None = None
     """For a family of trade-off functions, the least private curve that is rejected, if any."""
+    least_delta: float | None = field(default=None, metadata=IF_ANY)
+    """For a `TradeOffFamily`, the least δ at which its curves have an ε."""
     checked: Checked | None = field(default=None, metadata=IF_ANY)
     """A claimed guarantee that was put to the test, by `with_check` or ``--claim``."""
     _provenance: Lazy[Provenance] = field(repr=False)
@@ -138,7 +149,7 @@ class AuditResult(Audit, ScoreAudit):
     def epsilon(self, delta: float = 0.0) -> float:  # noqa: D102 (inherited)
         if not isinstance(self.claim, FAMILIES):
             return super().epsilon(delta)
-        return _converted(self.rejected, delta)
+        return self._converted(self.rejected, delta)
 
     def implied(self) -> Implied | None:  # noqa: D102 (inherited)
         return None if self.relation == "replace" else super().implied()
@@ -155,14 +166,17 @@ class AuditResult(Audit, ScoreAudit):
 
         "refuted" if the bound is above the claim; "inconclusive" if even a perfect attack could not
         have refuted it, the bound is withheld, or the kind is "exploratory_lower_bound". Of a
-        family, what is refuted is the family's own curve with this ε and δ.
+        family, what is refuted is the family's own curve with this ε and δ. At a δ at which its
+        curves have no finite ε, such as 0 for Gaussian noise, every ε would be refuted: this is an
+        error, which proposes a δ.
 
         Parameters
         ----------
         epsilon : float, optional
             The claimed ε, at least 0.
         delta : float, optional
-            The claimed δ, 0 if not given; of pure and approximate DP at most that of the bound.
+            The claimed δ, 0 if not given; of pure and approximate DP at most that of the bound, of
+            Gaussian DP more than its failures, and of DP-SGD more than 0.
         parameter : float, optional
             In place of ε, the claimed value of the claim's own parameter, such as μ.
         relation : {"add_remove", "replace"}, optional
@@ -188,8 +202,8 @@ class AuditResult(Audit, ScoreAudit):
         claimed, at = real(epsilon, "epsilon", least=0), delta or 0.0
         if isinstance(self.claim, FAMILIES):  # an ε is that of the rejected curve
             return self._judged(
-                _converted(self.rejected, at, halved=converted) > claimed,
-                lambda: _converted(self.rejectable, at, halved=converted) > claimed,
+                self._converted(self.rejected, at, halved=converted) > claimed,
+                lambda: self._converted(self.rejectable, at, halved=converted) > claimed,
             )
         if converted:
             claimed, at = self._for_replacing(claimed, at)
@@ -224,6 +238,26 @@ class AuditResult(Audit, ScoreAudit):
                 f"replacing one: claim delta={asked:.2e} or less"
             )
         return twice, failure
+
+    def _converted(self, curve: TradeOff | None, delta: float, *, halved: bool = False) -> float:
+        """Return a curve as an ε; the Gaussian one of half the μ, which replacing one doubles.
+
+        Every ε of a family comes from here, and so does the refusal of a δ at which it has none.
+        """
+        checked = real(delta, "delta", least=0, below=1)
+        check_epsilon_at(self.claim, checked, self._least_delta)
+        if curve is not None and halved:
+            curve = TradeOff.gaussian(curve.parameters["mu"].item() / 2)
+        return 0.0 if curve is None else float(curve.epsilon(checked))
+
+    @property
+    def _least_delta(self) -> float | None:
+        """The least δ at which the family has an ε; None if its claim tells."""
+        if self.least_delta is not None or not isinstance(self.claim, TradeOffFamily):
+            return self.least_delta
+        # A file of before this was stored: only the name of its function is left.
+        curve = self.rejected or self.rejectable
+        return 0.0 if curve is None else least_delta(curve)
 
     def _judged(self, refuted: bool, refutable: Callable[[], bool]) -> Verdict:  # noqa: FBT001
         return judged(self.kind, refuted=refuted, refutable=refutable, withheld=self.is_withheld)
@@ -273,7 +307,7 @@ class AuditResult(Audit, ScoreAudit):
         # Both are about one change of the data, or what follows for the other is said.
         choice(unit, "unit", Unit)
         advice, audited = "", self.options.get("unit", "example")
-        if unit != audited:
+        if (unit == "user") != (audited == "user"):  # a record, or a candidate, is an example
             advice = "by group privacy, for k examples of a user: (kε, (e^(kε) - 1)/(e^ε - 1) δ)"
         elif self._crosses(relation, by_parameter=False):
             twice, failure = replacing(stated, at)
@@ -354,14 +388,6 @@ def as_epsilon(claim: Claim, value: float, curve: TradeOff | None) -> float:
         return value
     # Failures of the claim are on top of δ: no ε covers them.
     return 0.0 if curve is None else float(curve.epsilon(DELTA + (1 - DELTA) * claim.delta))
-
-
-def _converted(curve: TradeOff | None, delta: float, *, halved: bool = False) -> float:
-    """Return a curve as an ε; the Gaussian one of half the μ, which replacing one doubles."""
-    checked = real(delta, "delta", least=0, below=1)
-    if curve is not None and halved:
-        curve = TradeOff.gaussian(curve.parameters["mu"].item() / 2)
-    return 0.0 if curve is None else float(curve.epsilon(checked))
 
 
 def _delta_before(epsilon: float, delta: float) -> float:

@@ -103,6 +103,22 @@ def test_mixed_units_are_refused_with_the_conversion() -> None:
     assert type(found).from_json(found.to_json()) == found
 
 
+def test_a_candidate_and_a_record_are_examples() -> None:
+    drawn = rng.integers(3, size=M)
+    scores = rng.normal(size=(M, 3)) + 4 * (drawn[:, None] == np.arange(3))
+    values = rng.normal(size=(200, 2))
+    for result, name in (
+        (lb.audit(scores, lb.Choices(drawn, k=3)), "candidate"),
+        (lb.audit_synthetic(values[:100], values[100:], values[:100], seed=0), "record"),
+    ):
+        found = result.against(epsilon=8, delta=0, relation="replace")
+        assert found.checked is not None
+        assert found.checked.proved == result.bound
+        assert found.summary().metrics[0].note == f"stated; replacing one {name}"
+        with pytest.raises(errors.OptionError, match="by group privacy"):
+            result.against(epsilon=8, delta=0, relation="replace", unit="user")
+
+
 def test_a_bound_that_knows_nothing_of_the_delta_is_refused() -> None:
     with pytest.raises(errors.OptionError, match="says nothing about delta"):
         audit(lb.PureDP()).against(epsilon=8, delta=DELTA, relation="add_remove")

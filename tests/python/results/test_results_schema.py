@@ -47,6 +47,7 @@ LATE = {
     "ZeroRunResult.learnt",
     *(f"{kind}.guessed" for kind in RANKED),
     *(f"{kind}.searched" for kind in RANKED),
+    *(f"{name}.least_delta" for name in ("AuditResult", "SyntheticResult", "ZeroRunResult")),
 }
 """Fields that JSON leaves out where there is nothing to say, beside `checked`."""
 

@@ -16,6 +16,7 @@ from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
 from leakbound.audits.policies.reference import best_fixed, reference
 from leakbound.audits.road import audit
 from leakbound.claims import ApproxDP, Claim, FamilyClaim, GaussianDP, SubsampledGaussianDP
+from leakbound.claims.families import check_epsilon_at
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
 from leakbound.errors import AbstentionError, InputTypeError, OptionError
@@ -53,6 +54,8 @@ def audit_dp_sgd(
             f"the claim is about δ = {audited.delta:g}, and the accountant's ε about "
             f"δ = {stated.delta:g}: audit ApproxDP(delta={stated.delta:g})"
         )
+    if stated is not None:
+        check_epsilon_at(audited, stated.delta)
     # 2. Batches: are they Poisson samples, and at what rate at least?
     sampling = audit_batch_sizes(observed, examples, confidence)
     rate, left, limit = 0.0, level, None

@@ -32,6 +32,7 @@ from leakbound.audits.zero_run.request import Candidates, ZeroRunOptions, ZeroRu
 from leakbound.audits.zero_run.study import ShiftProof, Study
 from leakbound.audits.zero_run.tampering import by_composition, by_tampering
 from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
+from leakbound.claims.families import least_delta_to_store
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed, Weighted
 from leakbound.cuts.games import tie_warnings
@@ -238,6 +239,7 @@ class ZeroRunAudit:
                 *delta_warnings(claim.delta, scores.size),
             ),
             rejected=_curve(request, 0.0 if withheld else proof.bound),
+            least_delta=least_delta_to_store(claim, request.sides),
             correction=proof.study.correction,
             kept=proof.kept,
             m_eff=proof.m_eff,
