@@ -6,10 +6,12 @@ Loading this module loads PyTorch and Lightning.
 from typing import Any
 
 from leakbound._base.imports import needs
-from leakbound.integrations.planned import PlannedCallback
 
 with needs("lightning", "leakbound.integrations.lightning"):
+    import torch as _torch  # noqa: F401
     from lightning.pytorch.callbacks import Callback
+
+from leakbound.integrations.planned import PlannedCallback
 
 # Strategies that leave a process only a part of the model.
 _SPREAD = ("DeepSpeedStrategy", "FSDPStrategy", "ModelParallelStrategy")

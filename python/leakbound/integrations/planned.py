@@ -5,11 +5,9 @@ Loading this module loads PyTorch.
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, Subset
 
@@ -24,7 +22,6 @@ from leakbound.planning.inclusion import InclusionPlan
 from leakbound.results import AuditResult
 from leakbound.results.dp_sgd import Accounted
 from leakbound.torch import Signal, score
-from leakbound.torch.data import IGNORED
 from leakbound.torch.signals import signal_name
 
 
@@ -104,8 +101,11 @@ class PlannedCallback:
             raise OptionError(
                 "the training data has no canaries: train on callback.insert(dataset) alone"
             )
+        # What cannot be scored is refused now, and not after hours of training.
         if self._signal == "loss_drop":
             self._before = self._score(model, loader, "cross_entropy").values
+        else:
+            self._score(model, loader, self._signal, first=1)
 
     def _end(self, model: nn.Module, loader: Any, folder: str | os.PathLike[str]) -> None:
         """Score all canaries, audit the scores, and write the result and its report."""
@@ -115,6 +115,7 @@ class PlannedCallback:
         else:
             after = self._score(model, loader, "cross_entropy")
             scores = Scores(after.values - self._before, after.ids, "loss_drop")
+        self.scores = scores
         # 2. Audit, and put the accountant's claim beside the bound.
         accounted = self._accounted() if callable(self._accounted) else self._accounted
         claim = self._claim or (PureDP() if accounted is None else ApproxDP(delta=accounted.delta))
@@ -129,20 +130,23 @@ class PlannedCallback:
                 source=accounted.source,
             )
         # 3. Write the result and its report.
-        self.scores, self.result = scores, result
+        self.result = result
         place = Path(folder) / "audit" if self._out is None else Path(self._out)
         place.mkdir(parents=True, exist_ok=True)
         result.to_json(place / "result.json")
         result.report(place / "report.html")
 
-    def _score(self, model: nn.Module, loader: Any, signal: Signal) -> Scores:
-        """Score the canaries in batches made as those of training are."""
+    def _score(
+        self, model: nn.Module, loader: Any, signal: Signal, *, first: int | None = None
+    ) -> Scores:
+        """Score the canaries, or the first ones, in batches made as those of training are."""
+        ids = self._plan.ids[:first]
         batches: DataLoader[Any] = DataLoader(
-            self._rows(),
+            Subset(self._rows(), range(len(ids))),
             batch_size=getattr(loader, "batch_size", None) or 32,
-            collate_fn=partial(_collated, loader.collate_fn),
+            collate_fn=loader.collate_fn,
         )
-        return score(model, batches, signal=signal, ids=self._plan.ids, progress=False)
+        return score(model, batches, signal=signal, ids=ids, progress=False)
 
     def _rows(self) -> Any:
         """Return the canaries one by one: columns under their names are cut into rows."""
@@ -156,14 +160,3 @@ def _kind(row: Any) -> str:
     """Return the type of a row, as far as collators distinguish it."""
     kinds = {"mappings": Mapping, "tuples": tuple | list}
     return next((name for name, one in kinds.items() if isinstance(row, one)), type(row).__name__)
-
-
-def _collated(collate: Callable[[list[Any]], Any], rows: list[Any]) -> Any:
-    """Return a batch of training's own collator, in which padding has no label."""
-    batch = collate(rows)
-    if not isinstance(batch, Mapping):
-        return batch
-    labels, mask = batch.get("labels"), batch.get("attention_mask")
-    if labels is None or mask is None or labels.shape != mask.shape:
-        return batch
-    return {**batch, "labels": torch.where(mask.bool(), labels, torch.full_like(labels, IGNORED))}

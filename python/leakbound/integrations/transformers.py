@@ -15,10 +15,12 @@ Examples
 from typing import Any
 
 from leakbound._base.imports import needs
-from leakbound.integrations.planned import PlannedCallback
 
 with needs("hf", "leakbound.integrations.transformers"):
+    import torch as _torch  # noqa: F401 (transformers loads without it)
     from transformers import TrainerCallback
+
+from leakbound.integrations.planned import PlannedCallback
 
 
 class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -39,21 +39,48 @@ class Batch:
     device: torch.device
     first: int
     ids: NDArray[Any] | None
+    labelled: bool = True
+    """Whether the targets came with the data, or are its tokens."""
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     def through(self, model: nn.Module) -> Any:
-        """Return what `model` answers; inputs in float64 are given its precision."""
+        """Return what `model` answers; floats are given its precision."""
         wanted = precision(model)
 
         def ready(tensor: Tensor) -> Tensor:
-            tensor = tensor.to(wanted) if tensor.dtype == torch.float64 else tensor
+            if tensor.is_floating_point():
+                plain = torch.get_default_dtype() if tensor.dtype == torch.float64 else tensor.dtype
+                tensor = tensor.to(wanted or plain)
             return to_device(tensor, self.device)
 
         inputs = ready(self.inputs)
         others = {name: ready(tensor) for name, tensor in self.others.items()}
         return model(inputs, **others)
+
+    def given(self, **others: Tensor) -> Self:
+        """Return the batch with more arguments by name."""
+        return replace(self, others={**self.others, **others})
+
+    def of(self, inputs: Tensor) -> Self:
+        """Return the batch with other inputs."""
+        return replace(self, inputs=inputs)
+
+    def rows(self, some: slice) -> Self:
+        """Return some of the rows."""
+        others = {name: tensor[some] for name, tensor in self.others.items()}
+        return replace(self, inputs=self.inputs[some], others=others, targets=self.targets[some])
+
+    def without_first(self, columns: int) -> Self:
+        """Return the batch without the first columns of whatever has one for each input token."""
+        others = {
+            name: tensor[:, columns:]
+            if tensor.shape == self.inputs.shape and not name.startswith(("decoder", "labels"))
+            else tensor
+            for name, tensor in self.others.items()
+        }
+        return replace(self, inputs=self.inputs[:, columns:], others=others)
 
     def labels(self) -> Tensor:
         """Return the targets, on the device."""
@@ -72,8 +99,8 @@ class Batches:
         """Yield the batches, each with the rows that it has."""
         first = 0
         for item in self.items:
-            inputs, others, targets = _parts(item)
-            yield Batch(inputs, others, targets, device, first, ids)
+            inputs, others, targets, labelled = _parts(item)
+            yield Batch(inputs, others, targets, device, first, ids, labelled)
             first += len(inputs)
 
 
@@ -128,7 +155,7 @@ def noting(batches: Batches, seen: list[Tensor]) -> Batches:
 
     def passing() -> Iterator[Any]:
         for item in batches.items:
-            inputs, _, targets = _parts(item)
+            inputs, _, targets, _ = _parts(item)
             named = isinstance(item, Mapping) and not targets.is_floating_point()
             tokens = targets.ndim > 1 and (
                 named or (targets.shape == inputs.shape and not inputs.is_floating_point())
@@ -140,21 +167,21 @@ def noting(batches: Batches, seen: list[Tensor]) -> Batches:
     return replace(batches, items=passing())
 
 
-def _parts(item: Any) -> tuple[Tensor, dict[str, Tensor], Tensor]:
-    """Take apart what the data yielded: a pair, or tokens under their names."""
+def _parts(item: Any) -> tuple[Tensor, dict[str, Tensor], Tensor, bool]:
+    """Take apart what the data yielded, a pair or tokens under their names; say if labels came."""
     if isinstance(item, Mapping) and "input_ids" in item:
         named = {name: _as_tensor(part, name) for name, part in item.items() if part is not None}
         labels = named.pop("labels", None)
         inputs = named.pop("input_ids")
         if labels is None:
-            labels = _next_tokens(inputs, named.get("attention_mask"))
-        return inputs, named, labels
+            return inputs, named, _next_tokens(inputs, named.get("attention_mask")), False
+        return inputs, named, labels, True
     if not isinstance(item, tuple | list) or len(item) != 2:
         parts = f"{len(item)} parts" if isinstance(item, tuple | list) else _name(item)
         raise InputTypeError(
             f"data must yield pairs (x, y), or mappings with input_ids, got {parts}"
         )
-    return _as_tensor(item[0], "inputs"), {}, _as_tensor(item[1], "targets")
+    return _as_tensor(item[0], "inputs"), {}, _as_tensor(item[1], "targets"), True
 
 
 def _next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:

@@ -80,10 +80,14 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.to(device, non_blocking=True)
 
 
-def precision(model: nn.Module) -> torch.dtype:
+# What models compute in; types of 8 bits only store weights.
+_COMPUTED = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+
+
+def precision(model: nn.Module) -> torch.dtype | None:
     """Return the floating dtype of a model: that of its first parameter which has one."""
     dtypes = (parameter.dtype for parameter in model.parameters())
-    return next((dtype for dtype in dtypes if dtype.is_floating_point), torch.get_default_dtype())
+    return next((dtype for dtype in dtypes if dtype in _COMPUTED), None)
 
 
 def choose(device: str | torch.device, homes: list[torch.device]) -> torch.device:

@@ -16,6 +16,7 @@ from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound.errors import DeviceMemoryError, InputError, OptionError
 from leakbound.torch import signals
+from leakbound.torch.asking import Asked
 from leakbound.torch.data import EMPTY, Batches, read
 from leakbound.torch.placement import evaluating
 
@@ -34,6 +35,7 @@ def score(
     ids: ArrayInput | None = None,
     progress: bool = True,
     reference: nn.Module | None = None,
+    next_token: bool | None = None,
 ) -> Scores:
     r"""Score examples by how much `model` acts as if it was trained on them.
 
@@ -45,7 +47,9 @@ def score(
     model : torch.nn.Module
         Maps a batch of inputs to logits, or to an object with such ``logits``: of shape
         (batch, classes) for class labels, (batch, labels) for several labels at once,
-        (batch, length, vocabulary) for tokens; for a callable `signal`, to anything.
+        (batch, length, vocabulary) for tokens, see `next_token`; for a callable `signal`, to
+        anything. Encoder-decoder models of transformers are given labels, from which they make
+        ``decoder_input_ids`` where the data has none.
     data : Dataset, DataLoader, tensors or arrays
         Pairs (x, y) of an input and its target, or all inputs and all targets. A target is a class
         label, for several labels a row of 0 and 1, for tokens a row of labels where they stand, as
@@ -53,11 +57,13 @@ def score(
 
         Or tokens under their names: mappings with ``input_ids``, perhaps ``attention_mask``,
         ``labels`` and other arguments of the model; a table of integers is ``input_ids`` alone.
-        Without ``labels`` every token counts but padding and the first one after it.
+        Without ``labels`` every token counts. Padding never does, and no next token after it.
 
-        A loader must keep the order of its dataset and not drop any example. Inputs in float64 are
-        given the precision of the model. If an answer depends on the other examples of its batch,
-        score members and others in one call and in random order, as `leakbound.audit_model` does.
+        A loader must keep the order of its dataset and not drop any example. Floats are given the
+        precision of the model. Rows padded on the left get ``position_ids`` that count from their
+        first token if the model needs them; padding that changes answers all the same is refused.
+        If an answer depends on the other examples of its batch, score members and others in one
+        call and in random order, as `leakbound.audit_model` does.
     signal : str or callable
         What to measure; higher must mean more likely a member.
 
@@ -84,6 +90,12 @@ def score(
     reference : torch.nn.Module, optional
         For "loss_drop": the model at initialisation, or at another moment
         before the examples were trained on. Left as it was, too.
+    next_token : bool, optional
+        For outputs of shape (batch, length, classes): True if those at a token predict the label to
+        its right, as language models do, and False if they predict its own label, as token
+        classifiers, masked language models and decoders with ``decoder_input_ids`` do. If None,
+        the loss that a model of transformers computes itself tells, or else labels that are the
+        tokens, or the next tokens; where nothing tells, `score` asks for it.
 
     References
     ----------
@@ -101,13 +113,15 @@ def score(
     (5, dtype('float64'))
     """
     flag(progress, "progress")
+    if next_token is not None:
+        flag(next_token, "next_token")
     name = signals.signal_name(signal)
     before = compared(model, signal, reference)
     # 1. Whatever can be checked before the pass.
     batches, labels = _read(model, data, batch_size, ids)
     # 2. The pass.
     with ready(model, before, device=device, batch_size=batch_size) as where:
-        of_batch = signals.measure(model, signal, before)
+        of_batch = signals.measure(model, signal, before, next_token=next_token)
         passing = track(batches.on(where, labels), "scoring", total=batches.batches, shown=progress)
         values, floating = together(map(of_batch, passing))
     # 3. What audits refuse, while the scores are at hand.
@@ -151,10 +165,16 @@ def token_losses(
     flag(progress, "progress")
     batches, labels = _read(model, data, batch_size, None)
     parts: list[NDArray[np.floating]] = []
+    asked = Asked(model, otherwise=True)
     with ready(model, model, device=device, batch_size=batch_size) as where:
         passing = batches.on(where, labels)
         for batch in track(passing, "scoring", total=batches.batches, shown=progress):
-            losses, counted = signals.token_losses_of(batch.through(model), batch)
+            losses, counted = signals.token_losses_of(asked, asked(batch), batch)
+            if not asked.next_token:
+                raise InputError(
+                    f"token_losses takes causal language models, and {type(model).__name__} "
+                    "predicts labels in their own places: use score with signal='cross_entropy'"
+                )
             parts.append(losses.cpu().masked_fill(~counted.cpu(), torch.nan)[:, :-1].numpy())
     if not parts:
         raise InputError(EMPTY)

@@ -12,6 +12,7 @@ from torch.nn import functional
 from leakbound._base.checks import choice
 from leakbound._base.types import FloatArray, SignalName
 from leakbound.errors import InputError
+from leakbound.torch.asking import Asked, unwrapped
 from leakbound.torch.data import IGNORED, Batch
 
 Signal: TypeAlias = SignalName | Callable[[Any, Any], Tensor]
@@ -50,33 +51,50 @@ def float64(logits: Tensor) -> Tensor:
     return (logits.cpu() if logits.device.type == "mps" else logits).to(torch.float64)
 
 
-def measure(model: nn.Module, signal: Signal, reference: nn.Module) -> Measure:
+def measure(
+    model: nn.Module, signal: Signal, reference: nn.Module, *, next_token: bool | None = None
+) -> Measure:
     """Return the function that measures `signal` on a batch."""
+    asked = Asked(model, next_token=next_token)
     if callable(signal):
         name = signal_name(signal)
-        return lambda batch: _one_each(
-            signal(batch.through(model), batch.labels()), name, len(batch)
-        )
+        return lambda batch: _one_each(signal(asked(batch), batch.labels()), name, len(batch))
     if signal == "loss_drop":
-        return lambda batch: _loss(reference, batch) - _loss(model, batch)
-    return lambda batch: _OF_OUTPUT[signal](batch.through(model), batch)
+        before = Asked(reference, next_token=next_token)
+        return lambda batch: _loss(before, batch) - _loss(asked, batch)
+    if signal == "cross_entropy":
+        return lambda batch: -_cross_entropy(asked, asked(batch), batch)
+    if signal == "binary_cross_entropy":
+        return lambda batch: -_binary_cross_entropy(asked(batch), batch)
+    return lambda batch: logit_margin(*_classes(asked(batch), batch))
 
 
-def token_losses_of(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the loss of each next token, and which of them count."""
+def token_losses_of(asked: Asked, output: object, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Return the loss of each label, where the output that predicts it is, and which count."""
     logits = _token_logits(output, batch.targets)
-    # Labels at the positions whose logits predict them: one to the left.
-    following = torch.full_like(batch.targets, IGNORED, dtype=torch.int64)
-    following[:, :-1] = batch.targets[:, 1:]
-    _check_token_labels(following, logits.shape[2], batch)
-    there = following.to(logits.device, non_blocking=True)
-    return _token_cross_entropy(logits, there), following != IGNORED
+    _check_token_labels(logits.shape[2], batch)
+    following = asked.predicts_next(batch, logits)
+    labels = batch.targets.to(torch.int64)
+    real = None if asked.decodes else batch.others.get("attention_mask")
+    if real is not None and real.shape == labels.shape:
+        labels = labels.masked_fill(real == 0, IGNORED)
+        if following:  # nor does what is predicted from padding
+            labels[:, 1:].masked_fill_(real[:, :-1] == 0, IGNORED)
+    if following:  # labels where the outputs that predict them are: one to the left
+        labels = functional.pad(labels[:, 1:], (0, 1), value=IGNORED)
+    counted = labels != IGNORED
+    empty = (~counted.any(1)).nonzero()[:, 0].tolist()
+    if empty:
+        ignored = "padding, -100 and the first" if following else "those with label -100"
+        raise InputError(f"{_named(empty, batch)}: no token counts but {ignored}")
+    there = labels.to(logits.device, non_blocking=True)
+    return _token_cross_entropy(logits, there), counted
 
 
-def _cross_entropy(output: object, batch: Batch) -> Tensor:
+def _cross_entropy(asked: Asked, output: object, batch: Batch) -> Tensor:
     """Loss of the class, or mean loss of the tokens that count."""
     if _dimensions(output) == 3:
-        losses, counted = token_losses_of(output, batch)
+        losses, counted = token_losses_of(asked, output, batch)
         total = float64(losses).sum(1)
         return total / counted.sum(1).to(total.device)
     # In the precision of the logits but at least float32, where it is 0 from margins of 17 on.
@@ -94,14 +112,6 @@ def _binary_cross_entropy(output: object, batch: Batch) -> Tensor:
     exact = float64(_binary_logits(output, batch))
     signs = 2 * batch.labels().reshape(exact.shape).to(exact.device, exact.dtype) - 1
     return -functional.logsigmoid(signs * exact).mean(1)
-
-
-# The signals that one model's output is enough for.
-_OF_OUTPUT: dict[SignalName, Callable[[object, Batch], Tensor]] = {
-    "logit_margin": lambda output, batch: logit_margin(*_classes(output, batch)),
-    "cross_entropy": lambda output, batch: -_cross_entropy(output, batch),
-    "binary_cross_entropy": lambda output, batch: -_binary_cross_entropy(output, batch),
-}
 
 
 def _classes(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -134,22 +144,23 @@ def _dimensions(output: object) -> int:
     return logits.ndim if isinstance(logits, Tensor) else 0
 
 
-def _loss(model: nn.Module, batch: Batch) -> Tensor:
+def _loss(asked: Asked, batch: Batch) -> Tensor:
     """Loss of each example: that of several labels where each logit has a target of its own."""
-    output = batch.through(model)
+    output = asked(batch)
     # A row of labels has as many dimensions as its logits.
-    several = 0 < _dimensions(output) == batch.targets.ndim
-    return float64((_binary_cross_entropy if several else _cross_entropy)(output, batch))
+    if 0 < _dimensions(output) == batch.targets.ndim:
+        return float64(_binary_cross_entropy(output, batch))
+    return float64(_cross_entropy(asked, output, batch))
 
 
-def _token_cross_entropy(logits: Tensor, following: Tensor) -> Tensor:
-    r"""Loss of each next token: :math:`\log\sum_je^{z_{tj}}-z_{t,y_{t+1}}`, at least 0.
+def _token_cross_entropy(logits: Tensor, predicted: Tensor) -> Tensor:
+    r"""Loss of each predicted label: :math:`\log\sum_je^{z_{tj}}-z_{t,y_t}`, at least 0.
 
     In the precision of the logits but at least float32; a block of logits at a time.
     """
     precision = torch.promote_types(logits.dtype, torch.float32)
     rows = max(1, (_CACHED if logits.device.type == "cpu" else _BOUNDED) // logits.shape[-1])
-    tables = logits.flatten(0, 1), following.flatten()
+    tables = logits.flatten(0, 1), predicted.flatten()
     blocks = zip(*(torch.split(table, rows) for table in tables), strict=True)
     losses = [
         functional.cross_entropy(
@@ -157,12 +168,7 @@ def _token_cross_entropy(logits: Tensor, following: Tensor) -> Tensor:
         )
         for block, labels in blocks
     ]
-    return torch.cat(losses).view(following.shape)
-
-
-def unwrapped(output: object) -> object:
-    """Return the logits of a model's output: its attribute of that name, or all of it."""
-    return getattr(output, "logits", output)
+    return torch.cat(losses).view(predicted.shape)
 
 
 def _token_logits(output: object, labels: Tensor) -> Tensor:
@@ -182,19 +188,16 @@ def _token_logits(output: object, labels: Tensor) -> Tensor:
     )
 
 
-def _check_token_labels(following: Tensor, vocabulary: int, batch: Batch) -> None:
-    """Check that labels are tokens of the vocabulary or -100, and that each example has one."""
-    counted = following != IGNORED
-    strange = counted & ((following < 0) | (following >= vocabulary))
+def _check_token_labels(classes: int, batch: Batch) -> None:
+    """Check that labels are -100 or classes of the outputs: tokens of the vocabulary."""
+    labels = batch.targets.to(torch.int64)
+    strange = (labels != IGNORED) & ((labels < 0) | (labels >= classes))
     if strange.any():
         row, column = strange.nonzero()[0].tolist()
         raise InputError(
-            f"label {int(following[row, column])} at {_named([row], batch)} is outside 0 … "
-            f"{vocabulary - 1}, the vocabulary; a token that must not count has label -100"
+            f"label {int(labels[row, column])} at {_named([row], batch)} is outside 0 … "
+            f"{classes - 1}, the vocabulary; a token that must not count has label -100"
         )
-    empty = (~counted.any(1)).nonzero()[:, 0].tolist()
-    if empty:
-        raise InputError(f"{_named(empty, batch)}: no token counts but padding, -100 and the first")
 
 
 def _binary_logits(output: object, batch: Batch) -> Tensor:

@@ -181,7 +181,7 @@ def test_the_scorer_is_what_engines_map(folder: Path) -> None:
     assert torch.equal(torch.get_rng_state(), state)
     for name, error, words in (
         ("tokens", InputError, "lists of one length"),
-        ("features", InputError, "cannot take pixels, label: IndexError"),
+        ("features", InputError, r"cannot take inputs of float64 and shape \(32, 6\): IndexError"),
         ("text", InputTypeError, "numbers, or lists of numbers, got string"),
     ):
         with pytest.raises(error, match=words):
