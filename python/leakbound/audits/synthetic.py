@@ -21,6 +21,7 @@ from leakbound.attacks.synthetic.columns import (
     same_columns,
 )
 from leakbound.attacks.synthetic.scores import DEFAULT
+from leakbound.attacks.synthetic.tables import Coordinates
 from leakbound.audits.member_count import IMPOSSIBLE
 from leakbound.audits.random_split import RandomSplit, SplitWords
 from leakbound.audits.road import Request
@@ -147,9 +148,12 @@ def audit_synthetic(
     if reference is not None:
         parts["the reference"] = _read(reference, "the reference", roles.group)
     tables = Tables.of_columns(parts, categorical=roles.codes, seed=seed, progress=True)
+    # The order and the features that a split is judged by are of the audited records alone: a
+    # generator knows the members, and must have no part in whether its bound is withheld.
+    alone = _at([audited.columns], roles.codes, seed)
+    order = np.argsort(alone.digests, kind="stable")
     if reference is not None:
-        _check_reference(tables, audited)
-    order = np.argsort(tables.place, kind="stable")
+        _check_reference(_at([audited.columns, parts["the reference"]], roles.codes, seed), audited)
     # 2. Scores that no membership has a part in.
     if isinstance(attacks, Mapping):
         rows = ExampleOrder.of_tables([members, nonmembers], "the index of members and non-members")
@@ -166,12 +170,12 @@ def audit_synthetic(
         audited.member[order],
         strata=None if audited.strata is None else audited.strata[order],
         groups=None if audited.groups is None else audited.groups[order],
-        features=tables.points[tables.place][order] if bets else None,
+        features=alone.rows[order] if bets else None,
     )
     result = design.audit(
         {name: values[order] for name, values in scores.items()},
         Request(claim=claim, confidence=confidence, cuts=cuts, seed=seed),
-        replace(_WORDS, columns=tables.sources),
+        replace(_WORDS, columns=alone.sources),
     )
     # 4. In the words of a generator, with the usual metrics beside it.
     words = {"audited examples did not choose the model": _ONE_TABLE}
@@ -282,6 +286,13 @@ def _read(table: TableInput, name: str, groups: str | None) -> dict[str, RawColu
     return {label: one for label, one in read_columns(table, name).items() if label != groups}
 
 
+def _at(
+    tables: Sequence[Mapping[str, RawColumn]], codes: tuple[str, ...], seed: int
+) -> Coordinates:
+    """Encode the audited records, perhaps with a reference, without the synthetic table."""
+    return Coordinates.of(tables, names=tuple(tables[0]), codes=codes, seed=seed, synthetic=False)
+
+
 def _names(attacks: object) -> tuple[str, ...]:
     """Return the names of attacks that were asked for."""
     one = DEFAULT if attacks == "default" else (attacks,)
@@ -306,22 +317,24 @@ def _telling(values: FloatArray, tables: Tables) -> FloatArray:
     return tables.at_records(noise.astype(np.float64))
 
 
-def _check_reference(tables: Tables, records: _Records) -> None:
+def _check_reference(at: Coordinates, records: _Records) -> None:
     """Check that the reference holds members and non-members alike, if it holds any.
 
-    What the split moved as one is counted, each with the share of members of its stratum.
+    `at` are the audited records, and the reference below them. What the split moved as one is
+    counted, each with the share of members of its stratum.
     """
     # 1. What the split moved as one, and which of it the reference holds.
-    audited = np.bincount(tables.place, minlength=len(tables.points))
-    rows = np.arange(records.member.size) if records.groups is None else records.groups
+    size = records.member.size
+    there = np.isin(at.digests[:size], at.digests[size:])
+    rows = np.arange(size) if records.groups is None else records.groups
     _, first, unit = np.unique(rows, return_index=True, return_inverse=True)
     held = np.zeros(first.size, dtype=np.bool_)
-    held[unit[(tables.counts > audited)[tables.place]]] = True
+    held[unit[there]] = True
     if not held.any():
         return
     # 2. Are both sides held as often as the share of members of each stratum says?
     member = records.member[first]
-    strata = np.zeros(records.member.size) if records.strata is None else records.strata
+    strata = np.zeros(size) if records.strata is None else records.strata
     within = np.unique(strata[first], return_inverse=True)[1]
     share = (np.bincount(within, member) / np.bincount(within))[within[held]]
     inside, outside = int(member[held].sum()), int((~member[held]).sum())

@@ -16,6 +16,9 @@ def halves(table: np.ndarray[Any, Any], seed: int) -> tuple[np.ndarray[Any, Any]
     return table[order[: len(table) // 2]], table[order[len(table) // 2 :]]
 
 
+EVEN, ODD = np.arange(120) % 2 == 0, np.arange(120) % 2 == 1
+
+
 def audit(members: Any, nonmembers: Any, synthetic: Any, **options: Any) -> lb.SyntheticResult:
     how = {"challenge": False, **options}
     return lb.audit_synthetic(members, nonmembers, synthetic, **how)
@@ -110,6 +113,50 @@ def test_an_index_column_is_named_and_to_be_dropped() -> None:
     assert "column 'row' tells most" in said
     assert "drop it and audit again" in said
     assert audited(table).bound > 1
+
+
+def test_no_synthetic_table_has_a_part_in_the_challenge() -> None:
+    """A generator knows the members: what it chooses must not decide whether it is believed."""
+    rng = np.random.default_rng(15)
+    table: dict[str, np.ndarray] = {
+        "street": rng.choice([f"street {i}" for i in range(30)], 120),
+        "town": rng.choice(["Bonn", "Nice", "Turku"], 120),
+        "age": rng.integers(20, 60, 120),
+        "since": np.datetime64("2020-01-01") + rng.integers(0, 900, 120),
+    }
+    members, others = ({name: one[rows] for name, one in table.items()} for rows in (EVEN, ODD))
+    words = np.repeat("elsewhere", 60)
+    made: list[dict[str, Any]] = [
+        members,
+        others,
+        members | {"street": words},
+        members | {"street": words, "town": words, "age": words},
+        members | {"age": words, "since": words},
+        members | {"age": np.where(rng.random(60) < 0.5, np.nan, members["age"])},
+        {name: [None, *one[:3]] for name, one in members.items()},
+        {name: one[:1] for name, one in members.items()},
+    ]
+    found = set()
+    for synthetic in made:
+        how: dict[str, Any] = {"attacks": {"own": table["age"]}, "seed": 2, "challenge": True}
+        result = audit(members, others, synthetic, **how)
+        numbers = result.options["challenge"]
+        found.add((*numbers.values(), result.options["pairs"], result.correct, result.m))
+    assert len(found) == 1
+
+
+def test_no_synthetic_table_has_a_part_in_what_is_said_of_a_reference() -> None:
+    """Whether a column of words is compared with the synthetic table is no matter here."""
+    table = load_wine(return_X_y=True)[0][:, :2].round()
+    street = np.array([f"street {i}" for i in range(len(table))])
+    columns = {"x": table[:, 0], "y": table[:, 1], "street": street}
+    members, others = ({name: one[i::2] for name, one in columns.items()} for i in range(2))
+    third = others | {"street": np.char.replace(others["street"], "street", "road")}
+    for words in (members["street"], np.repeat("elsewhere", len(members["x"]))):
+        made = members | {"street": words}
+        audit(members, others, made, reference=third, attacks="attribution")
+        with pytest.raises(errors.DesignError, match="chosen by membership"):
+            audit(members, others, made, reference=others, attacks="attribution")
 
 
 def test_a_reference_chosen_by_membership_is_refused() -> None:

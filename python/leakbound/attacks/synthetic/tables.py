@@ -16,7 +16,7 @@ J. C. Gower, "A general coefficient of similarity and some of its properties", 1
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,6 +52,64 @@ CODE = 8  # coordinates of this vector
 NORMAL_IQR = 1.349  # interquartile range of a standard normal distribution
 
 
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Rows of tables put together, as coordinates and as digests that are equal for equal rows.
+
+    `sources` has the column that each dimension comes from, `notes` why others are left out.
+    """
+
+    rows: FloatArray
+    digests: NDArray[np.void]
+    sources: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        tables: Sequence[Mapping[str, RawColumn]],
+        *,
+        names: Sequence[str],
+        codes: Collection[str],
+        seed: int,
+        synthetic: bool,
+    ) -> Self:
+        """Encode columns of tables, the first of which has the audited records.
+
+        Which columns vary is said by these records alone. If `synthetic`, the second table is the
+        synthetic one, and columns of many words need a word that is also there.
+        """
+        sizes = [next(iter(table.values())).missing.size for table in tables]
+        ends = np.cumsum(sizes).tolist()
+        blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
+        contents = list[NDArray[np.uint8]]()
+        for place, name in enumerate(names):
+            parts = [table[name] for table in tables]
+            column = joined(parts)
+            if column.kind == "word" and parts[0].kind not in {"word", "empty"}:
+                notes.append(f"column {name!r} is of another kind in other tables: taken as words")
+            if name in codes:
+                column = RawColumn(column.as_words(), column.missing, "word")
+            end = ends[1] if synthetic else None
+            block, why = _encode(column, ends[0], end, Purpose.SYNTHETIC_WORDS.rng(seed, place))
+            if why:
+                notes.append(f"column {name!r} {why}: ignored")
+            else:
+                blocks.append(block)
+                contents.append(column.content())
+                sources += [name] * block.shape[1]
+        if not blocks:
+            raise InputError(f"all audited records are equal in every column: {'; '.join(notes)}")
+        known = (record.tobytes() for record in np.column_stack(contents))
+        digests = b"".join(blake2b(record, digest_size=16).digest() for record in known)
+        return cls(
+            rows=np.ascontiguousarray(np.concatenate(blocks, axis=1)),
+            digests=np.frombuffer(digests, dtype="V16"),
+            sources=tuple(sources),
+            notes=tuple(notes),
+        )
+
+
 class Neighbours(NamedTuple):
     """Distances of the nearest points of each query, increasing, and which points they are."""
 
@@ -72,6 +130,8 @@ class Tables:
         The point of each audited record.
     synthetic : ndarray, shape (S, dimensions)
         The synthetic records.
+    copied : ndarray, shape (S,)
+        The point that each synthetic record equals in every column that is compared, or -1.
     columns, sources : tuple of str
         Names of the columns, and the one that each dimension comes from.
     seed : int
@@ -94,6 +154,7 @@ class Tables:
     counts: IntArray
     place: IntArray
     synthetic: FloatArray
+    copied: IntArray
     columns: tuple[str, ...]
     sources: tuple[str, ...]
     seed: int
@@ -156,46 +217,28 @@ class Tables:
                     f"categorical names {name!r}, and the columns are {', '.join(names)}"
                 )
         # 1. Columns as coordinates; rows of the tables stay in the order given.
-        sizes = [next(iter(table.values())).missing.size for table in read.values()]
-        ends = np.cumsum(sizes).tolist()
-        blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
-        contents = list[NDArray[np.uint8]]()
-        for place, name in enumerate(names):
-            parts = [table[name] for table in read.values()]
-            column = joined(parts)
-            if column.kind == "word" and parts[0].kind not in {"word", "empty"}:
-                notes.append(f"column {name!r} is of another kind in other tables: taken as words")
-            if name in categorical:
-                column = RawColumn(column.as_words(), column.missing, "word")
-            block, why = _encode(column, ends[0], ends[1], Purpose.SYNTHETIC_WORDS.rng(seed, place))
-            if why:
-                notes.append(f"column {name!r} {why}: ignored")
-            else:
-                blocks.append(block)
-                contents.append(column.content())
-                sources += [name] * block.shape[1]
-        if not blocks:
-            raise InputError(f"all audited records are equal in every column: {'; '.join(notes)}")
+        at = Coordinates.of(
+            [*read.values()], names=names, codes=categorical, seed=seed, synthetic=True
+        )
+        records, made, *_ = (next(iter(table.values())).missing.size for table in read.values())
         # 2. Equal records become one point, in an order of digests of their values: no machine's
         #    last bits change it, and it does not depend on the file of a record or its values.
-        rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))
-        kept = np.r_[: ends[0], ends[1] : len(rows)]
-        known = (record.tobytes() for record in np.column_stack(contents)[kept])
-        digests = b"".join(blake2b(record, digest_size=16).digest() for record in known)
-        _, first, point, counts = np.unique(
-            np.frombuffer(digests, dtype="V16"),
-            return_index=True,
-            return_inverse=True,
-            return_counts=True,
+        kept = np.r_[:records, records + made : len(at.rows)]
+        distinct, first, point, counts = np.unique(
+            at.digests[kept], return_index=True, return_inverse=True, return_counts=True
         )
+        # 3. Synthetic records that equal one of them: distances of many words can be 0 by chance.
+        own = at.digests[records : records + made]
+        near = np.minimum(np.searchsorted(distinct, own), distinct.size - 1)
         return cls(
-            points=rows[kept][first],
+            points=at.rows[kept][first],
             counts=counts.astype(np.int64),
-            place=point.astype(np.int64)[: ends[0]],
-            synthetic=rows[ends[0] : ends[1]],
+            place=point.astype(np.int64)[:records],
+            synthetic=at.rows[records : records + made],
+            copied=np.where(distinct[near] == own, near, -1).astype(np.int64),
             columns=names,
-            sources=tuple(sources),
-            notes=tuple(notes),
+            sources=at.sources,
+            notes=at.notes,
             seed=seed,
             progress=progress,
         )
@@ -304,10 +347,10 @@ def some(rows: NDArray[Any], most: int, rng: np.random.Generator) -> NDArray[Any
 
 
 def _encode(
-    column: RawColumn, records: int, end: int, rng: np.random.Generator
+    column: RawColumn, records: int, end: int | None, rng: np.random.Generator
 ) -> tuple[FloatArray, str]:
     """Return the coordinates of a column, or why it is ignored."""
-    # Rows before `records` are audited, rows before `end` synthetic.
+    # Rows before `records` are audited, those from there to `end`, if there are any, synthetic.
     # Only what varies among the audited records distinguishes them.
     known = ~column.missing
     there = np.unique(column.values[:records][known[:records]])
@@ -337,20 +380,19 @@ def _numbers(column: RawColumn, records: int) -> FloatArray:
 
 
 def _words(
-    column: RawColumn, records: int, end: int, rng: np.random.Generator
+    column: RawColumn, records: int, end: int | None, rng: np.random.Generator
 ) -> tuple[FloatArray, str]:
     """Return a coordinate for each word or, if there are many, a random vector for each."""
     known = ~column.missing
     words, code = np.unique(column.values, return_inverse=True)
-    audited, synthetic = (
-        np.unique(code[part][known[part]]) for part in (slice(records), slice(records, end))
-    )
     if words.size == 2:
         vectors = np.array([[0.0], [1.0]])
     elif words.size <= ONE_HOT:
         vectors = np.eye(words.size) / np.sqrt(2)
-    elif not np.intersect1d(audited, synthetic).size:
-        return np.empty((0, 0)), "has no word in common with the synthetic table"
     else:
+        audited = np.unique(code[:records][known[:records]])
+        made = audited if end is None else np.unique(code[records:end][known[records:end]])
+        if not np.intersect1d(audited, made).size:
+            return np.empty((0, 0)), "has no word in common with the synthetic table"
         vectors = rng.choice([-1.0, 1.0], (words.size, CODE)) / np.sqrt(2 * CODE)
     return np.where(column.missing[:, None], 0.0, vectors[code]), ""
