@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import check_length, check_membership, vector
+from leakbound._base.checks import check_length, check_membership, vector, whole_numbers
 from leakbound._base.console import one_line
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.types import ArrayInput, BoolArray, HasMember, IntArray
@@ -53,7 +53,7 @@ class ExampleOrder:
         """Which rows of the scores are the examples, if these `follow` another order."""
         self._known: list[_Ids] = []
         if ids is not None:
-            named = _Ids(_typed(vector(ids, "ids", kinds=_KINDS)), "ids", "ids=")
+            named = _Ids(whole_numbers(vector(ids, "ids", kinds=_KINDS)), "ids", "ids=")
             self._known = [one for one in (named, _own(ids, "ids")) if one is not None]
 
     @classmethod
@@ -68,7 +68,7 @@ class ExampleOrder:
         if len(indices) == len(parts) and not all(map(_is_range, indices)):
             alike = len({one.dtype.kind for one in indices}) == 1
             together = indices if alike else [one.astype(object) for one in indices]
-            order._known.append(_Ids(_typed(np.concatenate(together)), "index", name))
+            order._known.append(_Ids(whole_numbers(np.concatenate(together)), "index", name))
         return order
 
     def scores(self, values: Any, name: str) -> Any:
@@ -132,7 +132,7 @@ class ExampleOrder:
         """
         if self._named:
             return self._known[0].values
-        carried = (known.values for known in self._known if known.values.dtype.kind in "iufSUT")
+        carried = (known.values for known in self._known if _are_names(known.values, "iufSUT"))
         return next((values for values in carried if not _is_range(np.sort(values))), None)
 
     @property
@@ -189,7 +189,7 @@ class ExampleOrder:
 def row_names(values: object) -> NDArray[Any] | None:
     """Return the index of a pandas object if it names rows: whole numbers or text, each once."""
     own = _own(values, "the rows")
-    if own is None or own.kind != "index" or own.plain or own.values.dtype.kind not in "iuSUT":
+    if own is None or own.kind != "index" or own.plain or not _are_names(own.values, "iuSUT"):
         return None
     return own.values if np.unique(own.values).size == own.values.size else None
 
@@ -297,22 +297,23 @@ def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:
         name = f"the {'columns' if across else 'index'} of {name}"
         if index is None:
             return None
-        values = _typed(np.asarray(index))
+        values = whole_numbers(np.asarray(index))
         return _Ids(values, "index", name, plain=_is_range(values))
     ids = None if across else getattr(values, "ids", None)
-    return None if ids is None or callable(ids) else _Ids(_typed(np.asarray(ids)), "ids", name)
-
-
-def _typed(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy, in which objects that are all text, or all integers, are such."""
-    if values.dtype.kind != "O":
-        return values.copy()
-    listed = values.tolist()
-    return np.array(listed) if {type(one) for one in listed} in ({str}, {int}) else values.copy()
+    if ids is None or callable(ids):
+        return None
+    return _Ids(whole_numbers(np.asarray(ids)), "ids", name)
 
 
 def _is_range(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "iu" and np.array_equal(values, np.arange(values.size))
+
+
+def _are_names(values: NDArray[Any], kinds: str) -> bool:
+    """Return whether values are of some types, or integers that no type of NumPy holds."""
+    if values.dtype.kind == "O":
+        return all(type(value) is int for value in values.tolist())
+    return values.dtype.kind in kinds
 
 
 def _are_text(ids: _Ids) -> bool:

@@ -25,6 +25,8 @@ MOST_REPLICATES = 10**6
 """Bootstrap replicates at most: each is a row of as many numbers as there are examples."""
 # Of the longest integers: seeds from the system's entropy have so many.
 _BITS = 128
+# Bits of the longest integers that NumPy has a type for.
+_LONGEST = 64
 # Characters of a wrong value that a message shows.
 _WORDS = 80
 
@@ -117,8 +119,8 @@ def shown(value: object) -> str:
 _REAL = "biuf"
 # How many offending rows a message names.
 _LISTED = 5
-# Up to here float64 holds every integer.
-_WHOLE = 2.0**53
+WHOLE = 2.0**53
+"""Up to here float64 holds every integer."""
 
 
 def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.generic]:
@@ -133,6 +135,27 @@ def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.g
     if array.size == 0:
         raise InputError(f"{name} is empty: at least one value is needed")
     return array
+
+
+def whole_numbers(values: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Return ids or codes so that equal ones compare equal, and different ones do not.
+
+    Objects that are all text or all integers become such where a type of NumPy holds them; large
+    whole doubles become integers of Python, which are compared with others exactly.
+    """
+    if values.dtype.kind == "O":
+        listed = values.tolist()
+        if {type(one) for one in listed} not in ({str}, {int}):
+            return values.copy()
+        packed = np.array(listed)
+        if packed.dtype.kind == "f":  # above and below the largest of 63 bits, or of both signs
+            exact = min(listed) >= 0 and max(listed).bit_length() <= _LONGEST
+            return np.array(listed, dtype=np.uint64) if exact else values.copy()
+        return packed
+    if values.dtype.kind != "f" or not (np.abs(values) >= WHOLE).any():
+        return values.copy()
+    numbers = values.astype(object).tolist()
+    return np.array([int(x) if float(x).is_integer() else x for x in numbers], dtype=object)
 
 
 def numbers(
@@ -297,10 +320,10 @@ def _check_distinct(
     """Check that no scores were merged by the conversion to float64."""
     exact: NDArray[Any] = stored
     if stored.dtype.kind == "f" and stored.dtype.itemsize <= values.dtype.itemsize:
-        if not isinstance(scores, list | tuple) or np.abs(values).max() < _WHOLE:
+        if not isinstance(scores, list | tuple) or np.abs(values).max() < WHOLE:
             return
         exact = np.array(scores, dtype=object)  # NumPy reads integers of both signs as floats
-    elif stored.dtype.kind != "f" and np.abs(values).max() < _WHOLE:
+    elif stored.dtype.kind != "f" and np.abs(values).max() < WHOLE:
         return
     distinct = np.unique(exact[~np.isnan(values)])
     with np.errstate(over="ignore"):

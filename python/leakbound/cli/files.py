@@ -11,7 +11,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
@@ -312,10 +312,11 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
 
 def whole(ids: NDArray[Any]) -> NDArray[Any]:
     """Convert ids that are whole numbers in text to numbers; return others unchanged."""
-    try:
-        return ids.astype(np.str_).astype(np.int64)
-    except (ValueError, OverflowError):
-        return ids
+    words = ids.astype(np.str_)
+    for dtype in (np.int64, np.uint64):
+        with suppress(ValueError, OverflowError):
+            return words.astype(dtype)
+    return ids
 
 
 def together(batches: Batches) -> Mapping[str, Any]:

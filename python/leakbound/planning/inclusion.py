@@ -21,6 +21,7 @@ from leakbound._base.checks import (
     numbers,
     seed_of,
     vector,
+    whole_numbers,
 )
 from leakbound._base.files import Archive, open_archive, replacing
 from leakbound._base.reading import readable
@@ -358,10 +359,7 @@ def load_opening(folder: str | os.PathLike[str]) -> Opening:
 
 def _read_ids(ids: ArrayInput, member: BoolArray) -> NDArray[Any]:
     """Return `ids` as a new array of integers or of fixed-width strings, which need no pickle."""
-    values = vector(ids, "ids", kinds="iuUTO")
-    if values.dtype.kind == "O":
-        kinds = {type(value) for value in values.tolist()}
-        values = np.array(values.tolist()) if kinds in ({str}, {int}) else values
+    values = whole_numbers(vector(ids, "ids", kinds="iuUTO"))
     if values.dtype.kind == "O":
         raise InputTypeError("ids must be all 64-bit integers or all strings; convert them first")
     check_ids(values, member)

@@ -384,3 +384,67 @@ def test_the_names_of_strata_and_groups_move_no_pairs(name: str) -> None:
         labelled: dict[str, Any] = {name: renamed}
         bounds.add(lb.audit(SCORES + member, lb.RandomSplit(member, **labelled), seed=1).bound)
     assert len(bounds) == 1
+
+
+# --- integers that doubles would merge ------------------------------------------------------------
+
+LARGE: dict[str, list[int]] = {
+    "64 bits": [2**60 + i for i in range(M)],
+    "without a sign": [2**63 + i for i in range(M)],
+    "of both signs": [2**63 + i if i % 2 else -(2**60) - i for i in range(M)],
+    "above and below 2^63": [2**63 + i - M // 2 for i in range(M)],
+    "70 bits": [2**70 + i for i in range(M)],
+}
+LARGEST = pytest.mark.parametrize("ids", LARGE.values(), ids=LARGE)
+
+
+@LARGEST
+def test_large_ids_are_joined_by_all_of_their_digits(ids: list[int]) -> None:
+    moved = [ids[i] for i in ORDER]
+    named = pd.Series(MEMBER, index=pd.Index(ids, dtype=object))
+    forms: list[Any] = [moved, tuple(moved), np.array(moved, dtype=object)]
+    forms += [np.array(moved, dtype=np.uint64)] if max(ids) < 2**64 and min(ids) > 0 else []
+    for form in forms:
+        assert lb.audit(SCORES[ORDER], lb.Coins(named), ids=form).bound == PLAIN.bound > 1
+    scores = Scores(SCORES[ORDER], np.array(moved, dtype=object), "any")
+    assert lb.audit(scores, lb.Coins(named)).bound == PLAIN.bound
+    wrong = [*moved[:-1], moved[-1] + M]
+    with pytest.raises(errors.InputError, match=str(moved[-1])):
+        lb.audit(SCORES[ORDER], lb.Coins(named), ids=wrong)
+    twice = [*moved[:-1], moved[0]]
+    with pytest.raises(errors.InputError, match=rf"{moved[0]} at rows 0, {M - 1}"):
+        lb.audit(SCORES[ORDER], lb.Coins(MEMBER[ORDER]), ids=twice)
+
+
+@LARGEST
+def test_a_plan_holds_large_ids_or_refuses_them(ids: list[int]) -> None:
+    if min(ids) < 0 or max(ids) >= 2**64:
+        with pytest.raises(errors.InputTypeError, match="64-bit integers or all strings"):
+            lb.InclusionPlan(MEMBER, ids=ids)
+        return
+    plan = lb.InclusionPlan(MEMBER, ids=ids)
+    assert plan.ids.tolist() == ids
+    moved = [ids[i] for i in ORDER]
+    assert lb.audit(SCORES[ORDER], lb.Coins(plan), ids=moved).bound == PLAIN.bound
+
+
+def test_doubles_are_not_the_integers_that_they_stand_for() -> None:
+    ids = [2**60 + 1 + 512 * i for i in range(M)]
+    rounded = np.array(ids, dtype=np.float64)
+    whole = pd.Series(MEMBER, index=[2**60 + 512 * i for i in range(M)])
+    assert lb.audit(SCORES[ORDER], lb.Coins(whole), ids=rounded[ORDER]).bound == PLAIN.bound
+    with pytest.raises(errors.InputError, match="ids do not match"):
+        lb.audit(SCORES, lb.Coins(pd.Series(MEMBER, index=ids)), ids=rounded)
+
+
+@LARGEST
+def test_large_groups_and_strata_stay_apart(ids: list[int]) -> None:
+    small = list(range(M // 2)) * 2
+    person = [ids[i] for i in small]
+    member = np.tile(MEMBER[: M // 2], 2)
+    expected = lb.audit(SCORES, lb.RandomSplit(member, groups=small), seed=1)
+    found = lb.audit(SCORES, lb.RandomSplit(member, groups=person), seed=1)
+    assert found.bound == expected.bound
+    halves = [ids[i % 2] for i in range(M)]
+    split = lb.RandomSplit(MEMBER, strata=halves)
+    assert lb.audit(SCORES, split, seed=1).options["strata"] == 2
