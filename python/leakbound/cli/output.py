@@ -127,10 +127,10 @@ def _tone(verdict: str) -> str:
 def brief(result: Result) -> str:
     """Return a result as JSON for scripts: what matters most first, and no curves."""
     said = result.summary()
-    units = f"nats{said.terms.at}{said.terms.replaced}"
+    units = {"units": said.units["epsilon"], "bound_units": said.units["bound"]}
     first = {"headline": said.headline, "verdict": said.verdict, "epsilon": said.epsilon}
     rest = _without_curves(result.to_dict())
-    return json.dumps(encode({**first, "units": units, **rest}), ensure_ascii=False)
+    return json.dumps(encode({**first, **units, **rest}), ensure_ascii=False)
 
 
 def _without_curves(stored: Any) -> Any:

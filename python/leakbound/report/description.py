@@ -34,7 +34,7 @@ class Terms:
     family: str
     """All guarantees that are audited, as in "some guarantee of …"."""
     epsilon: float
-    """The bound as an ε: of a family of trade-off functions, at δ = 1e-5."""
+    """The bound as an ε: of a family of trade-off functions, at `delta`."""
     ceiling: float
     """The ceiling as an ε, converted in the same way."""
     at: str = ""
@@ -45,6 +45,8 @@ class Terms:
     """What was audited, as in "these examples"."""
     replaced: str = ""
     """For a bound on replacing one example, "for replacing one example"."""
+    delta: float = 0.0
+    """The δ of ε, whatever was claimed."""
 
     @property
     def within(self) -> str:
@@ -139,7 +141,9 @@ class Description:
     sections: tuple[Section, ...]
     """Why each bound holds; pages fold the theory."""
     numbers: dict[str, float]
-    """Finite numbers, for MLflow, Weights & Biases or a row of a table."""
+    """Finite numbers, for MLflow, Weights & Biases or a row of a table; `delta` is that of ε."""
+    units: dict[str, str] = field(default_factory=dict)
+    """The units of `epsilon`, `epsilon_ceiling` and `bound` among them."""
     title: str = "Privacy audit"
     subject: str = "model"
     """What is audited."""

@@ -9,13 +9,13 @@ from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.formatting import down, percent, up
 from leakbound._base.records import IF_ANY, Record
 from leakbound._base.types import Relation, Verdict
-from leakbound.claims import FAMILIES, SubsampledGaussianDP
+from leakbound.claims import SubsampledGaussianDP
 from leakbound.claims.families import checked_rate
 from leakbound.errors import OptionError
 from leakbound.report.parts import ROUNDING, Checked
 from leakbound.results.base import Composed, flaw_of
 from leakbound.results.one_run import AuditResult
-from leakbound.results.words import DELTA
+from leakbound.results.words import DELTA, delta_of
 
 RateSource: TypeAlias = Literal["lower limit", "stated"]
 
@@ -305,12 +305,9 @@ class DPSGDAudit(Composed):
 
         For a family it is 1e-5 beyond the failures of the claim, for which there is no ε.
         """
-        claim = self.membership.claim
         if self.accounted is not None:
             return self.accounted.delta
-        if isinstance(claim, FAMILIES):
-            return DELTA + (1 - DELTA) * claim.delta
-        return claim.delta or DELTA
+        return delta_of(self.membership.claim) or DELTA
 
     def epsilon(self, delta: float | None = None) -> float:
         """Return the ε that the audit of membership proves at a δ, by default that of the audit."""

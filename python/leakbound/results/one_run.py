@@ -28,7 +28,7 @@ from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.base import Audit, Implied, check_delta, judged
-from leakbound.results.words import COMPARED, DELTA, scale_of
+from leakbound.results.words import COMPARED, delta_of, scale_of
 
 RATE = 0.1
 """False discovery rate of the list. It is fixed: a rate chosen after a look would not hold."""
@@ -383,11 +383,10 @@ class AuditResult(Audit, ScoreAudit):
 
 
 def as_epsilon(claim: Claim, value: float, curve: TradeOff | None) -> float:
-    """Return a value of the claim's parameter as an ε, of a family that of its curve at `DELTA`."""
+    """Return a value of the claim's parameter as an ε, that of its curve at `delta_of` a family."""
     if not isinstance(claim, FAMILIES):
         return value
-    # Failures of the claim are on top of δ: no ε covers them.
-    return 0.0 if curve is None else float(curve.epsilon(DELTA + (1 - DELTA) * claim.delta))
+    return 0.0 if curve is None else float(curve.epsilon(delta_of(claim)))
 
 
 def _delta_before(epsilon: float, delta: float) -> float:

@@ -9,9 +9,8 @@ from leakbound._base.types import Kind, PathName, Relation
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.report.description import Meaning, Terms
 
-# The δ at which bounds on families of trade-off functions are stated
+# The δ at which bounds on families of trade-off functions are stated, if no failure is claimed
 DELTA = 1e-5
-AT = f" at δ = {DELTA:g}"
 # What a guarantee compares, as a verb
 COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
 # Which guesses were made
@@ -113,6 +112,8 @@ class Scale:
     sign: str = "≥"
     limit: str = "at least"
     inverse: bool = False
+    unit: str = ""
+    """What a stored bound is, if it is not an ε at the δ of the claim."""
 
     def value(self, theta: float) -> float:
         """Return what is shown for a value of the parameter."""
@@ -134,12 +135,23 @@ def audited(ranking: Any) -> int:
     return int(ranking.options.get("secrets", ranking.m))
 
 
+def delta_of(claim: Claim) -> float:
+    """Return the δ that a bound on the claim, as an ε, is stated at.
+
+    Failures that a family claims are on top of δ = 1e-5: no ε covers them.
+    """
+    if not isinstance(claim, FAMILIES):
+        return claim.delta
+    return min(DELTA + claim.delta, (1 + claim.delta) / 2)  # below 1, whatever fails
+
+
 def scale_of(claim: Claim) -> Scale:
     """Return how values of the claim's parameter are written."""
     if isinstance(claim, SubsampledGaussianDP):
-        return Scale("noise multiplier", "≤", "at most", inverse=True)
+        return Scale("noise multiplier", "≤", "at most", inverse=True, unit="1 / noise multiplier")
     name = claim.parameter
-    return Scale({"epsilon": "ε", "mu": "μ"}.get(name, name.replace("_", " ")))
+    shown = {"epsilon": "ε", "mu": "μ"}.get(name, name.replace("_", " "))
+    return Scale(shown, unit=f"{shown} of {claim.name}" if isinstance(claim, FAMILIES) else "")
 
 
 def terms_of(
@@ -148,7 +160,10 @@ def terms_of(
     """Return what a bound on the claim refers to; `values` are bound and ceiling as an ε."""
     if isinstance(claim, FAMILIES):
         name = claim.name + replaced
-        return Terms(f"guarantee of {name}", name, *values, AT, condition, units, replaced)
+        delta = delta_of(claim)
+        at = f" at δ = {delta:g}"
+        return Terms(f"guarantee of {name}", name, *values, at, condition, units, replaced, delta)
     pair = f"(ε, {claim.delta:g})" if claim.delta else "ε"
     family = f"{pair}-differential privacy{replaced}"
-    return Terms(f"{pair}-DP guarantee{replaced}", family, *values, "", condition, units, replaced)
+    guarantee, delta = f"{pair}-DP guarantee{replaced}", claim.delta
+    return Terms(guarantee, family, *values, "", condition, units, replaced, delta)

@@ -128,8 +128,9 @@ def test_json_is_all_there_is_on_standard_output(scores: Path, tmp_path: Path) -
     assert answer.code == 0
     said = ONE_RUN.summary()
     stored = json.loads(answer.out)
-    assert list(stored)[:4] == ["headline", "verdict", "epsilon", "units"]
-    assert list(stored.values())[:4] == [said.headline, "leaks", ONE_RUN.bound, "nats"]
+    assert list(stored)[:5] == ["headline", "verdict", "epsilon", "units", "bound_units"]
+    nats = "nats at δ = 0"
+    assert list(stored.values())[:5] == [said.headline, "leaks", ONE_RUN.bound, nats, nats]
     assert stored["type"] == "AuditResult"
     assert not {"curve", "roc", "histogram"} & set(stored)
     assert answer.out.count("\n") == 1

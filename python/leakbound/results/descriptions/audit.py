@@ -10,7 +10,7 @@ from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, standard
 from leakbound.results.one_run import AuditResult, as_epsilon
-from leakbound.results.words import AT, DELTA, PATHS, scale_of, terms_of
+from leakbound.results.words import PATHS, delta_of, scale_of, terms_of
 
 # How many exposed members are named, and how much of a name is shown
 _NAMED, _LONG = 4, 24
@@ -30,7 +30,7 @@ def describe(result: AuditResult) -> Description:
 
 def of_audit(result: AuditResult, *, subject: str = "model", condition: str = "") -> Description:
     """Describe an audit of a `subject`; its bound may depend on a condition."""
-    # 1. The bound as an ε: of a family at δ = 1e-5, by the rejected curve.
+    # 1. The bound as an ε: of a family at its δ, by the rejected curve.
     unit, claim, kind = result.options.get("unit", "example"), result.claim, KINDS[result.kind]
     replaced = f" for replacing one {unit}" if result.relation == "replace" else ""
     values = (
@@ -103,7 +103,7 @@ def _exposed(result: AuditResult) -> tuple[Metric, ...]:
 def _claimed(result: AuditResult) -> float | None:
     """Return the claimed ε where the axis of the bound has it: at its δ and of its relation."""
     one, family = result.checked, isinstance(result.claim, FAMILIES)
-    if one is None or one.delta is None or (family and one.delta != DELTA):
+    if one is None or one.delta is None or (family and one.delta != delta_of(result.claim)):
         return None
     crosses = result.relation == "replace" and one.compares == "add_remove"
     if crosses:
@@ -133,7 +133,7 @@ def _headline(result: AuditResult, said: Description) -> str:
     return (
         f"This {said.subject} leaks: {condition} training is DP-SGD "
         f"(q = {claim.sampling_rate:g}, {steps}), its noise multiplier was at most "
-        f"{scale_of(claim).rounded(result.bound)} and ε ≥ {number(said.epsilon)}{AT}"
+        f"{scale_of(claim).rounded(result.bound)} and ε ≥ {number(said.epsilon)}{said.terms.at}"
         f"{said.terms.replaced} ({percent(result.confidence)} confidence)."
     )
 

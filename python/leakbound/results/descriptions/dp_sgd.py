@@ -8,10 +8,10 @@ from leakbound.claims import FAMILIES
 from leakbound.report.description import Description, Meaning, Metric, Section, Terms
 from leakbound.report.parts import Assumption
 from leakbound.results.descriptions.audit import of_audit
-from leakbound.results.descriptions.standard import grounds, levels_of
+from leakbound.results.descriptions.standard import grounds, levels_of, units_of
 from leakbound.results.descriptions.steps import first, of_run
 from leakbound.results.dp_sgd import DPSGDAudit, SamplingResult, StepsResult
-from leakbound.results.words import NO_UPPER_LIMIT
+from leakbound.results.words import NO_UPPER_LIMIT, scale_of
 
 _STEPS_THEOREM = (
     "Given the batches and all other coins, the coin of a canary in one step changes the sum of "
@@ -78,7 +78,7 @@ def describe(result: DPSGDAudit) -> Description:
         Section("Sampling", (), _assumed(result.sampling)),
     )
     doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
-    terms = Terms(f"guarantee of {name}", name, proved, ceiling, at)
+    terms = Terms(f"guarantee of {name}", name, proved, ceiling, at, delta=result.delta)
     return replace(
         said,
         title="Audit of a training run with DP-SGD",
@@ -99,7 +99,9 @@ def describe(result: DPSGDAudit) -> Description:
         meaning=Meaning(tuple(means), _NOT_MEANT),
         levels=levels_of(terms, proves=True),
         sections=sections,
-        numbers=said.numbers | {"epsilon": proved, "epsilon_ceiling": ceiling},
+        numbers=said.numbers
+        | {"epsilon": proved, "epsilon_ceiling": ceiling, "delta": result.delta},
+        units=units_of(terms, scale_of(membership.claim).unit),
         contradicted=tuple(dict.fromkeys(doubted)),
         claimed=checked.value if checked is not None and checked.delta == result.delta else None,
         papers=(),

@@ -93,6 +93,7 @@ def standard(
         figures=figures,
         sections=(grounds(result, "Why it holds"),),
         numbers=_numbers(result, ranking, terms),
+        units=units_of(terms, scale_of(result.claim).unit),
         subject=subject,
         answer=_answer(result, ranking, terms, withheld=withheld),
         contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
@@ -229,7 +230,7 @@ def _numbers(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, floa
     counts = ("m", "members", "guesses", "correct", "auc")
     numbers: dict[str, float | None] = {name: getattr(ranking, name) for name in counts}
     numbers |= {"epsilon": terms.epsilon, "epsilon_ceiling": terms.ceiling, "bound": result.bound}
-    numbers |= {"delta": result.claim.delta, "confidence": result.confidence}
+    numbers |= {"delta": terms.delta, "confidence": result.confidence}
     if (one := result.checked) is not None:
         decided = {"refuted": True, "not refuted": False}.get(one.verdict)
         numbers |= {"checked_value": one.value, "refuted": decided, "proved_value": one.proved}
@@ -238,6 +239,13 @@ def _numbers(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, floa
         for name, value in numbers.items()
         if value is not None and math.isfinite(value)
     }
+
+
+def units_of(terms: Terms, own: str = "") -> dict[str, str]:
+    """Return the units of an ε and of a bound on the claim's own parameter, if it has one."""
+    epsilon = f"nats at δ = {terms.delta:g}{terms.replaced}"
+    bound = f"{own}{terms.replaced}" if own else epsilon
+    return {"epsilon": epsilon, "epsilon_ceiling": epsilon, "bound": bound}
 
 
 def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...] = ()) -> Section:
