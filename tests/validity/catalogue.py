@@ -32,6 +32,7 @@ from validity.suite import Case
 from validity.synthetic import synthetic_cases
 from validity.ties import coarse_cases
 from validity.trials import ERROR, OneRun, Panoramia, Stream, pure_policies
+from validity.verdicts import verdict_cases
 from validity.zero_run import zero_run_cases
 
 __all__ = ["cases"]
@@ -285,6 +286,7 @@ _TABLES = (
     dp_sgd_cases,
     independent_cases,
     mechanism_cases,
+    verdict_cases,
     _traps,
 )
 
