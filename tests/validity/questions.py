@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP
-from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.results.base import Audit
 
-__all__ = ["ENDLESS", "Question", "epsilon_at", "joint", "questions", "refuted"]
+__all__ = ["ENDLESS", "Question", "endless", "epsilon_at", "joint", "questions", "refuted"]
 
 ENDLESS = 1_000.0
 """An ε that is asked at a δ at which no curve of a family has a finite one."""
-_DELTAS = (1e-6, 1e-3, 0.1)
+_DELTAS = (0.0, 1e-6, 1e-3, 0.1)
 """δ at which a family is asked for its ε, where that is finite."""
 
 
@@ -48,8 +47,8 @@ def refuted(result: Audit, question: Question) -> bool:
 
 def epsilon_at(claim: Claim, truth: float, delta: float) -> float:
     """Return the least ε at δ that is sure of a system at the boundary of a claim."""
-    if isinstance(claim, GaussianDP):
-        return float(TradeOff.gaussian(truth, claim.delta).epsilon(delta))
+    if isinstance(claim, FAMILIES):
+        return float(claim.tradeoff(truth).epsilon(delta))
     return truth if delta >= claim.delta else math.inf
 
 
@@ -70,7 +69,7 @@ def _of_adding(claim: Claim, truth: float) -> Iterator[Question]:
         yield Question(claimed=claimed)
         yield Question(claimed=claimed | {"relation": "add_remove"})
         yield Question(claimed=claimed | {"relation": "replace"}, certain=False)
-    for claimed in _endless(claim):
+    for claimed in endless(claim, truth):
         yield Question(claimed=claimed, certain=False)
         yield Question(claimed=claimed | {"relation": "add_remove"}, certain=False)
 
@@ -80,7 +79,7 @@ def _of_replacing(claim: Claim, truth: float) -> Iterator[Question]:
         yield Question(claimed=claimed | {"relation": "replace"})
         yield Question(claimed=claimed, certain=False)
     yield from _converted(claim, truth / 2)
-    for claimed in _endless(claim):
+    for claimed in endless(claim, truth):
         yield Question(claimed=claimed | {"relation": "replace"}, certain=False)
         yield Question(claimed=claimed | {"relation": "add_remove"}, certain=False)
 
@@ -95,8 +94,9 @@ def _converted(claim: Claim, truth: float) -> Iterator[Question]:
         # at its own δ the claim says less than the bound could refute
         yield Question(claimed={"parameter": truth} | relation, certain=False)
         return
-    # failures of two changes have no curve in the family
-    certain = not (isinstance(claim, FAMILIES) and claim.delta)
+    # of the families only Gaussian curves without failures become others of theirs
+    gaussian = isinstance(claim, GaussianDP) and not claim.delta
+    certain = gaussian or not isinstance(claim, FAMILIES)
     for claimed in _stated(claim, truth):
         yield Question(claimed=claimed | relation, certain=certain)
 
@@ -104,19 +104,17 @@ def _converted(claim: Claim, truth: float) -> Iterator[Question]:
 def _stated(claim: Claim, truth: float) -> Iterator[dict[str, Any]]:
     """Yield the boundary, by the claim's parameter and by ε."""
     yield {"parameter": truth}
-    if not isinstance(claim, FAMILIES):
-        yield {"epsilon": truth, "delta": claim.delta}
-        if not claim.delta:
-            yield {"epsilon": truth}
-        return
-    for delta in _DELTAS:
-        if delta > claim.delta:
-            yield {"epsilon": epsilon_at(claim, truth, delta), "delta": delta}
+    for delta in _DELTAS if isinstance(claim, FAMILIES) else (claim.delta,):
+        epsilon = epsilon_at(claim, truth, delta)
+        if math.isfinite(epsilon):
+            yield {"epsilon": epsilon, "delta": delta}
+            if not delta:
+                yield {"epsilon": epsilon}
 
 
-def _endless(claim: Claim) -> Iterator[dict[str, Any]]:
+def endless(claim: Claim, truth: float) -> Iterator[dict[str, Any]]:
     """Yield an ε at every kind of δ at which no curve of a family has one."""
-    if not isinstance(claim, FAMILIES):
+    if not isinstance(claim, FAMILIES) or math.isfinite(epsilon_at(claim, truth, 0.0)):
         return
     yield {"epsilon": ENDLESS}
     yield {"epsilon": ENDLESS, "delta": 0.0}

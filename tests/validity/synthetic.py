@@ -45,6 +45,14 @@ class Responses:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed, and say whether the audit claims more than ε."""
+        try:
+            _, result = self.outcome(seed)
+        except AbstentionError:
+            return False
+        return result.bound > self.epsilon
+
+    def outcome(self, seed: int) -> tuple[None, AuditResult]:
+        """Return the result of the audit of the table of a seed."""
         rng = _rng(seed)
         values = rng.normal(size=(2 * self.pairs, 3))
         pair = np.repeat(np.arange(self.pairs), 2)
@@ -54,20 +62,17 @@ class Responses:
         shown = (member == truthful[:, None]).ravel()
         made = values[shown] + self.blur * rng.normal(size=(self.pairs, 3))
         inside = member.ravel()
-        try:
-            result = audit_synthetic(
-                _with_pair(values[inside], pair[inside]),
-                _with_pair(values[~inside], pair[~inside]),
-                _with_pair(made, pair[shown]),
-                attacks=_ATTACKS,
-                columns={"pair": "stratum"},
-                confidence=1 - self.error,
-                seed=seed,
-                challenge=False,
-            )
-        except AbstentionError:
-            return False
-        return result.bound > self.epsilon
+        result = audit_synthetic(
+            _with_pair(values[inside], pair[inside]),
+            _with_pair(values[~inside], pair[~inside]),
+            _with_pair(made, pair[shown]),
+            attacks=_ATTACKS,
+            columns={"pair": "stratum"},
+            confidence=1 - self.error,
+            seed=seed,
+            challenge=False,
+        )
+        return None, result
 
 
 def _with_pair(values: FloatArray, pair: FloatArray) -> dict[str, FloatArray]:

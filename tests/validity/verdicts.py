@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from statistics import NormalDist
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -17,15 +18,23 @@ from leakbound import simulate
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits import Stream
 from leakbound.audits.designs import audit_of
-from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
+from leakbound.claims import (
+    ApproxDP,
+    Claim,
+    GaussianDP,
+    LaplaceDP,
+    PureDP,
+    SubsampledGaussianDP,
+)
 from leakbound.cuts import Fixed
 from leakbound.results.base import Audit
 from validity.games import reports
-from validity.lengths import DEAR, DEAREST, MODERATE
-from validity.questions import Question, epsilon_at, joint, questions, refuted
+from validity.lengths import COSTLY, DEAR, FUTILE, MODERATE
+from validity.questions import Question, endless, epsilon_at, joint, questions, refuted
 from validity.shifted import Leak, Shifted
 from validity.streams import logit, stream
 from validity.suite import Case
+from validity.synthetic import Responses
 from validity.trials import Cautious, OneRun, Panoramia, ZeroRun
 
 __all__ = ["ERROR", "GAMES", "Asked", "Said", "System", "systems", "verdict_cases"]
@@ -39,7 +48,13 @@ _M = 100
 _EPSILON, _MU, _DELTA, _RARE = 1.0, 1.0, 0.01, 1e-6
 _MANY = 1_000
 """Examples of a game whose cut is fixed."""
+_FEW = 40
+"""Runs of a game whose whole ranking is audited."""
 _FIXED: dict[str, Any] = {"cuts": Fixed(_MANY // 2)}
+
+
+Law: TypeAlias = Literal["normal", "laplace"]
+"""What noise is drawn from, at scale 1."""
 
 
 class Trial(Protocol):
@@ -157,19 +172,27 @@ def _with_failures(
     return np.where(told, np.where(member, size, -size), scores)
 
 
+def _noise(rng: np.random.Generator, size: int, law: Law) -> FloatArray:
+    return rng.normal(size=size) if law == "normal" else rng.laplace(size=size)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Noise:
-    """N(±μ/2, 1) for each example, whose truth is told with some chance: μ-GDP with failures."""
+    """±μ/2 and noise for each example, whose truth is told with some chance.
+
+    Normal noise is μ-Gaussian DP with these failures; Laplace's at ε = μ has none.
+    """
 
     m: int
     mu: float
     failure: float = 0.0
+    law: Law = "normal"
 
     def __call__(self, *, seed: int) -> Played:
         """Play the game of a seed."""
         rng = stream("verdict-noise", seed)
         member = rng.random(self.m) < 0.5
-        scores = np.where(member, self.mu / 2, -self.mu / 2) + rng.normal(size=self.m)
+        scores = np.where(member, self.mu / 2, -self.mu / 2) + _noise(rng, self.m, self.law)
         return Played(_with_failures(rng, scores, member, self.failure), member)
 
 
@@ -198,13 +221,15 @@ class SplitResponses:
         return Played(_responses(rng, member, self.epsilon, self.failure), member)
 
 
-def _two_sides(rng: np.random.Generator, first: BoolArray, mu: float, failure: float) -> FloatArray:
+def _two_sides(
+    rng: np.random.Generator, first: BoolArray, mu: float, failure: float, law: Law
+) -> FloatArray:
     """Return a value for each pair of records, of which one or the other is in the training set.
 
-    Its mean is μ with the first one, -μ with the second and 0 without both: μ-GDP for adding or
-    removing one, and exactly 2μ-GDP for replacing one by the other.
+    Its mean is μ with the first one, -μ with the second and 0 without both: μ for adding or
+    removing one, and exactly 2μ for replacing one by the other.
     """
-    scores = np.where(first, mu, -mu) + rng.normal(size=first.size)
+    scores = np.where(first, mu, -mu) + _noise(rng, first.size, law)
     return _with_failures(rng, scores, first, failure)
 
 
@@ -215,12 +240,13 @@ class SplitNoise:
     pairs: int
     mu: float
     failure: float = 0.0
+    law: Law = "normal"
 
     def __call__(self, seed: int) -> Played:
         """Play the game of a seed."""
         rng = stream("verdict-split", seed)
         first = rng.random(self.pairs) < 0.5
-        value = _two_sides(rng, first, self.mu, self.failure)
+        value = _two_sides(rng, first, self.mu, self.failure, self.law)
         member = np.stack([first, ~first], axis=1).ravel()
         strata = np.repeat(np.arange(self.pairs), 2)
         return Played(np.stack([value, -value], axis=1).ravel(), member, {"strata": strata})
@@ -253,17 +279,20 @@ class ChoiceNoise:
     m: int
     mu: float
     failure: float = 0.0
+    law: Law = "normal"
 
     def __call__(self, seed: int) -> Played:
         """Play the game of a seed."""
         rng = stream("verdict-choices", seed)
         chosen = rng.integers(2, size=self.m)
-        value = _two_sides(rng, chosen == 0, self.mu, self.failure)
+        value = _two_sides(rng, chosen == 0, self.mu, self.failure, self.law)
         return Played(np.stack([value, -value], axis=1), chosen, {"k": 2})
 
 
 _APPROX, _FAILING = ApproxDP(delta=_DELTA), GaussianDP(delta=_DELTA)
-_CLAIMS: tuple[Claim, ...] = (PureDP(), _APPROX, GaussianDP(), _FAILING)
+_CLAIMS: tuple[Claim, ...] = (PureDP(), _APPROX, GaussianDP(), _FAILING, LaplaceDP())
+_NOISY = (GaussianDP, LaplaceDP)
+"""Claims at whose boundary there is noise, and not a report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,6 +306,7 @@ class System:
     """The claim's parameter at the system's boundary, in what the bound compares."""
     questions: tuple[Question, ...]
     cuts: str = "default"
+    game: str = "boundary"
     quick: int = GAMES
     """Games of a quick row of verdicts."""
     sentences: int = 0
@@ -290,7 +320,7 @@ class System:
             claim=self.claim.name,
             cuts=f"{self.design.replace('_', '-')} {self.cuts}",
             sides="asked",
-            truth="boundary" if self.truth else "noise",
+            truth=self.game if self.truth else "noise",
             error=ERROR,
             trial=Cautious(trial),
             quick=quick,
@@ -298,60 +328,71 @@ class System:
         )
 
 
-def _at_boundary(claim: Claim) -> float:
-    """Return the parameter of systems for adding or removing one example."""
-    return _MU if isinstance(claim, GaussianDP) else _EPSILON
+def _law(claim: Claim) -> Law:
+    return "laplace" if isinstance(claim, LaplaceDP) else "normal"
 
 
 def _coins(claim: Claim, truth: float, m: int = _M) -> Callable[..., Any]:
     """Return the game of coins, or of runs, at the boundary of a claim."""
-    if isinstance(claim, GaussianDP):
-        return Noise(m=m, mu=truth, failure=claim.delta)
+    if isinstance(claim, _NOISY):
+        return Noise(m=m, mu=truth, failure=claim.delta, law=_law(claim))
     return partial(simulate.randomized_response, m, truth, delta=claim.delta)
 
 
 def _of_adding(claim: Claim, truth: float) -> Iterator[System]:
     """Yield audits whose bound is on adding or removing one example."""
-    family, play = isinstance(claim, GaussianDP), _coins(claim, truth)
+    family = isinstance(claim, _NOISY)
     asked = questions(claim, truth, replaced=False)
     system = partial(System, claim=claim, truth=truth, questions=asked)
-    coins = OneRun(play, claim, error=ERROR)
-    yield system(design="coins", trial=coins, sentences=0 if family else GAMES)
+    # 1. Coins of one run. Families have a quick row of each claim, by default and Gaussian.
+    soon = 0 if isinstance(claim, LaplaceDP) else GAMES
+    coins = OneRun(_coins(claim, truth), claim, error=ERROR)
+    yield system(design="coins", trial=coins, quick=soon, sentences=0 if family else GAMES)
     if family:
         fixed = OneRun(_coins(claim, truth, _MANY), claim, _FIXED, ERROR)
         yield system(design="coins", trial=fixed, cuts="fixed", quick=0)
-    yield system(
-        design="trials",
-        trial=OneRun(play, claim, error=ERROR, design="trials"),
-        quick=0 if claim.delta or family else GAMES,
-        long=DEAREST if claim.delta or family else DEAR,
-    )
+    # 2. Many runs: by the whole ranking, which takes long, unless the claim is pure.
+    slow = claim != PureDP()
+    play = _coins(claim, truth, _FEW if slow else _M)
+    trials = OneRun(play, claim, error=ERROR, design="trials")
+    quick, long = (0, FUTILE) if slow else (GAMES, DEAR)
+    yield system(design="trials", trial=trials, quick=quick, long=long)
+    # 3. Batches of either.
     streamed = Streamed(_coins(claim, truth, _M // 2), claim)
-    yield system(design="stream", trial=streamed, quick=0 if claim == _FAILING else GAMES)
+    soon = 0 if claim.delta and family else soon
+    yield system(design="stream", trial=streamed, quick=soon, long=long)
 
 
 def _of_replacing(claim: Claim, truth: float) -> Iterator[System]:
     """Yield audits whose bound is on replacing one example, which is twice the truth."""
-    family, twice = isinstance(claim, GaussianDP), 2 * truth
+    family, twice = isinstance(claim, _NOISY), 2 * truth
     asked = questions(claim, twice, replaced=True)
     system = partial(System, claim=claim, truth=twice, questions=asked)
+    soon = 0 if isinstance(claim, LaplaceDP) else GAMES
+    for design in ("random_split", "choices"):
+        play = _noisy(design, claim, truth, _M) if family else _reported(design, claim, truth)
+        trial = Audited(design, play, claim)
+        yield system(design=design, trial=trial, quick=soon, sentences=0 if family else GAMES)
+        if family:
+            fixed = Audited(design, _noisy(design, claim, truth, _MANY), claim, _FIXED)
+            yield system(design=design, trial=fixed, cuts="fixed", quick=0)
+
+
+def _noisy(design: str, claim: Claim, truth: float, pairs: int) -> Callable[[int], Played]:
+    """Return a game of pairs of which a noisy value is known."""
+    noise: dict[str, Any] = {"mu": truth, "failure": claim.delta, "law": _law(claim)}
+    if design == "choices":
+        return ChoiceNoise(m=pairs, **noise)
+    return SplitNoise(pairs=pairs, **noise)
+
+
+def _reported(design: str, claim: Claim, truth: float) -> Callable[[int], Played]:
+    """Return a game of records or candidates, each of which is reported."""
     # δ of adding or removing one example that becomes the claim's of replacing one
     failure = claim.delta / (1 + math.exp(truth))
-    plays: dict[str, Callable[[int], Callable[[int], Played]]] = {
-        "random_split": lambda m: SplitResponses(pairs=m, epsilon=truth, failure=failure),
-        "choices": lambda m: ChoiceResponses(m=m, k=4, epsilon=truth, failure=failure),
-    }
-    if family:
-        plays = {
-            "random_split": lambda m: SplitNoise(pairs=m, mu=truth, failure=claim.delta),
-            "choices": lambda m: ChoiceNoise(m=m, mu=truth, failure=claim.delta),
-        }
-    for design, play in plays.items():
-        trial = Audited(design, play(_M), claim)
-        yield system(design=design, trial=trial, sentences=0 if family else GAMES)
-        if family:
-            fixed = Audited(design, play(_MANY), claim, _FIXED)
-            yield system(design=design, trial=fixed, cuts="fixed", quick=0)
+    if design == "choices":
+        return ChoiceResponses(m=_M, k=4, epsilon=truth, failure=failure)
+    return SplitResponses(pairs=_M, epsilon=truth, failure=failure)
 
 
 def _of_zero_run(claim: Claim) -> Iterator[System]:
@@ -368,6 +409,7 @@ def _of_zero_run(claim: Claim) -> Iterator[System]:
             truth=1.0,
             questions=questions(claim, 1.0, replaced=False),
             quick=GAMES if cuts == "fixed" else 0,
+            long=DEAR if cuts == "fixed" else FUTILE,
         )
 
 
@@ -377,12 +419,12 @@ _RIGHT, _GUESSED = 0.73, 0.6
 
 def _of_panoramia(claim: Claim) -> Iterator[System]:
     """Yield PANORAMIA by itself, with a limit on c, and of real non-members."""
-    c, sum_of_both = logit(_GUESSED), logit(_RIGHT)
+    c, c_and_epsilon = logit(_GUESSED), logit(_RIGHT)
     kinds: tuple[tuple[str, float, float, float, dict[str, Any]], ...] = (
-        ("joint", _GUESSED, c, sum_of_both - c, {}),
-        ("c-upper", _GUESSED, c, sum_of_both - c, {"c_upper": c}),
+        ("joint", _GUESSED, c, c_and_epsilon - c, {}),
+        ("c-upper", _GUESSED, c, c_and_epsilon - c, {"c_upper": c}),
         # both answers change where one real example replaces the other
-        ("real-nonmembers", 0.5, 0.0, 2 * sum_of_both, {"real_nonmembers": True}),
+        ("real-nonmembers", 0.5, 0.0, 2 * c_and_epsilon, {"real_nonmembers": True}),
     )
     for cuts, baseline, at, epsilon, options in kinds:
         given = options | ({"delta": claim.delta} if claim.delta else {})
@@ -398,6 +440,46 @@ def _of_panoramia(claim: Claim) -> Iterator[System]:
         )
 
 
+def _others() -> Iterator[System]:
+    """Yield a synthetic table, noise as of DP-SGD, and reports whose audit takes them for noise."""
+    yield System(
+        design="synthetic",
+        claim=PureDP(),
+        trial=Responses(2 * _EPSILON, error=ERROR),
+        truth=2 * _EPSILON,
+        questions=questions(PureDP(), 2 * _EPSILON, replaced=True),
+        quick=0,
+        long=COSTLY,
+    )
+    one_step = SubsampledGaussianDP(sampling_rate=1.0, steps=1)
+    yield System(
+        design="coins",
+        claim=one_step,
+        cuts="fixed",
+        trial=OneRun(_coins(GaussianDP(), _MU, _MANY), one_step, _FIXED, ERROR),
+        truth=_MU,
+        questions=questions(one_step, _MU, replaced=False),
+        quick=0,
+        long=COSTLY,
+    )
+    # the least μ whose curve allows all that ε-DP does: they meet at its corner
+    mu = 2 * NormalDist().inv_cdf(1 / (1 + math.exp(-_EPSILON)))
+    pure = [Question(claimed={"epsilon": _EPSILON}, certain=False)]
+    pure += [Question(claimed=one, certain=False) for one in endless(GaussianDP(), mu)]
+    for design in ("coins", "trials"):
+        play = partial(simulate.randomized_response, _M if design == "coins" else _FEW, _EPSILON)
+        yield System(
+            design=design,
+            claim=GaussianDP(),
+            game="response",
+            trial=OneRun(play, GaussianDP(), error=ERROR, design=design),
+            truth=mu,
+            questions=(Question(claimed={"parameter": mu}), *pure),
+            quick=GAMES if design == "coins" else 0,
+            long=DEAR if design == "coins" else FUTILE,
+        )
+
+
 def systems() -> tuple[System, ...]:
     """Return all systems that are asked something."""
     return tuple(_systems())
@@ -405,21 +487,25 @@ def systems() -> tuple[System, ...]:
 
 def _systems() -> Iterator[System]:
     for claim in _CLAIMS:
-        truth = _at_boundary(claim)
+        truth = _MU if isinstance(claim, GaussianDP) else _EPSILON
         yield from _of_adding(claim, truth)
         yield from _of_replacing(claim, truth)
-        yield from _of_zero_run(claim)
+        if not isinstance(claim, LaplaceDP):
+            yield from _of_zero_run(claim)
     for claim in (PureDP(), ApproxDP(delta=_RARE)):
         yield from _of_panoramia(claim)
     # systems that leak nothing
     yield from _of_adding(PureDP(), 0.0)
     yield from _of_replacing(PureDP(), 0.0)
+    yield from _others()
 
 
 def verdict_cases() -> Iterator[Case]:
     """Yield the rows of verdicts and of sentences."""
     for one in systems():
         yield one.row("verdict", Asked(one.trial, one.questions), one.quick)
-        if one.cuts != "joint":  # an estimate, which proves nothing
+        readable = one.cuts != "joint" and one.game == "boundary" and one.long > COSTLY
+        if readable:  # neither estimates, which prove nothing, nor what takes long
             truth = partial(epsilon_at, one.claim, one.truth)
-            yield one.row("sentence", Said(one.trial, one.questions, truth), one.sentences)
+            said = Said(one.trial, one.questions, truth)
+            yield one.row("sentence", said, one.sentences)
