@@ -9,7 +9,7 @@ from scipy import optimize, sparse
 
 from games import Floats
 
-__all__ = ["best_count_law", "best_mechanism"]
+__all__ = ["best_count_law", "best_joint_law", "best_mechanism"]
 
 Pairs = Sequence[tuple[float, float]]
 """ε and δ, all of which a guarantee has."""
@@ -70,6 +70,35 @@ def best_count_law(
         equal=([[*np.ones(guesses + 1), *np.zeros(size)]], [1.0]),
     )
     return -value, found[: guesses + 1]
+
+
+def best_joint_law(levels: Sequence[tuple[int, int]], slopes: Any, limits: Any) -> float:
+    """Return the largest P(W ≥ c_L) of laws of a number of guesses r_L, one of some, and a count.
+
+    Given are pairs (r, c), and limits as of `best_count_law`, here on sums over all levels.
+    """
+    # 1. The matrices of a and b, block by block, and the goal.
+    ahead, wrong, goal = [], [], []
+    for guesses, correct in levels:
+        s = np.arange(guesses)
+        shape = (guesses, guesses + 1)
+        ahead.append(sparse.csr_matrix((s + 1.0, (s, s + 1)), shape=shape))
+        wrong.append(sparse.csr_matrix((guesses - s * 1.0, (s, s)), shape=shape))
+        goal.append(np.where(np.arange(guesses + 1) >= correct, -1.0, 0.0))
+    a, b = sparse.block_diag(ahead), sparse.block_diag(wrong)
+    edges, laws = a.shape
+    # 2. A positive part for each edge and slope, and their sums.
+    size = len(slopes) * edges
+    parts = sparse.vstack([a - np.exp(slope) * b for slope in slopes])
+    sums = sparse.kron(sparse.identity(len(slopes)), np.ones((1, edges)))
+    upper = sparse.bmat([[parts, -sparse.identity(size)], [None, sums]])
+    total = [*np.ones(laws), *np.zeros(size)]
+    value, _ = _least(
+        np.concatenate([*goal, np.zeros(size)]),
+        upper=(upper, [*np.zeros(size), *limits]),
+        equal=([total], [1.0]),
+    )
+    return -value
 
 
 def _least(goal: Any, upper: Any, equal: Any) -> tuple[float, Floats]:

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
+import numpy as np
+
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.types import CountOptions, PathOrder, Sides
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.claims.base import counts_of, unexplained
+from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn, UnionBound
 from leakbound.cuts.games import Ties
 from leakbound.cuts.outside_in import LadderPolicy, planned_rule
@@ -31,6 +34,11 @@ _TEST = (
 _FINENESS = 2.0**20
 # A proof made at a parameter within this share of what it proves is as good as any.
 _CLOSE = 0.02
+# Where proofs begin at a proxy, they are made at what the one before proves: so often, and of a
+# profile so often at most, until one gains no more than a share.
+_ROUNDS, _ROUNDS_OF_PROFILE, _GAIN = 1, 8, 1e-3
+# Bits of a δ that a search for a proof is shown, and of the level over the number of examples.
+_BITS, _SMALLEST_BITS = 20, 14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,24 +153,70 @@ def _bound(test: JointTest, index: int, correct: int) -> float:
         return 0.0
     named = zip(test.levels, least, strict=True)
     tested = [test.counts(i, right) for i, (made, right) in enumerate(named) if right <= made]
-    # 2. A certificate of v(t), made once more at the parameter that it proves.
-    best: float | None = None
     proof = _core.JointCertificate(tested, curve.core)
-    for last in (False, True):
-        theta = _proved(claim, proof, sides, level)
-        if theta is None and best is None and proxy is not claim:
-            own = claim.critical(test.counts(index, correct), test.tau[index], "recursion")
-            if own is not None:  # the proxy may be unlike the family: begin at its own curve
-                proof = proof.made_at(claim.curve(own, sides).core)
-                theta = _proved(claim, proof, sides, level)
-        if theta is None:
+    if proxy is not claim:
+        return _bound_from_proxy(test, index, correct, proof)
+    # 2. A certificate of v(t), made once more at the parameter that it proves if that is not close.
+    first = _proved(claim, proof, sides, level)
+    if first is None:
+        return 0.0
+    if abs(first - t) <= _CLOSE * t:
+        return first
+    again = proof.made_at(claim.curve(first, sides).core)
+    return max(first, _proved(claim, again, sides, level) or 0.0)
+
+
+def _bound_from_proxy(
+    test: JointTest, index: int, correct: int, proof: _core.JointCertificate
+) -> float:
+    """Return the bound that certificates prove, the first of which was made at a proxy's curve.
+
+    Each is made at the parameter that the one before proves. A search that begins far from what it
+    proves comes to a halt on its way, and last bits of a curve decide where: profiles are computed,
+    with noise in these bits, so that certificates of them are made until they prove no more.
+    """
+    claim, sides, level = test.claim, test.sides, test.level
+
+    def made_at(curve: TradeOff) -> _core.JointCertificate:
+        return proof.made_at(_shown_to_search(curve, level / test.examples).core)
+
+    proved = _proved(claim, proof, sides, level)
+    if proved is None:
+        own = claim.critical(test.counts(index, correct), test.tau[index], "recursion")
+        if own is None:
+            return 0.0
+        # The proxy may be unlike the family: begin at its own curve
+        proof = made_at(claim.curve(own, sides))
+        proved = _proved(claim, proof, sides, level)
+    best, rounds = proved or 0.0, 0
+    while proved is not None:
+        curve = claim.curve(best, sides)
+        if rounds >= (_ROUNDS_OF_PROFILE if curve.family == "profile" else _ROUNDS):
             break
-        before, best = best, max(best or 0.0, theta)
-        close = before is None and proxy is claim and abs(theta - t) <= _CLOSE * t
-        if last or close:
+        before, rounds = best, rounds + 1
+        proof = made_at(curve)
+        proved = _proved(claim, proof, sides, level)
+        best = max(best, proved or 0.0)
+        if best <= before * (1 + _GAIN):
             break
-        proof = proof.made_at(claim.curve(theta, sides).core)
-    return best or 0.0
+    return best
+
+
+def _shown_to_search(curve: TradeOff, smallest: float) -> TradeOff:
+    """Return a curve without the last bits of its δ, for a search whose proof is checked after it.
+
+    A search goes down slopes with edges, where its next step is decided by last bits: those of a
+    Fourier transform, which machines round differently. What is found holds for any curve, and is
+    valued at the exact one. `smallest` is a δ that matters little.
+    """
+    if curve.family != "profile":
+        return curve
+    delta = curve.parameters["delta"]
+    _, least = math.frexp(smallest)
+    _, exponents = np.frexp(np.maximum(delta, smallest))
+    last_bits = np.maximum(exponents - _BITS, least - _SMALLEST_BITS)
+    shown = np.ldexp(np.maximum(np.rint(np.ldexp(delta, -last_bits)), 1.0), last_bits)
+    return TradeOff.profile(curve.parameters["epsilon"], np.minimum(shown, 1.0))
 
 
 def _proved(
