@@ -195,6 +195,8 @@ def _put(place: Path, files: Mapping[str, bytes]) -> None:
 def model_index(result: Audit, *, model: str, dataset: str) -> list[JsonValue]:
     """Return the bounds of a result as the `model-index` of a Hugging Face model card.
 
+    A bound on replacing one example has its ε only: it implies nothing about membership.
+
     Parameters
     ----------
     result : AuditResult, PanoramiaResult or ZeroRunResult
@@ -216,14 +218,14 @@ def model_index(result: Audit, *, model: str, dataset: str) -> list[JsonValue]:
         if not isinstance(text, str) or not text.strip():
             raise OptionError(f"{name} must be a non-empty name, got {text!r:.80}")
     implied, said = result.implied(), result.summary()
-    if implied is None:
+    if not KINDS[result.kind].proves:
         raise OptionError(
             f"a result of kind {result.kind!r} is not a bound, not a metric of a model card"
         )
     tag = f"{KINDS[result.kind].tag} at {percent(result.confidence)} confidence"
     at = said.terms.at.strip() or f"at δ = {result.claim.delta:g}"
-    bounds = [("epsilon", said.epsilon, f"ε {at}: {tag}")]
-    for name, words in _IMPLIED.items():
+    bounds = [("epsilon", said.epsilon, f"ε {at}{said.terms.replaced}: {tag}")]
+    for name, words in _IMPLIED.items() if implied is not None else ():
         value = float(getattr(implied, name))
         bounds.append((name, value, f"{words}: {tag}, implied by the refuted curve"))
     metrics: list[JsonValue] = [

@@ -19,7 +19,7 @@ import numpy as np
 from leakbound._base.checks import real, shown
 from leakbound._base.files import write_text
 from leakbound._base.records import Record
-from leakbound._base.types import Kind, Verdict
+from leakbound._base.types import Kind, Relation, Verdict
 from leakbound.claims import Claim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
@@ -59,9 +59,11 @@ _ROUNDING = 1e-12
 class Implied:
     """Lower bounds that follow from a bound, at its confidence and all at once.
 
-    Each is what the most private guarantee that is not refuted still allows an attack on one
-    example. If training's own trade-off function is a curve of the family that was audited (for
-    (ε, δ), that of randomised response), it is what the best attack reaches.
+    Each is what the tightest guarantee *of the family* that was audited, which is not refuted,
+    still allows an attack on one example: no guarantee of this family promises less. An attack
+    reaches it if training's own trade-off function is a curve of the family (for (ε, δ), that of
+    randomised response). Otherwise training may be better than its tightest guarantee: ε-DP can
+    fail on rare outputs alone, and its advantage be small.
     """
 
     advantage: float
@@ -250,8 +252,13 @@ class Composed(Result, ABC):
         return self._lead.provenance
 
 
-class Audit(Result):
+class Audit(Result, ABC):
     """The result of an audit that can be run again."""
+
+    @property
+    @abstractmethod
+    def relation(self) -> Relation:
+        """What the bound compares: training with and without an example, or with another one."""
 
     @property
     def refutes(self) -> bool:
@@ -275,11 +282,18 @@ class Audit(Result):
     def implied(self) -> Implied | None:
         """Return lower bounds on what people read: advantage, TPR at low FPR, posterior.
 
-        They hold at the confidence of the bound, all at once, and on the same assumptions. None if
-        the number is no bound, or one on replacing an example, which is about telling two examples
-        apart and not members from others.
+        Each is a lower bound on what the tightest guarantee *of the family* allows, and not on what
+        some attack reaches: that is the same only if training's own trade-off function is in the
+        family. They hold at the confidence of the bound, all at once, and on the same assumptions.
+
+        Returns
+        -------
+        Implied or None
+            None if the number is no bound, or one on replacing an example, as of random splits,
+            `Choices` and PANORAMIA: that is about telling two examples apart and not members from
+            others.
         """
-        if not KINDS[self.kind].proves:
+        if not KINDS[self.kind].proves or self.relation == "replace":
             return None
         return implied_by(self._refuted_curve() if self.refutes else None)
 

@@ -27,7 +27,7 @@ from leakbound.claims.tradeoff import TradeOff, least_delta
 from leakbound.errors import OptionError
 from leakbound.report.description import KINDS
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
-from leakbound.results.base import Audit, Implied, check_delta, judged
+from leakbound.results.base import Audit, check_delta, judged
 from leakbound.results.words import COMPARED, delta_of, scale_of
 
 RATE = 0.1
@@ -150,9 +150,6 @@ class AuditResult(Audit, ScoreAudit):
         if not isinstance(self.claim, FAMILIES):
             return super().epsilon(delta)
         return self._converted(self.rejected, delta)
-
-    def implied(self) -> Implied | None:  # noqa: D102 (inherited)
-        return None if self.relation == "replace" else super().implied()
 
     def check(
         self,

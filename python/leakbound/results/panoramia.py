@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from leakbound._base.checks import real
 from leakbound._base.formatting import down, percent
 from leakbound._base.records import IF_ANY, Lazy
-from leakbound._base.types import Kind, Verdict
+from leakbound._base.types import Kind, Relation, Verdict
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.base import Audit, check_delta, judged
@@ -72,6 +72,11 @@ class PanoramiaResult(Audit):
     def provenance(self) -> Provenance:
         """Versions, seed and digests of the inputs, taken when this is first read."""
         return self._provenance.value
+
+    @property
+    def relation(self) -> Relation:
+        """What the bound compares: training with an example, or with another one in its place."""
+        return "replace"
 
     @property
     def ceiling(self) -> float:

@@ -19,6 +19,7 @@ RESULTS: dict[str, Any] = {
     "pure": lb.audit(SCORES, lb.Coins(PLAN)).with_check(epsilon=1.0),
     "Gaussian": lb.audit(SCORES, lb.Coins(PLAN), claim=lb.GaussianDP()),
     "zero run": lb.audit(SCORES, lb.ZeroRun(PLAN, np.full(300, 0.5))),
+    "split": lb.audit(SCORES, lb.RandomSplit(PLAN)),
     "known c": lb.audit(SCORES, lb.Panoramia(PLAN, baseline=SCORES[::-1], c_upper=0.5)),
 }
 NO_BOUNDS: dict[str, Any] = {
@@ -52,7 +53,9 @@ def test_a_model_card_takes_the_index(name: str) -> None:
     assert "95 % confidence" in str(first.metric_name)
     card: Any = ModelCardData(model_name="digits", eval_results=results)
     assert card.to_dict()["model-index"] == index
-    assert "posterior_lower_bound" in card.to_yaml()
+    replaced = RESULTS[name].implied() is None
+    assert ("posterior_lower_bound" in card.to_yaml()) != replaced
+    assert ("for replacing one example" in str(first.metric_name)) == replaced
 
 
 def test_scalars_of_a_checked_claim() -> None:

@@ -73,8 +73,11 @@ def test_which_results_imply_something() -> None:
     split = lb.audit(scores, lb.RandomSplit(member))  # on two examples, and not on membership
     assert split.bound > 0
     assert split.implied() is None
-    known = lb.audit(scores, lb.Panoramia(member, baseline=-scores, c_upper=0.1))
-    assert known.implied() == implied_by(lb.TradeOff.approx(known.bound))
+    for known in ({"c_upper": 0.1}, {"real_nonmembers": True}):
+        certified = lb.audit(scores, lb.Panoramia(member, baseline=-scores, **known))
+        assert certified.kind == "lower_bound"
+        assert certified.bound > 0
+        assert certified.implied() is None  # of replacing one, too
 
 
 def test_of_a_curve_that_is_not_its_mirror_image_the_order_of_members_counts() -> None:
