@@ -14,7 +14,8 @@ from torch.nn import functional
 
 from leakbound._base.console import one_line
 from leakbound.errors import InputError, LeakboundError, OptionError
-from leakbound.torch.data import IGNORED, Batch
+from leakbound.torch.columns import IGNORED
+from leakbound.torch.data import Batch
 
 _ROWS = 4  # rows that a model is tried on
 # How near two answers are that differ by rounding, as a share of the largest number.

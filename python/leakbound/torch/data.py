@@ -20,13 +20,15 @@ from torch.utils.data import (
 )
 
 from leakbound._base.alignment import gathered
+from leakbound._base.console import one_line
 from leakbound._base.types import IntArray
-from leakbound.errors import InputError, InputTypeError
+from leakbound.errors import InputError, InputTypeError, LeakboundError
+from leakbound.torch.columns import IGNORED, Column, column, columns_of, dense, tensor_of, together
 from leakbound.torch.placement import precision, to_device
 
 EMPTY = "data is empty: there is nothing to score"
+_PAIR = ("inputs", "targets")
 BATCH = 256  # examples at once where nothing else is said
-IGNORED = -100  # the label of a token that does not count, as in torch and in transformers
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Batches:
     def on(self, device: torch.device, ids: NDArray[Any] | None = None) -> Iterator[Batch]:
         """Yield the batches, each with the rows that it has."""
         first = 0
-        for item in self.items:
+        for item in _drawn(self.items):
             inputs, others, targets, labelled = _parts(item)
             yield Batch(inputs, others, targets, device, first, ids, labelled)
             first += len(inputs)
@@ -113,10 +115,9 @@ def read(data: Any, *, batch_size: int = BATCH) -> Batches:
         batches = _cut([columns], batch_size)
     elif isinstance(data, DataLoader):
         batches = _from_loader(data)
-    elif isinstance(data, Dataset) or (
-        hasattr(data, "__getitem__") and isinstance(data, Sized) and not isinstance(data, Mapping)
-    ):
-        batches = _from_loader(DataLoader(cast("Dataset[Any]", data), batch_size))
+    elif isinstance(data, Dataset) or _is_indexed(data):
+        rows = cast("Dataset[Any]", data)
+        batches = _from_loader(DataLoader(rows, batch_size, collate_fn=together))
     else:
         raise InputTypeError(
             "data must be a Dataset of pairs (x, y), a DataLoader, a pair of arrays, or a mapping "
@@ -143,7 +144,7 @@ def joined(parts: Sequence[Any], order: IntArray) -> Batches:
     rows: Dataset[Any] = ConcatDataset(
         [one.dataset if isinstance(one, DataLoader) else one for one in parts]
     )
-    like: Any = loaders[0] if loaders else DataLoader(rows, BATCH)
+    like: Any = loaders[0] if loaders else DataLoader(rows, BATCH, collate_fn=together)
     kept = {name: getattr(like, name) for name in ("collate_fn", "num_workers", "worker_init_fn")}
     return _from_loader(
         DataLoader(Subset(rows, order.tolist()), like.batch_sampler.batch_size, **kept)
@@ -205,10 +206,39 @@ def _as_tensor(part: object, name: str) -> Tensor:
     """Return a part of a batch as a tensor with one row for each example."""
     if not isinstance(part, Tensor | np.ndarray):
         raise InputTypeError(f"{name} of a batch must be a tensor, got {_name(part)}")
-    tensor = part if isinstance(part, Tensor) else torch.tensor(part)
+    dense(part, name)
+    tensor = tensor_of(part)
     if tensor.ndim == 0:
         raise InputError(f"{name} of a batch must have one row for each example, got a scalar")
-    return tensor
+    narrow = not tensor.is_floating_point() and not tensor.is_complex()
+    # Embeddings take integers of 32 and 64 bits alone.
+    return tensor.long() if name == "input_ids" and narrow else tensor
+
+
+def _drawn(items: Iterable[Any]) -> Iterator[Any]:
+    """Yield batches, or say which one the data could not make."""
+    iterator, number = iter(items), 0
+    while True:
+        try:
+            item = next(iterator)
+        except StopIteration:
+            return
+        except (LeakboundError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # of other people's datasets and collators
+            raise InputError(
+                f"batch {number} of the data cannot be made: rows must be tensors or numbers of "
+                f"one shape; {type(error).__name__}: {one_line(error)}"
+            ) from error
+        number += 1
+        yield item
+
+
+def _is_indexed(data: object) -> bool:
+    """Return whether rows can be taken from `data` by their position."""
+    frame = hasattr(data, "columns") and not hasattr(data, "features")  # not of datasets
+    indexed = hasattr(data, "__getitem__") and isinstance(data, Sized)
+    return indexed and not frame and not isinstance(data, Mapping | str | bytes)
 
 
 def _is_tokens(data: object) -> bool:
@@ -237,34 +267,41 @@ def _from_loader(loader: DataLoader[Any]) -> Batches:
     return Batches(loader, len(cast("Sized", loader.dataset)) if sized else None, len(loader))
 
 
-def _columns(data: Any) -> dict[str, Any] | None:
+def _columns(data: Any) -> dict[str, Column] | None:
     """Return tensors or arrays with one row for each example; None for data of another form."""
     if type(data) is TensorDataset:
         data = data.tensors
-    if isinstance(data, tuple | list) and data and hasattr(data[0], "shape"):
+    if isinstance(data, tuple | list) and _has_columns(data):
         if len(data) != 2:
             raise InputError(f"data must be a pair (inputs, targets), got {len(data)} arrays")
-        data = {"inputs": data[0], "targets": data[1]}
+        arrays = {name: column(one, name) for name, one in zip(_PAIR, data, strict=True)}
     elif _is_tokens(data):
-        data = {"input_ids": data}
-    elif not isinstance(data, Mapping) or "input_ids" not in data:
+        arrays = {"input_ids": data}
+    elif isinstance(data, Mapping) and data.get("input_ids") is not None:
+        arrays = columns_of(data)
+    else:
         return None
-    arrays = {
-        name: column if isinstance(column, Tensor) else np.asarray(column)
-        for name, column in data.items()
-        if column is not None
-    }
     sizes = {name: len(array) if array.ndim else 0 for name, array in arrays.items()}
     if len(set(sizes.values())) > 1 or not all(array.ndim for array in arrays.values()):
         rows = " and ".join(f"{size} {name}" for name, size in sizes.items())
         raise InputError(f"data must have one row for each example in every part, got {rows}")
-    for array in arrays.values():
-        if not isinstance(array, Tensor) and array.dtype.kind not in "biuf":
-            raise InputTypeError(f"arrays of data must hold numbers, got dtype {array.dtype}")
     return arrays
 
 
-def _cut(tables: list[dict[str, Any]], batch_size: int, order: IntArray | None = None) -> Batches:
+def _has_columns(data: Sequence[Any]) -> bool:
+    """Return whether `data` is all inputs and all targets, and not a list of pairs."""
+    for name, one in zip(_PAIR, data, strict=False):
+        dense(one, name)
+    if data and hasattr(data[0], "shape"):
+        return True
+    if not isinstance(data, tuple) or len(data) != 2:
+        return False
+    return hasattr(data[1], "shape") or all(isinstance(one, list) for one in data)
+
+
+def _cut(
+    tables: list[dict[str, Column]], batch_size: int, order: IntArray | None = None
+) -> Batches:
     """Cut columns into batches, in their order or in another one."""
     examples = sum(len(next(iter(one.values()))) for one in tables)
     starts = range(0, examples, batch_size)
@@ -277,7 +314,7 @@ def _cut(tables: list[dict[str, Any]], batch_size: int, order: IntArray | None =
             else gathered([one[name] for one in tables], order[rows])
             for name, array in tables[0].items()
         }
-        tensors = {n: c if isinstance(c, Tensor) else torch.tensor(c) for n, c in columns.items()}
+        tensors = {name: tensor_of(one) for name, one in columns.items()}
         return tensors if "input_ids" in tensors else tuple(tensors.values())
 
     return Batches(map(batch, starts), examples, len(starts))

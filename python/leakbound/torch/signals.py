@@ -13,7 +13,8 @@ from leakbound._base.checks import choice
 from leakbound._base.types import FloatArray, SignalName
 from leakbound.errors import InputError
 from leakbound.torch.asking import Asked, unwrapped
-from leakbound.torch.data import IGNORED, Batch
+from leakbound.torch.columns import IGNORED
+from leakbound.torch.data import Batch
 
 Signal: TypeAlias = SignalName | Callable[[Any, Any], Tensor]
 Measure: TypeAlias = Callable[[Batch], Tensor]
