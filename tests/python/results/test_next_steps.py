@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from oracle_calls import coins, panoramia, split, zero_run
 from pages import words_of
 
 M = 1000
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 @cache
@@ -48,6 +50,101 @@ def indexed() -> Any:
     return lb.audit(noise + member, lb.RandomSplit(member, features=features), seed=1)
 
 
+def apart(known: str, claim: Any = None) -> Any:
+    """Audit members and non-members whose features tell them apart."""
+    member, _, noise = game()
+    year = np.where(member, 2020.0, 2023.0) + (noise > 0)
+    design: dict[str, Any] = {
+        "year": lambda: lb.ZeroRun(member, features=year[:, None]),
+        "known": lambda: lb.ZeroRun(member, np.where(member, 0.995, 0.005)),
+        "tamper": lambda: lb.ZeroRun(member, np.where(member, 0.995, 0.005), correction="tamper"),
+        "many": lambda: lb.ZeroRun(
+            member, features=np.random.default_rng(0).normal(size=(M, 300)), falsify=False
+        ),
+    }
+    return lb.audit(noise + member, design[known](), claim=claim, seed=1)
+
+
+REASONS: dict[str, tuple[Any, str, str]] = {
+    "year": (
+        None,
+        "features separate members from non-members",
+        "Features separate members from non-members",
+    ),
+    "year, pure": (
+        lb.PureDP(),
+        "features separate members from non-members",
+        "Features separate members from non-members",
+    ),
+    "known": (
+        None,
+        "members and non-members hardly overlap",
+        "Look for non-members that resemble the members more: matching kept",
+    ),
+    "known, pure": (
+        lb.PureDP(),
+        "members and non-members hardly overlap",
+        "Look for members and non-members that resemble each other",
+    ),
+    "tamper": (
+        None,
+        "members and non-members hardly overlap",
+        "Look for members and non-members that resemble each other",
+    ),
+    "many": (
+        None,
+        "1000 labels for 301 coefficients",
+        "1000 labels for 301 coefficients: a confidence set of their log-odds needs five for each",
+    ),
+}
+"""Groups that cannot be compared, the claim, why nothing is proved, and the next step."""
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_where_groups_do_not_overlap_the_reason_comes_first_and_is_the_next_step(
+    name: str,
+) -> None:
+    claim, reason, step = REASONS[name]
+    said = apart(name.partition(",")[0], claim).summary()
+    assert said.epsilon == 0
+    assert said.paragraphs[0].startswith(f"The bound is 0 because {reason}")
+    assert said.next_steps[0].startswith(step)
+    everything = str(said) + str(said.metrics)
+    for wrong in ("Audit more examples", "Audit about", "target", "Matching kept", "0 of its 0"):
+        assert wrong not in everything
+    assert "kept 1,000 of 1,000" not in everything
+
+
+def test_a_page_does_not_suggest_a_feature_that_tells_groups_apart() -> None:
+    for page in ("audits/zero-run.md", "theory/propensity.md"):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        assert "source, date" not in text
+    assert "such as the year where all members are older" in (
+        DOCS / "audits/zero-run.md"
+    ).read_text(encoding="utf-8")
+
+
+def test_no_target_is_named_that_nobody_set() -> None:
+    for found in (coins("few"), zero_run("pure", shift=3.0)):
+        assert "target" not in str(found.summary())
+    claimed = audited(2.0, epsilon=8.0).summary()
+    assert "below the claimed ε = 8" in str(claimed)
+
+
+def test_shift_is_not_said_to_be_a_leak() -> None:
+    """Scores that know features only separate the groups."""
+    found = zero_run("pure", leak=2.5, shift=2.0)
+    assert found.refutes
+    assert "AUC" not in " ".join(found.summary().next_steps)
+
+
+def few_alike() -> Any:
+    """Audit a few members and non-members of one distribution."""
+    member, _, noise = game()
+    design = lb.ZeroRun(member[:8], np.full(8, 0.5))
+    return lb.audit(noise[:8], design, claim=lb.PureDP(), seed=1)
+
+
 def run(**given: Any) -> Any:
     options = {"accounted": Accounted(epsilon=600.0, delta=1e-6), "examples": (EXAMPLES,) * 2}
     extra = {name: given.pop(name) for name in list(given) if name in options}
@@ -62,7 +159,7 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a claim out of reach": (
         lambda: audited(2.0, epsilon=8.0),
-        "even a perfect attack reaches only ε = 5.75, below the target ε = 8",
+        "even a perfect attack reaches only ε = 5.75, below the claimed ε = 8",
     ),
     "too few examples": (lambda: coins("few"), "Audit about"),
     "no signal": (lambda: audited(0.0), "choose a stronger attack, such as offline_lira or rmia"),
@@ -96,6 +193,22 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
     "few matched": (
         lambda: zero_run("gaussian", shift=2.0),
         "Look for non-members that resemble the members more: matching kept",
+    ),
+    "composition": (
+        lambda: zero_run("gaussian", "composition"),
+        'Audit with correction="match": composition subtracts the most',
+    ),
+    "certain guesses": (
+        lambda: apart("known", lb.PureDP()),
+        "Look for members and non-members that resemble each other: with the odds that features",
+    ),
+    "too few examples of one distribution": (
+        few_alike,
+        "examples: with these 8, even a perfect attack reaches only ε = ",
+    ),
+    "little beyond features": (
+        lambda: zero_run("pure", leak=0.0),
+        "these scores say too little about membership beyond the features",
     ),
     "a generator that is far": (
         lambda: panoramia(leak=0.0, shift=8.0),

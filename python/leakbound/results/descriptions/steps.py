@@ -12,6 +12,7 @@ from leakbound.report.parts import ScoreAudit
 from leakbound.results.dp_sgd import DPSGDAudit
 from leakbound.results.one_run import AuditResult
 from leakbound.results.words import audited
+from leakbound.results.zero_run import ZeroRunResult
 
 if TYPE_CHECKING:
     from leakbound.results.panoramia import PanoramiaResult
@@ -39,7 +40,7 @@ _OF_PARTS = {
 
 def first(steps: Iterable[str]) -> tuple[str, ...]:
     """Return the most urgent steps."""
-    return tuple(islice(steps, 3))
+    return tuple(islice(dict.fromkeys(steps), 3))
 
 
 def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
@@ -58,18 +59,15 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     # 1. Scores, or a number of examples, that cannot show what the model leaks.
     flaws = (*_of_doubts(result), *_of_scores(result))
     yield from flaws
+    shifted = isinstance(result, ZeroRunResult)
     target = _REACH
     if one is not None and one.delta is not None and one.verdict == "inconclusive":
         target = max(target, one.value)
     if proves and reach <= target:
-        enough = _enough(result, target)
-        many = f"about {enough:,} {unit}" if enough else f"more {unit}"
-        yield (
-            f"Audit {many}: with these {m:,}, even a perfect attack reaches only ε = "
-            f"{number(reach)}{terms.at}, below the target ε = {target:g}."
-        )
+        overlap = _of_overlap(result, terms) if isinstance(result, ZeroRunResult) else ""
+        yield overlap or _of_reach(result, terms, target)
     elif not result.bound and not flaws:
-        yield from _of_nothing(result, unit)
+        yield from _of_no_residue() if shifted else _of_nothing(result, unit)
     # 2. What is special about the design.
     yield from _of_shift(result)
     if not result.bound:
@@ -77,10 +75,10 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     # 3. Where the leak is, and how to prove more.
     if proves and terms.epsilon >= SMALL and result.options.get("design") != "trials":
         yield _of_leak(result, unit)
-    if terms.epsilon >= _NEAR * reach:
+    if terms.epsilon >= _NEAR * reach and proves and not shifted:
         yield (
-            f"To prove more, audit more {unit}: nearly every guess was right, so the bound is "
-            f"limited by the number of {unit} ({m:,}), not by the attack."
+            f"To prove more, audit more {unit}: a perfect attack on these {m:,} would have reached "
+            f"only ε = {number(reach)}{terms.at}."
         )
     if one is not None and one.verdict == "not refuted":
         yield (
@@ -94,6 +92,55 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
             f"claim=ApproxDP(delta={small:g}) before the next audit: this bound refutes promises "
             "with δ = 0 only."
         )
+
+
+def _of_reach(result: AuditResult, terms: Terms, target: float) -> str:
+    """Return how many examples it takes to reach what was claimed, or an ε that is not small."""
+    enough, one = _enough(result, target), result.checked
+    many = f"about {enough:,} {terms.units}" if enough else f"more {terms.units}"
+    claimed = one is not None and target == one.value
+    aim = f", below the claimed ε = {target:g}" if claimed else ""
+    return (
+        f"Audit {many}: with these {audited(result):,}, even a perfect attack reaches only ε = "
+        f"{number(terms.ceiling)}{terms.at}{aim}."
+    )
+
+
+def _of_overlap(result: ZeroRunResult, terms: Terms) -> str:
+    """Return what to do where features leave a perfect attack little; "" where they do not."""
+    if not result.guesses and not result.searched and result.kept == result.m:
+        return f"{result.reason[:1].upper()}{result.reason[1:]}."  # it says what to do
+    if result.correction == "match" and result.kept < _MANY * result.m:
+        return _of_matched(result)
+    if result.correction == "composition":
+        return (
+            'Audit with correction="match": composition subtracts the most that the features of '
+            "any one example may reveal, and leaves even a perfect attack only ε = "
+            f"{number(terms.ceiling)}{terms.at}."
+        )
+    if result.overlap.m_eff >= _MANY * result.m:
+        return ""
+    return (
+        "Look for members and non-members that resemble each other: with the odds that features "
+        f"give these {result.m:,} {terms.units}, even a perfect attack reaches only ε = "
+        f"{number(terms.ceiling)}{terms.at}."
+    )
+
+
+def _of_matched(result: ZeroRunResult) -> str:
+    most = "" if result.learnt is None else "at most "
+    return (
+        f"Look for non-members that resemble the members more: matching kept {most}"
+        f"{result.kept:,} of {result.m:,} examples."
+    )
+
+
+def _of_no_residue() -> Iterator[str]:
+    """Yield what to do about a Zero-Run bound of 0 where a perfect attack would show something."""
+    yield (
+        "For the next audit, choose a stronger attack, such as offline_lira or rmia with reference "
+        "models: these scores say too little about membership beyond the features."
+    )
 
 
 def _of_doubts(result: "AuditResult | PanoramiaResult") -> Iterator[str]:
@@ -143,10 +190,7 @@ def _of_shift(result: Any) -> Iterator[str]:
     if getattr(result, "correction", "") != "match":
         return
     if result.kept < _MANY * result.m:
-        yield (
-            f"Look for non-members that resemble the members more: matching kept {result.kept:,} "
-            f"of {result.m:,} examples."
-        )
+        yield _of_matched(result)
     if result.by_tampering is not None and result.by_tampering < _MANY * result.bound:
         yield (
             "Check the propensities before you rely on this bound: matching allows for no error "
@@ -157,14 +201,18 @@ def _of_shift(result: Any) -> Iterator[str]:
 def _of_leak(result: AuditResult, unit: str) -> str:
     """Return where the leak is, and what may be done about it."""
     guessed, listed = result.guesses / max(1, audited(result)), result.exposed
-    if guessed >= _MANY or _deviations(result) > _LARGE:
+    # of groups that differ, features alone may separate the scores
+    shifted = isinstance(result, ZeroRunResult)
+    if guessed >= _MANY or (_deviations(result) > _LARGE and not shifted):
+        auc = "" if shifted else f" (AUC {result.auc:.3f})"
         return (
             "Reduce overfitting, such as by less training, a smaller model or regularisation, or "
-            f"train with DP: the leak is spread over many {unit} (AUC {result.auc:.3f})."
+            f"train with DP: the leak is spread over many {unit}{auc}."
         )
     where = {"members": "the highest scores", "non-members": "the lowest scores"}
+    extreme = "the most extreme scores" + " for their features" * shifted
     train = " Fix or remove these, and train again." * (result.path != "non-members")
-    who = f"{result.guesses:,} {unit} with {where.get(result.path, 'the most extreme scores')}"
+    who = f"{result.guesses:,} {unit} with {where.get(result.path, extreme)}"
     if listed is not None and listed.rows.size:
         who = f"{listed.rows.size:,} most exposed members (result.exposed)"
     return (

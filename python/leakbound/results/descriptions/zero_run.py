@@ -27,6 +27,9 @@ _GUESSED: dict[Correction, str] = {
     "composition": "The attack was right in {correct:,} of its {guesses:,} {guessed}. The most "
     "that features of any of {m:,} examples may reveal was subtracted.",
 }
+# Share of the examples that fair coins are worth, below which the groups hardly overlap
+_SCARCE = 0.1
+_NOT_PRIVATE = "No promise of any ε is ruled out. This is not evidence of privacy."
 # With one of these, counts depend on the propensities
 _COUNTED: tuple[Correction, ...] = ("match", "tamper")
 
@@ -53,7 +56,7 @@ def describe(result: ZeroRunResult) -> Description:
         said,
         design="given members and non-members, corrected for distribution shift",
         headline=headline,
-        paragraphs=(_evidence(result, said),),
+        paragraphs=_evidence(result, said),
         metrics=(*said.metrics, *_metrics(result)),
         figures=(*said.figures[:1], overlap, *said.figures[1:]),
         shown=2,
@@ -61,17 +64,20 @@ def describe(result: ZeroRunResult) -> Description:
     )
 
 
-def _evidence(result: ZeroRunResult, said: Description) -> str:
-    """Return what was guessed right after the correction, and what the bound depends on."""
+def _evidence(result: ZeroRunResult, said: Description) -> tuple[str, ...]:
+    """Return why nothing is proved, or what was guessed right, and what the bound depends on."""
     naive = f"Without the correction, the audit would have claimed ε = {number(result.naive)}."
     tested = result.falsification
     if result.withheld and tested is not None and tested.refuted:
         return (
             "An independent model predicts membership better than the propensities allow "
-            f"(p = {tested.p_value:.2g}). {naive}"
+            f"(p = {tested.p_value:.2g}). {naive}",
         )
     if result.withheld and said.contradicted:
-        return f"{said.contradicted[0].statement} {naive}"
+        return (f"{said.contradicted[0].statement} {naive}",)
+    because = f"The bound is 0 because {_why(result)}." if result.reason else ""
+    if not result.guesses and not result.searched:
+        return tuple(filter(None, [because, f"{_NOT_PRIVATE} {naive}"]))
     words = list[str]()
     if result.guesses:
         words += [_guessed(result), result.searched if KINDS[result.kind].proves else ""]
@@ -82,18 +88,29 @@ def _evidence(result: ZeroRunResult, said: Description) -> str:
             f"{percent(1 - result.confidence)} of the time."
         )
     else:
-        words.append("No promise of any ε is ruled out. This is not evidence of privacy.")
+        words.append(_NOT_PRIVATE)
     if result.learnt is not None:
         words.append(
             "This is the worst case over all plausible propensity models. (Under the best-fitting "
             f"model: {formula(result, result.learnt.at_estimate)}.)"
         )
-    if result.by_tampering is not None:
+    if result.by_tampering:
         words.append(
             f"(With tampering as the correction: {formula(result, result.by_tampering)}. The "
             "confidence does not cover choosing the larger bound.)"
         )
-    return " ".join(filter(None, [*words, naive]))
+    return tuple(filter(None, [because, " ".join(filter(None, [*words, naive]))]))
+
+
+def _why(result: ZeroRunResult) -> str:
+    """Return why the bound is 0: first of all that the groups hardly overlap, if they do not."""
+    worth = result.overlap.m_eff
+    if worth >= _SCARCE * result.m or not result.guesses:
+        return result.reason
+    return (
+        "members and non-members hardly overlap: given their features, membership of "
+        f"{result.m:,} examples is as uncertain as {worth:.1f} fair coins ({result.reason})"
+    )
 
 
 def _guessed(result: ZeroRunResult) -> str:
@@ -118,7 +135,7 @@ def _kept(result: ZeroRunResult) -> str:
 def _metrics(result: ZeroRunResult) -> list[Metric]:
     """Return what the correction kept, and what the tests found."""
     metrics = [Metric("Correction", result.correction.replace("_", "-"), HOW[result.correction])]
-    if result.correction == "match":
+    if result.correction == "match" and (result.guesses or result.searched):
         metrics.append(Metric("Kept", f"{_kept(result)} of {result.m:,}", "after matching"))
     if result.abstained:
         note = "left out: features nearly reveal membership"
