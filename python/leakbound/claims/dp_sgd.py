@@ -78,8 +78,10 @@ def subsampled_gaussian(
 def _delta(loss: Any, epsilon: FloatArray, order: str) -> FloatArray:
     """Return δ(ε) with the example on the side of the power, or of the level.
 
-    δ(ε) = Σ P(l) (1 - e^{ε - l}) over losses l above ε, certain ones included. dp-accounting offers
-    the larger of both orders only, and one ε at a time.
+    δ(ε) = Σ P(l) (1 - e^{ε - l}) over losses l above ε, certain ones included. The reason to read
+    private attributes is speed: `get_delta_for_epsilon` takes seconds for a grid of ε, more than
+    the composition itself, and these sums a thousandth of that. It also has no order: its value is
+    the larger of both. A test compares the two, and versions of dp-accounting are capped.
     """
     law = getattr(loss, f"_pmf_{order}").to_dense_pmf()
     mass: FloatArray = np.maximum(vars(law)["_probs"], 0.0)

@@ -21,16 +21,57 @@ CLAIM = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=50)
 POWERS = np.linspace(0.01, 0.99, 50)
 
 
-@pytest.mark.parametrize("order", ["remove", "add"])
-def test_deltas_are_those_of_dp_accounting(order: str) -> None:
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps"), [(0.8, 0.1, 50), (4.0, 1.0, 2), (1.0, 0.01, 500)]
+)
+@pytest.mark.parametrize("relation", ["ADD_OR_REMOVE_ONE", "REPLACE_ONE"])
+def test_deltas_are_those_of_the_public_function_of_dp_accounting(
+    noise: float, rate: float, steps: int, relation: str
+) -> None:
+    from dp_accounting import NeighboringRelation
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     loss = pld.from_gaussian_mechanism(
-        0.8, value_discretization_interval=1e-3, sampling_prob=0.1
-    ).self_compose(50)
+        noise,
+        value_discretization_interval=1e-3,
+        sampling_prob=rate,
+        neighboring_relation=NeighboringRelation[relation],
+    ).self_compose(steps)
     grid = np.linspace(-10, 10, 41)
-    theirs = getattr(loss, f"_pmf_{order}").get_delta_for_epsilon(grid)
-    np.testing.assert_allclose(dp_sgd._delta(loss, grid, order), theirs, atol=1e-13)
+    ours = dp_sgd._delta(loss, grid, "remove")
+    if relation == "ADD_OR_REMOVE_ONE":
+        ours = np.maximum(ours, dp_sgd._delta(loss, grid, "add"))
+    theirs = np.asarray(loss.get_delta_for_epsilon(grid))
+    # Negative masses, which are noise of a transform, count as none here
+    assert np.all(ours >= theirs - 1e-15)
+    np.testing.assert_allclose(ours, theirs, atol=1e-13)
+
+
+@pytest.mark.parametrize(("noise", "rate"), [(0.8, 0.1), (2.0, 0.6)])
+def test_each_order_of_one_step_is_the_exact_delta(noise: float, rate: float) -> None:
+    """P against Q, and Q against P, by the best test of each: a threshold for the loss."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    loss = pld.from_gaussian_mechanism(
+        noise, value_discretization_interval=1e-3, sampling_prob=rate
+    )
+    epsilon = np.linspace(0.05, 0.8 * -np.log1p(-rate), 5)
+
+    def laws(edge: Any) -> tuple[Any, Any]:
+        other = norm.cdf(edge / noise)
+        return (1 - rate) * other + rate * norm.cdf((edge - 1) / noise), other
+
+    def edge(value: Any) -> Any:
+        return 0.5 + noise**2 * np.log(np.expm1(value) / rate + 1)
+
+    member, other = laws(edge(epsilon))
+    exact = {"remove": (1 - member) - np.exp(epsilon) * (1 - other)}
+    member, other = laws(edge(-epsilon))
+    exact["add"] = other - np.exp(epsilon) * member
+    for order, delta in exact.items():
+        found = dp_sgd._delta(loss, epsilon, order)
+        assert np.all(found >= delta - 1e-12)
+        np.testing.assert_allclose(found, delta, atol=1e-5)
 
 
 def test_without_sampling_it_is_the_gaussian_curve() -> None:
