@@ -7,18 +7,22 @@ row, and the option that helps.
 
 import csv
 import gzip
+import json
 import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.checks import WHOLE
 from leakbound._base.files import open_archive
 from leakbound._base.imports import needs
 from leakbound.cli.options import KINDS, option, refuse
@@ -139,16 +143,50 @@ class Columns:
         return self.words("id") if "id" in self else None
 
     def numbers(self, name: str) -> NDArray[Any]:
-        """Return a column as numbers; text that is not a number is refused."""
+        """Return a column as numbers; text that is not a number is refused.
+
+        So are numbers that a double does not hold apart: large integers would become ties.
+        """
         column = self._filled(name)
-        if not is_text(column):
-            if _array(column).dtype.kind in "OSU":
-                raise FormatError(f"{self.path}: column {name!r} must hold real numbers")
-            return _array(column)
+        if is_text(column):
+            values, written = self._read(name), column.to_pylist
+        else:
+            stored = _array(column)
+            values, written = stored, stored.tolist
+            if stored.dtype.kind in "OSU":
+                if not _are_numbers(stored):
+                    raise FormatError(f"{self.path}: column {name!r} must hold real numbers")
+                values = stored.astype(np.float64)
+            elif stored.dtype.kind not in "iu":
+                return stored
+        self._check_apart(name, values.astype(np.float64), written)
+        return values
+
+    def _check_apart(
+        self, name: str, values: NDArray[np.float64], written: Callable[[], list[Any]]
+    ) -> None:
+        """Check that no two numbers become equal as doubles."""
+        large = np.flatnonzero(np.isfinite(values) & (np.abs(values) >= WHOLE))
+        if not large.size:
+            return
+        listed, sign = written(), self.signs.decimal or "."
+        first = dict[float, tuple[int, Decimal]]()
+        for row in large.tolist():
+            value = Decimal(str(listed[row]).strip().replace(sign, "."))
+            other, held = first.setdefault(float(values[row]), (row, value))
+            if held != value:
+                raise FormatError(
+                    f"{self.path}: column {name!r} loses precision in float64: {listed[other]} at "
+                    f"row {other + self.first} and {listed[row]} at row {row + self.first} become "
+                    "equal (rows count from 0, without the header); write their ranks"
+                )
+
+    def _read(self, name: str) -> NDArray[np.float64]:
+        """Return a column of text as doubles."""
         import pyarrow as pa
         from pyarrow import compute
 
-        words = compute.utf8_trim_whitespace(column)
+        words = compute.utf8_trim_whitespace(self.stored[name])
         other = "." if self.signs.decimal == "," else ","
         if other == ".":  # a point would separate thousands; "_" makes it invalid
             words = compute.replace_substring(words, ".", "_")
@@ -160,7 +198,7 @@ class Columns:
             row = compute.index(words, bad[1]).as_py()
             hint = (
                 f" (use --decimal {other} if that is the decimal sign)"
-                if other in str(column[row])
+                if other in str(self.stored[name][row])
                 else ""
             )
             raise self._refusal(name, row, f"must be a number, such as -0.5 or inf{hint}") from None
@@ -408,12 +446,30 @@ def _counted(message: str, rows: int) -> str:
 
 def _json(file: Any) -> Reader:
     import pyarrow as pa
-    from pyarrow import json
+    from pyarrow import json as arrow
 
     # Read here, as in `_blocks`: a thread that waits for Python may outlive it.
-    content = pa.BufferReader(file.read())
-    table = json.read_json(content, json.ReadOptions(block_size=_BLOCK)).combine_chunks()
-    return table.column_names, lambda _: table.to_batches()
+    content = file.read()
+    options = arrow.ReadOptions(block_size=_BLOCK)
+    table = arrow.read_json(pa.BufferReader(content), options).combine_chunks()
+    for place, one in enumerate(table.schema):
+        if str(one.type) == "double" and _are_large(table[one.name].to_numpy()):
+            table = table.set_column(place, one.name, _as_written(content, one.name))
+    return table.column_names, lambda _: table.combine_chunks().to_batches()
+
+
+def _are_large(values: NDArray[np.float64]) -> bool:
+    """Return whether some numbers have integers next to them that are the same double."""
+    return bool((np.abs(values[np.isfinite(values)]) >= WHOLE).any())
+
+
+def _as_written(content: bytes, name: str) -> Any:
+    """Return a column of numbers in JSON lines as text, with all of their digits."""
+    import pyarrow as pa
+
+    lines = (line for line in content.split(b"\n") if line.strip())
+    values = [json.loads(line, parse_int=str, parse_float=str).get(name) for line in lines]
+    return pa.chunked_array([pa.array(values, pa.string())])
 
 
 def _parquet(path: Path, rows: int) -> Reader:
@@ -425,7 +481,7 @@ def _parquet(path: Path, rows: int) -> Reader:
 
 
 def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:
-    """Yield columns of Arrow records, with dictionaries and decimals decoded."""
+    """Yield columns of Arrow records, with dictionaries decoded."""
     from pyarrow import types
 
     columns: Mapping[str, Any] = {}
@@ -434,8 +490,6 @@ def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:
         for name, column in columns.items():
             if types.is_dictionary(column.type):
                 columns[name] = column.cast(column.type.value_type)
-            elif types.is_decimal(column.type):
-                columns[name] = column.cast("float64")
         yield columns
     if not columns:
         yield {name: np.empty(0) for name in picked}
@@ -444,6 +498,13 @@ def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:
 def is_text(column: Any) -> bool:
     """Return whether a column is of Arrow and holds text."""
     return not isinstance(column, np.ndarray) and str(column.type) in {"string", "large_string"}
+
+
+def _are_numbers(values: NDArray[Any]) -> bool:
+    """Return whether objects are all numbers, such as decimals."""
+    if values.dtype.kind != "O":
+        return False
+    return all(isinstance(value, Real | Decimal) for value in values.tolist())
 
 
 def _array(column: Any) -> NDArray[Any]:

@@ -12,6 +12,7 @@ import threading
 import zipfile
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,66 @@ def test_what_is_refused(
     refusal = leakbound("coins", tmp_path / name, *options).refusal
     assert words in refusal
     assert (str(tmp_path / name) in refusal) == (not words.startswith(("needs", "only one role")))
+
+
+LARGE = 2**60 + np.arange(120)
+
+
+def stored(folder: Path, kind: str, columns: dict[str, Any]) -> Path:
+    """Write a table as a file of one kind."""
+    path = folder / f"a.{kind}"
+    if kind == "csv":
+        path.write_text(csv_text(**columns))
+    elif kind == "jsonl":
+        names = [*columns]
+        records = zip(*(np.asarray(one).tolist() for one in columns.values()), strict=True)
+        path.write_text(
+            "".join(json.dumps(dict(zip(names, one, strict=True))) + "\n" for one in records)
+        )
+    elif kind == "npz":
+        np.savez(path, **columns)
+    else:
+        parquet.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "npz", "parquet"])
+def test_numbers_that_a_double_merges_are_refused_as_scores(kind: str, tmp_path: Path) -> None:
+    scores = LARGE if kind != "jsonl" else (LARGE.astype(np.uint64) + np.uint64(2**63))
+    path = stored(tmp_path, kind, {"score": scores, "member": MEMBER.astype(int)})
+    refusal = leakbound("coins", path).refusal
+    assert "column 'score' loses precision in float64: " in refusal
+    assert f"{scores[0]} at row 0 and {scores[1]} at row 1 become equal" in refusal
+    path = stored(tmp_path, kind, {"score": 1e17 * SCORE, "member": MEMBER.astype(int)})
+    assert leakbound("coins", path).code == 0
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "npz", "parquet"])
+@pytest.mark.parametrize("base", [2**60, 2**63 + 5])
+def test_large_ids_groups_and_strata_are_read_exactly(kind: str, base: int, tmp_path: Path) -> None:
+    ids = [base + i for i in range(120)]
+    dtype = np.int64 if base < 2**63 else np.uint64
+    plan = lb.InclusionPlan(MEMBER, ids=np.array(ids, dtype=dtype))
+    plan.save(tmp_path / "plan.npz")
+    order = RNG.permutation(120)
+    columns = {"score": SCORE[order], "id": plan.ids[order], "member": MEMBER[order].astype(int)}
+    columns |= {"person": plan.ids[order // 2], "site": plan.ids[order % 2]}
+    path = stored(tmp_path, kind, columns)
+    answer = leakbound("coins", path, "--plan", tmp_path / "plan.npz", "--json-full")
+    assert lb.AuditResult.from_json(answer.out).bound == BOUND
+    table = read(path, ["person", "site"], Layout())
+    for name in ("person", "site", "id"):
+        assert table.words(name).astype(str).tolist() == columns[name].astype(str).tolist()
+
+
+def test_decimals_of_parquet_are_numbers_and_exact_ids(tmp_path: Path) -> None:
+    exact = pa.array([Decimal(f"{one:.4f}") for one in SCORE], pa.decimal128(20, 4))
+    ids = pa.array([Decimal(10**30 + i) for i in range(120)], pa.decimal128(38, 0))
+    columns = {"score": exact, "member": pa.array(MEMBER), "id": ids}
+    path = stored(tmp_path, "parquet", columns)
+    answer = leakbound("coins", path, "--json-full")
+    assert lb.AuditResult.from_json(answer.out).bound == BOUND
+    assert "column 'id' loses precision" in leakbound("coins", path, "--score-col", "id").refusal
 
 
 def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
