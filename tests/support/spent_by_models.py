@@ -39,7 +39,7 @@ from noisy_steps import EXAMPLES, play
 from set_search import over_set
 from spent_by_rankings import limit, near
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "MORE"]
 
 BETA = 0.1
 SURE = 1 - BETA
@@ -99,6 +99,18 @@ def a_draw_at_a_member_has_half_of_four_fifths() -> None:
     model, cuts = LogisticPropensity(), lb.Fixed(40)
     found = zero_run(model, features=FEATURES, correction="match", cuts=cuts)
     near(found.bound, limit(found.correct, found.guesses, 0.8 * BETA * 0.5))
+
+
+def a_draw_of_a_matched_number_has_half_of_four_fifths() -> None:
+    """Labels choose a number of guesses: at so small a δ its binomial tail has nearly all of it."""
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(M, 2))
+    member = rng.random(M) < 1 / (1 + np.exp(-0.5 * features[:, 0]))
+    model = LogisticPropensity(calibration=None).fit(features, member)
+    found = zero_run(model, features=FEATURES, claim=lb.ApproxDP(delta=1e-6))
+    assert "outside_in" in found.options
+    law = stats.binom(found.guesses, 1 / (1 + math.exp(-found.bound)))
+    assert 0.95 * 0.04 < law.sf(found.correct - 1) < 0.04
 
 
 def the_share_of_draws_is_uniform_up_to_a_half() -> None:
@@ -383,3 +395,10 @@ CHECKS: dict[str, Callable[[], None]] = {
     "DESCRIBED_SIDES": both_ends_of_an_interval_have_half_each,
     "SUMMARY_LINES": lines_of_a_summary_have_equal_parts,
 }
+"""The exact check of each row of the table that is about these."""
+MORE: list[tuple[str, Callable[[], None]]] = [
+    ("DRAW", a_draw_at_a_member_has_half_of_four_fifths),
+    ("DRAW", a_draw_of_a_matched_number_has_half_of_four_fifths),
+    ("JOINT", a_draw_of_a_matched_number_has_half_of_four_fifths),
+]
+"""Checks of rows that are read in more than one place."""

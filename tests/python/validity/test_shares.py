@@ -2,6 +2,7 @@
 
 import ast
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -24,9 +25,11 @@ def test_every_row_has_an_exact_check() -> None:
     assert set(CHECKS) == set(shares.table())
 
 
-@pytest.mark.parametrize("name", list(shares.table()))
-def test_a_doubled_share_fails_its_check(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    check, row = CHECKS[name], shares.table()[name]
+@pytest.mark.parametrize(("name", "check"), [*CHECKS.items(), *spent_by_models.MORE])
+def test_a_doubled_share_fails_its_check(
+    name: str, check: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = shares.table()[name]
     check()
     monkeypatch.setattr(shares, name, replace(row, part=2 * row.part))
     with pytest.raises(AssertionError):
@@ -70,7 +73,7 @@ def test_every_row_is_read() -> None:
     assert set(shares.table()) <= read
 
 
-LEVELS = {"level", "beta", "tau", "p_value", "complement"}
+LEVELS = {"level", "draw_level", "percentile", "beta", "tau", "p_value", "complement"}
 """What code calls an error probability, or the function that returns one."""
 ELSEWHERE = {
     ("claims/tradeoff.py", "steepness[1:] * level"): "levels of a test, where a curve is read",
