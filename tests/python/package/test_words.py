@@ -14,6 +14,8 @@ QUAINT = re.compile(
 )
 # A line break, and what begins a comment on the next line, are one space of a sentence.
 BREAK = re.compile(r"\s*\n\s*(?:#:?|///|//!|//|\*|>)?\s*|\"\s*\n\s*f?\"")
+TWICE = re.compile(r"\b((?:[\w'-]+ ){2,}[\w'-]+) \1\b")
+STOPS = re.compile(r"[\w)]\.\.(?=\s)")
 EXCEPT = {"CONTRIBUTING.md", "tests/python/package/test_words.py", "Cargo.lock"}
 ROOMS = ("README.md", "docs", "python", "rust", "tests", "benches")
 
@@ -37,3 +39,21 @@ def test_none_of_the_quaint_phrases_occurs(room: str) -> None:
         if match[0] != "is None"
     ]
     assert not found
+
+
+def test_no_page_says_words_twice_in_a_row() -> None:
+    found = []
+    for path in sources():
+        if path.suffix == ".md":
+            text = BREAK.sub(" ", path.read_text(encoding="utf-8"))
+            slips = [*TWICE.finditer(text), *STOPS.finditer(text)]
+            found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in slips]
+    assert not found
+
+
+def test_pages_do_not_promise_what_opacus_refuses() -> None:
+    for page in ("audits/dp-sgd.md", "theory/dp-sgd.md"):
+        text = BREAK.sub(" ", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+        assert "gradient accumulation and" not in text
+        assert "accumulation, virtual batches" not in text
+        assert "opacus 1.6 refuses" in text
