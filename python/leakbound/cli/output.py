@@ -149,7 +149,7 @@ def show(result: Result) -> None:
     """Print one result for people: verdict, evidence, key numbers, warnings."""
     said = result.summary()
     say(said.headline, _tone("leaks" if said.leaks else said.verdict))
-    if result.checked is not None:
+    if result.checked is not None and said.answer != said.headline:
         say(said.answer, _tone(result.checked.verdict))
     for text in said.paragraphs:
         say(text)

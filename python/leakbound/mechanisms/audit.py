@@ -85,8 +85,10 @@ def audit_mechanism(
     Returns
     -------
     AuditResult
-        The result of `Stream`: it counts all runs but for those that only trained the classifier;
-        its options have the number of all `runs` and the `seed`. Warnings name equal outputs.
+        The result of `Stream`, with the promise as its `checked`: "refuted", "not refuted", or
+        "inconclusive" if so few runs could not refute it. It counts all runs but for those that
+        only trained the classifier; its options have the number of all `runs` and the `seed`.
+        Warnings name equal outputs.
 
     Examples
     --------
@@ -94,8 +96,8 @@ def audit_mechanism(
     >>> from leakbound.mechanisms import LaplaceNoise, audit_mechanism
     >>> wrong = LaplaceNoise(epsilon=1.0, fault="half_noise")
     >>> result = audit_mechanism(wrong.run, 0, 1, lb.PureDP(), parameter=1.0, seed=0)
-    >>> result.check(parameter=1.0)
-    'refuted'
+    >>> result.summary().answer
+    'The claimed ε = 1 is refuted (95 % confidence).'
     """
     instance(claim, "claim", CLAIMS)
     for name, function in {"run": run, "score": run if score is None else score}.items():
@@ -131,12 +133,13 @@ def audit_mechanism(
     made = {"runs": runs.scored, "seed": runs.seed, "design": "trials"}
     # Of pure DP, the first two are about coins and examples of one training run
     assumed = (Assumption(*INDEPENDENT, "declared"), NEIGHBOURS, *result.assumptions[2:])
-    return replace(
+    found = replace(
         result,
         options=result.options | made,
         assumptions=assumed,
         warnings=(*result.warnings, *runs.warnings()),
     )
+    return found.with_check(parameter=theta)
 
 
 class _Runs:

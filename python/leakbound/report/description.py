@@ -165,9 +165,15 @@ class Description:
     shown: int = 4
     """How many figures a page shows before it folds the others."""
 
+    @property
+    def opening(self) -> tuple[str, ...]:
+        """Headline, answer and paragraphs; the answer only once, where it is the headline."""
+        texts = (self.headline, self.answer, *self.paragraphs)
+        return tuple(dict.fromkeys(filter(None, texts)))
+
     def __str__(self) -> str:
         steps = (f"Next: {text}" for text in self.next_steps)
-        return " ".join(filter(None, (self.headline, self.answer, *self.paragraphs, *steps)))
+        return " ".join((*self.opening, *steps))
 
     def _repr_html_(self) -> str:
         def tagged(tag: str, texts: Iterable[str]) -> str:
@@ -177,7 +183,7 @@ class Description:
 
         rows = (tagged("td", (one.name, one.value, one.note)) for one in self.metrics)
         table = "".join(f"<tr>{row}</tr>" for row in rows)
-        said = tagged("p", filter(None, (self.headline, self.answer, *self.paragraphs)))
+        said = tagged("p", self.opening)
         steps = f"<p>What next</p><ol>{tagged('li', self.next_steps)}</ol>"
         return f"{said}{steps}<table>{table}</table><ul>{tagged('li', self.warnings)}</ul>"
 

@@ -65,7 +65,11 @@ def render(
         said=said,
         tag=KINDS[said.kind].tag,
         # Exploratory numbers look like estimates.
-        tone="leaks" if said.leaks else "bound" if KINDS[said.kind].proves else "estimate",
+        tone="leaks"
+        if said.leaks or said.verdict == "refuted"
+        else "bound"
+        if KINDS[said.kind].proves
+        else "estimate",
         # as many tiles in a row as leave the fewest empty places in the last row
         tiles=min((5, 4, 3), key=lambda row: -len(said.metrics) % row),
         range=_range(said),

@@ -110,7 +110,10 @@ class Result(Record, _Numbers):
 
     @property
     def verdict(self) -> str:
-        """The verdict in a few words: "leaks", "nothing refuted", "estimate", "exploratory"."""
+        """The verdict in a few words: "leaks", "nothing refuted", "estimate", "exploratory".
+
+        Of trials of a mechanism with a claim that was checked, it is the verdict on the claim.
+        """
         return self.summary().verdict
 
     def summary(self) -> Description:

@@ -8,6 +8,7 @@ from leakbound._base.formatting import down, number, up
 from leakbound._base.types import Kind, PathName, Relation
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.report.description import Meaning, Terms
+from leakbound.report.parts import Checked
 
 # The δ at which bounds on families of trade-off functions are stated, if no failure is claimed
 DELTA = 1e-5
@@ -152,6 +153,19 @@ def scale_of(claim: Claim) -> Scale:
     name = claim.parameter
     shown = {"epsilon": "ε", "mu": "μ"}.get(name, name.replace("_", " "))
     return Scale(shown, unit=f"{shown} of {claim.name}" if isinstance(claim, FAMILIES) else "")
+
+
+def asked(claim: Claim, one: Checked) -> str:
+    """Return what was claimed of the parameter, such as "μ = 1"."""
+    scale = scale_of(claim) if one.delta is None else Scale("ε")
+    return f"{scale.name} {'≥' if scale.inverse else '='} {scale.value(one.value):g}"
+
+
+def claimed_delta(claim: Claim, one: Checked) -> float | None:
+    """Return the δ of a claimed ε, also one of the bound's own δ; None of another parameter."""
+    if one.delta is None and not isinstance(claim, FAMILIES):
+        return claim.delta
+    return one.delta
 
 
 def terms_of(

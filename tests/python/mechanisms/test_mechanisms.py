@@ -11,8 +11,11 @@ import pytest
 from scipy.stats import binom
 
 import leakbound as lb
-from leakbound import errors, mechanisms
+from leakbound import errors, mechanisms, report
+from leakbound.claims import Claim
 from leakbound.mechanisms import FloatLaplace, LaplaceNoise, NoisyMax, SparseVector, audit_mechanism
+from leakbound.results import Checked
+from pages import words_of
 
 Run = Callable[[Any, np.random.Generator], Any]
 ZOO = (
@@ -179,6 +182,64 @@ def test_a_file_of_other_arguments_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"no archive")
     with pytest.raises(errors.FormatError, match="does not hold runs of audit_mechanism"):
         audit_of(noisy, path=path)
+
+
+@pytest.mark.parametrize("claim", [lb.PureDP(), lb.ApproxDP(delta=1e-3), lb.GaussianDP()])
+@pytest.mark.parametrize(("sd", "verdict"), [(1.0, "not refuted"), (0.3, "refuted")])
+def test_the_promise_is_the_check(claim: Claim, sd: float, verdict: str) -> None:
+    """Every mechanism leaks something: what counts is whether it keeps its promise."""
+    promise = 1.0 if isinstance(claim, lb.GaussianDP) else 2.0
+    runs = 500
+
+    def run(data: float, rng: np.random.Generator) -> float:
+        noise = rng.normal() if isinstance(claim, lb.GaussianDP) else rng.laplace(scale=0.5)
+        return data + sd * float(noise)
+
+    result = audit_mechanism(
+        run, 0.0, 1.0, claim, parameter=promise, score=CLIPPED, most_runs=runs, seed=0
+    )
+    assert result.bound > 0
+    assert result.checked == Checked(claim.parameter, promise, None, verdict)  # type: ignore[arg-type]
+    assert result.verdict == verdict
+    said = result.summary()
+    name = "μ" if isinstance(claim, lb.GaussianDP) else "ε"
+    assert said.headline == said.answer
+    assert said.headline.startswith(f"The claimed {name} = {promise:g}")
+    assert f"is {verdict}" in said.headline
+    assert ("with δ = 0.001" in said.headline) == isinstance(claim, lb.ApproxDP)
+    assert "ε is at least" in said.paragraphs[0]
+    # On the page, in text and in a stored result as well: once, and without "leaks".
+    for text in (str(said), words_of(report.render(result))):
+        assert text.count(said.headline) == 1
+        assert "This mechanism leaks" not in text
+    assert lb.AuditResult.from_json(result.to_json()) == result
+
+
+def test_a_promise_out_of_reach_is_inconclusive() -> None:
+    result = audit_of(noisy, parameter=5.0, most_runs=50)
+    assert result.verdict == "inconclusive"
+    assert result.summary().headline.startswith("Inconclusive: the claimed ε = 5 is out of reach")
+    assert "below the target ε = 5" in " ".join(result.summary().next_steps)
+
+
+def test_trials_leak_only_where_nothing_was_promised() -> None:
+    member = np.random.default_rng(0).random(400) < 0.5
+    scores = np.random.default_rng(1).normal(size=400) + 2 * member
+    result = lb.audit(scores, lb.Trials(member), claim=lb.GaussianDP())
+    assert result.summary().headline.startswith("This mechanism leaks: ")
+    for claimed, verdict in (
+        ({"parameter": 1.0}, "refuted"),
+        ({"epsilon": 1.0, "delta": 1e-5}, "refuted"),
+        ({"parameter": 2.5}, "not refuted"),
+        ({"epsilon": 1000.0, "delta": 1e-5}, "inconclusive"),
+    ):
+        checked = result.with_check(**claimed)
+        said = checked.summary()
+        assert (checked.verdict, said.headline) == (verdict, said.answer)
+        assert not said.leaks
+        assert "leaks" not in str(said)
+    harder = " ".join(result.with_check(parameter=2.5).summary().next_steps)
+    assert "To test the claimed μ = 2.5 harder" in harder
 
 
 def test_more_runs_may_be_allowed_later(tmp_path: Path) -> None:

@@ -8,9 +8,15 @@ from leakbound.claims import FAMILIES, PureDP, SubsampledGaussianDP, replacing
 from leakbound.report.description import KINDS, Description, Drawing, Metric, Series
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import steps
-from leakbound.results.descriptions.standard import CUTS, counted, figures_of, standard
+from leakbound.results.descriptions.standard import (
+    CUTS,
+    counted,
+    figures_of,
+    promised,
+    standard,
+)
 from leakbound.results.one_run import AuditResult, as_epsilon
-from leakbound.results.words import PATHS, delta_of, scale_of, terms_of
+from leakbound.results.words import PATHS, claimed_delta, delta_of, scale_of, terms_of
 
 # How many exposed members are named, and how much of a name is shown
 _NAMED, _LONG = 4, 24
@@ -76,11 +82,15 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         *counted(result, result, terms, "0.5 is guessing"),
         *_exposed(result),
     )
+    # 4. Of a promise, the answer comes first.
+    headline, paragraphs = _headline(result, said), _evidence(result, said)
+    if promised(result):
+        headline, paragraphs = said.answer, (headline, *paragraphs)
     return replace(
         said,
         formula=formula(result, result.bound) if family and kind.proves else said.formula,
-        headline=_headline(result, said),
-        paragraphs=_evidence(result, said),
+        headline=headline,
+        paragraphs=paragraphs,
         metrics=metrics,
         claimed=_claimed(result),
         next_steps=steps.first(steps.of_audit(result, terms)),
@@ -103,11 +113,12 @@ def _exposed(result: AuditResult) -> tuple[Metric, ...]:
 def _claimed(result: AuditResult) -> float | None:
     """Return the claimed ε where the axis of the bound has it: at its δ and of its relation."""
     one, family = result.checked, isinstance(result.claim, FAMILIES)
-    if one is None or one.delta is None or (family and one.delta != delta_of(result.claim)):
+    delta = None if one is None else claimed_delta(result.claim, one)
+    if one is None or delta is None or (family and delta != delta_of(result.claim)):
         return None
     crosses = result.relation == "replace" and one.compares == "add_remove"
     if crosses:
-        return None if family else replacing(one.value, one.delta)[0]
+        return None if family else replacing(one.value, delta)[0]
     return one.value
 
 

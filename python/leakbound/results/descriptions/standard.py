@@ -13,7 +13,7 @@ from leakbound._base.formatting import number, percent, share
 from leakbound.report.description import KINDS, SMALL, Description, Figure, Levels, Metric, Section
 from leakbound.report.figures import PLOTS
 from leakbound.report.parts import LOW_RATES
-from leakbound.results.words import COMPARED, Scale, audited, meaning_of, scale_of
+from leakbound.results.words import COMPARED, asked, audited, claimed_delta, meaning_of
 from leakbound.stats import clopper_pearson
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def standard(
     kind, epsilon, unit = KINDS[result.kind], terms.epsilon, result.options.get("unit", "example")
     one = result.checked
     # the word is for what is proved and more than what was claimed, if something was
-    leaks = result.refutes and epsilon >= SMALL and (one is None or one.verdict == "refuted")
+    more = one is None or (one.verdict == "refuted" and not promised(result))
+    leaks = result.refutes and epsilon >= SMALL and more
     sign, tail = {
         "estimate": ("ε̃ =", ", estimate"),
         "exploratory_lower_bound": ("ε ≈", ", exploratory"),
@@ -54,6 +55,8 @@ def standard(
         verdict = kind.tag.split(",")[0]
     elif withheld:
         verdict = "withheld"
+    elif one is not None and promised(result):
+        verdict = one.verdict
     elif not result.refutes:
         verdict = "nothing refuted"
     else:
@@ -100,6 +103,14 @@ def standard(
     )
 
 
+def promised(result: Audit) -> bool:
+    """Return whether a mechanism made a promise, which was checked.
+
+    The question is then whether it keeps the promise: every mechanism leaks something.
+    """
+    return result.checked is not None and result.options.get("design") == "trials"
+
+
 def _headline(
     result: Audit, ranking: ScoreAudit, terms: Terms, subject: str, *, leaks: bool
 ) -> str:
@@ -130,9 +141,8 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
     one = result.checked
     if one is None:
         return ""
-    scale = scale_of(result.claim) if one.delta is None else Scale("ε")
-    claim = f"{scale.name} {'≥' if scale.inverse else '='} {scale.value(one.value):g}"
-    claim += f" with δ = {one.delta:g}" if one.delta else ""
+    claim, at = asked(result.claim, one), claimed_delta(result.claim, one)
+    claim += f" with δ = {at:g}" if at else ""
     if one.compares:
         claim += f" for {COMPARED[one.compares]} one {result.options.get('unit', 'example')}"
     else:

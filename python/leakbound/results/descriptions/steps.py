@@ -11,7 +11,7 @@ from leakbound.report.description import KINDS, SMALL, Terms
 from leakbound.report.parts import ScoreAudit
 from leakbound.results.dp_sgd import DPSGDAudit
 from leakbound.results.one_run import AuditResult
-from leakbound.results.words import audited
+from leakbound.results.words import asked, audited, claimed_delta
 from leakbound.results.zero_run import ZeroRunResult
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     yield from flaws
     shifted = isinstance(result, ZeroRunResult)
     target = _REACH
-    if one is not None and one.delta is not None and one.verdict == "inconclusive":
+    claimed = one is not None and claimed_delta(result.claim, one) is not None  # an ε
+    if one is not None and claimed and one.verdict == "inconclusive":
         target = max(target, one.value)
     if proves and reach <= target:
         overlap = _of_overlap(result, terms) if isinstance(result, ZeroRunResult) else ""
@@ -82,8 +83,8 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
         )
     if one is not None and one.verdict == "not refuted":
         yield (
-            f"To test the claimed ε = {one.value:g} harder, choose a stronger attack for the next "
-            f"audit: these {unit} allow bounds up to {number(reach)}{terms.at}."
+            f"To test the claimed {asked(result.claim, one)} harder, choose a stronger attack for "
+            f"the next audit: these {unit} allow bounds up to {number(reach)}{terms.at}."
         )
     if isinstance(result.claim, PureDP) and proves:
         small = 10.0 ** -math.ceil(math.log10(10 * m))
