@@ -54,7 +54,7 @@ class Asked:
         self._next_token, self._otherwise = next_token, otherwise
         self._by_data = False
         self._needs_places: bool | None = None
-        self._own = [one for one in model.modules() if _takes_labels(one)]
+        self._own = [one for one in model.modules() if "labels" in _arguments(one)]
         # Models such as T5 and BART, whose decoder reads the labels before each.
         self._decoder = next((one for one in self._own if _decodes(one)), None)
 
@@ -222,20 +222,19 @@ def unwrapped(output: object) -> Any:
     return getattr(output, "logits", output)
 
 
-def _takes_labels(module: nn.Module) -> bool:
-    """Return whether a module computes a loss of its own from labels."""
+def _arguments(module: nn.Module) -> set[str]:
+    """Return the names of what a module takes; those with labels compute a loss of their own."""
     try:
-        return "labels" in inspect.signature(type(module).forward).parameters
+        return set(inspect.signature(type(module).forward).parameters)
     except (TypeError, ValueError):  # code that Python cannot read
-        return False
+        return set()
 
 
 def _decodes(module: nn.Module) -> bool:
     """Return whether a module of transformers writes one sequence after reading another."""
-    config, generates = (getattr(module, name, None) for name in ("config", "can_generate"))
-    return bool(
-        getattr(config, "is_encoder_decoder", False) and callable(generates) and generates()
-    )
+    generates: Any = getattr(module, "can_generate", None)
+    decodes = "decoder_input_ids" in _arguments(module) and callable(generates)
+    return decodes and bool(generates())
 
 
 def _mean_loss(logits: Tensor, labels: Tensor) -> float:
