@@ -146,7 +146,7 @@ def _without_curves(stored: Any) -> Any:
 
 
 def show(result: Result) -> None:
-    """Print one result for people: verdict, evidence, key numbers, warnings."""
+    """Print one result for people: verdict, evidence, numbers, assumptions, seed, warnings."""
     said = result.summary()
     say(said.headline, _tone("leaks" if said.leaks else said.verdict))
     if result.checked is not None and said.answer != said.headline:
@@ -156,8 +156,11 @@ def show(result: Result) -> None:
     rows = [(metric.name, metric.value, metric.note) for metric in said.metrics]
     say("")
     say(grid([("", False), ("", True), ("", False)], rows))
-    for one in said.contradicted:
-        say(f"contradicted: {one.name}. {one.statement}", "bold red")
+    say("")
+    for one in dict.fromkeys((*said.contradicted, *said.assumptions)):
+        tone = "bold red" if one.status == "contradicted" else None
+        say(f"{one.status}: {one.name}. {one.statement}", tone)
+    say(f"seed: {result.provenance.seed}; --seed {result.provenance.seed} repeats this audit")
     for text in result.warnings:
         say(f"warning: {in_its_words(text)}", "yellow")
     for text in said.next_steps:

@@ -172,8 +172,14 @@ class Description:
         return tuple(dict.fromkeys(filter(None, texts)))
 
     def __str__(self) -> str:
+        warned = (f"Warning: {text.removesuffix('.')}." for text in self.warnings)
         steps = (f"Next: {text}" for text in self.next_steps)
-        return " ".join((*self.opening, *steps))
+        return " ".join((*self.opening, *warned, *steps))
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """The assumptions of all bounds, each once."""
+        return tuple(dict.fromkeys(x for one in self.sections for x in one.assumptions))
 
     def _repr_html_(self) -> str:
         def tagged(tag: str, texts: Iterable[str]) -> str:

@@ -205,3 +205,20 @@ def test_what_refutes_nothing_accuses_nobody(result: Result) -> None:
         assert not re.search(r"\bleaks\b|is refuted|no guarantee of .* holds", text)
     said = surfaces(result)
     assert "This model leaks" not in said["page"] + said["console"]
+
+
+def test_warnings_are_in_the_paragraph_and_the_console_has_seed_and_assumptions(
+    result: Result,
+) -> None:
+    said = result.summary()
+    for text in result.warnings:
+        assert f"Warning: {text.removesuffix('.')}." in str(said)
+        assert f"warning: {output.in_its_words(text)}" in console(result)
+    for one in said.assumptions:
+        assert f"{one.status}: {one.name}. {one.statement}" in console(result)
+    assert {one.name for one in result.assumptions} <= {one.name for one in said.assumptions}
+    assert f"seed: {result.provenance.seed};" in console(result)
+
+
+def test_some_examples_have_warnings() -> None:
+    assert any(made(name, leak).warnings for name in MAKERS for leak in (LEAK, NONE))

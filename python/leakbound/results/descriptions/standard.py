@@ -13,7 +13,7 @@ from leakbound._base.formatting import number, percent, share
 from leakbound.report.description import KINDS, SMALL, Description, Figure, Levels, Metric, Section
 from leakbound.report.figures import PLOTS
 from leakbound.report.parts import LOW_RATES
-from leakbound.results.words import COMPARED, asked, audited, claimed_delta, meaning_of
+from leakbound.results.words import COMPARED, asked, audited, claimed_delta, meaning_of, scale_of
 from leakbound.stats import clopper_pearson
 
 if TYPE_CHECKING:
