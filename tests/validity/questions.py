@@ -69,9 +69,9 @@ def _of_adding(claim: Claim, truth: float) -> Iterator[Question]:
         yield Question(claimed=claimed)
         yield Question(claimed=claimed | {"relation": "add_remove"})
         yield Question(claimed=claimed | {"relation": "replace"}, certain=False)
-    for claimed in endless(claim, truth):
-        yield Question(claimed=claimed, certain=False)
-        yield Question(claimed=claimed | {"relation": "add_remove"}, certain=False)
+    for number, claimed in enumerate(endless(claim, truth)):
+        relation = {"relation": "add_remove"} if number else {}
+        yield Question(claimed=claimed | relation, certain=False)
 
 
 def _of_replacing(claim: Claim, truth: float) -> Iterator[Question]:
@@ -79,9 +79,9 @@ def _of_replacing(claim: Claim, truth: float) -> Iterator[Question]:
         yield Question(claimed=claimed | {"relation": "replace"})
         yield Question(claimed=claimed, certain=False)
     yield from _converted(claim, truth / 2)
-    for claimed in endless(claim, truth):
-        yield Question(claimed=claimed | {"relation": "replace"}, certain=False)
-        yield Question(claimed=claimed | {"relation": "add_remove"}, certain=False)
+    for number, claimed in enumerate(endless(claim, truth)):
+        relation = {"relation": "replace" if number else "add_remove"}
+        yield Question(claimed=claimed | relation, certain=False)
 
 
 def _converted(claim: Claim, truth: float) -> Iterator[Question]:

@@ -344,8 +344,8 @@ def _of_adding(claim: Claim, truth: float) -> Iterator[System]:
     family = isinstance(claim, _NOISY)
     asked = questions(claim, truth, replaced=False)
     system = partial(System, claim=claim, truth=truth, questions=asked)
-    # 1. Coins of one run. Families have a quick row of each claim, by default and Gaussian.
-    soon = 0 if isinstance(claim, LaplaceDP) else GAMES
+    # 1. Coins of one run.
+    soon = 0 if isinstance(claim, LaplaceDP) or claim == _FAILING else GAMES
     coins = OneRun(_coins(claim, truth), claim, error=ERROR)
     yield system(design="coins", trial=coins, quick=soon, sentences=0 if family else GAMES)
     if family:
@@ -359,7 +359,7 @@ def _of_adding(claim: Claim, truth: float) -> Iterator[System]:
     yield system(design="trials", trial=trials, quick=quick, long=long)
     # 3. Batches of either.
     streamed = Streamed(_coins(claim, truth, _M // 2), claim)
-    soon = 0 if claim.delta and family else soon
+    soon = 0 if claim.delta else soon
     yield system(design="stream", trial=streamed, quick=soon, long=long)
 
 
@@ -368,11 +368,13 @@ def _of_replacing(claim: Claim, truth: float) -> Iterator[System]:
     family, twice = isinstance(claim, _NOISY), 2 * truth
     asked = questions(claim, twice, replaced=True)
     system = partial(System, claim=claim, truth=twice, questions=asked)
-    soon = 0 if isinstance(claim, LaplaceDP) else GAMES
     for design in ("random_split", "choices"):
         play = _noisy(design, claim, truth, _M) if family else _reported(design, claim, truth)
         trial = Audited(design, play, claim)
-        yield system(design=design, trial=trial, quick=soon, sentences=0 if family else GAMES)
+        # candidates are quicker than splits to audit
+        late = isinstance(claim, LaplaceDP) or (claim == _FAILING and design != "choices")
+        quick, sentences = 0 if late else GAMES, 0 if family else GAMES
+        yield system(design=design, trial=trial, quick=quick, sentences=sentences)
         if family:
             fixed = Audited(design, _noisy(design, claim, truth, _MANY), claim, _FIXED)
             yield system(design=design, trial=fixed, cuts="fixed", quick=0)
@@ -408,7 +410,7 @@ def _of_zero_run(claim: Claim) -> Iterator[System]:
             trial=ZeroRun(play, claim, options, error=ERROR),
             truth=1.0,
             questions=questions(claim, 1.0, replaced=False),
-            quick=GAMES if cuts == "fixed" else 0,
+            quick=GAMES if cuts == "fixed" and claim != _FAILING else 0,
             long=DEAR if cuts == "fixed" else FUTILE,
         )
 

