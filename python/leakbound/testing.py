@@ -3,18 +3,22 @@
 As a plugin of pytest (``pytest_plugins = ["leakbound.testing"]`` in the topmost ``conftest.py``, or
 ``-p leakbound.testing``) it reports tests that are inconclusive as an outcome of their own, which
 fails the run, and says at its end why they are; in JUnit's XML they have the property
-``leakbound`` of value ``inconclusive``.
+``leakbound`` of value ``inconclusive``. Without pytest, `assert_not_refuted` works in other tests.
 """
 
+import unittest
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from inspect import signature
-from typing import Any, Literal
-
-import pytest
+from typing import Any, Literal, NoReturn
 
 from leakbound._base.checks import choice, flag, instance
 from leakbound._base.types import Relation
 from leakbound.errors import OptionError
 from leakbound.results.base import Result
+
+pytest: Any = import_module("pytest") if find_spec("pytest") else None
 
 __all__ = ["InconclusiveError", "RefutedError", "assert_not_refuted"]
 
@@ -59,7 +63,8 @@ def assert_not_refuted(
         Whether warnings and assumptions that the data contradict make it inconclusive.
     inconclusive : {"fail", "skip"}
         What becomes of a claim that is inconclusive, because even a perfect attack could not have
-        refuted it with these examples, or by `strict`: `InconclusiveError`, or the test is skipped.
+        refuted it with these examples, or by `strict`: `InconclusiveError`, or the test is skipped
+        (of unittest, where pytest is not installed).
         A claim that is refuted always raises `RefutedError`.
 
     Examples
@@ -91,11 +96,26 @@ def assert_not_refuted(
     elif verdict != "inconclusive":
         return
     if inconclusive == "skip":
-        pytest.skip(answer)
+        _skip(answer)
     raise InconclusiveError(answer)
 
 
-@pytest.hookimpl(wrapper=True)
+def _skip(answer: str) -> NoReturn:
+    """Skip a test of pytest, or of unittest where pytest is not installed."""
+    if pytest is None:
+        raise unittest.SkipTest(answer)
+    raise pytest.skip.Exception(answer)
+
+
+def _hook(**options: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Mark a function as a hook of pytest, if that is installed."""
+    if pytest is None:
+        return lambda function: function
+    mark: Callable[[Callable[..., Any]], Callable[..., Any]] = pytest.hookimpl(**options)
+    return mark
+
+
+@_hook(wrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> Any:
     """Mark the reports of inconclusive tests, for the terminal and for JUnit."""
     report = yield
@@ -107,7 +127,7 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Any:
     return report
 
 
-@pytest.hookimpl(tryfirst=True)
+@_hook(tryfirst=True)
 def pytest_report_teststatus(report: Any) -> Any:
     """Report inconclusive tests as such."""
     if report.failed and ("leakbound", "inconclusive") in getattr(report, "user_properties", ()):

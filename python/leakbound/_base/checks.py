@@ -202,7 +202,7 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
     with np.errstate(over="ignore"):
         values = np.array(stored, dtype=np.float64)
     values.flags.writeable = False
-    if stored.dtype != np.float64 or isinstance(scores, list | tuple):
+    if stored.dtype != np.float64 or isinstance(scores, Sequence):
         _check_distinct(stored, scores, values, name)
     if np.isnan(values.min()):
         rows = np.flatnonzero(np.isnan(values))
@@ -254,7 +254,7 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     check_length(values, member.size, "ids")
     try:
         _, group, count = np.unique(values, return_inverse=True, return_counts=True)
-    except TypeError:
+    except (TypeError, ArithmeticError):  # such as of decimals that are no number
         raise InputTypeError(
             "ids must be all numbers or all strings, got a mixture of both"
         ) from None
@@ -284,6 +284,11 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
     refuse_masked(values, name)
     # Whatever may be objects is a name, and two names are one only if they are equal.
     array = array_of(values, name, exact="O" in kinds)
+    if array.dtype.kind not in kinds and "O" in kinds:
+        raise InputTypeError(
+            f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "
+            f"place, for example numpy.unique({name}, return_inverse=True)[1]"
+        )
     if array.dtype.kind not in kinds:
         raise InputTypeError(
             f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "
@@ -320,7 +325,7 @@ def _check_distinct(
     """Check that no scores were merged by the conversion to float64."""
     exact: NDArray[Any] = stored
     if stored.dtype.kind == "f" and stored.dtype.itemsize <= values.dtype.itemsize:
-        if not isinstance(scores, list | tuple) or np.abs(values).max() < WHOLE:
+        if not isinstance(scores, Sequence) or np.abs(values).max() < WHOLE:
             return
         exact = np.array(scores, dtype=object)  # NumPy reads integers of both signs as floats
     elif stored.dtype.kind != "f" and np.abs(values).max() < WHOLE:

@@ -12,6 +12,8 @@ from leakbound.errors import InputError, InputTypeError
 
 # Codes of the dtypes of labels: booleans, numbers, text, objects and dates.
 _LABELS = "biufSUTOM"
+# Codes of the dtypes of whatever may be known of an example: also complex numbers and durations.
+_READ = _LABELS + "cm"
 # Labels of an example at most: more are a picture or a text.
 _WIDEST = 1000
 _CODES = "numpy.unique(labels, return_inverse=True)[1]"
@@ -34,7 +36,7 @@ def labels_of(values: Any, name: str) -> NDArray[Any]:
             f"{name} must hold classes, as numbers or text, got dtype {array.dtype}: pass codes, "
             f"{_CODES}"
         )
-    missing = _missing(array, name)
+    missing = missing_of(array, name)
     if missing.any():
         raise InputError(
             f"{name} is missing at index {int(missing.argmax())} ({int(missing.sum())} such rows): "
@@ -50,6 +52,8 @@ def targets_of(values: Any, name: str) -> NDArray[Any]:
     # The column of a frame has a type of its own, where the frame's rows have one for all.
     columns = columns_of(dense)
     array = array_of(columns[0] if len(columns) == 1 else dense, name, exact=True)
+    if array.dtype.kind not in _READ:
+        raise InputTypeError(f"{name} must hold numbers or text, got dtype {array.dtype}")
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
@@ -67,7 +71,10 @@ def positions_of(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
 
 
 def row_codes(table: NDArray[Any]) -> IntArray | None:
-    """Return which of the different rows each row is; None where rows are too wide for classes."""
+    """Return which of the different rows each row is; None where rows are too wide for classes.
+
+    A missing value is like any other: rows without a class are compared with each other.
+    """
     rows = table.reshape(len(table), -1)
     if rows.shape[1] == 1 and rows.dtype != object:
         code: IntArray = np.unique(rows[:, 0], return_inverse=True)[1].astype(np.int64)
@@ -76,13 +83,15 @@ def row_codes(table: NDArray[Any]) -> IntArray | None:
         return None
     numbers: dict[Any, int] = {}
     try:
-        listed = [numbers.setdefault(tuple(row), len(numbers)) for row in rows.tolist()]
+        known = rows.astype(object)
+        known[missing_of(rows.ravel(), "y").reshape(rows.shape)] = None
+        listed = [numbers.setdefault(tuple(row), len(numbers)) for row in known.tolist()]
     except TypeError:  # of what cannot be compared, such as lists
         return None
     return np.array(listed, dtype=np.int64)
 
 
-def _missing(array: NDArray[Any], name: str) -> NDArray[np.bool_]:
+def missing_of(array: NDArray[Any], name: str) -> NDArray[np.bool_]:
     """Return which labels are None, NaN or what other packages have in their place."""
     if array.dtype != object:
         return np.asarray(array != array)

@@ -18,7 +18,7 @@ from leakbound.errors import InputTypeError
 # numbers beside text, and floats for integers beside other numbers.
 _MIXED = "fUS"
 # What a single value is: NumPy reads it as an array without dimensions.
-_ONE = (bool, int, float, complex, str, bytes, np.generic, np.ndarray)
+_ONE = (bool, int, float, complex, str, bytes, bytearray, memoryview, np.generic, np.ndarray)
 
 
 def readable(values: Any) -> Any:
@@ -38,14 +38,13 @@ def array_of(values: Any, name: str, *, exact: bool = False) -> NDArray[Any]:
     With `exact`, lists of several types are arrays of objects: NumPy would write numbers beside
     text as text, and round large integers beside floats.
     """
-    hint = _way_out(values)
-    if hint:
-        raise InputTypeError(f"{name} cannot be read as an array: it is {hint}")
+    refuse_unread(values, name)
     try:
-        if isinstance(values, list | tuple) and values and hasattr(values[0], "as_py"):
+        listed = isinstance(values, Sequence) and not isinstance(values, _ONE)
+        if listed and len(values) > 0 and hasattr(values[0], "as_py"):
             values = [one.as_py() for one in values]  # scalars of Arrow
         array = np.asarray(readable(values))
-        if exact and isinstance(values, list | tuple) and array.dtype.kind in _MIXED:
+        if exact and listed and array.dtype.kind in _MIXED:
             array = _of_one_type(values, array)
     except Exception as error:  # of whatever package the values are
         raise InputTypeError(f"{name} cannot be read as an array: {error}") from error
@@ -76,6 +75,13 @@ def refuse_masked(values: Any, name: str) -> None:
         raise InputTypeError(f"{name} has masked entries; drop them first")
 
 
+def refuse_unread(values: Any, name: str) -> None:
+    """Refuse what NumPy reads as one object, or not as what it is, and say what to pass."""
+    hint = _way_out(values)
+    if hint:
+        raise InputTypeError(f"{name} cannot be read as an array: it is {hint}")
+
+
 def _is_frame(values: Any) -> bool:
     return hasattr(values, "columns") and len(getattr(values, "shape", ())) == 2
 
@@ -91,7 +97,9 @@ def _way_out(values: Any) -> str:
         return f"a mapping ({kind}): pass an array of its values, or a frame"
     sets = isinstance(values, set | frozenset)
     if sets or (isinstance(values, Iterator) and not hasattr(values, "__array__")):
-        return f"a {kind}, whose values have no order or pass only once: pass a list"
+        return f"of type {kind}, whose values have no order or pass only once: pass a list"
+    if getattr(values, "is_nested", False) is True:
+        return f"a nested {kind}: pad its rows to one length"
     data = sys.modules.get("torch.utils.data")
     if data is not None and isinstance(values, data.Dataset | data.DataLoader):
         return f"a {kind}: pass an array of what it yields"

@@ -272,7 +272,9 @@ def _rows_of_pair(data: Any) -> int:
     """Return the number of rows of inputs and of their targets."""
     if not isinstance(data, tuple) or len(data) != 2:
         raise InputTypeError(f"it must be a tuple of inputs and classes, got {type(data).__name__}")
-    inputs, targets = map(size_of, data)
+    inputs = size_of(data[0])
+    with _about("y"):
+        targets = size_of(data[1])
     if inputs != targets:
         raise InputError(
             f"it must have one target for each input, got {inputs} inputs, {targets} targets"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import check_length, vector
+from leakbound._base.labels import missing_of
 from leakbound._base.streams import Purpose
 from leakbound._base.types import Aggregate, ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.cuts.games import PairGame
@@ -138,9 +139,7 @@ def check_codes(values: ArrayInput, examples: int, name: str) -> NDArray[np.gene
     """Read strata or groups: numbers or text, one for each example, none missing."""
     codes = vector(values, name, kinds="biufSUO")
     check_length(codes, examples, name)
-    missing = codes != codes
-    if codes.dtype == object:
-        missing = missing | np.array([code is None for code in codes.tolist()])
+    missing = missing_of(codes, name)
     if missing.any():
         row = int(missing.argmax())
         raise InputTypeError(

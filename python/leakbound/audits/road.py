@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from leakbound._base import checks, shares
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.reading import refuse_unread
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ArrayInput,
@@ -38,7 +39,7 @@ from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, OutsideIn, Policy, Pro
 from leakbound.cuts.games import TrialGame
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import PATH_NAMES, Proved
-from leakbound.errors import InputError, OptionError
+from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
 from leakbound.results.base import Result
 from leakbound.results.one_run import Exposed
@@ -164,6 +165,7 @@ def audit(
     'refuted'
     """
     # 1. Options; what the design decides is filled in.
+    _check_design(design)
     request = Request(
         claim=design.claim if claim is None else claim,
         confidence=confidence,
@@ -177,6 +179,24 @@ def audit(
         raise OptionError(f'sides="{sides}" does not apply to {kind}: leave it out')
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.
     return design.audit(scores, request)
+
+
+def _check_design(design: object) -> None:
+    """Refuse membership, or a class, in the place of a design."""
+    if isinstance(design, Design):
+        return
+    ways = (
+        "lb.Coins(member) if a coin decided on each example, lb.RandomSplit(member) if they were "
+        "split at random"
+    )
+    if isinstance(design, type) and issubclass(design, Design):
+        name = design.__name__
+        raise InputTypeError(
+            f"design is the class {name}: call it, for example lb.audit(scores, lb.{name}(member))"
+        )
+    raise InputTypeError(
+        f"design must say how membership came about, got {type(design).__name__}: pass {ways}"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -405,6 +425,7 @@ def _by_name(scores: Any) -> dict[str, Any] | None:
     """Return scores by name if they are a mapping, columns of a frame or rows; else None."""
     if isinstance(scores, Mapping):
         return dict(scores)
+    refuse_unread(scores, "scores")
     names = getattr(scores, "column_names", None)  # Arrow's columns are arrays
     names = list(getattr(scores, "columns", ()) if names is None else names)
     if names and hasattr(scores, "__getitem__"):

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, Subset
-
 from leakbound._base.checks import complement, instance
 from leakbound._base.imports import needs
+
+with needs("torch", "leakbound.integrations"):
+    from torch import nn
+    from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, Subset
+
 from leakbound._base.scores import Scores
 from leakbound._base.types import FloatArray
 from leakbound.audits import Coins, audit

@@ -1,14 +1,19 @@
 """Scores of models that are no torch modules: estimators, and functions."""
 
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.ensemble import IsolationForest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, LinearSVC, NuSVC
+from sklearn.svm import SVC, LinearSVC, NuSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 import leakbound as lb
@@ -94,7 +99,7 @@ class Wrapped:
         return self._model.decision_function(x)
 
 
-class Own(SVC):
+class Own(SVC):  # type: ignore[misc]
     """A subclass."""
 
 
@@ -130,3 +135,53 @@ def test_values_of_classes_stay_what_they_are() -> None:
     own = np.searchsorted(model.classes_, Y)
     expected = margin_threshold(model.decision_function(X), own)
     np.testing.assert_array_equal(score(model, X, Y).values, expected.values)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        IsolationForest(n_estimators=5, random_state=0),
+        OneClassSVM(),
+        LocalOutlierFactor(novelty=True),
+        make_pipeline(StandardScaler(), OneClassSVM()),
+    ],
+)
+def test_detectors_of_outliers_have_no_classes(model: Any) -> None:
+    model.fit(X)
+    with pytest.raises(errors.InputTypeError, match="no classes_, as detectors of outliers have"):
+        score(model, X, Y)
+    found = score(model, X, Y, signal=lambda values, _: values)
+    np.testing.assert_array_equal(found.values, model.decision_function(X))
+
+
+def test_a_detector_without_scores_is_refused() -> None:
+    with pytest.raises(errors.InputTypeError, match="neither predict_proba nor"):
+        score(LocalOutlierFactor().fit(X), X, Y)
+
+
+def test_classes_may_be_anything_that_has_a_name() -> None:
+    """Integers beyond a float, dates, and what other packages hold."""
+    chances = np.array([[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
+    expected = np.log([3, 1, 3])
+    big = [2**63, 2**63 + 1]
+    days = [date(2020, 1, 1), date(2020, 1, 2)]
+    for names in (big, [2**70, 2**70 + 1], ["a", "b"], days, [Decimal("1.1"), Decimal(2)]):
+        model = Named(np.array(names), chances)
+        for y in (
+            [names[0], names[0], names[1]],
+            np.array([names[0], names[0], names[1]]),
+            pd.Series([names[0], names[0], names[1]]),
+        ):
+            np.testing.assert_allclose(score(model, X[:3], y).values, expected, atol=1e-12)
+    with pytest.raises(errors.InputError, match=f"the class {big[1] + 1} at index 1, which the mo"):
+        score(Named(np.array(big), chances), X[:3], [big[0], big[1] + 1, big[0]])
+
+
+class Named:
+    """A model of classes with names."""
+
+    def __init__(self, classes: Any, chances: Any) -> None:
+        self.classes_, self._chances = classes, chances
+
+    def predict_proba(self, _: Any) -> Any:
+        return self._chances

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 from scipy.sparse import coo_array
@@ -167,10 +168,15 @@ FRAME = pd.DataFrame(X, index=[5, 6, 7, 8])
 SET = TensorDataset(torch.randn(6, 2), torch.zeros(6, dtype=torch.int64))
 OTHER = TensorDataset(*SET.tensors)
 LINEAR = torch.nn.Linear(2, 2)
+LAZY = pl.DataFrame(X).lazy()
 
 
 def sure(inputs: np.ndarray) -> np.ndarray:
     return np.tile([0.7, 0.3], (len(inputs), 1))
+
+
+def fails(_: Any) -> Any:
+    raise KeyError("x")
 
 
 @pytest.mark.parametrize(
@@ -185,6 +191,40 @@ def sure(inputs: np.ndarray) -> np.ndarray:
         (sure, (X, Y), (FRAME, Y), InputError, "one type and shape, got ndarray .* and DataFrame"),
         (sure, (X, Y), (X[:, 1:], Y), InputError, r"shape \(2,\) and ndarray with .* \(1,\)"),
         (sure, (X, Y), (iter(X), Y), InputTypeError, "test: iterator has no rows"),
+        (
+            sure,
+            (X, Y),
+            (LAZY, Y),
+            InputTypeError,
+            r"test: LazyFrame has no rows: pass its .collect",
+        ),
+        (
+            sure,
+            (X, Y),
+            (X, LAZY),
+            InputTypeError,
+            r"test: y: LazyFrame has no rows: pass its \.collect",
+        ),
+        (sure, (X, Y), (X, [None, 0, 0, 1]), InputError, "test: y is missing at index 0"),
+        (sure, (X, Y), (X, [0, 0, np.nan, 1]), InputError, "test: y is missing at index 2"),
+        (sure, (X, Y), (X, pa.array([0, 1, 1, None])), InputError, "y is missing at index 3"),
+        (sure, (X, Y), (X, [[0], [1, 2], [0], [0]]), InputTypeError, "test: y cannot be read as"),
+        (sure, (X, Y), (X, np.eye(4)), InputError, r"test: y must be one class .* argmax\(1\)"),
+        (sure, (X, Y), (X, [2**70, 0, 0, 0]), InputError, r"the class 1180\d+ at id test\[0\], w"),
+        (sure, (X, Y), (X, ["a", "b", "a", "b"]), InputError, r"the class 'a' at id test\[\d\]"),
+        (sure, (X, Y), (X, np.array([1, 2, 3, 4], "M8[D]")), InputError, "the class '1970-01-0"),
+        (sure, (X, Y), (np.ma.array(X, mask=X == 0), Y), InputTypeError, "test: it has masked"),
+        (len, (X, Y), (X, Y), InputError, r"probabilities of shape \(m, classes\), got \(\)"),
+        ((1).__lt__, (X, Y), (X, Y), InputTypeError, "must be an array.*NotImplementedType"),
+        (fails, (X, Y), (X, Y), InputError, "fails raised KeyError when called with ndarray: 'x'"),
+        (LINEAR, (X, Y), (X.astype("c8"), Y), InputTypeError, "test: arrays of data must hold num"),
+        (
+            LINEAR,
+            ([[1.0], [1.0, 2.0]], [0, 1]),
+            SET,
+            InputTypeError,
+            "train: inputs cannot be read",
+        ),
         (sure, (FRAME, Y), (FRAME[2:], Y[2:]), InputError, "2 rows are in both .* such as row 7"),
         (LINEAR, Subset(SET, [0, 1]), Subset(SET, [1, 2]), InputError, "such as row 1"),
         (LINEAR, Subset(Subset(SET, [3, 5]), [1]), Subset(SET, [5]), InputError, "such as row 5"),

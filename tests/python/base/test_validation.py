@@ -1,7 +1,9 @@
 """Bad input raises its own error, which says what is wrong, where, and what to do."""
 
 import math
+from collections import deque
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import coo_array
+from torch.utils.data import TensorDataset
 
 import flat
 import leakbound as lb
@@ -37,6 +41,10 @@ BAD_SCORES: list[tuple[Any, type[Exception], str]] = [
     (np.array(["2024-01-01"] * 4, dtype="M8[D]"), errors.InputTypeError, "datetime64"),
     (np.ma.masked_greater(np.array(GOOD), 2), errors.InputTypeError, "masked entries; drop them"),
     (torch.empty(4, device="meta"), errors.InputTypeError, "cannot be read as an array: .*meta"),
+    (pl.DataFrame({"a": GOOD}).lazy(), errors.InputTypeError, r"a LazyFrame.* pass its \.collect"),
+    (iter(GOOD), errors.InputTypeError, "pass only once: pass a list"),
+    (coo_array([GOOD]), errors.InputTypeError, r"a sparse coo_array: pass its \.toarray\(\)"),
+    (TensorDataset(torch.tensor(GOOD)), errors.InputTypeError, "TensorDataset: pass an array"),
     ([0.5, 0.5, 0.5, 0.5], errors.AbstentionError, "all 4 scores are equal.*use a score"),
     ([math.inf] * 4, errors.AbstentionError, "every example abstains"),
     ([1.0, 2.0, 3.0], errors.InputError, "4 values and there are 3 scores"),
@@ -245,3 +253,35 @@ def test_the_complement_of_a_decimal_is_a_decimal(parts: int) -> None:
 def test_the_complement_keeps_confidence_near_one() -> None:
     assert complement(0.95) == 0.05
     assert complement(np.nextafter(1, 0)) > 0
+
+
+@pytest.mark.parametrize(
+    ("design", "words"),
+    [
+        (COINS, r"must say how membership came about, got list: pass lb\.Coins\(member\) if"),
+        (np.array(COINS), "got ndarray: pass lb"),
+        (lb.InclusionPlan(np.array(COINS, bool)), "got InclusionPlan: pass lb"),
+        (None, "got NoneType: pass lb"),
+        (lb.Coins, r"design is the class Coins: call it, .*lb\.Coins\(member\)"),
+        (lb.ZeroRun, "design is the class ZeroRun: call it"),
+    ],
+)
+def test_membership_or_a_class_is_no_design(design: Any, words: str) -> None:
+    with pytest.raises(errors.InputTypeError, match=words):
+        lb.audit(GOOD, design)
+
+
+@pytest.mark.parametrize("form", [list, deque, lambda values: pd.Series(values, dtype=object)])
+def test_strata_of_lists_are_what_is_in_them(form: Any) -> None:
+    """NumPy reads integers of both signs as floats, and NaN beside text as text."""
+    scores, member = np.arange(8.0), np.arange(8) % 2
+
+    def strata(*values: Any) -> Any:
+        design = lb.RandomSplit(member, strata=form([one for one in values for _ in range(2)]))
+        return lb.audit(scores, design).options["strata"]
+
+    assert strata(2**63, 2**63 + 1, -1, 0) == 4
+    assert strata(Decimal("1.1"), Decimal("1.2"), Decimal(1), Decimal(1)) == 3
+    for missing in (None, math.nan, pd.NA, pd.NaT, Decimal("sNaN")):
+        with pytest.raises(errors.InputTypeError, match="strata is missing at row 2"):
+            strata("a", missing, "b", "b")

@@ -111,3 +111,28 @@ def test_pytest_tells_the_outcomes_apart(tmp_path: Path) -> None:
     }
     assert marked.pop("test_out_of_reach") == {"leakbound": "inconclusive"}
     assert set(map(str, marked.values())) == {"{}"}
+
+
+WITHOUT_PYTEST = """
+import sys, unittest
+sys.modules["pytest"] = None
+import numpy as np, leakbound as lb
+from leakbound.testing import InconclusiveError, RefutedError, assert_not_refuted
+member = np.arange(300) % 3 == 0
+leaky = lb.audit(member + np.arange(300) / 1e6, lb.Coins(member, prior=1 / 3))
+for options, error in (
+    ({"epsilon": 0.1}, RefutedError),
+    ({"epsilon": 50}, InconclusiveError),
+    ({"epsilon": 50, "inconclusive": "skip"}, unittest.SkipTest),
+):
+    try:
+        assert_not_refuted(leaky, **options)
+    except error as raised:
+        assert str(raised)
+    else:
+        raise SystemExit(f"no {error.__name__}")
+"""
+
+
+def test_claims_are_tested_without_pytest() -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_PYTEST], check=True)

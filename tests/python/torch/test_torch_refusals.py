@@ -146,3 +146,22 @@ def test_without_torch_the_extra_is_named() -> None:
     run = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert "MissingExtraError" in run.stderr
     assert "pip install 'leakbound[torch]'" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "missing"),
+    [
+        ("transformers", "hf", "torch"),
+        ("transformers", "hf", "transformers"),
+        ("lightning", "lightning", "torch"),
+        ("planned", "torch", "torch"),
+    ],
+)
+def test_callbacks_without_their_packages_name_the_extra(
+    module: str, extra: str, missing: str
+) -> None:
+    name = f"leakbound.integrations.{module}"
+    code = f"import sys; sys.modules[{missing!r}] = None; import {name}"
+    run = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert f"needs {missing}, which is not installed" in run.stderr.splitlines()[-1]
+    assert f"pip install 'leakbound[{extra}]'" in run.stderr
