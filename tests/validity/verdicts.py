@@ -359,8 +359,7 @@ def _of_adding(claim: Claim, truth: float) -> Iterator[System]:
     yield system(design="trials", trial=trials, quick=quick, long=long)
     # 3. Batches of either.
     streamed = Streamed(_coins(claim, truth, _M // 2), claim)
-    soon = 0 if claim.delta else soon
-    yield system(design="stream", trial=streamed, quick=soon, long=long)
+    yield system(design="stream", trial=streamed, quick=quick, long=long)
 
 
 def _of_replacing(claim: Claim, truth: float) -> Iterator[System]:
