@@ -1,5 +1,7 @@
 """Audits by callbacks of real trainers, transformers' and Lightning's, on tiny models."""
 
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,16 @@ from leakbound.results import Accounted
 with warnings.catch_warnings():  # of the libraries' own imports
     warnings.simplefilter("ignore")
     from lightning import pytorch as lightning
-    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+    from transformers import (
+        BertConfig,
+        BertForTokenClassification,
+        GPT2Config,
+        GPT2LMHeadModel,
+        T5Config,
+        T5ForConditionalGeneration,
+        Trainer,
+        TrainingArguments,
+    )
 
     from leakbound.integrations.lightning import AuditCallback as LightningCallback
     from leakbound.integrations.transformers import AuditCallback
@@ -68,7 +79,8 @@ def train(callback: Any, out: Path, **given: Any) -> Any:
         use_cpu=True,
         seed=0,
     )
-    given = {"train_dataset": callback.insert(sentences(32, 1)), **given}
+    given.setdefault("train_dataset", None)
+    given["train_dataset"] = given["train_dataset"] or callback.insert(sentences(32, 1))
     trainer = Trainer(
         given.pop("model", None) or language_model(), arguments, callbacks=[callback], **given
     )
@@ -185,7 +197,7 @@ class Classifier(lightning.LightningModule):  # type: ignore[misc]
         return nn.functional.cross_entropy(self(batch[0]), batch[1])
 
     def configure_optimizers(self) -> Any:
-        return torch.optim.Adam(self.parameters(), lr=1e-2)
+        return torch.optim.Adam(self.parameters(), lr=1e-2, eps=1e-4)  # 1e-8 is 0 in half
 
 
 def points(n: int, seed: int) -> TensorDataset:
@@ -195,8 +207,9 @@ def points(n: int, seed: int) -> TensorDataset:
     )
 
 
-def fit(callback: Any, out: Path, data: Any) -> None:
+def fit(callback: Any, out: Path, data: Any, **options: Any) -> None:
     trainer = lightning.Trainer(
+        **options,
         default_root_dir=out,
         callbacks=[callback],
         max_epochs=20,
@@ -219,6 +232,115 @@ def test_lightning_leaves_a_result_and_a_report(tmp_path: Path) -> None:
     assert callback.result.checked.proved == callback.result.bound
     assert lb.AuditResult.from_json(tmp_path / "audit" / "result.json") == callback.result
     assert "a wish" in (tmp_path / "audit" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("unwritten")
+@pytest.mark.parametrize("precision", ["bf16-true", "16-true", "64-true", "bf16-mixed"])
+def test_lightning_in_every_precision(precision: str, tmp_path: Path) -> None:
+    plan = lb.InclusionPlan.create(CANARIES, seed=3)
+    callback = LightningCallback(plan, points(CANARIES, 2), "logit_margin")
+    fit(callback, tmp_path, callback.insert(points(64, 1)), precision=precision)
+    assert callback.result is not None
+    assert callback.result.auc > 0.85
+
+
+class Recurrent(lightning.LightningModule):  # type: ignore[misc]
+    """Tags of words: which of two ways its outputs are labelled, nobody can tell from them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(WORDS, 8)
+        self.memory = nn.GRU(8, 8, batch_first=True)
+        self.tags = nn.Linear(8, WORDS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.tags(self.memory(self.words(x))[0])
+        return logits
+
+    def training_step(self, *_: Any) -> Tensor:
+        raise AssertionError("training has begun")
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.Adam(self.parameters(), lr=1e-2)
+
+
+def test_what_cannot_be_scored_is_refused_before_training(tmp_path: Path) -> None:
+    words = torch.randint(WORDS, (CANARIES, LENGTH), generator=torch.Generator().manual_seed(8))
+    canaries = TensorDataset(words, (words * 7 + 3) % WORDS)
+    callback = LightningCallback(lb.InclusionPlan.create(CANARIES), canaries, "cross_entropy")
+    trainer = lightning.Trainer(
+        default_root_dir=tmp_path,
+        callbacks=[callback],
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    rows = DataLoader(callback.insert(canaries), batch_size=32)
+    with pytest.raises(errors.OptionError, match="next_token=True"):
+        trainer.fit(Recurrent(), rows)
+
+
+def tagger() -> Any:
+    torch.manual_seed(0)
+    return BertForTokenClassification(
+        BertConfig(
+            vocab_size=WORDS,
+            hidden_size=32,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+            num_labels=5,
+        )
+    )
+
+
+def writer() -> Any:
+    torch.manual_seed(0)
+    return T5ForConditionalGeneration(
+        T5Config(
+            vocab_size=WORDS,
+            d_model=32,
+            d_ff=32,
+            num_layers=1,
+            num_heads=2,
+            d_kv=16,
+            decoder_start_token_id=0,
+            pad_token_id=0,
+        )
+    )
+
+
+@pytest.mark.usefixtures("unwritten")
+@pytest.mark.parametrize("model", [tagger, writer])
+def test_transformers_scores_are_of_the_models_own_loss(model: Any, tmp_path: Path) -> None:
+    canaries = [
+        {**row, "labels": row["input_ids"] % 5, "attention_mask": torch.ones(LENGTH).long()}
+        for row in sentences(CANARIES, 2)
+    ]
+    for row in canaries:  # of an encoder, whose padding says nothing of the labels of a decoder
+        row["attention_mask"][-1] = 0
+    callback = AuditCallback(
+        lb.InclusionPlan.create(CANARIES, seed=3), canaries, "cross_entropy", out=tmp_path
+    )
+    data = callback.insert(canaries[:16])
+    trainer = train(callback, tmp_path, epochs=1, model=model(), train_dataset=data)
+    assert callback.scores is not None
+    trained = trainer.model.eval()
+    for row, found in zip(canaries[:4], callback.scores.values, strict=False):
+        given = {name: part[None] for name, part in row.items()}
+        if model is tagger:
+            given["labels"] = given["labels"].masked_fill(given["attention_mask"] == 0, -100)
+        with torch.no_grad():
+            np.testing.assert_allclose(found, -float(trained(**given).loss), rtol=1e-5)
+
+
+@pytest.mark.parametrize("library", ["transformers", "lightning"])
+def test_without_torch_the_extra_is_named(library: str) -> None:
+    code = f"import sys; sys.modules['torch'] = None; import leakbound.integrations.{library}"
+    run = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert f"MissingExtraError: leakbound.integrations.{library} needs torch" in run.stderr
 
 
 PLAN = lb.InclusionPlan.create(4)
