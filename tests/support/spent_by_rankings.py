@@ -5,7 +5,6 @@ the union over what is tested leaves: numbers here are written out, and come fro
 """
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from scipy import stats
 
 import leakbound as lb
 from leakbound._base.streams import Purpose
-from leakbound.audits import road, synthetic
+from leakbound.audits import road
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.policies.trials import TrialsPolicy
@@ -30,7 +29,6 @@ __all__ = ["CHECKS", "limit", "near"]
 BETA = 0.1
 """The probability of error of each audit."""
 SURE = 1 - BETA
-ROWS = np.arange(200)
 MEMBER = np.random.default_rng(3).random(200) < 0.5
 
 
@@ -192,17 +190,15 @@ def candidates_have_equal_parts() -> None:
     near(MemberCount.of_choices(chosen, 3).log_p, math.log(3 * 2 * tail))
 
 
-def a_reference_is_refused_by_the_smaller_tail_twice() -> None:
+def a_reference_is_refused_by_twice_the_smaller_tail() -> None:
     """Of records held, all coins fair, the tail of the members is between 1e-6 / 2 and 1e-6."""
     inside, outside = 44, 9
     assert 0.5e-6 < stats.binom.sf(inside - 1, inside + outside, 0.5) < 1e-6
-    held = np.concatenate([ROWS[:inside], ROWS[100 : 100 + outside]])
-    counts = np.ones(200, dtype=np.int64)
-    counts[held] += 1
-    tables: Any = SimpleNamespace(place=ROWS, points=ROWS, counts=counts)
-    records: Any = SimpleNamespace(member=ROWS < 100, groups=None, strata=None)
+    table = np.random.default_rng(9).normal(size=(400, 2))
+    held = np.concatenate([table[:inside], table[100 : 100 + outside], table[200:300]])
+    parts: Any = {"members": table[:100], "nonmembers": table[100:200], "reference": held}
     try:
-        synthetic._check_reference(tables, records)
+        lb.audit_synthetic(**parts, synthetic=table[300:], attacks="nearest_synthetic", seed=0)
     except DesignError as error:
         raise AssertionError("p is above 1e-6") from error
 
@@ -265,7 +261,7 @@ CHECKS = {
     "BETS": bets_have_the_whole_on_average,
     "MEMBER_SIDES": both_sides_of_a_number_have_half_each,
     "CANDIDATES": candidates_have_equal_parts,
-    "REFERENCE_SIDES": a_reference_is_refused_by_the_smaller_tail_twice,
+    "REFERENCE_SIDES": a_reference_is_refused_by_twice_the_smaller_tail,
     "SCEPTICS": two_sceptics_have_half_each,
     "CHALLENGERS": two_challengers_have_half_each,
 }

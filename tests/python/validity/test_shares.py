@@ -81,6 +81,7 @@ ELSEWHERE = {
     ("audits/policies/trials.py", "total * level"): "how many simulations may reach a statistic",
     ("audits/policies/trials.py", "seen * level"): "the same of fewer simulations",
     ("audits/policies/f_dp.py", "share * level"): "weights of levels: one certificate spends it",
+    ("audits/policies/f_dp.py", "level / test.examples"): "a δ that a search may round",
     ("audits/zero_run/matching.py", "share * level"): "the same after matching",
     ("audits/zero_run/audit.py", "what.share * complement(request.confidence)"): "of AT_MEMBER",
     ("results/dp_sgd.py", "(1 - self.confidence) * (1 + ROUNDING)"): "an allowance for rounding",
