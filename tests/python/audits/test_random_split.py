@@ -244,7 +244,7 @@ def test_features_contradict_a_split_that_was_not_random() -> None:
         assert result.check(epsilon=0.1, relation=relation) == "inconclusive"
     family = audit(scores, by_feature, features=features, claim=lb.GaussianDP())
     assert (family.bound, family.rejected) == (0, None)
-    for claimed in ({"epsilon": 0.1}, {"parameter": 0.1}):
+    for claimed in ({"epsilon": 0.1, "delta": 1e-5}, {"parameter": 0.1}):
         assert family.check(**claimed, relation="replace") == "inconclusive"
     member = rng.permutation(1200) < 900
     scores = rng.normal(size=1200) + 2 * member
