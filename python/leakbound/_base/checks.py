@@ -281,9 +281,12 @@ def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
 
 
 def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
-    refuse_masked(values, name)
-    # Whatever may be objects is a name, and two names are one only if they are equal.
-    array = array_of(values, name, exact="O" in kinds)
+    if type(values) is np.ndarray:
+        array: NDArray[Any] = values
+    else:
+        refuse_masked(values, name)
+        # Whatever may be objects is a name, and two names are one only if they are equal.
+        array = array_of(values, name, exact="O" in kinds)
     if array.dtype.kind not in kinds and "O" in kinds:
         raise InputTypeError(
             f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "

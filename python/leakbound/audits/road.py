@@ -425,7 +425,8 @@ def _by_name(scores: Any) -> dict[str, Any] | None:
     """Return scores by name if they are a mapping, columns of a frame or rows; else None."""
     if isinstance(scores, Mapping):
         return dict(scores)
-    refuse_unread(scores, "scores")
+    if not isinstance(scores, np.ndarray | list | tuple):
+        refuse_unread(scores, "scores")
     names = getattr(scores, "column_names", None)  # Arrow's columns are arrays
     names = list(getattr(scores, "columns", ()) if names is None else names)
     if names and hasattr(scores, "__getitem__"):
