@@ -68,7 +68,7 @@ _ = result.plot("overlap")
 
 innocent = 0.5 * label + np.random.default_rng(0).normal(size=len(label))
 checked = lb.audit(innocent, lb.ZeroRun(member, features=features), seed=0)
-print(f"without a correction: ε ≥ {checked.naive:.2f}")
+print(f"without a correction: ε = {checked.naive:.2f} would be claimed")
 print(checked.summary().headline)
 
 # %%
@@ -87,7 +87,8 @@ for assumption in result.assumptions:
 
 known = 1 / (1 + np.exp(-table["log_odds"].to_numpy()))
 exact = lb.audit(scores, lb.ZeroRun(member, known, features=features), seed=0)
-print(f"μ ≥ {result.bound:.2f} with learned propensities, {exact.bound:.2f} with known ones")
+print(result.summary().formula, "with learned propensities")
+print(exact.summary().formula, "with known ones")
 
 # %%
 # On the command line, use a file with the columns ``score``, ``member`` and the features:

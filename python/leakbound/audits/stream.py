@@ -18,7 +18,6 @@ from leakbound._base.checks import (
     real,
     shown,
 )
-from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ArrayInput,
@@ -49,6 +48,7 @@ from leakbound.cuts import ORDERS
 from leakbound.cuts.policy import ALL_GUESSES, PATH_NAMES, SUREST_GUESSES, chance_explains
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
+from leakbound.results.one_run import as_epsilon, in_code
 
 # Shares of a batch that are guessed by default: weak and broad signals, and few sure guesses.
 _SHARES = (1.0, 0.5, 0.2, 0.05)
@@ -287,7 +287,13 @@ class Stream:
         )
 
     def __repr__(self) -> str:
-        bound = "no bound" if self._refused else f"{self._claim.parameter} >= {down(self.bound)}"
+        bound = "no bound"
+        if not self._refused:
+            claim, found = self._claim, self.bound
+            curve = None
+            if isinstance(claim, FAMILIES) and found:
+                curve = claim.attained(found, self._sides)
+            bound = in_code(claim, found, as_epsilon(claim, found, curve))
         return (
             f"Stream({bound} @ {100 * self._confidence:.10g}%, "
             f"{self._claim.name}, m={self.m}, batches={self.batches})"

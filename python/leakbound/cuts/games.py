@@ -301,12 +301,20 @@ def inverted_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
 
 
 def near_ceiling(
-    bound: float, guesses: int, correct: int, ceiling: Callable[[], float], units: str = "examples"
+    bound: float,
+    guesses: int,
+    correct: int,
+    ceiling: Callable[[], float],
+    units: str = "examples",
+    valued: Callable[[float], str] = down,
 ) -> str:
-    """Say that a bound is all that so many examples allow, or nearly; else ""."""
+    """Say that a bound is all that so many examples allow, or nearly; else "".
+
+    `valued` writes a bound.
+    """
     if correct <= _NEAR * guesses or bound < _NEAR * ceiling():
         return ""
     return (
-        f"the bound is close to {down(ceiling())}, which a perfect attack would have reached: "
+        f"the bound is close to {valued(ceiling())}, which a perfect attack would have reached: "
         f"more {units} may show more"
     )

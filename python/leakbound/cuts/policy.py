@@ -283,6 +283,10 @@ class PathPolicy(Policy):
         """Say why nothing is rejected, where that is not that chance explains it; else ""."""
         return ""
 
+    def valued(self, bound: float, /) -> str:
+        """Return a bound as remarks write it: with its unit, if that is not the ε of a guess."""
+        return down(bound)
+
     def described(self, _level: float, /) -> JsonValue:
         """Return the policy as options show it, with what stands for None at a level."""
         return encode(self)
@@ -312,10 +316,12 @@ class PathPolicy(Policy):
         if (fixed or proof.ranking.examples <= _FEW) and proof.ceiling <= _REFERENCE:
             more = "guesses" if fixed else units
             return (
-                f"even a perfect attack would reach {down(proof.ceiling)} only: use more {more} "
-                "(leakbound.planning.ceiling gives the ceiling for each number)"
+                f"even a perfect attack would reach {self.valued(proof.ceiling)} only: use more "
+                f"{more} (leakbound.planning.ceiling gives the ceiling for each number)"
             )
-        return near_ceiling(best.logit, best.cut, best.successes, lambda: proof.ceiling, units)
+        return near_ceiling(
+            best.logit, best.cut, best.successes, lambda: proof.ceiling, units, self.valued
+        )
 
 
 B = TypeVar("B", bound=PathPolicy)

@@ -5,10 +5,12 @@ Console, page, notebook and tables lay it out, whatever the type of the result.
 """
 
 import html
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from leakbound._base.formatting import number
 from leakbound._base.types import Kind
 from leakbound.report.parts import Assumption, Provenance, ScoreAudit
 
@@ -47,11 +49,39 @@ class Terms:
     """For a bound on replacing one example, "for replacing one example"."""
     delta: float = 0.0
     """The δ of ε, whatever was claimed."""
+    own: str = ""
+    """The bound in the unit of a family's own parameter, such as "μ ≥ 1.2"."""
+    own_ceiling: str = ""
+    """The ceiling, in the same way."""
 
     @property
     def within(self) -> str:
         """Within which family the bound holds, if in one."""
         return f" within {self.family}" if self.at else ""
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether the bound is on a family's own parameter, and its curves have no finite ε."""
+        return bool(self.own) and math.isinf(self.epsilon)
+
+    @property
+    def smaller(self) -> str:
+        """What is ruled out, as in "ε < 1.2 at δ = 1e-05"."""
+        if self.is_infinite:
+            return self.own.replace("≥", "<").replace("≤", ">")
+        return f"ε < {number(self.epsilon)}{self.at}"
+
+    @property
+    def parameter(self) -> str:
+        """What is bounded, as in "ε at δ = 1e-05"."""
+        return self.own.split(" ≥ ")[0] if self.is_infinite else f"ε{self.at}"
+
+    def sure(self, confidence: str) -> str:
+        """Return the confidence in brackets, with the bound in a family's own unit."""
+        parts = [self.own, f"{confidence} confidence"]
+        if self.is_infinite:
+            parts = [parts[1], f"no ε{self.at} follows"]
+        return f"({'; '.join(filter(None, parts))})"
 
     def conditional(self, sentence: str) -> str:
         """Put the condition before a sentence."""

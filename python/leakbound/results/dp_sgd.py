@@ -14,8 +14,8 @@ from leakbound.claims.families import checked_rate
 from leakbound.errors import OptionError
 from leakbound.report.parts import ROUNDING, Checked
 from leakbound.results.base import Composed, flaw_of
-from leakbound.results.one_run import AuditResult
-from leakbound.results.words import DELTA, delta_of
+from leakbound.results.one_run import AuditResult, in_code
+from leakbound.results.words import DELTA, delta_of, scale_of
 
 RateSource: TypeAlias = Literal["lower limit", "stated"]
 
@@ -359,7 +359,10 @@ class DPSGDAudit(Composed):
         accounted = "" if self.accounted is None else f"accounted {self.accounted.epsilon:.4g}, "
         refuted = f", refuted by {' and '.join(self.refuted_by)}" if self.refuted_by else ""
         proved, sure = down(self.epsilon()), percent(self.confidence)
+        claim, own = self.membership.claim, ""
+        if scale_of(claim).unit:  # the bound on a family's own parameter alone
+            own = f" ({in_code(claim, self.bound, math.inf)})"
         return (
-            f"DPSGDAudit({accounted}epsilon >= {proved} @ {sure}, delta={self.delta:g}, "
+            f"DPSGDAudit({accounted}epsilon >= {proved}{own} @ {sure}, delta={self.delta:g}, "
             f"noise multiplier <= {up(self.steps.bound)}{refuted})"
         )

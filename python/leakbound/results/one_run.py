@@ -10,9 +10,18 @@ from numpy.typing import NDArray
 
 from leakbound._base import shares
 from leakbound._base.checks import choice, instance, real, shown
-from leakbound._base.formatting import percent
+from leakbound._base.formatting import down, percent
 from leakbound._base.records import IF_ANY, Lazy
-from leakbound._base.types import BoolArray, FloatArray, IntArray, Kind, Relation, Unit, Verdict
+from leakbound._base.types import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Kind,
+    Relation,
+    Sides,
+    Unit,
+    Verdict,
+)
 from leakbound.claims import (
     FAMILIES,
     ApproxDP,
@@ -24,7 +33,7 @@ from leakbound.claims import (
 )
 from leakbound.claims.families import check_epsilon_at
 from leakbound.claims.tradeoff import TradeOff, least_delta
-from leakbound.errors import OptionError
+from leakbound.errors import FormatError, OptionError
 from leakbound.report.description import KINDS
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.base import Audit, check_delta, judged
@@ -366,14 +375,13 @@ class AuditResult(Audit, ScoreAudit):
         return super()._flaw() or self._flaw_unless(sound)
 
     def __repr__(self) -> str:
-        scale = scale_of(self.claim)
-        name = scale.name.replace(" ", "_") if scale.inverse else self.claim.parameter
-        sign = "<=" if scale.inverse else ">=" if KINDS[self.kind].proves else "~"
         replaced = ""
         if self.relation == "replace":
             replaced = f" for replacing one {self.options.get('unit', 'example')}"
+        epsilon = as_epsilon(self.claim, self.bound, self.rejected)
+        said = in_code(self.claim, self.bound, epsilon, proves=KINDS[self.kind].proves)
         return (
-            f"{type(self).__name__}({name} {sign} {scale.rounded(self.bound)} @ "
+            f"{type(self).__name__}({said} @ "
             f"{percent(self.confidence)}, {self.claim.name}{replaced}, m={self.m}, "
             f"guesses={self.guesses}, correct={self.correct}, {self.kind})"
         )
@@ -392,6 +400,41 @@ def _delta_before(epsilon: float, delta: float) -> float:
     It is half a per cent below the largest, so that two decimals can be rounded.
     """
     return 0.995 * delta / (1 + math.exp(min(epsilon, _HUGE)))
+
+
+def in_code(claim: Claim, bound: float, epsilon: float, *, proves: bool = True) -> str:
+    """Write a bound in ASCII, as an ε; of a family with its own parameter in brackets."""
+    scale, sign = scale_of(claim), ">=" if proves else "~"
+    if not isinstance(claim, FAMILIES):
+        return f"{claim.parameter} {sign} {scale.rounded(bound)}"
+    name, own_sign = claim.parameter, sign
+    if scale.inverse:
+        name, own_sign = scale.name.replace(" ", "_"), "<="
+    own = f"{name} {own_sign} {scale.rounded(bound)}{scale.at.replace('δ', 'delta')}"
+    if math.isinf(epsilon):  # no curve of the family has a finite one
+        return own
+    return f"epsilon {sign} {down(epsilon)} at delta = {delta_of(claim):g} ({own})"
+
+
+def valued(claim: Claim, value: float, sides: Sides) -> str:
+    """Write a value of the claim's parameter: of a family as an ε, with the parameter behind it."""
+    own = scale_of(claim).equal(value)
+    if not isinstance(claim, FAMILIES):
+        return down(value)
+    epsilon = as_epsilon(claim, value, claim.attained(value, sides) if value else None)
+    return f"ε = {down(epsilon)} at δ = {delta_of(claim):g} ({own})"
+
+
+def converted(result: AuditResult, value: float) -> float | None:
+    """Return a value of the claim's parameter as an ε; None if a curve's function is not known."""
+    claim = result.claim
+    if not isinstance(claim, FAMILIES) or not value:
+        return value
+    try:
+        curve = claim.attained(value, result.options.get("sides", "both"))
+    except FormatError:
+        return None
+    return as_epsilon(claim, value, curve)
 
 
 def exposed(

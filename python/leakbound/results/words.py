@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from leakbound._base.formatting import down, number, up
+from leakbound._base.formatting import down, up
 from leakbound._base.types import Kind, PathName, Relation
-from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
+from leakbound.claims import FAMILIES, Claim, LaplaceDP, SubsampledGaussianDP
 from leakbound.report.description import Meaning, Terms
 from leakbound.report.parts import Checked
 
@@ -73,8 +73,8 @@ def meaning_of(
     audited = "this mechanism" if trials else "the procedure that trained this model"
     if refuted:
         says = (
-            f"At the stated confidence{condition}, no {terms.guarantee} with ε < "
-            f"{number(terms.epsilon)}{terms.at} holds for {audited}.",
+            f"At the stated confidence{condition}, no {terms.guarantee} with {terms.smaller} "
+            f"holds for {audited}.",
             f"{terms.qualified('The bound is a floor')}: a better attack may show more.",
         )
     else:
@@ -115,6 +115,8 @@ class Scale:
     inverse: bool = False
     unit: str = ""
     """What a stored bound is, if it is not an ε at the δ of the claim."""
+    at: str = ""
+    """What comes after a value."""
 
     def value(self, theta: float) -> float:
         """Return what is shown for a value of the parameter."""
@@ -128,7 +130,17 @@ class Scale:
 
     def formula(self, bound: float) -> str:
         """Return a bound with the name of its parameter and its sign."""
-        return f"{self.name} {self.sign} {self.rounded(bound)}"
+        return f"{self.name} {self.sign} {self.rounded(bound)}{self.at}"
+
+    def equal(self, value: float) -> str:
+        """Return a value of a family's own parameter with its name; "" if it has none."""
+        return self.formula(value).replace(self.sign, "=", 1) if self.unit else ""
+
+    def behind(self, bound: float, *, proves: bool = True) -> str:
+        """Return a bound on a family's own parameter, to put behind its ε; "" if it has none."""
+        if not self.unit:
+            return ""
+        return self.formula(bound) if proves else self.formula(bound).replace(self.sign, "≈", 1)
 
 
 def audited(ranking: Any) -> int:
@@ -152,7 +164,10 @@ def scale_of(claim: Claim) -> Scale:
         return Scale("noise multiplier", "≤", "at most", inverse=True, unit="1 / noise multiplier")
     name = claim.parameter
     shown = {"epsilon": "ε", "mu": "μ"}.get(name, name.replace("_", " "))
-    return Scale(shown, unit=f"{shown} of {claim.name}" if isinstance(claim, FAMILIES) else "")
+    if not isinstance(claim, FAMILIES):
+        return Scale(shown)
+    at = " at δ = 0" if isinstance(claim, LaplaceDP) else ""
+    return Scale(shown, unit=f"{shown} of {claim.name}", at=at)
 
 
 def asked(claim: Claim, one: Checked) -> str:
@@ -169,14 +184,23 @@ def claimed_delta(claim: Claim, one: Checked) -> float | None:
 
 
 def terms_of(
-    claim: Claim, values: tuple[float, float], replaced: str, condition: str, units: str
+    claim: Claim,
+    values: tuple[float, float],
+    replaced: str,
+    condition: str,
+    units: str,
+    own: tuple[str, str] = ("", ""),
 ) -> Terms:
-    """Return what a bound on the claim refers to; `values` are bound and ceiling as an ε."""
+    """Return what a bound on the claim refers to; `values` are bound and ceiling as an ε.
+
+    `own` are both in the unit of a family's own parameter.
+    """
     if isinstance(claim, FAMILIES):
         name = claim.name + replaced
         delta = delta_of(claim)
         at = f" at δ = {delta:g}"
-        return Terms(f"guarantee of {name}", name, *values, at, condition, units, replaced, delta)
+        guarantee = f"guarantee of {name}"
+        return Terms(guarantee, name, *values, at, condition, units, replaced, delta, *own)
     pair = f"(ε, {claim.delta:g})" if claim.delta else "ε"
     family = f"{pair}-differential privacy{replaced}"
     guarantee, delta = f"{pair}-DP guarantee{replaced}", claim.delta

@@ -102,7 +102,10 @@ class ZeroRunResult(AuditResult):
 
     @property
     def naive(self) -> float:
-        """The ε that the audit would have claimed without the correction; not a bound here."""
+        """The ε that the audit would have claimed without the correction; not a bound here.
+
+        Of a family it is at the δ that results state, and `bound` is on the family's parameter.
+        """
         return self._naive.value
 
     @property

@@ -192,7 +192,8 @@ def test_without_dp_accounting_the_extra_is_named(monkeypatch: pytest.MonkeyPatc
 def test_audit() -> None:
     game = simulate.gaussian(1000, 1.0, seed=0)
     result = lb.audit(game.scores, lb.Coins(game.member), claim=CLAIM)
-    assert repr(result).startswith("AuditResult(noise_multiplier <= ")
+    assert repr(result).startswith("AuditResult(epsilon >= ")
+    assert " (noise_multiplier <= " in repr(result)
     assert 0.3 < result.bound < result.ceiling < 2
     assert 1 < result.epsilon(1e-5) < game.epsilon(1e-5)
     again = lb.AuditResult.from_json(result.to_json())

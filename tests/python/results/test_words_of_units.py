@@ -1,6 +1,8 @@
 """Every ε is said with its δ, and every other number with its unit."""
 
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import leakbound as lb
 from leakbound._base.formatting import number
 from leakbound.cli.output import brief
 from leakbound.results import AuditResult
-from oracle_calls import coins, dp_sgd
+from oracle_calls import coins, dp_sgd, panoramia, stream, zero_run
 
 FAILURES = [0.0, 1e-9, 1e-5, 1e-4, 0.01]
 BOUND_UNITS = {
@@ -78,3 +80,94 @@ def test_numbers_of_dp_sgd_are_at_the_delta_of_the_accountant() -> None:
     failing = dp_sgd("gaussian-failures", **run)
     assert failing.delta == 1e-5 + 1e-4
     assert 0 < failing.epsilon() < float("inf")
+
+
+FAMILIES: dict[str, tuple[Callable[[], Any], str]] = {
+    "coins": (lambda: coins("leaks", "gaussian"), "μ"),
+    "coins, noise": (lambda: coins("noise", "gaussian"), "μ"),
+    "coins, DP-SGD": (lambda: coins("leaks", "dp-sgd"), "noise multiplier"),
+    "coins, Laplace": (lambda: coins("leaks", "laplace"), "ε"),
+    "stream": (lambda: stream("both", claim=lb.GaussianDP()), "μ"),
+    "Zero-Run": (lambda: zero_run("gaussian"), "μ"),
+    "Zero-Run, set": (lambda: zero_run("gaussian", given="labels", features=True), "μ"),
+    "Zero-Run, exploratory": (lambda: zero_run("gaussian", given="replicates"), "μ"),
+    "DP-SGD": (
+        lambda: dp_sgd("gaussian", noise=0.4, stated=0.8, steps=20, step_canaries=400),
+        "μ",
+    ),
+    "DP-SGD, its own": (
+        lambda: dp_sgd("dp-sgd", noise=0.4, stated=0.8, steps=20, step_canaries=400),
+        "noise multiplier",
+    ),
+}
+"""A result for each family and design, and the name of what its bound is on."""
+
+
+def without_brackets(text: str) -> str:
+    """Return a text without what is in brackets."""
+    return re.sub(r"\([^()]*\)", "", text)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_result_speaks_in_epsilon_with_its_own_parameter_in_brackets(name: str) -> None:
+    make, parameter = FAMILIES[name]
+    found = make()
+    said = found.summary()
+    # 1. ε comes first, and the parameter is in brackets: as a number, never by itself.
+    own = re.compile(rf"\b{parameter} [≥≤≈=] ")
+    texts = {
+        "headline": said.headline,
+        "evidence": " ".join(said.paragraphs).partition("Steps: ")[0],
+        "metrics": " ".join(f"{one.name}: {one.value}, {one.note}" for one in said.metrics),
+        "formula": said.formula,
+        "warnings": " ".join(found.warnings),
+    }
+    for where, text in texts.items():
+        if parameter != "ε":
+            assert not own.search(without_brackets(text)), where
+    if found.bound:
+        assert own.search(said.headline)
+        assert "ε" in without_brackets(said.headline)
+    first = next(one for one in said.metrics if one.name.startswith("ε"))
+    assert own.search(first.value)
+    assert first.value.startswith(number(said.epsilon))
+    # 2. The representation too.
+    epsilon = f"epsilon {'>=' if said.kind != 'exploratory_lower_bound' else '~'} "
+    shown = f"{epsilon}{number(said.epsilon) if said.epsilon else '0.00'}"
+    assert shown in repr(found)
+    inside = re.findall(r"\(([^()]*)\)", repr(found))
+    code = {"μ": "mu ", "noise multiplier": "noise_multiplier ", "ε": "epsilon "}[parameter]
+    assert any(one.startswith(code) for one in inside)
+
+
+def test_zero_run_compares_like_with_like() -> None:
+    found = zero_run("gaussian", given="labels", features=True)
+    text = " ".join(found.summary().paragraphs)
+    for words in ("would have claimed ε = ", "model would give ε ≥ ", "correction would give ε ≥ "):
+        assert words in text
+    assert f"ε = {number(found.naive)} at δ = 1e-05." in text
+    assert f"(μ ≥ {number(found.learnt.at_estimate)})" in text
+    assert f"(μ ≥ {number(found.by_tampering)})" in text
+
+
+def test_a_family_without_a_finite_epsilon_is_said_in_its_own_unit() -> None:
+    found = coins("leaks", "table")
+    said = found.summary()
+    assert said.epsilon == float("inf")
+    assert f"theta < {number(found.bound)} (95 % confidence; no ε at δ = 1e-05 follows)" in str(
+        said
+    )
+    assert "∞" not in str(said) + str(said.metrics) + said.formula + " ".join(said.meaning.says)
+    assert "ε < " not in str(said)
+    assert repr(found).startswith("AuditResult(theta >= ")
+
+
+def test_a_claimed_parameter_is_called_by_its_name() -> None:
+    found = coins("leaks", "gaussian").with_check(parameter=1.5)
+    assert "To test the claimed μ = 1.5 harder" in str(found.summary())
+
+
+def test_pure_results_have_no_brackets() -> None:
+    for found in (coins("leaks"), zero_run("pure"), panoramia(leak=3.0, real_nonmembers=True)):
+        assert "(95 % confidence)" in found.summary().headline
+        assert found.summary().units["bound"].startswith("nats at δ = 0")

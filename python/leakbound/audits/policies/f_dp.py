@@ -24,6 +24,7 @@ from leakbound.cuts.games import Ties
 from leakbound.cuts.outside_in import LadderPolicy, planned_rule
 from leakbound.cuts.policy import ORDERS, B, Best, DerivedPolicy
 from leakbound.errors import OptionError
+from leakbound.results.one_run import valued
 
 _TEST = (
     "The count is tested against the worst distribution that the inequalities for all sets of "
@@ -51,6 +52,10 @@ class FamilyPolicy(DerivedPolicy[B]):
     examples: int
     sides: Sides
     k: int = 2
+
+    def valued(self, bound: float, /) -> str:
+        """See `PathPolicy.valued`."""
+        return valued(self.claim, bound, self.sides)
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: the one path that guesses of both sides, or of one, take."""

@@ -34,6 +34,7 @@ from leakbound.cuts.games import inverted_warnings, near_ceiling
 from leakbound.cuts.policy import ALL_GUESSES, SUREST_GUESSES
 from leakbound.errors import OptionError
 from leakbound.results import AuditResult, Curve, ScoreAudit
+from leakbound.results.one_run import valued
 from leakbound.results.zero_run import Bootstrap
 from leakbound.stats.distribution_shift import residual_scores, survival
 
@@ -281,7 +282,14 @@ class ShiftProof:
         # Where the number of guesses is free, a tenth of them proves far less than all.
         size = int(member.sum()) if self.study.one_sided else member.size
         if not self.reason and not (self.scanned and 10 * self.guesses < size):
-            near = near_ceiling(self.bound, self.guesses, self.correct, lambda: reached.value)
+            claim, sides = self.study.claim, self.study.request.sides
+            near = near_ceiling(
+                self.bound,
+                self.guesses,
+                self.correct,
+                lambda: reached.value,
+                valued=lambda value: valued(claim, value, sides),
+            )
         return ScoreAudit(
             bound=self.bound,
             reason=self.reason,

@@ -15,7 +15,7 @@ from leakbound.results.descriptions.standard import (
     promised,
     standard,
 )
-from leakbound.results.one_run import AuditResult, as_epsilon
+from leakbound.results.one_run import AuditResult, as_epsilon, converted
 from leakbound.results.words import PATHS, claimed_delta, delta_of, scale_of, terms_of
 
 # How many exposed members are named, and how much of a name is shown
@@ -47,11 +47,11 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     # 2. What all audits of one ranking say.
     design = str(result.options.get("design"))
     units = {"choices": "secrets", "trials": "trials"}.get(design, f"{unit}s")
-    terms = terms_of(claim, values, replaced, condition or kind.condition, units)
     scale = scale_of(claim)
-    bound = scale.rounded(result.bound)
-    drawn = bound if family else number(result.bound)
-    series = Series(f"this {subject}", scale.name, "", MEMBER, drawn, result, f"{unit}s")
+    own = scale.behind(result.bound, proves=kind.proves), scale.equal(result.ceiling)
+    terms = terms_of(claim, values, replaced, condition or kind.condition, units, own)
+    drawn = f"{number(terms.epsilon)}{terms.at}" if family else number(result.bound)
+    series = Series(f"this {subject}", "ε", "", MEMBER, drawn, result, f"{unit}s")
     said = standard(
         result,
         result,
@@ -63,20 +63,20 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         subject=subject,
         withheld=result.is_withheld,
     )
-    # 3. Key numbers: the parameter of a family first, then ε.
-    own = f"{scale.name} {scale.limit}" if kind.proves else scale.name
+    # 3. Key numbers: ε, with the parameter of a family in brackets.
     ranked = f"{_asked(result)}, largest margin first"
     asked = ranked if design == "choices" else PATHS[result.path]
     metrics = (
         *said.metrics,
-        *((Metric(own, bound, claim.name),) if family else ()),
         Metric(
             ("ε at least" if kind.proves else "ε") + terms.at,
-            number(terms.epsilon),
-            kind.tag + replaced,
+            bracketed(terms.epsilon, terms.own),
+            kind.tag + (f", {claim.name}" if family else "") + replaced,
         ),
         Metric(
-            "Ceiling" + terms.at, number(terms.ceiling), f"a perfect attack, same {terms.units}"
+            "Ceiling" + terms.at,
+            bracketed(terms.ceiling, terms.own_ceiling),
+            f"a perfect attack, same {terms.units}",
         ),
         Metric("Correct guesses", f"{result.correct:,} of {result.guesses:,}", asked),
         *counted(result, result, terms, "0.5 is guessing"),
@@ -88,7 +88,9 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         headline, paragraphs = said.answer, (headline, *paragraphs)
     return replace(
         said,
-        formula=formula(result, result.bound) if family and kind.proves else said.formula,
+        formula=formula(result, result.bound) + ", exploratory" * (not kind.proves)
+        if family
+        else said.formula,
         headline=headline,
         paragraphs=paragraphs,
         metrics=metrics,
@@ -122,11 +124,20 @@ def _claimed(result: AuditResult) -> float | None:
     return one.value
 
 
+def bracketed(epsilon: float, own: str) -> str:
+    """Write an ε, with the same in a family's own unit behind it."""
+    value = "not finite" if own and math.isinf(epsilon) else number(epsilon)
+    return f"{value} ({own})" if own else value
+
+
 def formula(result: AuditResult, bound: float) -> str:
-    """Return a bound on the claim's parameter with its sign."""
-    if not isinstance(result.claim, FAMILIES):
-        return f"ε ≥ {number(bound)}"
-    return scale_of(result.claim).formula(bound)
+    """Return a value of the claim's parameter as an ε with its sign, and as it is in brackets."""
+    proves, claim = KINDS[result.kind].proves, result.claim
+    own, epsilon = scale_of(claim).behind(bound, proves=proves), converted(result, bound)
+    if epsilon is None or (own and math.isinf(epsilon)):
+        return own
+    said = f"ε {'≥' if proves else '≈'} {number(epsilon)}"
+    return f"{said} at δ = {delta_of(claim):g} ({own})" if own else said
 
 
 def _headline(result: AuditResult, said: Description) -> str:
@@ -143,9 +154,8 @@ def _headline(result: AuditResult, said: Description) -> str:
     steps = f"{claim.steps:,} step" + ("s" if claim.steps > 1 else "")
     return (
         f"This {said.subject} leaks: {condition} training is DP-SGD "
-        f"(q = {claim.sampling_rate:g}, {steps}), its noise multiplier was at most "
-        f"{scale_of(claim).rounded(result.bound)} and ε ≥ {number(said.epsilon)}{said.terms.at}"
-        f"{said.terms.replaced} ({percent(result.confidence)} confidence)."
+        f"(q = {claim.sampling_rate:g}, {steps}), ε is at least {number(said.epsilon)}"
+        f"{said.terms.at}{said.terms.replaced} {said.terms.sure(percent(result.confidence))}."
     )
 
 
@@ -171,8 +181,8 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
         factor = number(math.exp(min(result.bound, _HUGE)))
         odds = f"ε = {number(result.bound)} allows odds of {factor} to 1 for each guess. "
     promise = (
-        f"{odds}If {kept} kept any promise of a smaller ε{terms.at}, results this strong would "
-        f"occur at most {percent(1 - result.confidence)} of the time."
+        f"{odds}If {kept} kept any promise of a smaller {terms.parameter}, results this strong "
+        f"would occur at most {percent(1 - result.confidence)} of the time."
     )
     return (" ".join(filter(None, [f"{guessed}.", result.searched, promise])),)
 

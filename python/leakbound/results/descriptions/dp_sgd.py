@@ -7,7 +7,7 @@ from leakbound._base.formatting import number, percent, share, up
 from leakbound.claims import FAMILIES
 from leakbound.report.description import Description, Meaning, Metric, Section, Terms
 from leakbound.report.parts import Assumption
-from leakbound.results.descriptions.audit import of_audit
+from leakbound.results.descriptions.audit import bracketed, of_audit
 from leakbound.results.descriptions.standard import grounds, levels_of, units_of
 from leakbound.results.descriptions.steps import first, of_run
 from leakbound.results.dp_sgd import DPSGDAudit, SamplingResult, StepsResult
@@ -116,7 +116,10 @@ def _headline(result: DPSGDAudit, within: str) -> str:
         listed = " and ".join(result.refuted_by)
         verdict = f"Refuted, by {listed}: this run is not the stated mechanism"
     proved = f"ε ≥ {number(result.epsilon())} at δ = {result.delta:g}{within}"
-    return f"{verdict}. Membership shows {proved} ({sure} confidence)."
+    membership = result.membership
+    own = scale_of(membership.claim).behind(membership.bound)
+    sure = "; ".join(filter(None, [own, f"{sure} confidence"]))
+    return f"{verdict}. Membership shows {proved} ({sure})."
 
 
 def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]:
@@ -146,7 +149,9 @@ def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]
 def _metrics(result: DPSGDAudit, proved: float, at: str) -> tuple[Metric, ...]:
     """Return the accounted and the proved ε, the noise, and the rate."""
     steps, sampling, stated = result.steps, result.sampling, result.accounted
-    metrics = [Metric(f"ε from membership{at}", number(proved), "whole run: report this one")]
+    own = scale_of(result.membership.claim).behind(result.membership.bound)
+    value = bracketed(proved, own)
+    metrics = [Metric(f"ε from membership{at}", value, "whole run: report this one")]
     if stated is not None:
         source = stated.source or "stated"
         metrics.insert(0, Metric(f"ε accounted{at}", f"{stated.epsilon:.4g}", source))

@@ -115,16 +115,17 @@ def _headline(
     result: Audit, ranking: ScoreAudit, terms: Terms, subject: str, *, leaks: bool
 ) -> str:
     """Return the verdict in one sentence: what is proved, or that nothing is."""
-    bound, sure = number(terms.epsilon), f"({percent(result.confidence)} confidence)"
+    bound, sure = number(terms.epsilon), terms.sure(percent(result.confidence))
     if result.kind == "exploratory_lower_bound":
+        own = f" ({terms.own})" if terms.own else ""
         return (
-            f"Exploratory: ε ≈ {bound}{terms.at}. This is not a lower bound, because it ignores "
-            "the error of the learnt propensities. It cannot refute a claim."
+            f"Exploratory: ε ≈ {bound}{terms.at}{own}. This is not a lower bound, because it "
+            "ignores the error of the learnt propensities. It cannot refute a claim."
         )
     if leaks:
         return terms.conditional(
-            f"This {subject} leaks: the audit rules out every {terms.guarantee} with ε < "
-            f"{bound}{terms.at} {sure}."
+            f"This {subject} leaks: the audit rules out every {terms.guarantee} with "
+            f"{terms.smaller} {sure}."
         )
     if result.refutes:
         little = ". This is little: a stronger attack may prove more" * (terms.epsilon < SMALL)
@@ -133,7 +134,7 @@ def _headline(
     said = f"Nothing could be refuted. A perfect attack on {these} would"
     if terms.ceiling > 0:
         return f"{said} have reached ε = {number(terms.ceiling)}{terms.at}; this attack did not."
-    return f"{said} not refute anything either {sure}."
+    return f"{said} not refute anything either ({percent(result.confidence)} confidence)."
 
 
 def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool) -> str:
@@ -228,7 +229,7 @@ def levels_of(terms: Terms, *, proves: bool) -> Levels:
     names = (f"not a bound: ε below {low}", f"up to the ceiling, {high}", "above the ceiling")
     if proves:
         names = (
-            f"{terms.qualified('ruled out')}: ε below {low}{terms.at}",
+            f"{terms.qualified('ruled out')}: {terms.smaller}",
             f"not ruled out, but within reach: up to {high}",
             f"out of reach of this audit: above {high}",
         )

@@ -76,7 +76,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     # 3. Where the leak is, and how to prove more.
     if proves and terms.epsilon >= SMALL and result.options.get("design") != "trials":
         yield _of_leak(result, unit)
-    if terms.epsilon >= _NEAR * reach and proves and not shifted:
+    if math.isfinite(reach) and terms.epsilon >= _NEAR * reach and proves and not shifted:
         yield (
             f"To prove more, audit more {unit}: a perfect attack on these {m:,} would have reached "
             f"only ε = {number(reach)}{terms.at}."
@@ -84,7 +84,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     if one is not None and one.verdict == "not refuted":
         yield (
             f"To test the claimed {asked(result.claim, one)} harder, choose a stronger attack for "
-            f"the next audit: these {unit} allow bounds up to {number(reach)}{terms.at}."
+            f"the next audit: these {unit} allow bounds up to ε = {number(reach)}{terms.at}."
         )
     if isinstance(result.claim, PureDP) and proves:
         small = 10.0 ** -math.ceil(math.log10(10 * m))

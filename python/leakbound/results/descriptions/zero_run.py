@@ -6,7 +6,6 @@ from leakbound._base.formatting import number, percent
 from leakbound._base.types import Correction
 from leakbound.report.description import KINDS, Description, Figure, Metric
 from leakbound.results.descriptions.audit import formula, of_audit
-from leakbound.results.words import scale_of
 from leakbound.results.zero_run import ZeroRunResult
 
 # Each correction in a few words
@@ -66,7 +65,10 @@ def describe(result: ZeroRunResult) -> Description:
 
 def _evidence(result: ZeroRunResult, said: Description) -> tuple[str, ...]:
     """Return why nothing is proved, or what was guessed right, and what the bound depends on."""
-    naive = f"Without the correction, the audit would have claimed ε = {number(result.naive)}."
+    naive = (
+        "Without the correction, the audit would have claimed "
+        f"ε = {number(result.naive)}{said.terms.at}."
+    )
     tested = result.falsification
     if result.withheld and tested is not None and tested.refuted:
         return (
@@ -83,21 +85,22 @@ def _evidence(result: ZeroRunResult, said: Description) -> tuple[str, ...]:
         words += [_guessed(result), result.searched if KINDS[result.kind].proves else ""]
     if result.refutes:
         words.append(
-            f"If training kept any promise of a smaller ε{said.terms.at}, and the condition holds, "
-            "results this strong would occur at most "
+            f"If training kept any promise of a smaller {said.terms.parameter}, and the condition "
+            "holds, results this strong would occur at most "
             f"{percent(1 - result.confidence)} of the time."
         )
     else:
         words.append(_NOT_PRIVATE)
     if result.learnt is not None:
         words.append(
-            "This is the worst case over all plausible propensity models. (Under the best-fitting "
-            f"model: {formula(result, result.learnt.at_estimate)}.)"
+            "This is the worst case over all plausible propensity models. The best-fitting model "
+            f"would give {formula(result, result.learnt.at_estimate)}."
         )
     if result.by_tampering:
         words.append(
-            f"(With tampering as the correction: {formula(result, result.by_tampering)}. The "
-            "confidence does not cover choosing the larger bound.)"
+            "Tampering as the correction would give "
+            f"{formula(result, result.by_tampering)}. The confidence does not cover choosing the "
+            "larger bound."
         )
     return tuple(filter(None, [because, " ".join(filter(None, [*words, naive]))]))
 
@@ -142,10 +145,10 @@ def _metrics(result: ZeroRunResult) -> list[Metric]:
         metrics.append(Metric("Abstained", f"{result.abstained:,}", note))
     if result.bootstrap is not None:
         bounds = result.bootstrap.bounds
-        note = f"bounds from {number(bounds.min())} to {number(bounds.max())}"
+        note = f"from {formula(result, bounds.min())} to {formula(result, bounds.max())}"
         metrics.append(Metric("Refits of the propensities", f"{bounds.size:,}", note))
     if result.learnt is not None:
-        estimate = scale_of(result.claim).rounded(result.learnt.at_estimate)
+        estimate = formula(result, result.learnt.at_estimate).replace("≥", "=")
         metrics.append(Metric("Best-fitting propensities", estimate, "not a bound"))
     if result.tested is not None:
         p_value = f"{result.tested:.2g}"
