@@ -11,17 +11,12 @@ from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, check_scores, choice, flag, seed_of, shown
 from leakbound._base.streams import Purpose
+from leakbound._base.tables import Column, TableInput, read_columns
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound.attacks.synthetic import ATTACKS, Tables, similarity
-from leakbound.attacks.synthetic.columns import (
-    RawColumn,
-    TableInput,
-    pooled,
-    read_columns,
-    same_columns,
-)
+from leakbound.attacks.synthetic.columns import pooled, same_columns
 from leakbound.attacks.synthetic.scores import DEFAULT
-from leakbound.attacks.synthetic.tables import Coordinates
+from leakbound.attacks.synthetic.tables import coordinates, digests
 from leakbound.audits.member_count import IMPOSSIBLE
 from leakbound.audits.random_split import RandomSplit, SplitWords
 from leakbound.audits.road import Request
@@ -84,9 +79,10 @@ def audit_synthetic(
     Parameters
     ----------
     members, nonmembers : table
-        What the generator was trained on, and the rest of the same random split: data frames,
-        mappings from names to columns, or arrays of shape (records, columns) such as embeddings of
-        texts or images. Numbers, dates, words and booleans; None, NaN and NaT are missing.
+        What the generator was trained on, and the rest of the same random split: data frames of
+        any library, mappings from names to columns, or arrays of shape (records, columns) such as
+        embeddings of texts or images. Numbers, dates, words and booleans; None, NaN and NaT are
+        missing. Text is numbers, booleans or dates (ISO 8601) if all words of a column are.
     synthetic : table
         What the generator made, any number of rows of the same columns.
     reference : table, optional
@@ -103,7 +99,7 @@ def audit_synthetic(
         What columns are, besides values; those of an array are named "0", "1", …. The split was
         stratified by a "stratum". Values of a "group" were split as one, such as an id of the
         person: all rows of a group are on one side. It is not compared, and the synthetic table
-        need not have it. "codes" are numbers that stand for words.
+        need not have it. "codes" are numbers or dates that stand for words.
     challenge : bool, optional
         Whether two classifiers bet on membership from the records alone, without the synthetic
         table. If a random split would hardly let them win so often (p < 0.001), the split was not
@@ -150,10 +146,11 @@ def audit_synthetic(
     tables = Tables.of_columns(parts, categorical=roles.codes, seed=seed, progress=True)
     # The order and the features that a split is judged by are of the audited records alone: a
     # generator knows the members, and must have no part in whether its bound is withheld.
-    alone = _at([audited.columns], roles.codes, seed)
-    order = np.argsort(alone.digests, kind="stable")
+    order = np.argsort(digests([audited.columns], roles.codes), kind="stable")
+    bets = audited.member.size <= _CHALLENGED if challenge is None else challenge
+    alone = coordinates([audited.columns], roles.codes, seed, synthetic=False) if bets else None
     if reference is not None:
-        _check_reference(_at([audited.columns, parts["the reference"]], roles.codes, seed), audited)
+        _check_reference(digests([audited.columns, parts["the reference"]], roles.codes), audited)
     # 2. Scores that no membership has a part in.
     if isinstance(attacks, Mapping):
         rows = ExampleOrder.of_tables([members, nonmembers], "the index of members and non-members")
@@ -165,17 +162,16 @@ def audit_synthetic(
     else:
         scores = {name: _telling(ATTACKS[name](tables).values, tables) for name in named}
     # 3. The audit of the random split.
-    bets = audited.member.size <= _CHALLENGED if challenge is None else challenge
     design = RandomSplit(
         audited.member[order],
         strata=None if audited.strata is None else audited.strata[order],
         groups=None if audited.groups is None else audited.groups[order],
-        features=alone.rows[order] if bets else None,
+        features=None if alone is None else alone.rows[order],
     )
     result = design.audit(
         {name: values[order] for name, values in scores.items()},
         Request(claim=claim, confidence=confidence, cuts=cuts, seed=seed),
-        replace(_WORDS, columns=alone.sources),
+        replace(_WORDS, columns=() if alone is None else alone.sources),
     )
     # 4. In the words of a generator, with the usual metrics beside it.
     words = {"audited examples did not choose the model": _ONE_TABLE}
@@ -225,7 +221,7 @@ def _roles(columns: Any) -> _Roles:
 class _Records:
     """The audited records: members first, as columns whose kinds were settled for both together."""
 
-    columns: Mapping[str, RawColumn]
+    columns: Mapping[str, Column]
     member: BoolArray
     strata: NDArray[np.str_] | None
     groups: NDArray[np.str_] | None
@@ -265,7 +261,7 @@ def _check_whole(inside: NDArray[np.str_], outside: NDArray[np.str_]) -> None:
 
 
 def _codes(
-    columns: Mapping[str, RawColumn], name: str | None, role: ColumnRole
+    columns: Mapping[str, Column], name: str | None, role: ColumnRole
 ) -> NDArray[np.str_] | None:
     """Return the words of a column that says how records were split."""
     if name is None:
@@ -281,16 +277,9 @@ def _codes(
     return column.as_words()
 
 
-def _read(table: TableInput, name: str, groups: str | None) -> dict[str, RawColumn]:
+def _read(table: TableInput, name: str, groups: str | None) -> dict[str, Column]:
     """Read a table without the column of groups, which it need not have."""
     return {label: one for label, one in read_columns(table, name).items() if label != groups}
-
-
-def _at(
-    tables: Sequence[Mapping[str, RawColumn]], codes: tuple[str, ...], seed: int
-) -> Coordinates:
-    """Encode the audited records, perhaps with a reference, without the synthetic table."""
-    return Coordinates.of(tables, names=tuple(tables[0]), codes=codes, seed=seed, synthetic=False)
 
 
 def _names(attacks: object) -> tuple[str, ...]:
@@ -317,17 +306,17 @@ def _telling(values: FloatArray, tables: Tables) -> FloatArray:
     return tables.at_records(noise.astype(np.float64))
 
 
-def _check_reference(at: Coordinates, records: _Records) -> None:
+def _check_reference(rows: NDArray[np.void], records: _Records) -> None:
     """Check that the reference holds members and non-members alike, if it holds any.
 
-    `at` are the audited records, and the reference below them. What the split moved as one is
-    counted, each with the share of members of its stratum.
+    `rows` are digests of the audited records, and of the reference below them. What the split moved
+    as one is counted, each with the share of members of its stratum.
     """
     # 1. What the split moved as one, and which of it the reference holds.
     size = records.member.size
-    there = np.isin(at.digests[:size], at.digests[size:])
-    rows = np.arange(size) if records.groups is None else records.groups
-    _, first, unit = np.unique(rows, return_index=True, return_inverse=True)
+    there = np.isin(rows[:size], rows[size:])
+    units = np.arange(size) if records.groups is None else records.groups
+    _, first, unit = np.unique(units, return_index=True, return_inverse=True)
     held = np.zeros(first.size, dtype=np.bool_)
     held[unit[there]] = True
     if not held.any():

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from leakbound import errors
+from leakbound._base.tables import read_columns
 from leakbound.attacks.synthetic import (
     ATTACKS,
     Tables,
@@ -24,7 +25,7 @@ from leakbound.attacks.synthetic import (
     similarity,
 )
 from leakbound.attacks.synthetic import scores as scoring
-from leakbound.attacks.synthetic.columns import pooled, read_columns
+from leakbound.attacks.synthetic.columns import pooled
 from leakbound.attacks.synthetic.tables import nearest
 
 
@@ -202,7 +203,9 @@ def test_the_same_value_is_written_in_one_way_only() -> None:
     single = read_columns({"x": np.array([0.1], np.float32)}, "one")["x"]
     double = read_columns({"x": np.array([0.1])}, "other")["x"]
     assert np.unique(pooled(single, double, "x").values).size == 1
-    words = read_columns({"x": ["0.1"]}, "words")["x"]
+    text = read_columns({"x": ["0.1"]}, "text")["x"]
+    assert np.unique(pooled(text, double, "x").values).size == 1
+    words = read_columns({"x": ["some"]}, "words")["x"]
     with pytest.raises(errors.InputError, match="must not reveal membership"):
         pooled(double, words, "x")
 

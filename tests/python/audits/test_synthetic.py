@@ -228,7 +228,11 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"nonmembers": WINE[:, :2]}, errors.InputError, "the non-members have no column '2'"),
     ({"synthetic": WINE[:, :2]}, errors.InputError, "the synthetic table has no column '2'"),
     ({"reference": WINE[:, :2]}, errors.InputError, "the reference has no column '2'"),
-    ({"nonmembers": WINE.astype(str)}, errors.InputError, "numbers for members and words"),
+    (
+        {"nonmembers": np.full(WINE.shape, "many")},
+        errors.InputError,
+        "numbers for members and words",
+    ),
     ({"attacks": "magic"}, errors.OptionError, "among attribution"),
     ({"attacks": []}, errors.OptionError, "different names"),
     ({"attacks": 3}, errors.InputTypeError, "names, or a mapping"),

@@ -30,14 +30,10 @@ from leakbound._base.checks import flag, seed_of
 from leakbound._base.console import track
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
+from leakbound._base.tables import Column, TableInput, read_columns
+from leakbound._base.text import settled
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.attacks.synthetic.columns import (
-    RawColumn,
-    TableInput,
-    joined,
-    read_columns,
-    same_columns,
-)
+from leakbound.attacks.synthetic.columns import as_codes, joined, same_columns
 from leakbound.errors import InputError, OptionError
 
 NEIGHBOURS = 10  # nearest records that attacks look at
@@ -49,65 +45,82 @@ GROUP = 16  # points of which only the nearest is looked at first
 PIECE = 256  # queries, and groups of points, whose products stay in a processor's cache
 ONE_HOT = 8  # words of a column with a coordinate each; of more, each has a random vector
 CODE = 8  # coordinates of this vector
+LARGEST = 1e150  # numbers beyond are scaled: their sums would be infinite
 NORMAL_IQR = 1.349  # interquartile range of a standard normal distribution
 
 
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """Rows of tables put together, as coordinates and as digests that are equal for equal rows.
+class Coordinates(NamedTuple):
+    """Rows of tables put together, as coordinates.
 
     `sources` has the column that each dimension comes from, `notes` why others are left out.
     """
 
     rows: FloatArray
-    digests: NDArray[np.void]
     sources: tuple[str, ...]
     notes: tuple[str, ...]
 
-    @classmethod
-    def of(
-        cls,
-        tables: Sequence[Mapping[str, RawColumn]],
-        *,
-        names: Sequence[str],
-        codes: Collection[str],
-        seed: int,
-        synthetic: bool,
-    ) -> Self:
-        """Encode columns of tables, the first of which has the audited records.
 
-        Which columns vary is said by these records alone. If `synthetic`, the second table is the
-        synthetic one, and columns of many words need a word that is also there.
-        """
-        sizes = [next(iter(table.values())).missing.size for table in tables]
-        ends = np.cumsum(sizes).tolist()
-        blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
-        contents = list[NDArray[np.uint8]]()
-        for place, name in enumerate(names):
-            parts = [table[name] for table in tables]
-            column = joined(parts)
-            if column.kind == "word" and parts[0].kind not in {"word", "empty"}:
-                notes.append(f"column {name!r} is of another kind in other tables: taken as words")
-            if name in codes:
-                column = RawColumn(column.as_words(), column.missing, "word")
-            end = ends[1] if synthetic else None
-            block, why = _encode(column, ends[0], end, Purpose.SYNTHETIC_WORDS.rng(seed, place))
-            if why:
-                notes.append(f"column {name!r} {why}: ignored")
-            else:
-                blocks.append(block)
-                contents.append(column.content())
-                sources += [name] * block.shape[1]
-        if not blocks:
-            raise InputError(f"all audited records are equal in every column: {'; '.join(notes)}")
-        known = (record.tobytes() for record in np.column_stack(contents))
-        digests = b"".join(blake2b(record, digest_size=16).digest() for record in known)
-        return cls(
-            rows=np.ascontiguousarray(np.concatenate(blocks, axis=1)),
-            digests=np.frombuffer(digests, dtype="V16"),
-            sources=tuple(sources),
-            notes=tuple(notes),
-        )
+def coordinates(
+    tables: Sequence[Mapping[str, Column]], codes: Collection[str], seed: int, *, synthetic: bool
+) -> Coordinates:
+    """Encode columns of tables, the first of which has the audited records.
+
+    Which columns vary is said by these records alone. If `synthetic`, the second table is the
+    synthetic one, and columns of many words need a word that is also there.
+    """
+    sizes = [next(iter(table.values())).missing.size for table in tables]
+    ends = np.cumsum(sizes).tolist()
+    blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
+    for place, name in enumerate(tables[0]):
+        parts = _parts(tables, name, codes)
+        column = joined(parts)
+        if column.kind == "word" and parts[0].kind not in {"word", "empty"}:
+            notes.append(f"column {name!r} is of another kind in other tables: taken as words")
+        end = ends[1] if synthetic else None
+        block, why = _encode(column, ends[0], end, Purpose.SYNTHETIC_WORDS.rng(seed, place))
+        if why:
+            notes.append(f"column {name!r} {why}: ignored")
+        else:
+            blocks.append(block)
+            sources += [name] * block.shape[1]
+    if not blocks:
+        raise InputError(f"all audited records are equal in every column: {'; '.join(notes)}")
+    rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))
+    return Coordinates(rows, tuple(sources), tuple(notes))
+
+
+def digests(
+    tables: Sequence[Mapping[str, Column]],
+    codes: Collection[str],
+    names: Collection[str] | None = None,
+) -> NDArray[np.void]:
+    """Return digests of rows of tables put together, the same for rows equal in some columns.
+
+    Without `names`, in all columns that vary among the records of the first table.
+    """
+    records = next(iter(tables[0].values())).missing.size
+    contents = list[NDArray[np.uint8]]()
+    for name in tables[0]:
+        parts = _parts(tables, name, codes)
+        if name not in names if names is not None else _flaw(parts[0], records):
+            continue
+        alike = len({(one.kind, one.is_exact) for one in parts}) == 1
+        kept = parts if alike else [joined(parts)]
+        contents.append(np.concatenate([one.content for one in kept]))
+    known = (record.tobytes() for record in np.column_stack(contents))
+    found = b"".join(blake2b(record, digest_size=16).digest() for record in known)
+    return np.frombuffer(found, dtype="V16")
+
+
+def _parts(
+    tables: Sequence[Mapping[str, Column]], name: str, codes: Collection[str]
+) -> list[Column]:
+    """Return a column of each table; text is what it is among the audited records, or words."""
+    first, *others = (table[name] for table in tables)
+    parts = settled([first], name)
+    for other in others:
+        parts += settled([other], name, kind=parts[0].kind)
+    return [as_codes(one) for one in parts] if name in codes else parts
 
 
 class Neighbours(NamedTuple):
@@ -201,7 +214,7 @@ class Tables:
     @classmethod
     def of_columns(
         cls,
-        read: Mapping[str, Mapping[str, RawColumn]],
+        read: Mapping[str, Mapping[str, Column]],
         *,
         categorical: tuple[str, ...] = (),
         seed: int | None = None,
@@ -217,25 +230,25 @@ class Tables:
                     f"categorical names {name!r}, and the columns are {', '.join(names)}"
                 )
         # 1. Columns as coordinates; rows of the tables stay in the order given.
-        at = Coordinates.of(
-            [*read.values()], names=names, codes=categorical, seed=seed, synthetic=True
-        )
+        listed = [*read.values()]
+        at = coordinates(listed, categorical, seed, synthetic=True)
+        own = digests(listed, categorical, {*at.sources})
         records, made, *_ = (next(iter(table.values())).missing.size for table in read.values())
         # 2. Equal records become one point, in an order of digests of their values: no machine's
         #    last bits change it, and it does not depend on the file of a record or its values.
         kept = np.r_[:records, records + made : len(at.rows)]
         distinct, first, point, counts = np.unique(
-            at.digests[kept], return_index=True, return_inverse=True, return_counts=True
+            own[kept], return_index=True, return_inverse=True, return_counts=True
         )
         # 3. Synthetic records that equal one of them: distances of many words can be 0 by chance.
-        own = at.digests[records : records + made]
-        near = np.minimum(np.searchsorted(distinct, own), distinct.size - 1)
+        copies = own[records : records + made]
+        near = np.minimum(np.searchsorted(distinct, copies), distinct.size - 1)
         return cls(
             points=at.rows[kept][first],
             counts=counts.astype(np.int64),
             place=point.astype(np.int64)[:records],
             synthetic=at.rows[records : records + made],
-            copied=np.where(distinct[near] == own, near, -1).astype(np.int64),
+            copied=np.where(distinct[near] == copies, near, -1).astype(np.int64),
             columns=names,
             sources=at.sources,
             notes=at.notes,
@@ -347,32 +360,46 @@ def some(rows: NDArray[Any], most: int, rng: np.random.Generator) -> NDArray[Any
 
 
 def _encode(
-    column: RawColumn, records: int, end: int | None, rng: np.random.Generator
+    column: Column, records: int, end: int | None, rng: np.random.Generator
 ) -> tuple[FloatArray, str]:
     """Return the coordinates of a column, or why it is ignored."""
     # Rows before `records` are audited, those from there to `end`, if there are any, synthetic.
-    # Only what varies among the audited records distinguishes them.
-    known = ~column.missing
-    there = np.unique(column.values[:records][known[:records]])
-    if not there.size:
-        return np.empty((0, 0)), "is missing in all records"
-    if there.size == 1 and known[:records].all():
-        return np.empty((0, 0)), "is the same in all records"
+    why = _flaw(column, records)
+    if why:
+        return np.empty((0, 0)), why
     if column.kind in {"word", "flag"}:
         block, why = _words(column, records, end, rng)
     else:
         block, why = _numbers(column, records)[:, None], ""
+    if column.is_exact:
+        # Integers this large are ids or moments: what copies one copies all of its digits.
+        same, none = _words(as_codes(column), records, end, rng)
+        block = block if none else np.column_stack([block, same])
     if column.missing.any() and not why:
         block = np.column_stack([block, column.missing])
     return block, why
 
 
-def _numbers(column: RawColumn, records: int) -> FloatArray:
+def _flaw(column: Column, records: int) -> str:
+    """Return why a column says nothing: only what varies among audited records tells them apart."""
+    known = ~column.missing[:records]
+    there = np.unique(column.values[:records][known])
+    if not there.size:
+        return "is missing in all records"
+    return "is the same in all records" if there.size == 1 and known.all() else ""
+
+
+def _numbers(column: Column, records: int) -> FloatArray:
     """Return numbers or dates in units of their spread; far ones grow as logarithms do."""
     values = column.values
     if column.kind in {"date", "zoned"}:
         days = (values - np.datetime64(0, "us")) / np.timedelta64(1, "D")
         values = np.where(column.missing, 0.0, days)
+    if column.is_exact:
+        # Differences from one of them are small where they are near each other.
+        values = np.where(column.missing, 0, values - np.min(values[~column.missing]))
+    largest = np.abs(values).max()
+    values = (values / largest if largest > LARGEST else values).astype(np.float64)
     inside = np.sort(values[:records][~column.missing[:records]])
     low, middle, high = np.quantile(inside, [0.25, 0.5, 0.75])
     spread = (high - low) / NORMAL_IQR or float(inside.std()) or 1.0
@@ -380,7 +407,7 @@ def _numbers(column: RawColumn, records: int) -> FloatArray:
 
 
 def _words(
-    column: RawColumn, records: int, end: int | None, rng: np.random.Generator
+    column: Column, records: int, end: int | None, rng: np.random.Generator
 ) -> tuple[FloatArray, str]:
     """Return a coordinate for each word or, if there are many, a random vector for each."""
     known = ~column.missing
