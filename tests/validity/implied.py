@@ -17,7 +17,7 @@ from validity.games import LaplaceNoise
 from validity.lengths import COSTLY, DEAR, DEAREST
 from validity.shifted import Shifted
 from validity.suite import Case
-from validity.trials import ERROR, OneRun, Panoramia, ZeroRun
+from validity.trials import ERROR, OneRun, ZeroRun
 
 __all__ = ["CLOSED", "Implies", "implied_cases"]
 
@@ -116,9 +116,6 @@ def _of_other_audits() -> Iterator[Case]:
         kind: Any = truth
         audit = ZeroRun(Shifted(m=_M, kind=kind), claim, {"correction": "match", **options})
         yield _case("zero-run", claim, _ALL, truth, audit)
-    right = 1 / (1 + math.exp(-1))
-    panoramia = Panoramia(0.5, right, 1.0, {"c_upper": 0.0})
-    yield _case("panoramia", PureDP(), _ALL, "response", panoramia, sides="member")
 
 
 def _of_two_roles() -> Iterator[Case]:
