@@ -35,7 +35,7 @@ class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
 
     Canaries are batched by the collator of training, so that they are padded as its examples are;
     tokens that an attention mask leaves out have no part in a score. The model may be one of PEFT:
-    what is audited is what was trained.
+    what is audited is what was trained. A canary that cannot be scored is refused before training.
 
     Parameters
     ----------
