@@ -19,7 +19,8 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import WHOLE, readable, shown
+from leakbound._base.checks import WHOLE, shown
+from leakbound._base.reading import readable
 from leakbound._base.types import ArrayInput, BoolArray
 from leakbound.errors import InputError
 
