@@ -44,9 +44,10 @@ def pooled(members: Column, nonmembers: Column, name: str) -> Column:
         return column
     # Both sides get the precision of the coarser one.
     coarse = min(members.precision, nonmembers.precision, key=lambda one: one.itemsize)
-    if coarse == DOUBLE:
-        coarse = _once(members, nonmembers) or _doubled(members, nonmembers)
-    return column if coarse is None else _rounded(column, coarse)
+    if coarse != DOUBLE:
+        return _rounded(column, coarse)
+    written = _once(members, nonmembers) or _doubled(members, nonmembers)
+    return column if written is None else _rounded(column, written)
 
 
 def _rounded(column: Column, coarse: np.dtype[Any]) -> Column:
