@@ -107,6 +107,11 @@ class Asked:
                     f"{type(self._decoder).__name__} writes one sequence after reading another: "
                     "pass what it should write as labels, beside input_ids"
                 )
+            if batch.targets.ndim == 2 and bool((batch.targets[:, 0] == IGNORED).any()):
+                raise InputError(
+                    "labels that begin with -100 give the decoder padding to read first: pad "
+                    "labels on the right, or pass decoder_input_ids"
+                )
             batch = batch.given(labels=batch.targets)
         padding = _left_padding(batch)
         if padding is None:
@@ -292,6 +297,6 @@ def _distance(found: object, expected: Tensor) -> float:
     """Return the largest difference of two answers, as a share of the largest number."""
     if not isinstance(found, Tensor) or found.shape != expected.shape:
         return math.inf
-    apart = (found.double() - expected.double()).abs().nan_to_num()
-    scale = float(expected.double().abs().nan_to_num(posinf=0.0).max()) or 1.0
+    apart = (found.float() - expected.float()).abs().nan_to_num()
+    scale = float(expected.float().abs().nan_to_num(posinf=0.0).max()) or 1.0
     return float(apart.max()) / scale

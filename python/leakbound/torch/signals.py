@@ -78,6 +78,7 @@ def token_losses_of(asked: Asked, output: object, batch: Batch) -> tuple[Tensor,
     labels = batch.targets.to(torch.int64)
     real = None if asked.decodes else batch.others.get("attention_mask")
     if real is not None and real.shape == labels.shape:
+        real = real.to(labels.device)
         labels = labels.masked_fill(real == 0, IGNORED)
         if following:  # nor does what is predicted from padding
             labels[:, 1:].masked_fill_(real[:, :-1] == 0, IGNORED)

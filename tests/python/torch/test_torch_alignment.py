@@ -156,6 +156,18 @@ def test_labels_of_a_decoder_with_inputs_of_its_own(name: str) -> None:
     np.testing.assert_allclose(scores(model, parts), own_scores(model, **parts), rtol=1e-5)
 
 
+def test_labels_of_a_decoder_are_padded_on_the_right() -> None:
+    model, labels = model_of("T5"), tokens(2)
+    right, left = labels.clone(), labels.clone()
+    right[1, 4:] = left[1, :4] = -100
+    found = scores(model, (tokens(), right))
+    np.testing.assert_allclose(
+        found[1], scores(model, (tokens()[1:2], labels[1:2, :4]))[0], rtol=1e-5
+    )
+    with pytest.raises(InputError, match="pad labels on the right, or pass decoder_input_ids"):
+        scores(model, (tokens(), left))
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_tokens_alone_are_of_models_that_predict_the_next_one(name: str) -> None:
     model = model_of(name)
