@@ -86,7 +86,9 @@ def meaning_of(
     not_said = [
         NO_UPPER_LIMIT,
         "A bound of 0 is not evidence of privacy. Compare it with the ceiling.",
-        f"It is about the worst case over the audited {terms.units}, not about the risk of an "
+        "It is about the inputs that were audited: others that differ in one example may leak more."
+        if trials
+        else f"It is about the worst case over the audited {terms.units}, not about the risk of an "
         "average person in the data.",
     ]
     if terms.at:

@@ -168,8 +168,11 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: audited(0.25),
         "Audit more examples, about 4,000: the scores separate members from non-members (AUC 0.5",
     ),
-    "a leak in few records": (tail, "The leak is in few records. Look at the 2"),
-    "a leak at one end": (at_one_end, "The leak is in few records. Look at the 30 examples with"),
+    "a leak in few records": (tail, "The bound is from few records. Look at the 2"),
+    "a leak at one end": (
+        at_one_end,
+        "The bound is from few records. Look at the 30 examples with",
+    ),
     "a leak of many records": (
         lambda: audited(3.0),
         "Reduce overfitting, such as by less training",

@@ -1,5 +1,7 @@
 """What a result says about thresholds is what its cut policy tested: one, some, all or none."""
 
+import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -189,3 +191,54 @@ def test_pages_do_not_say_that_every_audit_searches_all_thresholds(page: str) ->
     for wrong in ("corrects for that search exactly", "corrects the bound for that search"):
         assert wrong not in text
     assert "| exact, over all thresholds |" not in text
+
+
+@pytest.mark.parametrize("k", [2, 4, 10])
+def test_odds_of_a_guess_are_those_that_the_printed_bound_allows(k: int) -> None:
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(k, size=200)
+    scores = rng.normal(size=(200, k)) + 3 * np.eye(k)[chosen]
+    found = lb.audit(scores, lb.Choices(chosen, k=k), seed=0)
+    text = found.summary().paragraphs[0]
+    said = re.search(r"ε = ([\d.]+) allows odds of ([\d.]+) to 1 for each guess", text)
+    assert said is not None
+    odds = math.exp(float(said[1])) / (k - 1)
+    assert odds - 0.01 <= float(said[2]) <= odds
+
+
+def test_odds_are_not_named_where_guesses_have_different_ones() -> None:
+    for found in (prior("own", "default", "both"), prior("one", "fixed", "both")):
+        assert found.refutes
+        assert "odds" not in " ".join(found.summary().paragraphs)
+
+
+def test_trials_are_about_their_inputs_and_their_own_chance() -> None:
+    scores, member = np.random.default_rng(0).normal(size=400), np.arange(400) % 2 == 0
+    for fixed in (False, True):
+        design = lb.Trials(member, fixed=fixed)
+        found = lb.audit(scores + 3 * member, design, claim=lb.GaussianDP(), seed=0)
+        said = found.summary()
+        assert "worst case over the audited trials" not in " ".join(said.meaning.does_not_say)
+        assert any(one.startswith("It is about the inputs") for one in said.meaning.does_not_say)
+        noted = {one.name: one.note for one in said.metrics}["Confidence"]
+        assert noted == ("over the runs" if fixed else "over the coins of membership")
+        numbers = "independent runs, their numbers fixed in advance"
+        assert said.design == (numbers if fixed else "independent run for each coin")
+
+
+def test_nothing_was_tossed_for_zero_run() -> None:
+    noted = {one.name: one.note for one in zero_run("pure").summary().metrics}["Confidence"]
+    assert noted == "over who became a member, given the features"
+
+
+def test_a_curve_of_a_stream_is_of_batches() -> None:
+    captions = {one.name: one.caption for one in stream("both").summary().figures}
+    assert captions["bound"].startswith("The bound after each batch")
+    assert "dot marks the guesses of the bound" not in str(captions)
+
+
+def test_the_best_of_several_attacks_is_said_to_be_that() -> None:
+    best = "It is the best of 2 attacks, each tested at an equal share of the error probability."
+    assert best in str(coins("two-attacks"))
+    assert best in str(zero_run("pure", attacks=True))
+    assert "attacks, each" not in str(coins("leaks"))

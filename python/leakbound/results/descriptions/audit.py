@@ -20,8 +20,14 @@ from leakbound.results.words import PATHS, claimed_delta, delta_of, scale_of, te
 
 # How many exposed members are named, and how much of a name is shown
 _NAMED, _LONG = 4, 24
+# The chance of a fair coin
+_FAIR = 0.5
 # An ε whose exponential is still a number
 _HUGE = 500.0
+_BATCHES = (
+    "The bound after each batch, by the guesses of one sequence. Dashed: the final bound. Dotted: "
+    "what a perfect attack would have reached."
+)
 _PROFILE = (
     "The ε at each δ of the least private curve that is ruled out. Dotted: the curve that a "
     "perfect attack would have ruled out."
@@ -58,7 +64,9 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         terms,
         figures_of(
             Drawing(result.kind, (series,), family, result.rejected, result.rejectable),
-            ("ε against δ", _PROFILE) if family else ("Bound against guesses", CUTS),
+            ("ε against δ", _PROFILE)
+            if family
+            else ("Bound against guesses", _BATCHES if "batches" in result.options else CUTS),
         ),
         subject=subject,
         withheld=result.is_withheld,
@@ -176,15 +184,35 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
             "attack may still reveal leakage.",
         )
     kept = "the mechanism" if said.subject == "mechanism" else "training"
-    odds = ""
-    if isinstance(result.claim, PureDP):
-        factor = number(math.exp(min(result.bound, _HUGE)))
-        odds = f"ε = {number(result.bound)} allows odds of {factor} to 1 for each guess. "
+    odds = _odds(result)
     promise = (
         f"{odds}If {kept} kept any promise of a smaller {terms.parameter}, results this strong "
         f"would occur at most {percent(1 - result.confidence)} of the time."
     )
-    return (" ".join(filter(None, [f"{guessed}.", result.searched, promise])),)
+    words = [f"{guessed}.", result.searched, several(result), promise]
+    return (" ".join(filter(None, words)),)
+
+
+def several(result: AuditResult) -> str:
+    """Return how many attacks were tested, if not one."""
+    attacks = result.options.get("attacks")
+    if not isinstance(attacks, dict) or len(attacks) < 2:
+        return ""
+    return (
+        f"It is the best of {len(attacks)} attacks, each tested at an equal share of the error "
+        "probability."
+    )
+
+
+def _odds(result: AuditResult) -> str:
+    """Return the odds that a promise of the bound allows each guess, where all have the same."""
+    prior = result.options.get("prior", _FAIR)
+    if not isinstance(result.claim, PureDP) or prior != _FAIR:
+        return ""
+    # as printed, and for one of k candidates shared among the k - 1 others
+    shown, others = number(result.bound), result.options.get("k", 2) - 1
+    factor = number(math.exp(min(float(shown), _HUGE)) / others) if shown != "∞" else shown
+    return f"ε = {shown} allows odds of {factor} to 1 for each guess. "
 
 
 def _asked(result: AuditResult) -> str:

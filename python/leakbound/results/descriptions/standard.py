@@ -74,7 +74,9 @@ def standard(
         design={
             "random_split": "random split",
             "choices": "one candidate of each secret, drawn uniformly",
-            "trials": "independent run for each coin",
+            "trials": "independent runs, their numbers fixed in advance"
+            if result.options.get("fixed")
+            else "independent run for each coin",
         }.get(str(result.options.get("design")), "independent coin for each example"),
         terms=terms,
         epsilon=epsilon,
@@ -178,8 +180,13 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
 def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple[Metric, ...]:
     """Return the key numbers that come last: rates, AUC, examples, confidence."""
     members = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
-    split = result.options.get("relation") == "replace"
-    chance = "over the random split" if split else "over the coins of membership"
+    chance = "over the coins of membership"
+    if result.options.get("relation") == "replace":
+        chance = "over the random split"
+    elif result.options.get("fixed"):
+        chance = "over the runs"
+    elif "correction" in result.options:
+        chance = "over who became a member, given the features"
     choices = result.options.get("design") == "choices"
     if choices:
         chance, members = "over the draws", f"{result.options['k']} candidates each"

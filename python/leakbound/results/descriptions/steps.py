@@ -216,9 +216,8 @@ def _of_leak(result: AuditResult, unit: str) -> str:
     who = f"{result.guesses:,} {unit} with {where.get(result.path, extreme)}"
     if listed is not None and listed.rows.size:
         who = f"{listed.rows.size:,} most exposed members (result.exposed)"
-    return (
-        f"{'The leak is in few records. ' * (guessed <= _FEW)}Look at the {who} {_INSPECT}{train}"
-    )
+    few = "The bound is from few records. " * (guessed <= _FEW)
+    return f"{few}Look at the {who} {_INSPECT}{train}"
 
 
 def of_estimate(result: "PanoramiaResult") -> Iterator[str]:

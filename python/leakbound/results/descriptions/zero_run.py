@@ -5,7 +5,7 @@ from dataclasses import replace
 from leakbound._base.formatting import number, percent
 from leakbound._base.types import Correction
 from leakbound.report.description import KINDS, Description, Figure, Metric
-from leakbound.results.descriptions.audit import formula, of_audit
+from leakbound.results.descriptions.audit import formula, of_audit, several
 from leakbound.results.zero_run import ZeroRunResult
 
 # Each correction in a few words
@@ -83,6 +83,7 @@ def _evidence(result: ZeroRunResult, said: Description) -> tuple[str, ...]:
     words = list[str]()
     if result.guesses:
         words += [_guessed(result), result.searched if KINDS[result.kind].proves else ""]
+        words.append(several(result))
     if result.refutes:
         words.append(
             f"If training kept any promise of a smaller {said.terms.parameter}, and the condition "
