@@ -336,9 +336,16 @@ def both_sides_of_the_variance_have_half_each() -> None:
     near(found.p_variance, 2 / 2000)
 
 
-def mean_and_variance_of_sizes_have_half_each() -> None:
+def mean_and_variance_of_sizes_have_forty_eight_hundredths_each() -> None:
     found = audit_batch_sizes(_with_sizes(0.3), KNOWN, SURE)
-    near(found.p_value, 2 * min(found.p_mean, found.p_variance))
+    near(found.p_value, min(found.p_mean, found.p_variance) / 0.48)
+
+
+def the_number_of_sizes_has_four_hundredths() -> None:
+    """Two sizes of the right mean, whose variance is nearly that of Poisson samples, too."""
+    sizes = np.tile([16, 24], 20)
+    found = audit_batch_sizes(replace(_seen(), batch_sizes=sizes), KNOWN, SURE)
+    near(found.p_value, 1 / 2000 / 0.04)
 
 
 def both_limits_of_the_rate_have_half_each() -> None:
@@ -388,7 +395,8 @@ CHECKS: dict[str, Callable[[], None]] = {
     "COINS": bets_have_nine_tenths_of_the_coins,
     "FAVOURED": bets_have_nine_tenths_of_the_coins,
     "OTHER": one_game_has_the_other_tenth,
-    "SIZES": mean_and_variance_of_sizes_have_half_each,
+    "SIZES": mean_and_variance_of_sizes_have_forty_eight_hundredths_each,
+    "DISTINCT_SIZES": the_number_of_sizes_has_four_hundredths,
     "MEAN_SIDES": both_sides_of_the_mean_size_have_half_each,
     "VARIANCE_SIDES": both_sides_of_the_variance_have_half_each,
     "RATE_SIDES": both_limits_of_the_rate_have_half_each,

@@ -4,6 +4,7 @@ Loading this module loads PyTorch and opacus.
 """
 
 import math
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ class WatchedOptimizer:
         self.leads = getattr(optimizer, "rank", 0) == 0
         self._waiting: IntArray | None = None
         self._batches = 0
-        self._rows = 0
+        self._rows = list[int]()
         self._clipped = False
         exact = like.dtype in {torch.float32, torch.float64}
         dtype = like.dtype if exact else torch.float32
@@ -207,11 +208,13 @@ class WatchedOptimizer:
         waiting = self._waiting
         now = np.full(waiting.size, ends) | (waiting >> min(self._batches, _BITS) & 1 == 0)
         self._waiting, self._batches = waiting[~now], self._batches + 1
-        self._rows += self._append(waiting[now])
+        # Of a split batch, rows of the same backward pass are put together.
+        parts = zip_longest(self._rows, self._append(waiting[now]), fillvalue=0)
+        self._rows = [before + added for before, added in parts]
         self._clipped = True
 
-    def _append(self, due: IntArray) -> int:
-        """Append rows of canaries to the last batch accumulated, and count the rows before."""
+    def _append(self, due: IntArray) -> list[int]:
+        """Append rows of canaries to the last batch accumulated; return the rows of each before."""
         sizes, several = list[int](), False
         for parameter in self._model:
             gradients = getattr(parameter, "grad_sample", None)
@@ -235,7 +238,7 @@ class WatchedOptimizer:
             added[torch.arange(due.size, device=added.device), columns] = share * far
             own[-1] = torch.cat([own[-1], added])
             parameter.grad_sample = own if several else own[0]  # type: ignore[attr-defined]
-        return sum(sizes)
+        return sizes
 
     def _released(self, *_: object) -> None:
         """Read the noisy gradient as the underlying optimizer gets it, and leave its groups."""
@@ -254,13 +257,10 @@ class WatchedOptimizer:
         if self.leads:
             noise = float(self.optimizer.noise_multiplier)
             self.recorder.record(self._values(), noise, self._rows)
-            self.recorder.accumulated = max(
-                self.recorder.accumulated, int(self.optimizer.accumulated_iterations)
-            )
         for parameter in self._own:
             if parameter.grad is not None:
                 parameter.grad.zero_()
-        self._waiting, self._batches, self._rows, self._clipped = None, 0, 0, False
+        self._waiting, self._batches, self._rows, self._clipped = None, 0, [], False
 
     def _values(self) -> FloatArray:
         """Return the released gradient along each canary's own, in units of the clipping norm."""

@@ -42,6 +42,8 @@ class SamplingResult(Record):
     p_variance: float
     """p-values of Poisson sampling: of the mean, and of the variance given the mean; 1 if not
     tested."""
+    p_distinct: float | None = field(default=None, metadata=IF_ANY)
+    """That of the number of distinct sizes given the mean; None if not tested."""
     lower_rate: float | None = field(default=None, metadata=IF_ANY)
     upper_rate: float | None = field(default=None, metadata=IF_ANY)
     """Limits of the rate, each at half of the probability of error; None if the number of examples
@@ -53,8 +55,22 @@ class SamplingResult(Record):
 
     @property
     def p_value(self) -> float:
-        """The p-value of both tests together."""
-        return min(1.0, shares.SIZES.price(2) * min(self.p_mean, self.p_variance))
+        """The p-value of all tests together."""
+        return min(1.0, *self._shared().values())
+
+    def refuted(self, test: str) -> bool:
+        """Whether a test, of mean, variance or distinct sizes, refutes at its share."""
+        return self._shared()[test] <= 1 - self.confidence
+
+    def _shared(self) -> dict[str, float]:
+        """Return each p-value multiplied by the price of its share."""
+        distinct = 1.0 if self.p_distinct is None else self.p_distinct
+        of_either = shares.SIZES.price(2)
+        return {
+            "mean": of_either * self.p_mean,
+            "variance": of_either * self.p_variance,
+            "distinct": shares.DISTINCT_SIZES.price() * distinct,
+        }
 
     @property
     def refutes(self) -> bool:
@@ -70,7 +86,7 @@ class SamplingResult(Record):
 
     def _flaw(self) -> str:
         limits = (self.lower_rate, self.upper_rate)
-        shares = (self.p_mean, self.p_variance, *limits)
+        shares = (self.p_mean, self.p_variance, self.p_distinct, *limits)
         known = self.least_examples == self.most_examples
         sound = all(share is None or 0 <= share <= 1 for share in shares)
         sound = sound and (limits == (None, None) or known)

@@ -1,5 +1,6 @@
 """Audits of what a watched run with DP-SGD showed: scores, bounds, refusals."""
 
+import itertools
 import math
 from dataclasses import replace
 from functools import cache, partial
@@ -14,7 +15,9 @@ from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed, Recorder
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, possible_examples
 from leakbound.results import Accounted, DPSGDAudit
+from leakbound.testing import assert_not_refuted
 from noisy_steps import EXAMPLES, play
+from validity.suite import most_errors
 
 KNOWN = (EXAMPLES, EXAMPLES)
 ACCOUNTED = (4.7, 1e-5)
@@ -233,11 +236,112 @@ def test_sizes_are_not_tested_without_the_number_of_examples() -> None:
     assert audit.steps.sampling_rate == 0.1
 
 
-def test_accumulated_batches_are_no_poisson_sample() -> None:
+def _accumulated(seen: Observed, passes: Any) -> Observed:
+    """Return what was seen, with these rows of backward passes, one row for each step."""
+    sizes = np.array(passes, dtype=np.int64)
+    return replace(seen, batch_sizes=sizes.sum(axis=1), pass_sizes=sizes)
+
+
+def _shuffled(examples: int, size: int, passes: int, steps: int) -> list[list[int]]:
+    """Sizes of shuffled batches, the last of each epoch smaller, so many of them in a step."""
+    full, rest = divmod(examples, size)
+    epoch = [size] * full + [rest] * (rest > 0)
+    every = itertools.islice(itertools.cycle(epoch), passes * steps)
+    return np.reshape(list(every), (steps, passes)).tolist()
+
+
+SHUFFLED = {
+    # the stated rate, and rows of the passes of each step; there are 200 examples
+    "at the rate of a step": (0.2, _shuffled(200, 10, 4, 25)),
+    "at the rate of a batch": (0.05, _shuffled(200, 10, 4, 25)),
+    "far from the rate": (0.001, _shuffled(200, 40, 5, 20)),
+    "the last of an epoch is smaller": (0.24, _shuffled(200, 12, 4, 25)),
+    "as many generated ones": (0.1, [[20, 20]] * 25),
+    "as many generated ones, rate of both": (0.2, [[20, 20]] * 25),
+    "passes vary, and steps do not": (0.1, [[20 - n % 9, n % 9] for n in range(40)]),
+    "steps vary too much": (0.2, [[10 + 15 * (n % 2)] * 2 for n in range(40)]),
+}
+
+
+@pytest.mark.parametrize("how", SHUFFLED)
+def test_accumulated_batches_that_are_no_poisson_sample_are_refuted(how: str) -> None:
+    """Whether N is known, or inferred from the batch of one pass that an optimizer expects."""
+    rate, passes = SHUFFLED[how]
+    seen = _accumulated(play(0, rate=rate, steps=len(passes)), passes)
+    for examples in (KNOWN, possible_examples(passes[0][0], rate)):
+        found = audit_batch_sizes(seen, examples, 0.95)
+        assert found.p_value <= 0.05 / 3
+
+
+def test_accumulated_batches_of_a_fixed_size_lead_the_page_and_pass_no_gate() -> None:
+    rate, passes = SHUFFLED["at the rate of a step"]
+    audit = quick(_accumulated(play(0, rate=rate, steps=len(passes)), passes))
+    assert audit.refuted_by == ("sampling",)
+    assert audit.warnings[0].startswith("batches are not Poisson samples")
+    assert str(audit.summary()).startswith("Refuted, by sampling")
+    with pytest.raises(AssertionError, match="Refuted, by sampling"):
+        assert_not_refuted(audit, strict=True)
+
+
+def test_batches_of_a_fixed_size_are_refuted_though_their_variance_is_right() -> None:
+    """Sizes vary as those of Poisson samples do, as the last of each epoch is far smaller."""
+    seen = _resized(play(0, rate=0.1, steps=66), ([22] * 10 + [8]) * 6)
+    found = audit_batch_sizes(seen, KNOWN, 0.95)
+    assert min(found.p_variance, found.p_mean) > 0.05
+    assert found.refutes
+    assert found.refuted("distinct")
+    assert "too few sizes are distinct" in quick(seen).summary().paragraphs[2]
+
+
+def test_a_poisson_sample_that_is_split_over_passes_is_one() -> None:
     seen = play(0)
-    audit = quick(replace(seen, accumulated=2))
-    assert "accumulated batches per step" in audit.sampling.reason
-    assert audit.steps.rate_source == "stated"
+    half = seen.batch_sizes // 2
+    audit = quick(_accumulated(seen, np.stack([half, seen.batch_sizes - half], axis=1)))
+    assert audit.sampling == quick(seen).sampling
+    assert audit.warnings == ()
+    assert audit.steps.rate_source == "lower limit"
+
+
+@pytest.mark.parametrize("others", ["as many", "twenty"])
+def test_a_poisson_sample_in_one_of_two_passes_is_not_refuted_and_named(others: str) -> None:
+    """The rows of the other pass may be generated, as in a GAN, or the same examples once more."""
+    seen = play(0)
+    generated = seen.batch_sizes if others == "as many" else np.full(seen.steps, 20)
+    audit = quick(_accumulated(seen, np.stack([generated, seen.batch_sizes], axis=1)))
+    assert audit.refuted_by == ()
+    assert (audit.sampling.p_value, audit.steps.rate_source) == (1.0, "stated")
+    assert "batch sizes were not tested: a step accumulates up to 2 backward" in audit.warnings[0]
+    with pytest.raises(AssertionError, match="But strict=True found: batch sizes were not tested"):
+        assert_not_refuted(audit, strict=True)
+
+
+def split_by_hand(sizes: Any, rng: np.random.Generator) -> Any:
+    first = rng.binomial(sizes, 0.5)
+    return np.stack([first, sizes - first], axis=1)
+
+
+def beside_generated(sizes: Any, _: np.random.Generator) -> Any:
+    return np.stack([sizes, sizes, np.full(sizes.size, 12)], axis=1)
+
+
+@pytest.mark.parametrize("passes", [None, split_by_hand, beside_generated])
+@pytest.mark.parametrize("examples", [KNOWN, possible_examples(20, 0.1)])
+def test_poisson_samples_are_refuted_no_more_often_than_stated(
+    passes: Any, examples: tuple[int, int]
+) -> None:
+    """At 80 %, 80 games of each of six."""
+    seen, rng, level = play(0, steps=20), np.random.default_rng(5), 0.2
+
+    def refuted(seed: int) -> bool:
+        sizes = rng.binomial(EXAMPLES, 0.1, size=20)
+        drawn = replace(
+            seen, design=replace(seen.design, seed=seed), batch_sizes=sizes.astype(np.int64)
+        )
+        if passes is not None:
+            drawn = _accumulated(drawn, passes(sizes, rng))
+        return audit_batch_sizes(drawn, examples, 1 - level).refutes
+
+    assert sum(refuted(seed) for seed in range(80)) <= most_errors(80, level, 6)
 
 
 def _resized(seen: Observed, sizes: list[int]) -> Observed:

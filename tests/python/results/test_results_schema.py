@@ -43,7 +43,7 @@ RANKED = ("ScoreAudit", "AuditResult", "SyntheticResult", "ZeroRunResult")
 LATE = {
     *("Accounted.relation", "SubsampledGaussianDP.relation", "Checked.c", "Checked.compares"),
     *("Checked.proved", "Checked.source", "DPSGDAudit.accounted", "DPSGDAudit.attainable"),
-    *("SamplingResult.lower_rate", "SamplingResult.upper_rate"),
+    *("SamplingResult.lower_rate", "SamplingResult.upper_rate", "SamplingResult.p_distinct"),
     "ZeroRunResult.learnt",
     *(f"{kind}.guessed" for kind in RANKED),
     *(f"{kind}.searched" for kind in RANKED),

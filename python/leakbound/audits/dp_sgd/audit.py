@@ -213,6 +213,14 @@ class _Run:
         """Say what differs from what was declared."""
         design, seen = self.design, self.observed
         said = []
+        # First what is wrong with, or unknown of, the mechanism that everything else is about
+        if sampling.reason:
+            said.append(f"batch sizes were not tested: {sampling.reason}")
+        if sampling.refutes:
+            said.append(
+                "batches are not Poisson samples at the stated rate, so the ε of the steps and of "
+                "the accountant are about a different mechanism"
+            )
         if seen.steps < design.max_steps:
             said.append(
                 f"the run ended after {seen.steps:,} of the {design.max_steps:,} steps that were "
@@ -231,13 +239,7 @@ class _Run:
                 f"{float(self.noise.max()):g}: the bound of the steps is on the smallest one, and "
                 "no ε follows from it"
             )
-        said += _disagreements(self, seen.steps + seen.steps_beyond)
-        if sampling.refutes:
-            said.append(
-                "batches are not Poisson samples at the stated rate, so the ε of the steps and of "
-                "the accountant are about a different mechanism"
-            )
-        return said
+        return said + _disagreements(self, seen.steps + seen.steps_beyond)
 
 
 def _accounted(given: dp_sgd.Accounted | tuple[float, float] | None) -> dp_sgd.Accounted | None:

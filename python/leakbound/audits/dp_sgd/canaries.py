@@ -3,6 +3,7 @@
 There is no training here: canaries have numbers, and a step releases one noisy value for each.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -113,11 +114,17 @@ class Observed:
     planned_noise: float
     """The one stated before training, from which audits are planned: no coin has a part in it."""
     batch_sizes: IntArray
-    """Examples of the user's own in each batch."""
+    """Examples of the user's own in each step: in all batches together that it accumulated."""
     steps_beyond: int = 0
     """Steps after the last one that had coins."""
-    accumulated: int = 1
-    """Batches of the loader in a step, at most: those that were split count as one."""
+    pass_sizes: IntArray | None = None
+    """Of steps that accumulated several backward passes, the rows of each: shape (steps, passes),
+    0 where a step had fewer. None if no step had several; parts of a split batch count as one."""
+
+    @property
+    def passes(self) -> int:
+        """Backward passes of a step, at most."""
+        return 1 if self.pass_sizes is None else int(self.pass_sizes.shape[1])
 
     @property
     def steps(self) -> int:
@@ -161,9 +168,8 @@ class Recorder:
         self._present = np.zeros(0, dtype=np.int64)
         self._predictor = Predictor(design.size, planned_noise)
         self._squares: list[float] = []
-        self._sizes: list[int] = []
+        self._sizes: list[list[int]] = []
         self.beyond = 0
-        self.accumulated = 1
 
     @property
     def steps(self) -> int:
@@ -187,8 +193,13 @@ class Recorder:
         self._present = np.flatnonzero(np.append(self._member & sampled, self._coins[self.steps]))
         return self._present
 
-    def record(self, values: FloatArray, noise_multiplier: float, batch_size: int) -> None:
-        """Keep what a step released about each canary, in units of the clipping norm."""
+    def record(
+        self, values: FloatArray, noise_multiplier: float, batch_size: int | Sequence[int]
+    ) -> None:
+        """Keep what a step released about each canary, in units of the clipping norm.
+
+        `batch_size` has the examples of the step, or those of each of its backward passes.
+        """
         if self.is_full:
             self.beyond += 1
             return
@@ -206,10 +217,15 @@ class Recorder:
         noise[self._present] -= 1
         self._squares.append(self._predictor.squares(noise))
         self._noise.append(noise_multiplier)
-        self._sizes.append(batch_size)
+        rows = list(batch_size) if isinstance(batch_size, Sequence) else [batch_size]
+        self._sizes.append(rows)
 
     def observed(self) -> Observed:
         """Return all that was recorded."""
+        passes = max([1, *map(len, self._sizes)])
+        sizes = np.zeros((self.steps, passes), dtype=np.int64)
+        for step, of_passes in enumerate(self._sizes):
+            sizes[step, : len(of_passes)] = of_passes
         return Observed(
             design=self.design,
             log_odds=self._log_odds,
@@ -219,7 +235,7 @@ class Recorder:
             squares=np.array(self._squares),
             noise_multipliers=np.array(self._noise),
             planned_noise=self.planned_noise,
-            batch_sizes=np.array(self._sizes, dtype=np.int64),
+            batch_sizes=sizes.sum(axis=1),
             steps_beyond=self.beyond,
-            accumulated=self.accumulated,
+            pass_sizes=sizes if passes > 1 else None,
         )

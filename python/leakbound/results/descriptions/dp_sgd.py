@@ -234,12 +234,14 @@ def _of_sampling(sampling: SamplingResult) -> str:
     wrong = []
     if sampling.largest > high:
         wrong.append(f"a batch has {sampling.largest:,} examples, more than the data set")
-    elif 2 * sampling.p_mean <= 1 - sampling.confidence:
+    elif sampling.refuted("mean"):
         limits = f"; it is {sampling.limits}, if samples are Poisson" if sampling.limits else ""
         wrong.append(f"the rate is not {rate:g} (p = {sampling.p_mean:.2g}{limits})")
-    if 2 * sampling.p_variance <= 1 - sampling.confidence:
+    if sampling.refuted("variance"):
         how = "too similar" if sampling.variance < sampling.expected_variance else "too different"
         wrong.append(f"sizes are {how} for Poisson sampling (p = {sampling.p_variance:.2g})")
+    if sampling.p_distinct is not None and sampling.refuted("distinct"):
+        wrong.append(f"too few sizes are distinct (p = {sampling.p_distinct:.2g})")
     return f"{seen} Refuted: {', and '.join(wrong)}."
 
 
