@@ -351,7 +351,7 @@ def check_epsilon_at(claim: Claim, delta: float, least: float | None = None) -> 
         return
     failures = math.nextafter(least, 0.0)
     above = f" above {failures:g}" if failures else ""
-    asked = _USUAL_DELTA + (1 - _USUAL_DELTA) * failures
+    asked = min(failures + _USUAL_DELTA, (1 + failures) / 2)
     raise OptionError(
         f"{claim.name} has no ε without a δ{above}: at delta = {delta:g} every ε would be refuted, "
         f"by any bound. Give a δ, such as delta={asked:g}"

@@ -22,6 +22,7 @@ from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.errors import InputTypeError, OptionError
 from leakbound.planning.inclusion import InclusionPlan
 from leakbound.results import AuditResult
+from leakbound.results.base import check_delta
 from leakbound.results.dp_sgd import Accounted
 from leakbound.torch import Signal, score
 from leakbound.torch.signals import signal_name
@@ -54,6 +55,8 @@ class PlannedCallback:
         signal_name(signal)
         if accounted is not None and not callable(accounted):
             instance(accounted, "accounted", Accounted)
+            if claim is not None:
+                check_delta(accounted.delta, claim)
         for column in canaries.values() if isinstance(canaries, Mapping) else (canaries,):
             plan.included(column)  # which refuses another number than that of the coins
         with needs("plot", "the report of an audit"):

@@ -20,7 +20,8 @@ from leakbound._base.checks import real, shown
 from leakbound._base.files import write_text
 from leakbound._base.records import Record
 from leakbound._base.types import Kind, Relation, Verdict
-from leakbound.claims import Claim
+from leakbound.claims import FAMILIES, Claim
+from leakbound.claims.families import check_epsilon_at
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.report import render
@@ -368,7 +369,10 @@ def judged(
 
 
 def check_delta(delta: float, claim: Claim) -> None:
-    """Check that a bound on the claim refers to a δ."""
+    """Check that a bound on the claim refers to a δ, or that its family has an ε there."""
+    if isinstance(claim, FAMILIES):
+        check_epsilon_at(claim, delta)
+        return
     if real(delta, "delta", least=0, below=1) > claim.delta:
         limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
         raise OptionError(f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}")

@@ -323,7 +323,7 @@ class DPSGDAudit(Composed):
         """
         if self.accounted is not None:
             return self.accounted.delta
-        return delta_of(self.membership.claim) or DELTA
+        return delta_of(self.membership.claim, self.membership.least_delta) or DELTA
 
     def epsilon(self, delta: float | None = None) -> float:
         """Return the ε that the audit of membership proves at a δ, by default that of the audit."""

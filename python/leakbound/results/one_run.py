@@ -387,11 +387,13 @@ class AuditResult(Audit, ScoreAudit):
         )
 
 
-def as_epsilon(claim: Claim, value: float, curve: TradeOff | None) -> float:
+def as_epsilon(
+    claim: Claim, value: float, curve: TradeOff | None, least_delta: float | None = None
+) -> float:
     """Return a value of the claim's parameter as an ε, that of its curve at `delta_of` a family."""
     if not isinstance(claim, FAMILIES):
         return value
-    return 0.0 if curve is None else float(curve.epsilon(delta_of(claim)))
+    return 0.0 if curve is None else float(curve.epsilon(delta_of(claim, least_delta)))
 
 
 def _delta_before(epsilon: float, delta: float) -> float:

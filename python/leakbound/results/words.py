@@ -150,14 +150,18 @@ def audited(ranking: Any) -> int:
     return int(ranking.options.get("secrets", ranking.m))
 
 
-def delta_of(claim: Claim) -> float:
+def delta_of(claim: Claim, least_delta: float | None = None) -> float:
     """Return the δ that a bound on the claim, as an ε, is stated at.
 
-    Failures that a family claims are on top of δ = 1e-5: no ε covers them.
+    Failures of a family are on top of δ = 1e-5: no ε covers them. Those of one's own family are
+    below its `least_delta`, where that is larger.
     """
     if not isinstance(claim, FAMILIES):
         return claim.delta
-    return min(DELTA + claim.delta, (1 + claim.delta) / 2)  # below 1, whatever fails
+    failures = claim.delta
+    if least_delta is not None and least_delta > DELTA:
+        failures = math.nextafter(least_delta, 0.0)
+    return min(DELTA + failures, (1 + failures) / 2)  # below 1, whatever fails
 
 
 def scale_of(claim: Claim) -> Scale:
@@ -192,6 +196,7 @@ def terms_of(
     condition: str,
     units: str,
     own: tuple[str, str] = ("", ""),
+    least_delta: float | None = None,
 ) -> Terms:
     """Return what a bound on the claim refers to; `values` are bound and ceiling as an ε.
 
@@ -199,7 +204,7 @@ def terms_of(
     """
     if isinstance(claim, FAMILIES):
         name = claim.name + replaced
-        delta = delta_of(claim)
+        delta = delta_of(claim, least_delta)
         at = f" at δ = {delta:g}"
         guarantee = f"guarantee of {name}"
         return Terms(guarantee, name, *values, at, condition, units, replaced, delta, *own)

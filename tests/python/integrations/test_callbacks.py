@@ -358,6 +358,16 @@ def planned(**options: Any) -> PlannedCallback:
         ({"canaries": {"input_ids": [1, 2]}}, errors.InputError, "2 elements but the plan has 4"),
         ({"plan": [0, 1, 0, 1]}, errors.InputTypeError, "plan must be"),
         ({"accounted": (8, 1e-5)}, errors.InputTypeError, "accounted must be one of Accounted"),
+        (
+            {"accounted": ACCOUNTED, "claim": lb.GaussianDP(delta=1e-4)},
+            errors.OptionError,
+            "has no ε without a δ above 0.0001",
+        ),
+        (
+            {"accounted": ACCOUNTED, "claim": lb.PureDP()},
+            errors.OptionError,
+            "says nothing about delta = 1e-05",
+        ),
     ],
 )
 def test_what_cannot_be_planned(given: dict[str, Any], error: type[Exception], words: str) -> None:

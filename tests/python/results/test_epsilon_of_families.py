@@ -205,6 +205,19 @@ def test_families_by_a_function_answer_alike_once_read(name: str) -> None:
                 one.check(epsilon=1000.0, delta=math.nextafter(least, 0))
 
 
+def test_words_are_at_a_delta_beyond_the_failures() -> None:
+    family = own(lambda theta: TradeOff.approx(3 * theta, 0.01))
+    result = DESIGNS["trials"](family)
+    said, delta = result.summary(), 0.01 + 1e-5
+    assert 0 < said.epsilon == result.epsilon(said.terms.delta) < math.inf
+    assert said.terms.delta == pytest.approx(delta, rel=1e-9)
+    assert "at δ = 0.01001" in said.headline
+    assert "∞" not in str(said)
+    failing = DESIGNS["members only"](own(told)).summary()
+    assert failing.terms.delta == 1e-5
+    assert failing.epsilon == math.inf  # more failures than that were proved
+
+
 def test_a_refuted_failure_is_stored_and_read() -> None:
     result = DESIGNS["members only"](own(told)).with_check(epsilon=1000.0, delta=1e-9)
     assert lb.AuditResult.from_json(result.to_json()) == result

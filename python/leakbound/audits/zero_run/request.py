@@ -96,7 +96,7 @@ class Candidates:
         """Return the ε claimed by an audit that takes every membership for a fair coin."""
         confidence = request.confidence
         fair = as_coins(self.attacks.scores, self.member, request, confidence=confidence)
-        return as_epsilon(fair.claim, fair.bound, fair.rejected)
+        return as_epsilon(fair.claim, fair.bound, fair.rejected, fair.least_delta)
 
     def audited(self, largest: FloatArray) -> IntArray:
         """Return the rows that are audited, in an order that says nothing about membership.

@@ -46,8 +46,8 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     unit, claim, kind = result.options.get("unit", "example"), result.claim, KINDS[result.kind]
     replaced = f" for replacing one {unit}" if result.relation == "replace" else ""
     values = (
-        as_epsilon(claim, result.bound, result.rejected),
-        as_epsilon(claim, result.ceiling, result.rejectable),
+        as_epsilon(claim, result.bound, result.rejected, result.least_delta),
+        as_epsilon(claim, result.ceiling, result.rejectable, result.least_delta),
     )
     family = isinstance(claim, FAMILIES)
     # 2. What all audits of one ranking say.
@@ -55,7 +55,8 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     units = {"choices": "secrets", "trials": "trials"}.get(design, f"{unit}s")
     scale = scale_of(claim)
     own = scale.behind(result.bound, proves=kind.proves), scale.equal(result.ceiling)
-    terms = terms_of(claim, values, replaced, condition or kind.condition, units, own)
+    holds = condition or kind.condition
+    terms = terms_of(claim, values, replaced, holds, units, own, result.least_delta)
     drawn = f"{number(terms.epsilon)}{terms.at}" if family else number(result.bound)
     series = Series(f"this {subject}", "ε", "", MEMBER, drawn, result, f"{unit}s")
     said = standard(
@@ -124,7 +125,8 @@ def _claimed(result: AuditResult) -> float | None:
     """Return the claimed ε where the axis of the bound has it: at its δ and of its relation."""
     one, family = result.checked, isinstance(result.claim, FAMILIES)
     delta = None if one is None else claimed_delta(result.claim, one)
-    if one is None or delta is None or (family and delta != delta_of(result.claim)):
+    stated = delta_of(result.claim, result.least_delta)
+    if one is None or delta is None or (family and delta != stated):
         return None
     crosses = result.relation == "replace" and one.compares == "add_remove"
     if crosses:
