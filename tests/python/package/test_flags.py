@@ -12,8 +12,8 @@ import torch
 import flat
 import leakbound as lb
 from leakbound import benchmark, panoramia, propensity, stats
-from leakbound.attacks import synthetic
 from leakbound._base.tables import read_columns
+from leakbound.attacks import synthetic
 from leakbound.evidence import verify_bundle
 from leakbound.testing import assert_not_refuted
 from leakbound.torch import score, token_losses

@@ -51,7 +51,7 @@ def walk(audit: Callable[[], None]) -> Counter[str]:
 
 # Most calls of Zero-Run are those of the search over the confidence set.
 @pytest.mark.parametrize(
-    ("audit", "most", "files"), [(coins, 79, 9), (split, 85, 10), (zero_run, 9000, 20)]
+    ("audit", "most", "files"), [(coins, 110, 16), (split, 110, 16), (zero_run, 9000, 26)]
 )
 def test_an_audit_is_a_short_walk(audit: Callable[[], None], most: int, files: int) -> None:
     calls = walk(audit)

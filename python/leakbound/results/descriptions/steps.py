@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from leakbound._base.formatting import number
 from leakbound.claims import PureDP
@@ -12,10 +12,10 @@ from leakbound.report.parts import ScoreAudit
 from leakbound.results.dp_sgd import DPSGDAudit
 from leakbound.results.one_run import AuditResult
 from leakbound.results.words import asked, audited, claimed_delta
-from leakbound.results.zero_run import ZeroRunResult
 
 if TYPE_CHECKING:
     from leakbound.results.panoramia import PanoramiaResult
+    from leakbound.results.zero_run import ZeroRunResult
 
 # Deviations of an AUC from 1/2, in standard deviations, that are chance, and that are large
 _CHANCE, _LARGE = 3, 12
@@ -59,13 +59,13 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     # 1. Scores, or a number of examples, that cannot show what the model leaks.
     flaws = (*_of_doubts(result), *_of_scores(result))
     yield from flaws
-    shifted = isinstance(result, ZeroRunResult)
+    shifted = _is_shifted(result)
     target = _REACH
     claimed = one is not None and claimed_delta(result.claim, one) is not None  # an ε
     if one is not None and claimed and one.verdict == "inconclusive":
         target = max(target, one.value)
     if proves and reach <= target:
-        overlap = _of_overlap(result, terms) if isinstance(result, ZeroRunResult) else ""
+        overlap = _of_overlap(result, terms) if _is_shifted(result) else ""
         yield overlap or _of_reach(result, terms, target)
     elif not result.bound and not flaws:
         yield from _of_no_residue() if shifted else _of_nothing(result, unit)
@@ -107,7 +107,12 @@ def _of_reach(result: AuditResult, terms: Terms, target: float) -> str:
     )
 
 
-def _of_overlap(result: ZeroRunResult, terms: Terms) -> str:
+def _is_shifted(result: AuditResult) -> TypeGuard["ZeroRunResult"]:
+    """Return whether features may explain guesses; the type of such results loads propensities."""
+    return hasattr(result, "correction")
+
+
+def _of_overlap(result: "ZeroRunResult", terms: Terms) -> str:
     """Return what to do where features leave a perfect attack little; "" where they do not."""
     if not result.guesses and not result.searched and result.kept == result.m:
         return f"{result.reason[:1].upper()}{result.reason[1:]}."  # it says what to do
@@ -128,7 +133,7 @@ def _of_overlap(result: ZeroRunResult, terms: Terms) -> str:
     )
 
 
-def _of_matched(result: ZeroRunResult) -> str:
+def _of_matched(result: "ZeroRunResult") -> str:
     most = "" if result.learnt is None else "at most "
     return (
         f"Look for non-members that resemble the members more: matching kept {most}"
@@ -203,7 +208,7 @@ def _of_leak(result: AuditResult, unit: str) -> str:
     """Return where the leak is, and what may be done about it."""
     guessed, listed = result.guesses / max(1, audited(result)), result.exposed
     # of groups that differ, features alone may separate the scores
-    shifted = isinstance(result, ZeroRunResult)
+    shifted = _is_shifted(result)
     if guessed >= _MANY or (_deviations(result) > _LARGE and not shifted):
         auc = "" if shifted else f" (AUC {result.auc:.3f})"
         return (
