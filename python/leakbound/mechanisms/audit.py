@@ -5,18 +5,20 @@ import json
 import math
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.checks import MOST_EXAMPLES, instance, integer, real, seed_of, shown
 from leakbound._base.console import bar
 from leakbound._base.files import digest, open_archive, replacing
 from leakbound._base.imports import needs
+from leakbound._base.reading import array_of, columns_of, readable, refuse_unread
 from leakbound._base.streams import SCHEME, Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits import Stream
@@ -57,8 +59,8 @@ def audit_mechanism(
     Parameters
     ----------
     run : callable
-        The mechanism: takes an input and a `numpy.random.Generator`, and returns a number or an
-        array of numbers, of the same shape and kind every time.
+        The mechanism: takes an input and a `numpy.random.Generator`, and returns a real number or
+        an array of such, of the same shape and kind every time, with no entry masked or NaN.
     d0, d1 : object
         Two inputs that the claim regards as neighbours. Each run gets a copy if it is an array;
         others must not be changed by a run.
@@ -229,21 +231,17 @@ class _Runs:
         try:
             # Copies, as a mechanism may write to its input, and again to its output
             returned = self._run(data.copy() if isinstance(data, np.ndarray) else data, rng)
-            output = np.array(returned)
         except Exception as error:
             raise InputError(
                 f"{where} raised {type(error).__name__}: {error}; the same seed repeats it"
             ) from error
-        if output.dtype.kind not in "biuf" or not output.size:
-            raise InputTypeError(
-                f"{where} returned {shown(returned)}: return a number or an array of numbers"
-            )
+        output = _numbers_of(returned, where)
         first = self._outputs[0] if self._outputs else output
         if (output.shape, output.dtype.kind) != (first.shape, first.dtype.kind):
             raise InputError(
                 f"{where} returned {output.dtype} of shape {output.shape}, and run 0 "
                 f"{first.dtype} of shape {first.shape}: return the same every time, padded to the "
-                "longest and converted by float()"
+                "longest, and either integers below 2^63 or floats"
             )
         if np.isnan(output).any():
             raise InputError(f"{where} returned NaN: return a number that stands for no output")
@@ -279,6 +277,66 @@ class _Runs:
                 "choose another file"
             )
         return made_of
+
+
+def _numbers_of(returned: Any, where: str) -> NDArray[Any]:
+    """Return a copy of what a run returned, as an array of numbers; raise if it holds others.
+
+    No number is changed: what a mask hides, or float64 would round, is refused.
+    """
+    output, wrong = np.zeros(0), ""
+    if isinstance(returned, bytes | bytearray | memoryview):
+        wrong = "bytes are not read as numbers"
+    else:
+        try:
+            output, wrong = _read(returned)
+        except InputTypeError as error:
+            wrong = str(error)
+    if wrong:
+        raise InputTypeError(
+            f"{where} returned {shown(returned)}: return a number or an array of numbers. {wrong}"
+        )
+    return output
+
+
+def _read(returned: Any) -> tuple[NDArray[Any], str]:
+    """Return an array of what a run returned, and what is wrong with it."""
+    refuse_unread(returned, "It")
+    parts = list(_parts(returned))
+    if any(np.ma.is_masked(part) for part in parts):
+        return np.zeros(0), "It has masked entries: let a number stand for no output"
+    # A copy, as mechanisms may write to their output again
+    output = array_of(returned, "It", exact=True).copy()
+    if not output.size:
+        return output, "It is empty: let a number stand for no output"
+    if output.dtype.kind not in "biuf":
+        return output, (
+            f"It is read as {output.dtype}: convert decimals and fractions by float(), words to "
+            "codes, and integers beyond 64 bits, or beyond 2^53 beside floats, to several numbers"
+        )
+    if output.dtype.kind == "f" and any(map(_is_rounded, parts)):
+        return output, "Floats would merge its integers beyond 2^53: write each as several numbers"
+    return output, ""
+
+
+def _parts(returned: Any, depth: int = 64) -> Iterator[Any]:
+    """Yield what is in lists, of as many levels as NumPy reads, and in the columns of frames."""
+    columns = columns_of(returned)
+    if columns:
+        yield from columns
+    elif depth > 0 and isinstance(returned, list | tuple):
+        for part in returned:
+            yield from _parts(part, depth - 1)
+    else:
+        yield returned
+
+
+def _is_rounded(part: Any) -> bool:
+    """Whether float64 rounds an integer of a part of an output."""
+    whole = part if isinstance(part, int) else np.asarray(readable(part))
+    if isinstance(whole, np.ndarray) and whole.dtype.kind not in "iu":
+        return False
+    return any(int(float(one)) != one for one in np.ravel(whole).tolist())
 
 
 def _identity(data: Any) -> str:

@@ -265,7 +265,7 @@ def test_batches_whose_coins_were_used_are_not_divided_otherwise(tmp_path: Path)
         (lambda _: None, errors.InputTypeError, "run 0 .* returned None: return a number"),
         (lambda _: "yes", errors.InputTypeError, "run 0 .* returned 'yes'"),
         (lambda _: [], errors.InputTypeError, r"run 0 .* returned \[\]"),
-        (lambda _: [[1], [1, 2]], errors.InputError, "run 0 .* raised ValueError"),
+        (lambda _: [[1], [1, 2]], errors.InputTypeError, "run 0 .* inhomogeneous shape"),
     ],
 )
 def test_an_output_that_cannot_be_read_is_named(output: Any, error: Any, message: str) -> None:

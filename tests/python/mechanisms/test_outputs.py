@@ -1,0 +1,250 @@
+"""What mechanisms return: each value is audited as it is, or refused by name."""
+
+import array
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+
+import leakbound as lb
+from leakbound import errors
+from leakbound.mechanisms import audit_mechanism
+
+RUNS = 10
+LARGE, HUGE = 2**53 + 1, 2**63 + 1
+Make = Callable[[Any], Any]
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+@dataclass
+class Released:
+    value: float
+
+
+def outputs_of(run: Callable[[int], Any]) -> list[Any]:
+    """Return what a score is passed, of runs that return what a function of their number does."""
+    numbers, passed = itertools.count(), list[Any]()
+
+    def score(outputs: Any) -> Any:
+        passed.extend(outputs)
+        return np.zeros(len(outputs))
+
+    def mechanism(_data: Any, _rng: Any) -> Any:
+        return run(next(numbers))
+
+    audit_mechanism(
+        mechanism, 0, 1, lb.PureDP(), parameter=9.0, score=score, most_runs=RUNS, seed=0
+    )
+    return passed
+
+
+OF_ONE: dict[str, Make] = {
+    "scalar": lambda values: values[0],
+    "array without dimensions": lambda values: np.array(values[0]),
+    "tensor without dimensions": lambda values: torch.tensor(values[0]),
+    "scalar of arrow": lambda values: pa.scalar(values[0]),
+}
+OF_TWO: dict[str, Make] = {
+    "array": np.array,
+    "column": lambda values: np.array(values)[:, None],
+    "read-only view": lambda values: np.broadcast_to(np.array(values), (2, len(values))),
+    "array of objects": lambda values: np.array(values, dtype=object),
+    "list": list,
+    "tuple": tuple,
+    "list of lists": lambda values: [list(values), list(values)],
+    "list of arrays": lambda values: [np.array(values), np.array(values)],
+    "list of arrays without dimensions": lambda values: [np.array(one) for one in values],
+    "mask of nothing": lambda values: np.ma.masked_array(values, mask=False),
+    "series of pandas": lambda values: pd.Series(values, index=["b", "a"]),
+    "frame of pandas": lambda values: pd.DataFrame({"x": values, "y": values}),
+    "frame of pandas, beside floats": lambda values: pd.DataFrame({"x": values, "y": [0.5, 0.5]}),
+    "series of polars": pl.Series,
+    "frame of polars": lambda values: pl.DataFrame({"x": values, "y": values}),
+    "array of arrow": pa.array,
+    "table of arrow": lambda values: pa.table({"x": values, "y": values}),
+    "tensor": torch.tensor,
+    "list of tensors": lambda values: [torch.tensor(one) for one in values],
+}
+CONTAINERS = OF_ONE | OF_TWO
+VALUES: dict[str, Callable[[int], list[Any]]] = {
+    "float": lambda n: [0.5 + n, -1.5],
+    "infinite": lambda n: [float("inf") * (-1) ** n, -float("inf")],
+    "float32": lambda n: [np.float32(0.1 + n), np.float32(-1.5)],
+    "integer": lambda n: [n, -7],
+    "large integer": lambda n: [LARGE + n, -LARGE],
+    "unsigned": lambda n: [np.uint64(HUGE + n), np.uint64(HUGE)],
+    "huge": lambda n: [HUGE + n, -HUGE],
+    "boolean": lambda n: [n % 2 == 0, True],
+    "number and boolean": lambda n: [n + 0.5, True],
+    "enumeration": lambda n: [Level(1 + n % 2), Level.LOW],
+}
+PLAIN = {"float", "infinite", "float32", "integer", "large integer", "boolean"}
+
+
+def is_refused(kind: str, container: str) -> bool:
+    """Whether values of a kind are no numbers in a container, or some that floats would merge."""
+    if container in {"array of objects", "scalar of arrow"}:
+        return True
+    if kind == "huge":  # a single one is unsigned
+        return container in OF_TWO
+    if kind == "number and boolean":
+        return "pandas" in container
+    return "beside floats" in container and kind in {"large integer", "unsigned"}
+
+
+def told(error: errors.LeakboundError) -> None:
+    """Assert that an error says which run it is about, and what to do."""
+    assert str(error).startswith("run 0 on d")
+    assert "return a" in str(error)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("kind", VALUES)
+def test_numbers_are_audited_as_they_are_or_refused(container: str, kind: str) -> None:
+    def run(number: int) -> Any:
+        return CONTAINERS[container](VALUES[kind](number))
+
+    try:
+        run(0)
+    except Exception:  # the container takes no such values
+        assert kind not in PLAIN
+        return
+    if is_refused(kind, container):
+        with pytest.raises(errors.LeakboundError) as refused:
+            outputs_of(run)
+        told(refused.value)
+        return
+    found = outputs_of(run)
+    for number, output in enumerate(found):
+        expected = set(VALUES[kind](number)[: 1 if container in OF_ONE else 2])
+        beside = {0.5} if "beside floats" in container else set()
+        assert set(np.ravel(output)) == expected | beside
+
+
+def ones() -> Iterator[float]:
+    yield 1.0
+
+
+def nested() -> list[Any]:
+    inside: list[Any] = []
+    inside.append(inside)
+    return inside
+
+
+REFUSED: dict[str, Any] = {
+    "masked": np.ma.masked_array([1.0, 2.0], mask=[False, True]),
+    "masked alone": np.ma.masked,
+    "masked in a list": [1.0, np.ma.masked],
+    "masked array in a tuple": ([1.0, 2.0], np.ma.masked_array([1.0, 2.0], mask=[True, True])),
+    "word": "positive",
+    "number as a word": "1.5",
+    "number beside a word": [1, "2"],
+    "bytes": b"\x01\x02",
+    "array of bytes": bytearray(b"\x01\x02"),
+    "view of bytes": memoryview(b"\x01\x02"),
+    "words of numpy": np.array(["a", "b"]),
+    "nothing": None,
+    "nothing in a list": [1.0, None],
+    "nothing released": [],
+    "NaN": float("nan"),
+    "NaN in an array": np.array([1.0, np.nan]),
+    "missing of pandas": pd.Series([1, None], dtype="Int64"),
+    "missing of polars": pl.Series([LARGE, None]),
+    "missing of arrow": pa.array([LARGE, None]),
+    "complex": 1 + 0j,
+    "complex array": np.array([1 + 1j]),
+    "decimal": Decimal("0.1"),
+    "decimal beside a float": [0.5, Decimal("0.1")],
+    "fraction": Fraction(1, 3),
+    "huge integer": 10**30,
+    "large integers and floats": [LARGE, 0.5],
+    "large integers and floats, one by one": (np.array(LARGE), np.float64(0.5)),
+    "large integers and floats, in lists": [[LARGE, 1], [0.5, 0.5]],
+    "large integers and floats, in arrays": [np.array([LARGE]), np.array([0.5])],
+    "large integers and floats, in tensors": [torch.tensor(LARGE), torch.tensor(0.5)],
+    "huge integers and floats": [10**30, 0.5],
+    "unsigned and signed": [np.uint64(HUGE), np.int64(-1)],
+    "large integers and floats of a frame": pd.DataFrame({"x": [LARGE], "y": [0.5]}),
+    "large integers and floats of a frame of polars": pl.DataFrame({"x": [LARGE], "y": [0.5]}),
+    "large integers and floats of a table": pa.table({"x": [LARGE], "y": [0.5]}),
+    "date": date(2026, 1, 2),
+    "time": datetime(2026, 1, 2, tzinfo=UTC),
+    "date of numpy": np.datetime64("2026-01-02"),
+    "duration": np.timedelta64(3, "s"),
+    "set": {1.0, 2.0},
+    "dictionary": {"count": 3},
+    "generator": ones(),
+    "range of a map": map(float, [1, 2]),
+    "object": Released(1.0),
+    "function": ones,
+    "ragged": [[1.0], [1.0, 2.0]],
+    "in itself": nested(),
+    "lazy frame": pl.LazyFrame({"x": [1.0]}),
+    "record": np.array([(1, 2.0)], dtype=[("a", int), ("b", float)]),
+    "sparse tensor": torch.eye(2).to_sparse(),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_outputs_are_refused_by_name(name: str) -> None:
+    with pytest.raises(errors.LeakboundError) as refused:
+        outputs_of(lambda _: REFUSED[name])
+    told(refused.value)
+
+
+VARYING: dict[str, tuple[Any, Any]] = {
+    "length": ([1.0], [1.0, 2.0]),
+    "dimensions": (1.0, [1.0]),
+    "kind": (0.5, 1),
+    "sign": (-1, np.uint64(HUGE)),
+    "boolean": (True, 1),
+}
+
+
+@pytest.mark.parametrize("name", VARYING)
+def test_outputs_of_other_shapes_and_kinds_are_refused(name: str) -> None:
+    first, later = VARYING[name]
+    with pytest.raises(errors.LeakboundError, match=r"run 3 on d.* return the same every time"):
+        outputs_of(lambda number: first if number < 3 else later)
+
+
+def test_widths_of_numbers_may_vary() -> None:
+    widths: list[Any] = [np.float16(0.5), np.float32(0.1), 0.1, np.longdouble("0.1")]
+    found = outputs_of(lambda number: widths[number % 4])
+    assert [found[number] == widths[number % 4] for number in range(RUNS)] == [True] * RUNS
+
+
+def test_what_a_mechanism_writes_to_its_output_later_is_not_audited() -> None:
+    buffer = np.zeros(1)
+    kept = array.array("d", [0.0])
+
+    def run(number: int) -> Any:
+        buffer[0] = kept[0] = number
+        return [buffer, torch.from_numpy(buffer), kept][number % 2 * 2]
+
+    assert np.ravel(outputs_of(run)).tolist() == list(range(RUNS))
+
+
+def test_large_integers_are_told_apart_by_what_is_learnt() -> None:
+    """The answer is in a last bit that float64 has no room for."""
+
+    def run(data: int, _rng: np.random.Generator) -> int:
+        return 2**60 + data
+
+    result = audit_mechanism(run, 0, 1, lb.PureDP(), parameter=1.0, most_runs=200, seed=0)
+    assert result.check(parameter=1.0) == "refuted"
