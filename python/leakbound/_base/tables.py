@@ -126,9 +126,9 @@ def read_columns(table: TableInput, name: str, writing: Writing = _PLAIN) -> dic
     return columns
 
 
-def listed(names: Iterable[str]) -> str:
+def named(names: Iterable[str]) -> str:
     """Return some names as a message lists them."""
-    some = sorted(names)
+    some = [*names]
     more = f" and {len(some) - _LISTED} more" if len(some) > _LISTED else ""
     return ", ".join(map(repr, some[:_LISTED])) + more
 
@@ -187,7 +187,9 @@ def _check_names(labels: Sequence[object], name: str) -> None:
     words = [str(label) for label in labels]
     twice = {word for word in words if words.count(word) > 1} if len({*words}) < len(words) else ()
     if twice:
-        raise InputError(f"{name} has several columns named {listed(twice)}: keep one of each")
+        raise InputError(
+            f"{name} has several columns named {named(sorted(twice))}: keep one of each"
+        )
 
 
 def _is_masked(values: object) -> bool:

@@ -11,7 +11,7 @@ from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, check_scores, choice, flag, seed_of, shown
 from leakbound._base.streams import Purpose
-from leakbound._base.tables import Column, TableInput, read_columns
+from leakbound._base.tables import Column, TableInput, named, read_columns
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound.attacks.synthetic import ATTACKS, Tables, similarity
 from leakbound.attacks.synthetic.columns import pooled, same_columns
@@ -32,6 +32,8 @@ ColumnRole: TypeAlias = Literal["stratum", "group", "codes", "stratum of codes"]
 _PURE_DP = PureDP()
 # Up to so many records, bets on membership from records alone are made unless told otherwise.
 _CHALLENGED = 20_000
+# p-value below which members are copied more often than non-members.
+_COPIED_BELOW = 1e-3
 
 _WORDS = SplitWords(unit="record", output="synthetic table")
 _LABEL_FREE = Assumption(
@@ -306,34 +308,63 @@ def _telling(values: FloatArray, tables: Tables) -> FloatArray:
     return tables.at_records(noise.astype(np.float64))
 
 
+class _Held(NamedTuple):
+    """How much of what the split moved as one is in some table, and if a side is there too often.
+
+    The p-values are those of so many members, and of so many non-members.
+    """
+
+    members: int
+    nonmembers: int
+    of_members: int
+    of_nonmembers: int
+    p_members: float
+    p_nonmembers: float
+
+    @classmethod
+    def of(cls, there: BoolArray, records: _Records) -> Self:
+        """Count members and non-members, each with the share of members of its stratum.
+
+        `there` says which of the audited records are in the table.
+        """
+        # 1. What the split moved as one, and which of it the table holds.
+        units = np.arange(there.size) if records.groups is None else records.groups
+        _, first, unit = np.unique(units, return_index=True, return_inverse=True)
+        held = np.zeros(first.size, dtype=np.bool_)
+        held[unit[there]] = True
+        # 2. Are both sides held as often as the share of members of each stratum says?
+        member = records.member[first]
+        strata = np.zeros(there.size) if records.strata is None else records.strata
+        within = np.unique(strata[first], return_inverse=True)[1]
+        share = (np.bincount(within, member) / np.bincount(within))[within[held]]
+        inside, outside = int(member[held].sum()), int((~member[held]).sum())
+        return cls(
+            inside,
+            outside,
+            int(member.sum()),
+            int((~member).sum()),
+            float(poisson_binomial_tail(inside, share)),
+            float(poisson_binomial_tail(outside, 1 - share)),
+        )
+
+
 def _check_reference(rows: NDArray[np.void], records: _Records) -> None:
     """Check that the reference holds members and non-members alike, if it holds any.
 
-    `rows` are digests of the audited records, and of the reference below them. What the split moved
-    as one is counted, each with the share of members of its stratum.
+    `rows` are digests of the audited records, and of the reference below them.
     """
-    # 1. What the split moved as one, and which of it the reference holds.
     size = records.member.size
     there = np.isin(rows[:size], rows[size:])
-    units = np.arange(size) if records.groups is None else records.groups
-    _, first, unit = np.unique(units, return_index=True, return_inverse=True)
-    held = np.zeros(first.size, dtype=np.bool_)
-    held[unit[there]] = True
-    if not held.any():
+    if not there.any():
         return
-    # 2. Are both sides held as often as the share of members of each stratum says?
-    member = records.member[first]
-    strata = np.zeros(size) if records.strata is None else records.strata
-    within = np.unique(strata[first], return_inverse=True)[1]
-    share = (np.bincount(within, member) / np.bincount(within))[within[held]]
-    inside, outside = int(member[held].sum()), int((~member[held]).sum())
-    tails = (poisson_binomial_tail(inside, share), poisson_binomial_tail(outside, 1 - share))
-    if shares.REFERENCE_SIDES.price(len(tails)) * float(min(tails)) < IMPOSSIBLE:
+    held = _Held.of(there, records)
+    tails = (held.p_members, held.p_nonmembers)
+    if shares.REFERENCE_SIDES.price(len(tails)) * min(tails) < IMPOSSIBLE:
         of, groups = ("", "") if records.groups is None else ("records of ", "groups of ")
         raise DesignError(
-            f"the reference holds {of}{inside:,} of {int(member.sum()):,} {groups}members and "
-            f"{of}{outside:,} of {int((~member).sum()):,} {groups}non-members: it was chosen by "
-            "membership, and so it would reveal membership to the attacks. Give a third set, or "
+            f"the reference holds {of}{held.members:,} of {held.of_members:,} {groups}members and "
+            f"{of}{held.nonmembers:,} of {held.of_nonmembers:,} {groups}non-members: it was chosen "
+            "by membership, and so it would reveal membership to the attacks. Give a third set, or "
             "none: then attacks compare records with each other"
         )
 
@@ -342,7 +373,7 @@ def _warnings(tables: Tables, records: _Records, copies: float) -> tuple[str, ..
     """Return what a reader should know of the tables."""
     notes = list(tables.notes)
     if copies == 1:
-        notes.append("every synthetic record equals a member: the table is a copy of training data")
+        notes += _copied(tables, records)
     member = records.member
     both = np.isin(tables.place, tables.place[member]) & ~member
     if both.any():
@@ -351,3 +382,18 @@ def _warnings(tables: Tables, records: _Records, copies: float) -> tuple[str, ..
             "column that is compared: pairs of equal records are not guessed"
         )
     return tuple(notes)
+
+
+def _copied(tables: Tables, records: _Records) -> list[str]:
+    """Say that a table whose records all equal members is a copy, if few equal non-members."""
+    held = _Held.of(np.isin(tables.place, tables.copied), records)
+    if held.p_members >= _COPIED_BELOW:
+        return []
+    of, groups = ("", "") if records.groups is None else ("records of ", "groups of ")
+    note = (
+        "every synthetic record equals a member in the columns compared "
+        f"({named(dict.fromkeys(tables.sources))}), and the table has {of}{held.members:,} of "
+        f"{held.of_members:,} {groups}members but {of}{held.nonmembers:,} of "
+        f"{held.of_nonmembers:,} {groups}non-members: it is a copy of training data"
+    )
+    return [note]

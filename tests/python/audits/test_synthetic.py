@@ -69,6 +69,47 @@ def test_the_winner_and_the_others_are_told() -> None:
     assert {one.name for one in result.assumptions} > {"generator trained on members only"}
 
 
+def copied(result: lb.SyntheticResult) -> list[str]:
+    return [one for one in result.warnings if "copy of training data" in one]
+
+
+def test_a_copy_is_said_to_be_one_only_where_members_are_copied_more() -> None:
+    rng = np.random.default_rng(16)
+    few: dict[str, np.ndarray] = {
+        "town": rng.choice(["Bonn", "Nice"], 400),
+        "age": rng.integers(3, size=400),
+    }
+    parts = [
+        {name: one[start : start + 100] for name, one in few.items()}
+        for start in range(0, 400, 100)
+    ]
+    members, others, made, *_ = parts
+    honest = audit(members, others, made, attacks="attribution")  # each record occurs in each table
+    assert honest.similarity.copies_of_members == honest.similarity.copies_of_nonmembers == 1
+    assert not copied(honest)
+    for i, part in enumerate(parts):
+        part["pay"] = np.arange(100) + 100 * i
+        part["none"] = np.repeat("none", 100)
+    (said,) = copied(audit(members, others, members, attacks="attribution"))
+    assert "in the columns compared ('town', 'age', 'pay')" in said
+    assert "the table has 100 of 100 members but 0 of 100 non-members" in said
+    persons = [part | {"person": np.arange(100) // 2 + 50 * i} for i, part in enumerate(parts)]
+    how: dict[str, Any] = {"columns": {"person": "group"}, "attacks": "attribution"}
+    (said,) = copied(audit(persons[0], persons[1], members, **how))
+    assert "records of 50 of 50 groups of members but records of 0 of 50 groups of non" in said
+
+
+def test_many_words_are_not_equal_by_chance() -> None:
+    """Words have random vectors, of which two in 256 are the same."""
+    rng = np.random.default_rng(17)
+    name = np.array([f"name {i}" for i in rng.permutation(3000)])
+    members, others, made = ({"name": name[start : start + 1000]} for start in (0, 1000, 2000))
+    made["name"] = np.append(made["name"], members["name"][:1])
+    result = audit(members, others, made, attacks="attribution")
+    assert result.similarity.copies_of_members == 1 / 1001
+    assert result.similarity.copies_of_nonmembers == 0
+
+
 def test_groups_are_split_as_one_and_not_compared() -> None:
     rng = np.random.default_rng(9)
     person = np.repeat(np.arange(120), 3)

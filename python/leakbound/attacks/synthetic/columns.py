@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE
-from leakbound._base.tables import DOUBLE, NAMES, Column, ColumnKind, listed
+from leakbound._base.tables import DOUBLE, NAMES, Column, ColumnKind, named
 from leakbound._base.text import settled
 from leakbound.errors import InputError
 
@@ -25,7 +25,9 @@ def same_columns(tables: Mapping[str, Mapping[str, Column]]) -> tuple[str, ...]:
         for table, missing in ((name, lacking), (first, extra)):
             if missing:
                 verb = "have" if table.endswith("s") else "has"
-                raise InputError(f"{table} {verb} no column {listed(missing)}: columns must match")
+                raise InputError(
+                    f"{table} {verb} no column {named(sorted(missing))}: columns must match"
+                )
     return tuple(columns)
 
 

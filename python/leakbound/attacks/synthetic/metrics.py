@@ -27,7 +27,7 @@ class Similarity:
     Parameters
     ----------
     copies_of_members, copies_of_nonmembers : float
-        Share of synthetic records that equal one in every column.
+        Share of synthetic records that equal one in every column that is compared.
     closer_to_members, expected : float
         Share of synthetic records whose nearest record is a member, and the share of members among
         all records, which it is for fresh data.
@@ -72,8 +72,7 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     size = len(tables.points)
     inside = np.bincount(tables.place[member], minlength=size)
     outside = np.bincount(tables.place[~member], minlength=size)
-    near = tables.of_synthetic
-    copy, nearest_point = near.distances[:, 0] == 0, near.indices[:, 0]
+    nearest_point, copy = tables.of_synthetic.indices[:, 0], tables.copied >= 0
     audited = inside + outside
     shares = inside / np.maximum(audited, 1)
     known = audited[nearest_point] > 0
@@ -91,8 +90,8 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
         ratios.append(float(np.median(ratio)))
     apart = ks_2samp(members, tables.synthetic, method="asymp").statistic
     return Similarity(
-        copies_of_members=float((copy & (inside[nearest_point] > 0)).mean()),
-        copies_of_nonmembers=float((copy & (outside[nearest_point] > 0)).mean()),
+        copies_of_members=float((copy & (inside[tables.copied] > 0)).mean()),
+        copies_of_nonmembers=float((copy & (outside[tables.copied] > 0)).mean()),
         closer_to_members=float(shares[nearest_point][known].mean()) if known.any() else 0.0,
         expected=float(member.mean()),
         distance_to_members=distances[0],

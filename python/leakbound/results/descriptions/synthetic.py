@@ -18,7 +18,7 @@ _MISSED = (
 def describe(result: SyntheticResult) -> Description:
     """Describe an audit of synthetic data: the bound, and the usual similarity metrics."""
     said, similarity = of_audit(result, subject="generator"), result.similarity
-    compared = "of synthetic records; of non-members"
+    compared = "of synthetic records, in all columns compared; to a non-member"
     expected = f"of synthetic records; {share(similarity.expected)} if nothing is copied"
     metrics = (
         ("Attack", result.attack.replace("_", " "), "gave the bound"),
