@@ -85,9 +85,11 @@ class Column:
     def as_words(self) -> NDArray[np.str_]:
         """Return the values as text; whole numbers have no decimals, whatever their type was."""
         if self.kind != "number":
-            return self.values.astype(np.str_)
-        distinct, which = np.unique(self.values, return_inverse=True)
-        return np.array([_written(x) for x in distinct.tolist()], dtype=np.str_)[which]
+            words = self.values.astype(np.str_)
+        else:
+            distinct, which = np.unique(self.values, return_inverse=True)
+            words = np.array([_written(x) for x in distinct.tolist()], dtype=np.str_)[which]
+        return np.where(self.missing, "", words)
 
     def as_exact(self) -> NDArray[np.object_]:
         """Return numbers as objects, whole ones as integers."""
@@ -145,7 +147,7 @@ def _named(table: Any, name: str) -> dict[str, Any]:
     if not isinstance(table, np.ndarray | list | tuple):
         frame = _frame(table, name)
         if frame is not None:
-            return {str(label): frame[label] for label in frame.columns}
+            return frame
     try:
         array = table if _is_masked(table) else np.asarray(readable(table))
     except (TypeError, ValueError, RuntimeError) as error:
@@ -160,11 +162,10 @@ def _named(table: Any, name: str) -> dict[str, Any]:
     return {str(place): array[:, place] for place in range(array.shape[1])}
 
 
-def _frame(table: Any, name: str) -> Any:
-    """Return a data frame, or a series as one, as narwhals has it; None for other objects."""
-    labels: Any = getattr(table, "columns", None)
-    if hasattr(labels, "tolist"):  # of pandas, where a name may occur twice
-        _check_names(labels.tolist(), name)
+def _frame(table: Any, name: str) -> dict[str, Any] | None:
+    """Return the columns of a data frame, or a series as the only one; None for other objects."""
+    if hasattr(type(table), "iloc") and np.ndim(table) == 2:  # pandas, where names may repeat
+        _check_names(list(table.columns), name)
     if type(table).__module__.startswith("datasets."):
         table = table.with_format("arrow")[:]
     import narwhals as nw
@@ -176,10 +177,13 @@ def _frame(table: Any, name: str) -> Any:
 
             frame = nw.from_native(pa.table(table))
         frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-        frame = frame.to_frame() if isinstance(frame, nw.Series) else frame
     except Exception as error:  # of any library, where a query fails or names occur twice
         raise InputError(f"{name} cannot be read as a table: {error}") from error
-    return frame if isinstance(frame, nw.DataFrame) else None
+    if isinstance(frame, nw.Series):
+        return {str(frame.name or 0): frame}
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    return {str(label): frame[label] for label in frame.columns}
 
 
 def _check_names(labels: Sequence[object], name: str) -> None:

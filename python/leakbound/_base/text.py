@@ -95,7 +95,7 @@ class _Reading:
 
 def _numbers(words: Sequence[str], writing: Writing, _: str) -> NDArray[Any]:
     numbers = [_number(word, writing.decimal) for word in words]
-    if any(abs(value) >= WHOLE for value in numbers):
+    if any(isinstance(value, int) for value in numbers):
         return objects(numbers)
     return np.array(numbers, dtype=np.float64)
 
@@ -108,7 +108,13 @@ def _number(word: str, decimal: str = ".") -> int | float:
     value = float(pointed)
     if not math.isfinite(value):  # a name such as Infinity, or a code such as 1e999
         raise ValueError(word)
-    return value if abs(value) < WHOLE else exact_number(Decimal(pointed))
+    if abs(value) < WHOLE:
+        return value
+    # A double is written so that no other one is nearer; what is not is written more exactly.
+    written = Decimal(pointed)
+    if not pointed.lstrip("+-").isdigit() and written == Decimal(repr(value)):
+        return value
+    return exact_number(written)
 
 
 def _flags(words: Sequence[str], _: Writing, __: str) -> NDArray[np.str_]:
