@@ -9,7 +9,13 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import check_length, check_membership, vector, whole_numbers
+from leakbound._base.checks import (
+    check_length,
+    check_membership,
+    refuse_copies,
+    vector,
+    whole_numbers,
+)
 from leakbound._base.console import one_line
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.types import ArrayInput, BoolArray, HasMember, IntArray
@@ -97,8 +103,15 @@ class ExampleOrder:
             self._known = [replace(one, values=one.values[self.rows]) for one in self._known]
         return self.rows
 
-    def member(self, member: ArrayInput | HasMember, examples: int) -> BoolArray:
-        """Return membership in the order of the examples."""
+    def member(
+        self, member: ArrayInput | HasMember, examples: int, *, copies: bool = False
+    ) -> BoolArray:
+        """Return membership in the order of the examples.
+
+        A plan of several `copies` of each member is refused, unless the audit knows them.
+        """
+        if not copies:
+            refuse_copies(member)
         values = member.member if isinstance(member, HasMember) else member
         rows = self._rows(member, "member")
         if rows is not None:

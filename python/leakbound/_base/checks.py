@@ -243,9 +243,48 @@ def check_features(
 
 def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray:
     """Read booleans, {0, 1}, {-1, +1} or a plan as booleans that nobody else can write to."""
+    refuse_copies(member)
     values = vector(member.member if isinstance(member, HasMember) else member, "member")
     check_length(values, examples, "member")
     return booleans(values, "member")
+
+
+def copies_of(drawn: object, copies: int | None) -> int:
+    """Return how often each member was inserted: as stated, as a plan has it, or once."""
+    planned = int(getattr(drawn, "copies", 1))
+    if copies is None:
+        return planned
+    stated = integer(copies, "copies", least=1)
+    if planned not in {1, stated}:
+        raise OptionError(
+            f"copies is {stated}, and the plan was drawn for {planned} copies of each: leave "
+            "copies out"
+        )
+    return stated
+
+
+def check_copies(copies: int, examples: int) -> None:
+    """Refuse more copies of a record than records are audited: no attack would show anything.
+
+    The largest ε that m records can show grows as ln m, and R copies share it.
+    """
+    if copies > max(1, examples):
+        raise OptionError(
+            f"copies is {copies}, more than the {examples:,} records that are audited: copies of "
+            "one record share its ε, so that even a perfect attack would show nearly nothing; "
+            "give the number of times that each single one was inserted"
+        )
+
+
+def refuse_copies(drawn: object) -> None:
+    """Refuse a plan whose members were inserted several times, where a bound does not know it."""
+    planned = int(getattr(drawn, "copies", 1))
+    if planned > 1:
+        raise OptionError(
+            f"the plan was drawn for {planned} copies of each member, and this bound would be on "
+            f"all {planned} at once: audit with Coins(plan) or Choices(plan), which convert it to "
+            "one record"
+        )
 
 
 def check_ids(ids: ArrayInput, member: BoolArray) -> None:

@@ -1,17 +1,25 @@
 """One training run that saw, of each secret, one of k candidates that was drawn for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import MOST_K, check_ids, check_length, integer, numbers, vector
+from leakbound._base.checks import (
+    MOST_K,
+    check_ids,
+    check_length,
+    copies_of,
+    integer,
+    numbers,
+    vector,
+)
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound.audits import road
+from leakbound.audits import grouping, road
 from leakbound.audits.member_count import MemberCount
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts.games import ChoiceGame
@@ -45,6 +53,8 @@ class Choices(road.Design[road.Listed, AuditResult]):
         Series, is joined with scores that have ids.
     k : int, optional
         Candidates of each secret, at least 2; a plan knows it.
+    copies : int, optional
+        How often each chosen candidate was inserted, as for `Coins`; a plan knows it.
 
     Notes
     -----
@@ -73,8 +83,10 @@ class Choices(road.Design[road.Listed, AuditResult]):
     name: ClassVar[str] = "choices"
     chosen: ArrayInput
     k: int = 0
+    copies: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "copies", copies_of(self.chosen, self.copies))
         planned = getattr(self.chosen, "k", 0)  # of the plan of coins 0, too
         if not (self.k or planned):
             raise OptionError(
@@ -110,8 +122,9 @@ class Choices(road.Design[road.Listed, AuditResult]):
             attacks=attacks,
             game=lambda values: game_of(values, chosen, request.seed),
             count=count,
+            copies=self.copies or 1,
             theorem=theorem.format(k=self.k),
-            assumptions=_assumptions(claim, attacks, self.k),
+            assumptions=_assumptions(claim, attacks, self.k, self.copies or 1),
             options={"k": self.k, "secrets": secrets, "relation": "replace", "unit": "candidate"},
             warnings=(*count.warnings(), *road.delta_warnings(claim.delta, secrets)),
             inputs={**attacks.digested, "chosen": chosen},
@@ -165,7 +178,9 @@ def _table(scores: Any, name: str, k: int) -> FloatArray:
     return table.astype(np.float64)
 
 
-def _assumptions(claim: Claim, attacks: road.Attacks, k: int) -> tuple[Assumption, ...]:
+def _assumptions(
+    claim: Claim, attacks: road.Attacks, k: int, copies: int
+) -> tuple[Assumption, ...]:
     subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
     return (
         Assumption(
@@ -179,7 +194,9 @@ def _assumptions(claim: Claim, attacks: road.Attacks, k: int) -> tuple[Assumptio
             "replace one candidate",
             f"{subject} refers to replacing the candidate of one secret by another candidate of "
             "that secret. Training that is ε-DP under adding or removing one example may "
-            "reach 2ε here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
+            "reach 2ε here."
+            + grouping.assumed(copies, "candidate")
+            + (f" δ is {claim.delta:g}{' for all of them' * (copies > 1)}." if claim.delta else ""),
             "declared",
         ),
         *road.assumed(

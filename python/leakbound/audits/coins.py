@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_length, numbers, real, vector
+from leakbound._base.checks import check_length, copies_of, numbers, real, vector
 from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, JsonValue
 from leakbound._tally.tally import Stored, Tally, by_attack, told
-from leakbound.audits import road
+from leakbound.audits import grouping, road
 from leakbound.audits.member_count import MemberCount
 from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
 from leakbound.cuts import ScoreGame, TallyGame
@@ -55,6 +55,11 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         Probability of each coin to include, in (0, 1), in the order of the scores or with ids to
         join by. Other than ½ it is for `PureDP` with `KLScan` or `Fixed`; ties are then broken by
         the seed.
+    copies : int, optional
+        How often each member was inserted into the training data; a plan knows it, and otherwise it
+        is 1. Scores are then about all copies at once, and the bound is converted to one record by
+        group privacy: for `PureDP`, `ApproxDP` and `GaussianDP` without failures. The δ of
+        `ApproxDP` is that of all copies: see `leakbound.claims.grouped`.
 
     References
     ----------
@@ -78,6 +83,10 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     sides: ClassVar[tuple[CoinSides, ...]] = ("auto", "both", "member")
     member: ArrayInput | HasMember | None = None
     prior: float | ArrayInput = field(default=0.5, kw_only=True)
+    copies: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "copies", copies_of(self.member, self.copies))
 
     def audit(
         self, scores: road.Listed | Tally | Mapping[str, Tally], request: road.Request, /
@@ -94,7 +103,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             raise OptionError(
                 "member is missing: give Coins(member), or audit a Tally, which has members"
             )
-        order, attacks, member = road.aligned(scores, self.member, request.ids)
+        order, attacks, member = road.aligned(scores, self.member, request.ids, copies=True)
         prior = None if self._fair else self._prior_of(member.size, request.claim, order)
         count = MemberCount.of_coins(int(member.sum()), member.size, prior)
         # A plan knows its coins, so that half of them may be members by chance.
@@ -104,7 +113,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             game=lambda values: ScoreGame(
                 scores=values, member=member, sides=request.sides, seed=request.seed
             ),
-            **_grounds(request, prior, count, attacks, halved),
+            **_grounds(request, prior, count, attacks, halved, self.copies or 1),
             exposed=None
             if prior is not None
             else lambda game, attacks: exposed(
@@ -126,7 +135,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             )
         attacks, (tally, *_) = road.AnyAttacks(tallies), tallies.values()
         count = MemberCount.of_coins(tally.members, tally.m)
-        grounds = _grounds(request, None, count, attacks, count.halved())
+        grounds = _grounds(request, None, count, attacks, count.halved(), self.copies or 1)
         options, inputs = told(tallies)
         grounds["options"] |= options
         grounds["assumptions"] += (Assumption(*tally.assumed, "declared"),)
@@ -174,6 +183,7 @@ def _grounds(
     count: MemberCount,
     attacks: road.AnyAttacks[Any],
     halved: tuple[str, ...],
+    copies: int,
 ) -> dict[str, Any]:
     """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
     claim, family = request.claim, isinstance(request.claim, FAMILIES)
@@ -202,7 +212,8 @@ def _grounds(
             "add or remove one example",
             f"{'The trade-off function' if family else 'ε'} refers to adding or removing one "
             "training example, including audited ones."
-            + (f" δ is {claim.delta:g}." if claim.delta else ""),
+            + grouping.assumed(copies, "example")
+            + (f" δ is {claim.delta:g}{' for all of them' * (copies > 1)}." if claim.delta else ""),
             "declared",
         ),
         *road.assumed(
@@ -216,6 +227,7 @@ def _grounds(
     )
     return {
         "prior": prior,
+        "copies": copies,
         "count": count,
         "theorem": theorem,
         "assumptions": assumptions,

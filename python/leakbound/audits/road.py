@@ -27,6 +27,7 @@ from leakbound._base.types import (
     JsonValue,
     Sides,
 )
+from leakbound.audits import grouping
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.approximate_dp import approx_policy
@@ -206,7 +207,8 @@ class Examples(Generic[S]):
     `game` makes the game of one attack's scores. `prior` has the probabilities of the coins, None
     if all are fair, and `count` the members that they gave. `exposed` lists the most exposed
     members by the best of several attacks, if coins are fair and independent. Proofs have a part
-    `share` of the probability of error.
+    `share` of the probability of error. Each member was inserted `copies` times: what is proved is
+    about all of them at once, and the record about one.
     """
 
     attacks: "AnyAttacks[S]"
@@ -215,6 +217,7 @@ class Examples(Generic[S]):
     count: MemberCount | None = None
     exposed: Callable[[Any, int], Exposed] | None = None
     share: float = 1.0
+    copies: int = 1
     theorem: str
     assumptions: tuple[Assumption, ...]
     options: Mapping[str, JsonValue]
@@ -226,6 +229,7 @@ class Examples(Generic[S]):
         # 3. A number of members that the design cannot give is refused.
         if self.count is not None:
             self.count.refuse()
+        grouping.check(self.copies, request.claim, self.count.examples if self.count else 0)
         # 4. Each attack is tested at its share of the level; the best proof counts.
         proof = self.attacks.prove(
             self.share * request.level,
@@ -236,35 +240,43 @@ class Examples(Generic[S]):
         at = claim.attained if isinstance(claim, FAMILIES) else None
         doubted = self.count is not None and self.count.doubtful
         listed, attacks = None if doubted else self.exposed, len(self.attacks.scores)
+        proved = parts(proof, self.copies)
+        bound, ceiling = proved["bound"], proved["_ceiling"]
         return AuditResult(
-            **parts(proof),
-            options={**proof.options, **self.options, "design": design, "seed": request.seed},
-            warnings=(*proof.warnings, *self.warnings),
+            **proved,
+            options={
+                **grouping.options(proof.options, self.copies),
+                **self.options,
+                "design": design,
+                "seed": request.seed,
+            },
+            warnings=(*grouping.warnings(proof.warnings, self.copies), *self.warnings),
             kind="family_lower_bound" if at else "lower_bound",
             claim=claim,
             confidence=request.confidence,
-            theorem=self.theorem + proof.policy.method,
+            theorem=grouping.theorem(claim, self.copies) + self.theorem + proof.policy.method,
             assumptions=self.assumptions,
-            rejected=at(proof.bound, sides) if at and proof.bound else None,
+            rejected=at(bound, sides) if at and bound else None,
             least_delta=least_delta_to_store(claim, sides),
-            _rejectable=Lazy(lambda: at(proof.ceiling, sides) if at and proof.ceiling else None),
+            _rejectable=Lazy(lambda: at(ceiling.value, sides) if at and ceiling.value else None),
             _exposed=Lazy(lambda: listed(proof.game, attacks) if listed else None),
             _provenance=Lazy(lambda: Provenance.of(request.seed, **self.inputs)),
         )
 
 
 def aligned(
-    scores: Any, member: ArrayInput | HasMember, ids: ArrayInput | None
+    scores: Any, member: ArrayInput | HasMember, ids: ArrayInput | None, *, copies: bool = False
 ) -> tuple[ExampleOrder, "Attacks", BoolArray]:
     """Put scores and membership into one order, in which whatever else there is can be placed.
 
-    A plan sets this order, whatever the order of the scores.
+    A plan sets this order, whatever the order of the scores. One of several `copies` of each member
+    is refused unless the design knows them.
     """
     order = ExampleOrder(ids)
     attacks = Attacks.read(scores, order)
     if isinstance(member, HasMember):
         attacks = attacks.taken(order.follow(member, "member"))
-    included = order.member(member, attacks.examples)
+    included = order.member(member, attacks.examples, copies=copies)
     if ids is not None:
         checks.check_ids(ids, included)
     return order, attacks, included
@@ -294,11 +306,14 @@ def policy_of(
     return family_policy(cuts, claim, examples=examples, sides=sides, k=k)
 
 
-def parts(proof: Proof) -> dict[str, Any]:
-    """Return the fields that every record of a ranking has, on the claim's parameter."""
+def parts(proof: Proof, copies: int = 1) -> dict[str, Any]:
+    """Return the fields that every record of a ranking has, on the claim's parameter.
+
+    Bounds are for one record, of which each member has several `copies`.
+    """
     ranking, best = proof.examples, proof.best
     return {
-        "bound": proof.bound,
+        "bound": grouping.of_one(proof.bound, copies),
         "reason": proof.reason,
         "m": ranking.examples,
         "members": ranking.members,
@@ -308,8 +323,8 @@ def parts(proof: Proof) -> dict[str, Any]:
         "auc": ranking.auc,
         "guessed": proof.guessed,
         "searched": proof.searched,
-        "_ceiling": Lazy(lambda: proof.ceiling),
-        "_curve": Lazy(lambda: curve(proof)),
+        "_ceiling": Lazy(lambda: grouping.of_one(proof.ceiling, copies)),
+        "_curve": Lazy(lambda: grouping.curve(curve(proof), copies)),
         "_roc": Lazy(lambda: roc(ranking)),
         "_histogram": Lazy(lambda: histogram_of(proof.game.shown())),
     }

@@ -6,7 +6,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from leakbound._base import shares
-from leakbound._base.checks import flag
+from leakbound._base.checks import flag, refuse_copies
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, CoinSides, HasMember, IntArray
 from leakbound.audits.coins import Coins
@@ -107,6 +107,7 @@ class Trials(Design[Listed, AuditResult]):
 
     def __post_init__(self) -> None:
         flag(self.fixed, "fixed")
+        refuse_copies(self.member)
 
     def audit(self, scores: Listed, request: Request, /) -> AuditResult:
         """See `Design.audit`."""

@@ -1,5 +1,6 @@
 from leakbound.claims.base import ApproxDP as ApproxDP
 from leakbound.claims.base import PureDP as PureDP
+from leakbound.claims.base import grouped as grouped
 from leakbound.claims.base import replacing as replacing
 from leakbound.claims.families import CLAIMS as CLAIMS
 from leakbound.claims.families import FAMILIES as FAMILIES

@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 from functools import lru_cache
 from typing import ClassVar
 
@@ -14,6 +15,15 @@ from leakbound._base.types import CountOptions, FdpTest, TailBound, TailOptions
 
 # The smallest level of a Clopper-Pearson limit
 _SMALLEST = 1e-300
+# Share of a δ that its division may be off by
+_ROUNDING = 2.0**-50
+_THREE_DIGITS = Context(prec=3, rounding=ROUND_FLOOR)
+# Halvings after which an ε is found to its last bit
+_HALVINGS = 60
+# An ε of which e^ε - 1 is no number that divides
+_NO_LOSS = 1e-300
+# The largest exponent whose exponential is a number
+_LARGEST_EXPONENT = 700.0
 
 
 class Guarantee(ABC):
@@ -197,3 +207,73 @@ def replacing(epsilon: float, delta: float = 0.0) -> tuple[float, float]:
     loss = real(epsilon, "epsilon", least=0, below=math.inf)
     failure = real(delta, "delta", least=0, below=1)
     return 2 * loss, (1 + math.exp(min(loss, 700.0))) * failure
+
+
+def grouped(epsilon: float, delta: float = 0.0, *, copies: int) -> tuple[float, float]:
+    """Return the guarantee for several copies of a record that follows from one for one record.
+
+    To add R copies is to add a record R times. If training is (ε, δ)-DP for one, it is
+    (Rε, δ (e^(Rε) - 1) / (e^ε - 1))-DP for R: group privacy. A δ above 1 guarantees nothing.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        ε of one record, at least 0, in nats, and its δ, in [0, 1).
+    copies : int
+        R, at least 1.
+
+    Notes
+    -----
+    `Coins` and `Choices` with `copies` test the guarantee of all copies at once. To test ε at δ for
+    one record, audit with ``ApproxDP(delta=grouped(ε, δ, copies=R)[1])``.
+
+    Examples
+    --------
+    >>> grouped(0.5, copies=10)
+    (5.0, 0.0)
+    >>> round(grouped(0.5, 1e-6, copies=10)[1] * 1e6, 2)
+    227.24
+    """
+    loss = real(epsilon, "epsilon", least=0, below=math.inf)
+    failure = real(delta, "delta", least=0, below=1)
+    several = integer(copies, "copies", least=1)
+    return several * loss, failure * group_factor(loss, several) if failure else 0.0
+
+
+def group_factor(epsilon: float, copies: int) -> float:
+    """Return (e^(Rε) - 1) / (e^ε - 1), by which δ grows for R records; infinity beyond doubles.
+
+    It is the sum of e^(iε) over i < R: R at ε = 0, and increasing.
+    """
+    if copies == 1 or epsilon <= _NO_LOSS:
+        return float(copies)
+    if copies * epsilon > _LARGEST_EXPONENT:
+        return math.inf
+    return math.expm1(copies * epsilon) / math.expm1(epsilon)
+
+
+def failure_of_one(delta: float, epsilon: float, *, copies: int) -> float:
+    """Return the largest δ of one record that is at most `delta` for R of them, with its ε.
+
+    It is rounded down to three digits, so that a text can show all of them.
+    """
+    exact = delta / group_factor(epsilon, copies) * (1 - _ROUNDING)
+    rounded = float(_THREE_DIGITS.create_decimal(repr(exact)))
+    return max(rounded, _SMALLEST)
+
+
+def loss_of_one(epsilon: float, delta: float, within: float, *, copies: int) -> float:
+    """Return the largest ε up to one at which δ of one record is at most `within` for R of them.
+
+    There is one where R δ is at most `within`; it is rounded down.
+    """
+    low, high = 0.0, epsilon
+    if delta * group_factor(high, copies) <= within:
+        return high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if delta * group_factor(middle, copies) <= within:
+            low = middle
+        else:
+            high = middle
+    return low

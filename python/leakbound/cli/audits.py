@@ -9,7 +9,7 @@ import typer
 
 from leakbound import ApproxDP, Coins, PureDP, audit
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_membership
+from leakbound._base.checks import check_membership, copies_of
 from leakbound._base.console import bar
 from leakbound.cli import options
 from leakbound.cli.files import Columns, Layout, Signs, about, check_names, read, whole
@@ -87,6 +87,7 @@ def coins(
     opening: Annotated[
         Path | None, option("DIR", "Secret folder of `leakbound commit`, instead of --plan.")
     ] = None,
+    copies: options.Copies = None,
     sides: options.CoinSides = "auto",
     attacks: options.Attacks = "score",
     question: options.Question,
@@ -96,7 +97,9 @@ def coins(
     """Audit scores of examples whose membership coins decided."""
     # 1. Options, before anything is read.
     names = options.parse_columns(attacks, "--score-col")
-    common = {**question.options(), "sides": sides}
+    planned, opened, agreed = _drawn(InclusionPlan, plan, opening, question.seed)
+    several = _copies(copies, planned, opened)
+    common = {**question.options(copies=several or 1), "sides": sides}
     chance = _prior(prior)
     # 2. Shards are counted, and counts audited.
     if are_shards(files):
@@ -107,11 +110,10 @@ def coins(
             )
         counted = tally_of(files, names[0], layout)
         with bar(f"Auditing {counted.m:,} examples"):
-            result = audit(counted, Coins(), **common)
+            result = audit(counted, Coins(copies=several), **common)
         delivery.conclude(result, files[0], question.goal)
     # 3. One file is read whole, and joined with the plan or the protocol.
     (file,) = files
-    planned, opened, agreed = _drawn(InclusionPlan, plan, opening, question.seed)
     common |= agreed
     wanted = [*names, *([chance] if isinstance(chance, str) else [])]
     needed = [*wanted, *([] if planned else [layout.member_col])]
@@ -127,7 +129,7 @@ def coins(
         if planned is not None:
             _check_plan(planned, ids, member, len(table))
             member, ids = planned, ids if ids is None else ids[rows]
-        result = audit(scores, Coins(member, prior=priors), ids=ids, **common)
+        result = audit(scores, Coins(member, prior=priors, copies=several), ids=ids, **common)
     # 4. A bundle needs the inputs too.
     inputs = {"scores": scores, "plan": opened or member, "ids": ids}
     inputs |= {"prior": priors} if isinstance(chance, str) else {}
@@ -211,6 +213,7 @@ def choices(
     opening: Annotated[
         Path | None, option("DIR", "Secret folder of `leakbound commit`, instead of --plan.")
     ] = None,
+    copies: options.Copies = None,
     relation: options.Relation = None,
     attacks: options.Attacks = "score",
     question: options.Question,
@@ -222,8 +225,9 @@ def choices(
 
     # 1. Options, before anything is read.
     names = options.parse_columns(attacks, "--score-col")
-    common = question.options(relation, replaced="candidate")
     planned, opened, agreed = _drawn(ChoicePlan, plan, opening, question.seed)
+    several = _copies(copies, planned, opened)
+    common = question.options(relation, replaced="candidate", copies=several or 1)
     common |= agreed
     with bar(f"Reading {file}"):
         table = read(file, None, signs)
@@ -237,7 +241,7 @@ def choices(
         scores = named if len(names) > 1 or opened else named[names[0]]
         ids, k = _ids_of(table, planned), len(columns[names[0]])
         chosen: Any = table.numbers("chosen") if planned is None else planned
-        result = audit(scores, Choices(chosen, k), ids=ids, **common)
+        result = audit(scores, Choices(chosen, k, copies=several), ids=ids, **common)
     inputs = {"scores": scores, "plan": opened or chosen, "ids": ids}
     delivery.conclude(result, file, question.goal, relation, inputs)
 
@@ -398,6 +402,17 @@ def _drawn(
     return opened.plan, opened, {"seed": agreed}
 
 
+def _copies(
+    copies: int | None, plan: InclusionPlan | ChoicePlan | None, opening: Opening | None
+) -> int | None:
+    """Return how often each member was inserted: as stated, agreed on or planned; None if not."""
+    agreed = None if opening is None else opening.agreed.options.get("copies")
+    if copies is not None and agreed not in {None, copies}:
+        refuse(f"--copies {copies}: the protocol has {agreed}, so leave --copies out")
+    stated = copies_of(plan, agreed if copies is None else copies)
+    return None if stated == 1 and copies is None else stated
+
+
 def _ids_of(table: Columns, plan: InclusionPlan | ChoicePlan | None) -> Any:
     """Return the column of ids, as whole numbers if the ids of the plan are."""
     ids = table.ids
@@ -407,7 +422,7 @@ def _ids_of(table: Columns, plan: InclusionPlan | ChoicePlan | None) -> Any:
 
 def _check_plan(plan: InclusionPlan, ids: Any, member: Any, examples: int) -> None:
     """Raise if a file and a plan disagree about membership."""
-    planned = ExampleOrder(ids).member(plan, examples)
+    planned = ExampleOrder(ids).member(plan, examples, copies=True)
     if member is None:
         return
     for row in np.flatnonzero(planned != check_membership(member, examples))[:1]:

@@ -4,13 +4,13 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from leakbound import InclusionPlan
 from leakbound._base.console import REFUTED, bar, tell
-from leakbound.cli import output
+from leakbound.cli import options, output
 from leakbound.cli.commands import COMMANDS
 from leakbound.cli.files import Signs, read, whole
 from leakbound.cli.options import Delivery, argument, command, flag, option, refuse
@@ -41,6 +41,7 @@ def commit(
     plan: Annotated[
         Path | None, option("FILE", "Saved plan, instead of flipping coins now.")
     ] = None,
+    copies: options.Copies = None,
     out: Annotated[Path, option("DIR", "Folder for commitment.json.")] = Path("public"),
     secret: Annotated[Path, option("DIR", "Folder for plan and opening.")] = Path("secret"),
 ) -> None:
@@ -48,7 +49,10 @@ def commit(
     agreed = read_protocol(protocol)
     if (plan is None) == (examples is None):
         refuse("give either --examples M to flip coins now, or --plan FILE")
-    coins: Plan = Plan.load(plan) if plan else InclusionPlan.create(examples or 0)
+    if plan and copies is not None:
+        refuse("--plan already has its copies: leave --copies out")
+    stated: Any = agreed.get("copies", 1) if copies is None else copies
+    coins: Plan = Plan.load(plan) if plan else InclusionPlan.create(examples or 0, copies=stated)
     for file in (secret / "opening.json", out / "commitment.json", secret / "plan.npz"):
         # The plan may be in its place already.
         if file.exists() and not (plan and plan.resolve() == file.resolve()):

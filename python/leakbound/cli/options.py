@@ -173,6 +173,14 @@ Relation = Annotated[
         "is for replacing; a claim for adding or removing is converted.",
     ),
 ]
+Copies = Annotated[
+    int | None,
+    option(
+        "R",
+        "How often each canary that was trained on is in the training data (default: as the plan "
+        "says, or 1). The bound is converted to one record.",
+    ),
+]
 Seed = Annotated[
     int | None,
     option("N", "Random seed of the audit. Default: a new seed, recorded in the result.", min=0),
@@ -234,10 +242,17 @@ def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, floa
     return claim
 
 
-def guarantee_of(goal: Mapping[str, float], family: str = "") -> claims.Claim:
-    """Return the family to audit: the one named, or that of the claim."""
+def guarantee_of(goal: Mapping[str, float], family: str = "", copies: int = 1) -> claims.Claim:
+    """Return the family to audit: the one named, or that of the claim, for all copies at once."""
     own = {"mu": claims.GaussianDP, "noise": claims.SubsampledGaussianDP}
     delta = goal.get("delta", 0.0)
+    if delta and copies > 1:
+        delta = claims.grouped(goal["eps"], delta, copies=copies)[1]
+        if delta >= 1 and not family:
+            refuse(
+                f"a claim of ε = {goal['eps']:g} at δ = {goal['delta']:g} for one record says "
+                f"nothing about {copies} copies of it: their δ is {delta:.3g}"
+            )
     if family:
         named = parse_family(family)
     elif "mu" in goal:
@@ -290,10 +305,13 @@ class Question(Search):
         """The numbers of the claim."""
         return parse_claim(self.claim)
 
-    def options(self, relation: str | None = None, *, replaced: str = "") -> dict[str, Any]:
+    def options(
+        self, relation: str | None = None, *, replaced: str = "", copies: int = 1
+    ) -> dict[str, Any]:
         """Return options of the audit; `relation` is that of the claim.
 
         It must be stated where the bound is for replacing one example or candidate: `replaced`.
+        The audit tests what the claim implies for all `copies` of a record at once.
         """
         if replaced and self.goal and relation is None:
             refuse(
@@ -301,7 +319,7 @@ class Question(Search):
                 "is too, or --relation add_remove to convert it (2ε, 2μ)"
             )
         goal = for_replacing(self.goal) if relation == "add_remove" else self.goal
-        return {"claim": guarantee_of(goal, self.family), **super().options()}
+        return {"claim": guarantee_of(goal, self.family, copies), **super().options()}
 
 
 @dataclass(frozen=True)

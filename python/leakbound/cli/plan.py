@@ -16,7 +16,7 @@ from leakbound.cli import options, output
 from leakbound.cli.options import command, option, refuse
 from leakbound.planning import CanariesNeeded, Power
 from leakbound.planning.forecast import units, why_short
-from leakbound.planning.truths import PlannedClaim, Truth
+from leakbound.planning.truths import PlannedClaim, Truth, truth_of
 
 app = typer.Typer()
 
@@ -55,8 +55,11 @@ class Goal:
     ] = None
     claim: Annotated[str, option("eps=E", "Guarantee to refute, instead of a target.")] = ""
 
-    def bounded(self) -> tuple[PlannedClaim, float]:
-        """Return the family to audit and the bound to reach, by default half the truth."""
+    def bounded(self, copies: int) -> tuple[PlannedClaim, float]:
+        """Return the family to audit and the bound to reach, by default half the truth.
+
+        It tests what the claim implies for all `copies` of a canary at once.
+        """
         if self.claim and self.target is not None:
             refuse("--claim already sets the target: give either --claim or --target")
         goal = options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
@@ -64,20 +67,25 @@ class Goal:
         bound = goal.get("mu", goal.get("eps", half if self.target is None else self.target))
         if bound is None:
             refuse("give the bound with --target or --claim, or the assumed truth with --truth")
-        audited = cast("PlannedClaim", options.guarantee_of(goal))
+        audited = cast("PlannedClaim", options.guarantee_of(goal, copies=copies))
         return audited, real(bound, "--target", above=0, below=math.inf)
 
-    def attacks(self, claim: PlannedClaim, bound: float) -> dict[str, float | Truth]:
-        """Return the assumed truths by name: one, or four attacks if none is given."""
+    def attacks(self, bound: float) -> dict[str, Truth]:
+        """Return the assumed truths by name: one, or four attacks if none is given.
+
+        They are about one record, whatever is tested.
+        """
+        goal = options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
+        claim = cast("PlannedClaim", options.guarantee_of(goal))
         if self.truth is not None:
-            return {repr(self.truth): self.truth}
-        attacks: dict[str, float | Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
+            return {repr(self.truth): truth_of(self.truth, claim)}
+        attacks: dict[str, Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
         for times in _WEAKER:
             strength = real(times * bound, "--target", above=0, below=math.inf)
             words = f"{_symbol(claim)} = {strength:.4g}"
             if isinstance(claim, PureDP):
                 words += f", correct in {100 / (1 + math.exp(-strength)):.4g} %"
-            attacks[words] = strength
+            attacks[words] = truth_of(strength, claim)
         return attacks
 
 
@@ -86,6 +94,14 @@ def plan(
     *,
     m: Annotated[int | None, option("M", "Number of canaries.", "--examples", "-m")] = None,
     goal: Goal,
+    copies: Annotated[
+        int,
+        option(
+            "R",
+            "How often each canary is inserted; truth, target and bound are for one record.",
+            min=1,
+        ),
+    ] = 1,
     probability: Annotated[
         float, option("P", "Probability with which the audit should reach the target.")
     ] = 0.8,
@@ -107,19 +123,20 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Plan an audit."""
-    audited, bound = goal.bounded()
-    attacks = goal.attacks(audited, bound)
+    audited, bound = goal.bounded(copies)
+    attacks = goal.attacks(bound)
     chance = real(probability, "--probability", above=0, below=1)
     common: dict[str, Any] = {
         "claim": audited,
         "confidence": confidence,
         "cuts": options.parse_cuts(cuts),
         "sides": sides,
+        "copies": copies,
         "simulations": simulations,
         "seed": seed,
     }
 
-    def needed(assumed: float | Truth) -> CanariesNeeded:
+    def needed(assumed: Truth) -> CanariesNeeded:
         if m is None:
             return planning.canaries_needed(bound, assumed, probability=chance, most=most, **common)
         power = planning.power(m, assumed, target=bound, **common)
@@ -137,7 +154,8 @@ def plan(
         _show(plans, audited, bound, units(sides), m)
         if first.m is not None:
             policy = cuts if common["cuts"] else ""
-            output.say(f"Next: {_command(audited, bound, policy, sides)}", "bold")
+            following = _command(audited, bound, policy, sides, goal.claim, copies)
+            output.say(f"Next: {following}", "bold")
     raise typer.Exit(INCONCLUSIVE if first.m is None else 0)
 
 
@@ -174,12 +192,17 @@ def _show(
     output.say(output.grid(columns, rows))
 
 
-def _command(claim: PlannedClaim, goal: float, cuts: str, sides: Sides) -> str:
-    """Return the command of the audit that was planned."""
-    if isinstance(claim, GaussianDP):
+def _command(
+    claim: PlannedClaim, goal: float, cuts: str, sides: Sides, stated: str, copies: int
+) -> str:
+    """Return the command of the audit that was planned, for the claim as it was stated."""
+    if stated:
+        said = f"--claim {stated}"
+    elif isinstance(claim, GaussianDP):
         said = f"--claim mu={goal:.6g}"
     else:
         said = f"--claim eps={goal:g}" + (f",delta={claim.delta:g}" if claim.delta else "")
+    said += f" --copies {copies}" if copies > 1 else ""
     said += f" --cuts {cuts}" if cuts else ""
     said += f" --sides {sides}" if sides in {"both", "member"} else ""
     if sides == "pairs":

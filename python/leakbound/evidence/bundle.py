@@ -83,7 +83,8 @@ def write_bundle(
     if opening is not None:
         drawn, protocol = opening.plan, protocol or opening.protocol
     if isinstance(drawn, HasMember) and not isinstance(drawn, Plan):
-        drawn = InclusionPlan(drawn.member, ids=getattr(drawn, "ids", None))
+        several = getattr(drawn, "copies", 1)
+        drawn = InclusionPlan(drawn.member, ids=getattr(drawn, "ids", None), copies=several)
     if model is not None and not is_digest(model):
         raise OptionError(
             f"model must be the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"

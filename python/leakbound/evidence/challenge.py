@@ -65,7 +65,7 @@ def new_challenge(
     count, some = _records(source, content)
     if count < 2:
         raise FormatError(f"{source} has {count} canaries: a challenge needs at least two")
-    plan, own = InclusionPlan.create(count), sha256(content)
+    own = sha256(content)
     agreed = {"canaries_sha256": own, **(DEFAULT if protocol is None else protocol)}
     if agreed["canaries_sha256"] != own:
         raise OptionError(
@@ -73,13 +73,16 @@ def new_challenge(
             "it out, or give the file with that digest"
         )
     # The audit is rehearsed before coins are flipped.
-    _check_judged(Agreed.of(checked_protocol(agreed)))
+    read = Agreed.of(checked_protocol(agreed))
+    _check_judged(read)
+    plan = InclusionPlan.create(count, copies=read.options.get("copies", 1))
     opening = plan.commit(agreed)
     name = f"canaries{source.suffix.lower()}"
     with replacing_folder(place) as new:
         for part in ("for-the-trainer", "secret", "public"):
             (new / part).mkdir(mode=0o700 if part == "secret" else 0o777)
-        (new / "for-the-trainer" / name).write_bytes(some(plan.indices.tolist()))
+        trained = np.repeat(plan.indices, plan.copies).tolist()
+        (new / "for-the-trainer" / name).write_bytes(some(trained))
         (new / "secret" / name).write_bytes(content)
         opening.save(new / "secret")
         opening.commitment.to_json(new / "public" / "commitment.json")

@@ -184,7 +184,8 @@ class _Bundle:
         if seed is not None:
             kind: Any = type(self.plan)
             k = [self.plan.k] if self.plan.k else []
-            if kind.create(len(self.plan), *k, seed=seed, ids=self.plan.ids) != self.plan:
+            same: Any = {"seed": seed, "ids": self.plan.ids, "copies": self.plan.copies}
+            if kind.create(len(self.plan), *k, **same) != self.plan:
                 return False, f"its coins do not follow from its seed, {seed}{self._elsewhere}"
         return True, repr(self.plan)
 

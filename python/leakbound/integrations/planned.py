@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from leakbound._base.checks import complement, instance
 from leakbound._base.imports import needs
 
@@ -57,6 +59,11 @@ class PlannedCallback:
             instance(accounted, "accounted", Accounted)
             if claim is not None:
                 check_delta(accounted.delta, claim)
+        if accounted is not None and plan.copies > 1:
+            raise OptionError(
+                f"accounted goes with plans of one copy, and this one has {plan.copies}: leave it "
+                "out, and compare with callback.result.against(…) after training"
+            )
         for column in canaries.values() if isinstance(canaries, Mapping) else (canaries,):
             plan.included(column)  # which refuses another number than that of the coins
         with needs("plot", "the report of an audit"):
@@ -86,7 +93,8 @@ class PlannedCallback:
             raise InputTypeError(
                 f"canaries must be rows as those of the training data, {needed}, got {given}"
             )
-        canaries: Any = Subset(rows, self._plan.indices.tolist())
+        included = np.repeat(self._plan.indices, self._plan.copies)
+        canaries: Any = Subset(rows, included.tolist())
         self._training = ConcatDataset([dataset, canaries])
         return self._training
 

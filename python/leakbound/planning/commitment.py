@@ -114,6 +114,12 @@ class Opening:
             raise OptionError(
                 "the protocol of an opening fixes the seed: plan.commit(protocol) draws one"
             )
+        planned, agreed = self.plan.copies, self.protocol.get("copies", 1)
+        if planned not in {1, agreed}:
+            raise OptionError(
+                f"the protocol has {agreed} copies of each member, and the plan {planned}: state "
+                f"copies = {planned} in the protocol"
+            )
         if len(self.to_json().encode()) >= _LARGEST:
             raise OptionError(
                 f"the protocol is too long: openings of {_LARGEST:,} bytes are not read"
@@ -149,6 +155,7 @@ class Opening:
         return {
             "scheme": SCHEME,
             "nonce": self.nonce,
+            **({"copies": self.plan.copies} if self.plan.copies > 1 else {}),
             **({"choices": drawn.tolist(), "k": k} if k else {"coins": coins}),
             "ids": self.plan.ids.tolist(),
             "protocol": dict(self.protocol),

@@ -1,7 +1,7 @@
 """Planning an audit before it is run: games are simulated, and no label is needed."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
 import numpy as np
@@ -11,14 +11,15 @@ from leakbound._base import shares
 from leakbound._base.checks import MOST_EXAMPLES, choice, complement, instance, integer, real
 from leakbound._base.console import track
 from leakbound._base.formatting import number, percent
-from leakbound._base.records import Record
+from leakbound._base.records import IF_ANY, Record
 from leakbound._base.types import FloatArray, Sides
+from leakbound.audits.grouping import check, of_one
 from leakbound.audits.road import policy_of
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, PathPolicy
 from leakbound.cuts.policy import DerivedPolicy
 from leakbound.errors import OptionError
-from leakbound.planning.truths import PlannedClaim, Truth, games_of, truth_of
+from leakbound.planning.truths import PlannedClaim, Truth, games_of, of_copies, truth_of
 
 _CLAIMS = (PureDP, ApproxDP, GaussianDP)
 _PURE_DP = PureDP()
@@ -55,6 +56,8 @@ class Power(Record):
         seen; empty for a scan of all cuts.
     simulations, seed : int
         Number of simulated audits, and their seed.
+    copies : int
+        How often each canary is inserted; all bounds are for one record.
     """
 
     m: int
@@ -73,6 +76,7 @@ class Power(Record):
     levels: tuple[int, ...]
     simulations: int
     seed: int
+    copies: int = field(default=1, metadata=IF_ANY)
 
     def _flaw(self) -> str:
         if not (0 < self.confidence < 1 and 0 <= self.probability <= 1):
@@ -113,6 +117,7 @@ def ceiling(
     *,
     cuts: CutPolicy | None = None,
     sides: Sides = "auto",
+    copies: int = 1,
 ) -> float:
     """Return the bound of a perfect attack: no audit with as many guesses can prove more.
 
@@ -122,7 +127,7 @@ def ceiling(
         Examples, at least 1; at least 8 without `guesses`.
     guesses : int, optional
         Guesses, in [1, m], their number fixed in advance. If None, as many as the policy makes.
-    confidence, claim, sides : float, claim and str
+    confidence, claim, sides, copies : float, claim, str and int
         As for `power`.
     cuts : CutPolicy, optional
         Without `guesses`, which cuts are tested; if None, those of the claim's default.
@@ -136,13 +141,15 @@ def ceiling(
     """
     choice(sides, "sides", Sides)
     instance(claim, "claim", _CLAIMS)
-    beta = complement(confidence)
+    beta, several = complement(confidence), _checked_copies(copies, claim, m, sides)
     if guesses is None:
-        return _Plan.of(integer(m, "m", least=_FEWEST), beta, claim, cuts, sides).ceiling
+        plan = _Plan.of(integer(m, "m", least=_FEWEST), beta, claim, cuts, sides)
+        return of_one(plan.ceiling, several)
     if cuts is not None:
         raise OptionError("give either guesses, or cuts, which determine the number of guesses")
     right = integer(guesses, "guesses", least=1, most=integer(m, "m", least=1))
-    return claim.lower_bound(right, right, m, beta, one_sided=sides == "member")
+    proved = claim.lower_bound(right, right, m, beta, one_sided=sides == "member")
+    return of_one(proved, several)
 
 
 def power(
@@ -154,6 +161,7 @@ def power(
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
     sides: Sides = "auto",
+    copies: int = 1,
     simulations: int = 200,
     seed: int = 0,
 ) -> Power:
@@ -178,6 +186,10 @@ def power(
     sides : {"auto", "both", "member", "pairs"}
         Guess members and non-members, members only, or which of a pair of a random split is the
         member: then m counts pairs, and the truth is for replacing one example.
+    copies : int
+        How often each canary is inserted, from 1 to m: truth, target and bounds are for one record,
+        and R copies of it are taken to leak R times as much. The δ of `ApproxDP` is that of all
+        copies at once: see `leakbound.claims.grouped`.
     simulations : int
         Audits to simulate, at least 1 and at most 10^6.
     seed : int
@@ -196,11 +208,12 @@ def power(
     seed = integer(seed, "seed", least=0)
     goal = real(target, "target", least=0, below=math.inf)
     assumed, beta = truth_of(truth, claim), complement(confidence)
+    several = _checked_copies(copies, claim, m, sides)
     plan = _Plan.of(m, beta, claim, cuts, sides)
-    games = track(
-        games_of(assumed, m, sides, simulations, seed), f"{m:,} {units(sides)}", total=simulations
-    )
-    bounds, guesses = np.array([plan.prove(ranking) for ranking in games]).T
+    played = games_of(of_copies(assumed, several), m, sides, simulations, seed)
+    games = track(played, f"{m:,} {units(sides)}", total=simulations)
+    proved, guesses = np.array([plan.prove(ranking) for ranking in games]).T
+    bounds = np.array([of_one(bound, several) for bound in proved.tolist()])
     # A bound of 0 proves nothing, and reaches no target, not even 0.
     low, median, high = np.quantile(bounds, [0.05, 0.5, 0.95])
     return Power(
@@ -215,11 +228,12 @@ def power(
         median=float(median),
         low=float(low),
         high=float(high),
-        ceiling=plan.ceiling,
+        ceiling=of_one(plan.ceiling, several),
         guesses=int(np.median(guesses)),
         levels=plan.levels,
         simulations=simulations,
         seed=seed,
+        copies=several,
     )
 
 
@@ -232,6 +246,7 @@ def canaries_needed(
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
     sides: Sides = "auto",
+    copies: int = 1,
     simulations: int = 200,
     most: int = 100_000,
     seed: int = 0,
@@ -248,7 +263,7 @@ def canaries_needed(
         The chance with which the audit should reach it, in (0, 1).
     most : int
         The largest number tried, at least 8 and at most 10^8.
-    truth, claim, confidence, cuts, sides, simulations, seed : as named
+    truth, claim, confidence, cuts, sides, copies, simulations, seed : as named
         As for `power`, which simulates the audits of each number.
 
     Examples
@@ -262,17 +277,27 @@ def canaries_needed(
     limit = integer(most, "most", least=_FEWEST, most=MOST_EXAMPLES)
     instance(claim, "claim", _CLAIMS)
     assumed = truth_of(truth, claim)
-    reason = beyond_truth(goal, assumed, claim, chance=enough, confidence=confidence)
+    several = _checked_copies(copies, claim, limit, sides)
+    reason = beyond_truth(
+        goal, assumed, claim, chance=enough, confidence=confidence, copies=several
+    )
     if reason:
         return CanariesNeeded(m=None, power=None, reason=reason)
 
-    same: Any = {"claim": claim, "confidence": confidence, "cuts": cuts, "sides": sides}
+    same: Any = {
+        "claim": claim,
+        "confidence": confidence,
+        "cuts": cuts,
+        "sides": sides,
+        "copies": several,
+    }
+    fewest = max(_FEWEST, several)  # copies of a canary are at most as many as canaries
 
     def at(m: int) -> Power:
         return power(m, assumed, target=goal, simulations=simulations, seed=seed, **same)
 
     # 1. The ceiling rules out small numbers without a simulation.
-    sizes = [min(_FEWEST << i, limit) for i in range((limit // _FEWEST).bit_length() + 1)]
+    sizes = [min(fewest << i, limit) for i in range((limit // fewest).bit_length() + 1)]
     start = next((i for i, m in enumerate(sizes) if ceiling(m, **same) >= goal), None)
     if start is None:
         reason = why_short(limit, ceiling(limit, **same), sides)
@@ -286,7 +311,7 @@ def canaries_needed(
     if high.probability < enough:
         return CanariesNeeded(m=None, power=high, reason=why_short(high.m, high, sides))
     # 3. Bisect between the last number that is too small and the first that is enough.
-    while high.m - low > max(1.0, (_RATIO - 1) * high.m) and high.m > _FEWEST:
+    while high.m - low > max(1.0, (_RATIO - 1) * high.m) and high.m > fewest:
         middle = at((low + high.m) // 2)
         low, high = (low, middle) if middle.probability >= enough else (middle.m, high)
     return CanariesNeeded(m=high.m, power=high)
@@ -308,14 +333,30 @@ def why_short(m: int, forecast: Power | float, sides: Sides) -> str:
     return f"even a perfect attack on {m:,} {units(sides)} would prove {number(best)} only"
 
 
+def _checked_copies(copies: int, claim: PlannedClaim, m: int, sides: Sides) -> int:
+    """Check copies of each canary, which pairs of a random split do not have."""
+    several = integer(copies, "copies", least=1)
+    if several > 1 and sides == "pairs":
+        raise OptionError('copies are for canaries, and sides="pairs" is for a random split')
+    check(several, claim, m)
+    return several
+
+
 def beyond_truth(
-    target: float, truth: Truth, claim: PlannedClaim, *, chance: float, confidence: float
+    target: float,
+    truth: Truth,
+    claim: PlannedClaim,
+    *,
+    chance: float,
+    confidence: float,
+    copies: int = 1,
 ) -> str:
     """Return why no audit reaches a target with some probability; empty if the truth allows it.
 
     At the truth itself a valid audit refutes with probability at most 1 - confidence.
     """
-    most, beta = truth.parameter(claim), complement(confidence)
+    most = of_one(of_copies(truth, copies).parameter(claim), copies)
+    beta = complement(confidence)
     if target < most or chance <= beta:
         return ""
     return (

@@ -15,6 +15,7 @@ from leakbound._base.alignment import picked, row_names
 from leakbound._base.checks import (
     MOST_EXAMPLES,
     MOST_K,
+    check_copies,
     check_ids,
     check_membership,
     integer,
@@ -35,6 +36,8 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 # Number of the file layout: it rises whenever an array changes its name or meaning.
 SCHEMA = 2
+# That of a plan of several copies, which a reader of the other would take for one of single ones.
+_OF_COPIES = 3
 # Bytes of the largest plan that is read: 10^8 examples, with ids of 8 characters each.
 _MOST = 1 << 32
 
@@ -48,6 +51,8 @@ class Plan:
     seed: int | None
     k: int = 0
     """Candidates of each secret; 0 for coins."""
+    copies: int = 1
+    """How often each member is inserted: `included` repeats it."""
 
     def commit(self, protocol: Mapping[str, JsonValue]) -> Opening:
         """Commit to this plan and to the protocol of the audit, before training.
@@ -64,7 +69,9 @@ class Plan:
             names none.
         """
         # Whoever may choose the seed after scoring can try many, and report the best.
-        seeded = {"seed": secrets.randbelow(2**53), **protocol}
+        seeded: dict[str, JsonValue] = {"seed": secrets.randbelow(2**53), **protocol}
+        if self.copies > 1:
+            seeded = {"copies": self.copies, **seeded}
         opening = Opening(self, seeded, secrets.token_hex(NONCE))
         # The audit is rehearsed on uninformative scores, so that errors appear before training.
         opening.agreed.rehearse(self.drawn, self.k)
@@ -77,13 +84,15 @@ class Plan:
 
     def write(self, file: IO[bytes]) -> None:
         """Write the plan to a binary file that is open, as `save` does."""
+        several: dict[str, Any] = {"copies": np.int64(self.copies)} if self.copies > 1 else {}
         np.savez_compressed(
             file,
-            inclusion_plan=np.int64(SCHEMA),
+            inclusion_plan=np.int64(_OF_COPIES if several else SCHEMA),
             drawn=self.drawn,
             k=np.int64(self.k),
             ids=self.ids,
             seed=np.str_("" if self.seed is None else self.seed),
+            **several,
         )
 
     @classmethod
@@ -106,6 +115,7 @@ class Plan:
         return (
             self.seed == other.seed
             and self.k == other.k
+            and self.copies == other.copies
             and np.array_equal(self.ids, other.ids)
             and np.array_equal(self.drawn, other.drawn)
         )
@@ -115,23 +125,34 @@ class Plan:
 
     @classmethod
     def _of(cls, archive: Archive) -> Self:
-        if archive["inclusion_plan"] != SCHEMA:
-            raise FormatError(f"its layout must be number {SCHEMA}")
+        layout = int(archive["inclusion_plan"])
+        if layout not in {SCHEMA, _OF_COPIES}:
+            raise FormatError(f"its layout must be number {SCHEMA} or {_OF_COPIES}")
         seed, k = str(archive["seed"]), int(archive["k"])
+        copies = int(archive["copies"]) if layout == _OF_COPIES else 1
         kind: Any = ChoicePlan if k else InclusionPlan
         if not issubclass(kind, cls):
             raise FormatError(f"it is a {kind.__name__}, but a {cls.__name__} is needed")
-        more = {"ids": archive["ids"], "seed": int(seed) if seed else None}
+        more = {"ids": archive["ids"], "seed": int(seed) if seed else None, "copies": copies}
         return cast("Self", kind(archive["drawn"], **more, **({"k": k} if k else {})))
 
-    def _hold(self, drawn: NDArray[Any], ids: Any, seed: int | None, k: int = 0) -> None:
-        """Set draws, ids and seed, as read-only arrays."""
+    def _hold(
+        self, drawn: NDArray[Any], ids: Any, seed: int | None, copies: int, k: int = 0
+    ) -> None:
+        """Set draws, ids, seed and copies; arrays are read-only."""
+        check_copies(several := integer(copies, "copies", least=1), drawn.size)
         coins = np.ones(drawn.size, dtype=np.bool_) if k else drawn
         names = np.arange(drawn.size) if ids is None else _read_ids(ids, coins)
         for array in (drawn, names):
             array.flags.writeable = False
         seed = None if seed is None else integer(seed, "seed", least=0)
-        vars(self).update(drawn=drawn, ids=names, seed=seed, k=k)
+        vars(self).update(drawn=drawn, ids=names, seed=seed, k=k, copies=several)
+
+    @property
+    def _shown(self) -> str:
+        """Seed and copies as the representation has them."""
+        seed = "" if self.seed is None else f", seed={self.seed}"
+        return seed + (f", copies={self.copies}" if self.copies > 1 else "")
 
     def _check_items(self, items: Any) -> None:
         if not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
@@ -166,6 +187,9 @@ class InclusionPlan(Plan):
         membership if it names each row, otherwise 0, 1, …, n - 1.
     seed : int, optional
         The seed of `create`; None for coins flipped elsewhere.
+    copies : int
+        How often each member is inserted into the training data, at least 1 and at most n:
+        `included` repeats it. An audit by `Coins(plan)` then converts its bound to one record.
 
     References
     ----------
@@ -183,13 +207,20 @@ class InclusionPlan(Plan):
     """
 
     def __init__(
-        self, member: ArrayInput, *, ids: ArrayInput | None = None, seed: int | None = None
+        self,
+        member: ArrayInput,
+        *,
+        ids: ArrayInput | None = None,
+        seed: int | None = None,
+        copies: int = 1,
     ) -> None:
         coins = np.array(check_membership(member, vector(member, "member").size))
-        self._hold(coins, row_names(member) if ids is None else ids, seed)
+        self._hold(coins, row_names(member) if ids is None else ids, seed, copies)
 
     @classmethod
-    def create(cls, n: int, *, seed: int | None = None, ids: ArrayInput | None = None) -> Self:
+    def create(
+        cls, n: int, *, seed: int | None = None, ids: ArrayInput | None = None, copies: int = 1
+    ) -> Self:
         """Flip an independent fair coin for each of `n` examples.
 
         The same seed gives the same plan on every machine, and a longer plan of the same seed
@@ -206,6 +237,8 @@ class InclusionPlan(Plan):
             plan records.
         ids : array-like of shape (n,), optional
             A different integer or string for each example; by default 0, 1, …, n - 1.
+        copies : int
+            How often each member is inserted, at least 1 and at most n.
 
         Examples
         --------
@@ -214,7 +247,7 @@ class InclusionPlan(Plan):
         """
         n, seed = integer(n, "n", least=1, most=MOST_EXAMPLES), seed_of(seed, bits=128)
         # Bits of the counter-based generator Philox, whose stream NumPy keeps between versions.
-        return cls(Purpose.COINS.coins(seed, n), ids=ids, seed=seed)
+        return cls(Purpose.COINS.coins(seed, n), ids=ids, seed=seed, copies=copies)
 
     @property
     def member(self) -> BoolArray:
@@ -235,13 +268,15 @@ class InclusionPlan(Plan):
     def included(self, items: Any) -> Any:
         """Return the members of `items`, in their order: what the model is trained on.
 
+        Each is there `copies` times, one behind the other: do not repeat them again.
+
         Parameters
         ----------
         items : sequence, array, tensor, data frame or torch Dataset
             One item for each example. The result has the same type; a list for other sequences,
             a `torch.utils.data.Subset` for a map-style dataset.
         """
-        return self._pick(items, self.indices)
+        return self._pick(items, np.repeat(self.indices, self.copies))
 
     @overload
     def excluded(self, items: NDArray[Scalar]) -> NDArray[Scalar]: ...
@@ -254,8 +289,7 @@ class InclusionPlan(Plan):
         return self._pick(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))
 
     def __repr__(self) -> str:
-        seed = "" if self.seed is None else f", seed={self.seed}"
-        return f"InclusionPlan(n={len(self)}, members={np.count_nonzero(self.member)}{seed})"
+        return f"InclusionPlan(n={len(self)}, members={np.count_nonzero(self.member)}{self._shown})"
 
     def _pick(self, items: Any, positions: IntArray) -> Any:
         self._check_items(items)
@@ -278,7 +312,7 @@ class ChoicePlan(Plan):
         The candidate of each secret, in [0, k), drawn elsewhere. `create` draws new ones.
     k : int
         Candidates of each secret, at least 2.
-    ids, seed : optional
+    ids, seed, copies : optional
         As for `InclusionPlan`.
 
     Examples
@@ -289,24 +323,39 @@ class ChoicePlan(Plan):
     """
 
     def __init__(
-        self, chosen: ArrayInput, k: int, *, ids: ArrayInput | None = None, seed: int | None = None
+        self,
+        chosen: ArrayInput,
+        k: int,
+        *,
+        ids: ArrayInput | None = None,
+        seed: int | None = None,
+        copies: int = 1,
     ) -> None:
         k = integer(k, "k", least=2, most=MOST_K)
         drawn = numbers(vector(chosen, "chosen"), "chosen", least=0, most=k - 1, whole=True)
-        self._hold(drawn.astype(np.int64), row_names(chosen) if ids is None else ids, seed, k)
+        names = row_names(chosen) if ids is None else ids
+        self._hold(drawn.astype(np.int64), names, seed, copies, k)
 
     @classmethod
     def create(
-        cls, m: int, k: int, *, seed: int | None = None, ids: ArrayInput | None = None
+        cls,
+        m: int,
+        k: int,
+        *,
+        seed: int | None = None,
+        ids: ArrayInput | None = None,
+        copies: int = 1,
     ) -> Self:
         """Draw one of `k` candidates for each of `m` secrets, uniformly up to 2⁻⁴⁴.
 
-        At most 10^8 secrets and 10^6 candidates; seed and ids as for `InclusionPlan.create`.
+        At most 10^8 secrets and 10^6 candidates; seed, ids and copies as for
+        `InclusionPlan.create`.
         """
         m, k = integer(m, "m", least=1, most=MOST_EXAMPLES), integer(k, "k", least=2, most=MOST_K)
         seed = seed_of(seed, bits=128)
         words = Purpose.CHOICES.philox(seed).random_raw(m)
-        return cls((words % np.uint64(k)).astype(np.int64), k, ids=ids, seed=seed)
+        drawn = (words % np.uint64(k)).astype(np.int64)
+        return cls(drawn, k, ids=ids, seed=seed, copies=copies)
 
     @property
     def chosen(self) -> IntArray:
@@ -323,7 +372,7 @@ class ChoicePlan(Plan):
         """Return the chosen candidate of each of m sequences of k: what the model is trained on.
 
         The result is an array or tensor if `items` is, otherwise a list. Candidates of a secret
-        must differ.
+        must differ. The chosen one is there `copies` times, one behind the other.
         """
         self._check_items(items)
         for secret, candidates in enumerate(items):
@@ -334,15 +383,19 @@ class ChoicePlan(Plan):
                     f"{len(candidates)}, of which {len(distinct)} differ"
                 )
         if hasattr(items, "shape"):
-            return items[np.arange(len(self)), self.chosen.copy()]
-        return [candidates[one] for candidates, one in zip(items, self.chosen, strict=True)]
+            rows = np.repeat(np.arange(len(self)), self.copies)
+            return items[rows, np.repeat(self.chosen, self.copies)]
+        return [
+            candidates[one]
+            for candidates, one in zip(items, self.chosen, strict=True)
+            for _ in range(self.copies)
+        ]
 
     def __array__(self, dtype: Any = None, **_: Any) -> NDArray[Any]:
         return np.array(self.chosen, dtype=dtype)
 
     def __repr__(self) -> str:
-        seed = "" if self.seed is None else f", seed={self.seed}"
-        return f"ChoicePlan(m={len(self)}, k={self.k}{seed})"
+        return f"ChoicePlan(m={len(self)}, k={self.k}{self._shown})"
 
 
 def load_opening(folder: str | os.PathLike[str]) -> Opening:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.canonical import is_digest, plain
-from leakbound._base.checks import choice, real, shown
+from leakbound._base.checks import choice, integer, real, shown
 from leakbound._base.types import Design, JsonValue, Relation
 from leakbound.audits.coins import Coins
 from leakbound.audits.designs import DESIGNS, audit_of, parameters_of
@@ -32,6 +32,7 @@ DEFAULTS: Mapping[str, Any] = {
     "seed": None,
     "design": Coins.name,
     "prior": 0.5,
+    "copies": 1,
     "strata": None,
     "groups": None,
     "aggregate": "mean",
@@ -80,6 +81,8 @@ class Agreed:
         options["cuts"] = None if automatic else build(protocol["cuts"], "cuts", _CUTS)
         if "prior" in options:
             options["prior"] = real(options["prior"], "prior", above=0, below=1)
+        if "copies" in options:
+            options["copies"] = integer(options["copies"], "copies", least=1)
         digest = protocol.get("canaries_sha256")
         if "canaries_sha256" in protocol and not is_digest(digest):
             _refuse(f"canaries_sha256 is {shown(digest)}; it must have 64 hexadecimal digits")
@@ -96,7 +99,7 @@ class Agreed:
         design = options.pop("design", Coins.name)
         for name in options.keys() - parameters_of(design):
             value = options.pop(name)
-            if not (isinstance(value, str | float) and value == DEFAULTS[name]):
+            if not (isinstance(value, str | float | int) and value == DEFAULTS[name]):
                 _refuse(f"{name}= does not apply to {DESIGNS[design]}: leave it out")
         return cast("AuditResult", audit_of(design, scores, member=member, **options))
 

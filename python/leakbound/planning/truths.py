@@ -93,6 +93,15 @@ class Response:
 Truth: TypeAlias = Gaussian | Response
 
 
+def of_copies(truth: Truth, copies: int) -> Truth:
+    """Return the truth about several copies of a record at once, which leak as many times more."""
+    if copies == 1:
+        return truth
+    if isinstance(truth, Gaussian):
+        return Gaussian(copies * truth.mu)
+    return Response(copies * truth.epsilon, truth.fraction)
+
+
 def truth_of(truth: float | Truth, claim: PlannedClaim) -> Truth:
     """Return the truth for a number, which is a value of the claim's parameter."""
     if isinstance(truth, Gaussian | Response):

@@ -53,6 +53,10 @@ class Terms:
     """The bound in the unit of a family's own parameter, such as "μ ≥ 1.2"."""
     own_ceiling: str = ""
     """The ceiling, in the same way."""
+    copies: int = 1
+    """How often each record was inserted."""
+    grouped: str = ""
+    """The bound on all copies at once; empty where there is one."""
 
     @property
     def within(self) -> str:
@@ -78,9 +82,9 @@ class Terms:
 
     def sure(self, confidence: str) -> str:
         """Return the confidence in brackets, with the bound in a family's own unit."""
-        parts = [self.own, f"{confidence} confidence"]
+        parts = [self.own, self.grouped, f"{confidence} confidence"]
         if self.is_infinite:
-            parts = [parts[1], f"no ε{self.at} follows"]
+            parts = [*parts[1:], f"no ε{self.at} follows"]
         return f"({'; '.join(filter(None, parts))})"
 
     def conditional(self, sentence: str) -> str:
@@ -249,6 +253,10 @@ class Drawing:
     """The least private one that is rejected."""
     rejectable: Any = None
     """The one that a perfect attack would have rejected."""
+    copies: int = 1
+    """How often each member was inserted: a measured ROC is of all copies at once."""
+    together: Any = None
+    """The curve that is rejected of all copies at once, where there are several."""
 
 
 class Reportable(Protocol):

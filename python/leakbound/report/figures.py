@@ -131,15 +131,17 @@ def plot_roc(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
             rates = (one.ranking.roc.false_positive_rate, one.ranking.roc.true_positive_rate)
             false_positive, true_positive = (np.maximum([0.0, *rate], floor) for rate in rates)
             ax.plot(false_positive, true_positive, color=one.colour, label=one.name)
+        rejected = drawing.together or drawing.rejected
         for one in series:
             most = None
-            if drawing.rejected is not None:
-                most = 1 - np.asarray(drawing.rejected.f(grid))
+            if rejected is not None:
+                most = 1 - np.asarray(rejected.f(grid))
             elif not drawing.family and one.ranking.bound > 0:
-                bound = one.ranking.bound
+                bound = drawing.copies * one.ranking.bound
                 most = np.minimum(np.exp(bound) * grid, 1 - np.exp(-bound) * (1 - grid))
             if most is not None:
-                label = f"most for {one.symbol} = {one.bound}"
+                several = f", {drawing.copies} copies" if drawing.copies > 1 else ""
+                label = f"most for {one.symbol} = {one.bound}{several}"
                 ax.plot(grid, most, color=one.colour, label=label, **_DASHED)
         ax.plot(grid, grid, label="coin toss", **_CHANCE)
         ax.set(xscale="log", yscale="log", xlim=(floor, 1.0), ylim=(floor, 1.15))

@@ -31,13 +31,14 @@ from leakbound.claims import (
     TradeOffFamily,
     replacing,
 )
+from leakbound.claims.base import failure_of_one, group_factor, loss_of_one
 from leakbound.claims.families import check_epsilon_at
 from leakbound.claims.tradeoff import TradeOff, least_delta
 from leakbound.errors import FormatError, OptionError
 from leakbound.report.description import KINDS
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.base import Audit, check_delta, judged
-from leakbound.results.words import COMPARED, delta_of, scale_of
+from leakbound.results.words import COMPARED, delta_of, scale_of, stated_claim
 
 RATE = 0.1
 """False discovery rate of the list. It is fixed: a rate chosen after a look would not hold."""
@@ -150,15 +151,26 @@ class AuditResult(Audit, ScoreAudit):
         return stored
 
     @property
+    def copies(self) -> int:
+        """How often each member was inserted; the bound is for one record."""
+        stored: int = self.options.get("copies", 1)
+        return stored
+
+    @property
     def is_withheld(self) -> bool:
         """Whether the bound is withheld because an assumption was contradicted."""
         doubted = (one.status == "contradicted" for one in self.assumptions)
         return self.relation == "replace" and any(doubted)
 
     def epsilon(self, delta: float = 0.0) -> float:  # noqa: D102 (inherited)
-        if not isinstance(self.claim, FAMILIES):
+        if isinstance(self.claim, FAMILIES):
+            return self._converted(self.rejected, delta)
+        if self.copies == 1 or not self.claim.delta:
             return super().epsilon(delta)
-        return self._converted(self.rejected, delta)
+        # What was refuted of all copies is δ = that of the claim, and smaller ones.
+        at = real(delta, "delta", least=0, below=1)
+        self._check_delta(0.0, at)
+        return loss_of_one(self.bound, at, self.claim.delta, copies=self.copies)
 
     def check(
         self,
@@ -182,7 +194,9 @@ class AuditResult(Audit, ScoreAudit):
             The claimed ε, at least 0.
         delta : float, optional
             The claimed δ, 0 if not given; of pure and approximate DP at most that of the bound, of
-            Gaussian DP more than its failures, and of DP-SGD more than 0.
+            Gaussian DP more than its failures, and of DP-SGD more than 0. Where records were
+            inserted several times, what (ε, δ) implies for all copies must be within the δ of the
+            claim: see `leakbound.claims.grouped`.
         parameter : float, optional
             In place of ε, the claimed value of the claim's own parameter, such as μ.
         relation : {"add_remove", "replace"}, optional
@@ -200,6 +214,11 @@ class AuditResult(Audit, ScoreAudit):
             )
         # A claim about adding or removing one example is converted where the bound is on replacing.
         converted = self._crosses(relation, by_parameter=parameter is not None)
+        if parameter is not None and self.copies > 1 and isinstance(self.claim, ApproxDP):
+            raise OptionError(
+                f"the δ of a bound from {self.copies} copies of each record depends on its ε: "
+                "claim epsilon and delta"
+            )
         if parameter is not None:
             claimed = real(parameter, "parameter", least=0)
             if converted:
@@ -215,7 +234,7 @@ class AuditResult(Audit, ScoreAudit):
             claimed, at = self._for_replacing(claimed, at)
             if at >= 1:
                 return "inconclusive"  # nothing follows for replacing one
-        check_delta(at, self.claim)
+        self._check_delta(claimed, at)
         # Pure and approximate DP: a bound is on ε itself.
         return self._judged(self.bound > claimed, lambda: self.ceiling > claimed)
 
@@ -230,9 +249,28 @@ class AuditResult(Audit, ScoreAudit):
             )
         return 2 * claimed  # ε of pure DP, and μ of Gaussian DP: families of others were refused
 
+    def _check_delta(self, epsilon: float, delta: float) -> None:
+        """Check that the bound refers to a δ, of one record, with an ε."""
+        most = self.claim.delta
+        if self.copies == 1 or not most:
+            check_delta(delta, self.claim)
+            return
+        failure = delta * group_factor(epsilon, self.copies)
+        if failure > most * (1 + _CLOSE):
+            asked = failure_of_one(most, epsilon, copies=self.copies)
+            raise OptionError(
+                f"the bound is on {self.copies} copies of a record at δ = {most:g}, and says "
+                f"nothing about ε = {epsilon:g} at δ = {delta:g} for one, which implies δ = "
+                f"{failure:.3g} for {self.copies}: claim delta={asked:g} or less, or audit with "
+                f"claim=ApproxDP(delta=leakbound.claims.grouped({epsilon:g}, {delta:g}, "
+                f"copies={self.copies})[1])"
+            )
+
     def _for_replacing(self, epsilon: float, delta: float) -> tuple[float, float]:
         """Return the (ε, δ) for replacing one that follows from one for adding or removing."""
         twice, failure = replacing(epsilon, delta)
+        if self.copies > 1:
+            return twice, failure  # the bound refers to less, which is checked with the copies
         most = self.claim.delta
         if most < failure <= most * (1 + _CLOSE):
             return twice, most  # δ / (1 + e^ε) was meant, and rounded
@@ -370,6 +408,7 @@ class AuditResult(Audit, ScoreAudit):
 
     def _flaw(self) -> str:
         known = self.options.get("relation", "add_remove") in get_args(Relation)
+        known = known and type(self.copies) is int and self.copies >= 1
         curved = self.rejected is None or isinstance(self.claim, FAMILIES)
         sound = known and curved and self.kind in self._kinds()
         return super()._flaw() or self._flaw_unless(sound)
@@ -378,11 +417,13 @@ class AuditResult(Audit, ScoreAudit):
         replaced = ""
         if self.relation == "replace":
             replaced = f" for replacing one {self.options.get('unit', 'example')}"
+        several = f", copies={self.copies}" if self.copies > 1 else ""
         epsilon = as_epsilon(self.claim, self.bound, self.rejected)
         said = in_code(self.claim, self.bound, epsilon, proves=KINDS[self.kind].proves)
         return (
             f"{type(self).__name__}({said} @ "
-            f"{percent(self.confidence)}, {self.claim.name}{replaced}, m={self.m}, "
+            f"{percent(self.confidence)}, {stated_claim(self).name}{replaced}{several}, "
+            f"m={self.m}, "
             f"guesses={self.guesses}, correct={self.correct}, {self.kind})"
         )
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from leakbound._base.formatting import down, up
 from leakbound._base.types import Kind, PathName, Relation
-from leakbound.claims import FAMILIES, Claim, LaplaceDP, SubsampledGaussianDP
+from leakbound.claims import FAMILIES, ApproxDP, Claim, LaplaceDP, SubsampledGaussianDP
+from leakbound.claims.base import failure_of_one
 from leakbound.report.description import Meaning, Terms
 from leakbound.report.parts import Checked
 
@@ -148,6 +149,29 @@ class Scale:
 def audited(ranking: Any) -> int:
     """Return how many examples were audited, or secrets, each with k candidates."""
     return int(ranking.options.get("secrets", ranking.m))
+
+
+def stated_claim(result: Any) -> Claim:
+    """Return the claim as a bound on one record states it.
+
+    Of several copies, (ε, δ)-DP was tested for all at once: for one record, the bound is at the
+    largest δ that implies no more than the δ tested.
+    """
+    claim: Claim = result.claim
+    copies = int(result.options.get("copies", 1))
+    if copies == 1 or not isinstance(claim, ApproxDP):
+        return claim
+    return ApproxDP(delta=failure_of_one(claim.delta, result.bound, copies=copies))
+
+
+def of_copies(result: Any) -> str:
+    """Return the bound on all copies of a record at once, as a headline has it; "" for one."""
+    copies = int(result.options.get("copies", 1))
+    if copies == 1:
+        return ""
+    claim, scale = result.claim, scale_of(result.claim)
+    at = f" at δ = {claim.delta:g}" if isinstance(claim, ApproxDP) else ""
+    return f"{scale.formula(copies * result.bound)}{at} for the {copies} copies of each at once"
 
 
 def delta_of(claim: Claim, least_delta: float | None = None) -> float:

@@ -4,8 +4,10 @@ import math
 from dataclasses import replace
 
 from leakbound._base.formatting import number, percent
-from leakbound.claims import FAMILIES, PureDP, SubsampledGaussianDP, replacing
-from leakbound.report.description import KINDS, Description, Drawing, Metric, Series
+from leakbound.claims import FAMILIES, ApproxDP, PureDP, SubsampledGaussianDP, replacing
+from leakbound.claims.base import failure_of_one
+from leakbound.claims.tradeoff import TradeOff
+from leakbound.report.description import KINDS, Description, Drawing, Metric, Series, Terms
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import (
@@ -16,7 +18,15 @@ from leakbound.results.descriptions.standard import (
     standard,
 )
 from leakbound.results.one_run import AuditResult, as_epsilon, converted
-from leakbound.results.words import PATHS, claimed_delta, delta_of, scale_of, terms_of
+from leakbound.results.words import (
+    PATHS,
+    claimed_delta,
+    delta_of,
+    of_copies,
+    scale_of,
+    stated_claim,
+    terms_of,
+)
 
 # How many exposed members are named, and how much of a name is shown
 _NAMED, _LONG = 4, 24
@@ -44,6 +54,8 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     """Describe an audit of a `subject`; its bound may depend on a condition."""
     # 1. The bound as an ε: of a family at its δ, by the rejected curve.
     unit, claim, kind = result.options.get("unit", "example"), result.claim, KINDS[result.kind]
+    copies = result.copies
+    one = ", for one record" if copies > 1 else ""
     replaced = f" for replacing one {unit}" if result.relation == "replace" else ""
     values = (
         as_epsilon(claim, result.bound, result.rejected, result.least_delta),
@@ -55,16 +67,26 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     units = {"choices": "secrets", "trials": "trials"}.get(design, f"{unit}s")
     scale = scale_of(claim)
     own = scale.behind(result.bound, proves=kind.proves), scale.equal(result.ceiling)
-    holds = condition or kind.condition
-    terms = terms_of(claim, values, replaced, holds, units, own, result.least_delta)
+    holds, stated = condition or kind.condition, stated_claim(result)
+    terms = terms_of(stated, values, replaced, holds, units, own, result.least_delta)
+    terms = replace(terms, copies=copies, grouped=of_copies(result))
     drawn = f"{number(terms.epsilon)}{terms.at}" if family else number(result.bound)
     series = Series(f"this {subject}", "ε", "", MEMBER, drawn, result, f"{unit}s")
+    drawing = Drawing(
+        result.kind,
+        (series,),
+        family,
+        result.rejected,
+        result.rejectable,
+        copies,
+        _together(result),
+    )
     said = standard(
         result,
         result,
         terms,
         figures_of(
-            Drawing(result.kind, (series,), family, result.rejected, result.rejectable),
+            drawing,
             ("ε against δ", _PROFILE)
             if family
             else ("Bound against guesses", _BATCHES if "batches" in result.options else CUTS),
@@ -80,13 +102,14 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         Metric(
             ("ε at least" if kind.proves else "ε") + terms.at,
             bracketed(terms.epsilon, terms.own),
-            kind.tag + (f", {claim.name}" if family else "") + replaced,
+            kind.tag + (f", {claim.name}" if family else "") + replaced + one,
         ),
         Metric(
             "Ceiling" + terms.at,
             bracketed(terms.ceiling, terms.own_ceiling),
-            f"a perfect attack, same {terms.units}",
+            f"a perfect attack, same {terms.units}{_at_ceiling(result)}",
         ),
+        *_copies(terms),
         Metric("Correct guesses", f"{result.correct:,} of {result.guesses:,}", asked),
         *counted(result, result, terms, "0.5 is guessing"),
         *_exposed(result),
@@ -119,6 +142,29 @@ def _exposed(result: AuditResult) -> tuple[Metric, ...]:
     more = " and others" if len(names) > _NAMED else ""
     name = "Most exposed members"
     return (Metric(name, f"{listed.rows.size:,}", f"{rate}{': ' * bool(first)}{first}{more}"),)
+
+
+def _together(result: AuditResult) -> TradeOff | None:
+    """Return the curve that is rejected of all copies of a record, where there are several."""
+    if result.copies == 1 or result.rejected is None or not isinstance(result.claim, FAMILIES):
+        return None
+    sides = result.options.get("sides", "both")
+    return result.claim.attained(result.copies * result.bound, sides)
+
+
+def _copies(terms: Terms) -> tuple[Metric, ...]:
+    """Return how often each record was inserted, where that was more than once."""
+    if terms.copies == 1:
+        return ()
+    return (Metric("Copies of each record", f"{terms.copies:,}", terms.grouped),)
+
+
+def _at_ceiling(result: AuditResult) -> str:
+    """Return the δ of the ceiling, where it depends on ε: of several copies under (ε, δ)-DP."""
+    if result.copies == 1 or not isinstance(result.claim, ApproxDP):
+        return ""
+    delta = failure_of_one(result.claim.delta, result.ceiling, copies=result.copies)
+    return f", at δ = {delta:g}"
 
 
 def _claimed(result: AuditResult) -> float | None:
@@ -213,8 +259,11 @@ def _odds(result: AuditResult) -> str:
         return ""
     # as printed, and for one of k candidates shared among the k - 1 others
     shown, others = number(result.bound), result.options.get("k", 2) - 1
-    factor = number(math.exp(min(float(shown), _HUGE)) / others) if shown != "∞" else shown
-    return f"ε = {shown} allows odds of {factor} to 1 for each guess. "
+    copies = result.copies  # of which a guess is about all at once
+    loss = min(copies * float(shown), _HUGE)
+    factor = number(math.exp(loss) / others) if shown != "∞" else shown
+    about = f" about {copies} copies" if copies > 1 else ""
+    return f"ε = {shown} allows odds of {factor} to 1 for each guess{about}. "
 
 
 def _asked(result: AuditResult) -> str:

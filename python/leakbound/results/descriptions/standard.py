@@ -13,7 +13,15 @@ from leakbound._base.formatting import number, percent, share
 from leakbound.report.description import KINDS, SMALL, Description, Figure, Levels, Metric, Section
 from leakbound.report.figures import PLOTS
 from leakbound.report.parts import LOW_RATES
-from leakbound.results.words import COMPARED, asked, audited, claimed_delta, meaning_of, scale_of
+from leakbound.results.words import (
+    COMPARED,
+    asked,
+    audited,
+    claimed_delta,
+    meaning_of,
+    scale_of,
+    stated_claim,
+)
 from leakbound.stats import clopper_pearson
 
 if TYPE_CHECKING:
@@ -70,14 +78,15 @@ def standard(
         kind=result.kind,
         confidence=result.confidence,
         warnings=result.warnings,
-        claim=result.claim.name + terms.replaced,
+        claim=stated_claim(result).name + terms.replaced,
         design={
             "random_split": "random split",
             "choices": "one candidate of each secret, drawn uniformly",
             "trials": "independent runs, their numbers fixed in advance"
             if result.options.get("fixed")
             else "independent run for each coin",
-        }.get(str(result.options.get("design")), "independent coin for each example"),
+        }.get(str(result.options.get("design")), "independent coin for each example")
+        + (f", inserted {terms.copies} times" if terms.copies > 1 else ""),
         terms=terms,
         epsilon=epsilon,
         ceiling=terms.ceiling,
@@ -132,7 +141,8 @@ def _headline(
     if result.refutes:
         little = ". This is little: a stronger attack may prove more" * (terms.epsilon < SMALL)
         return terms.conditional(f"ε is at least {bound}{terms.at}{terms.within} {sure}{little}.")
-    these = f"these {audited(ranking):,} {terms.units}"
+    several = f", each inserted {terms.copies} times," if terms.copies > 1 else ""
+    these = f"these {audited(ranking):,} {terms.units}{several}"
     said = f"Nothing could be refuted. A perfect attack on {these} would"
     if terms.ceiling > 0:
         return f"{said} have reached ε = {number(terms.ceiling)}{terms.at}; this attack did not."

@@ -86,7 +86,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
             f"To test the claimed {asked(result.claim, one)} harder, choose a stronger attack for "
             f"the next audit: these {unit} allow bounds up to ε = {number(reach)}{terms.at}."
         )
-    if isinstance(result.claim, PureDP) and proves:
+    if isinstance(result.claim, PureDP) and proves and result.copies == 1:
         small = 10.0 ** -math.ceil(math.log10(10 * m))
         yield (
             "If the promise is (ε, δ)-DP, as for DP-SGD, choose "
@@ -97,6 +97,12 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
 
 def _of_reach(result: AuditResult, terms: Terms, target: float) -> str:
     """Return how many examples it takes to reach what was claimed, or an ε that is not small."""
+    if result.copies > 1:
+        return (
+            f"Insert each record once: {result.copies} copies share one ε, so that even a perfect "
+            f"attack on these {audited(result):,} {terms.units} reaches only ε = "
+            f"{number(terms.ceiling)}{terms.at} for one record."
+        )
     enough, one = _enough(result, target), result.checked
     many = f"about {enough:,} {terms.units}" if enough else f"more {terms.units}"
     claimed = one is not None and target == one.value
@@ -283,8 +289,9 @@ def _enough(result: AuditResult, target: float) -> int:
         return 0
     # all of m guesses right have probability level = q^m, with q = e^ceiling / (e^ceiling + k - 1)
     others = result.options.get("k", 2) - 1
-    each = math.log1p(others * math.exp(-min(target, _HIGHEST)))
-    exact = audited(result) * math.log1p(others * math.exp(-result.ceiling)) / each
+    copies = result.copies  # of which a guess is about all at once
+    each = math.log1p(others * math.exp(-min(copies * target, _HIGHEST)))
+    exact = audited(result) * math.log1p(others * math.exp(-copies * result.ceiling)) / each
     if exact > _MANAGEABLE:
         return 0
     digits: int = 10 ** max(0, math.floor(math.log10(exact)) - 1)
