@@ -192,10 +192,27 @@ class OutsideIn:
     @property
     def shares(self) -> list[float]:
         """The share of the level at which each of them is weighed against the others."""
+    def worth(self, index: int, correct: float) -> float:
+        """Return about what correct guesses at a level prove: for choices, not for claims."""
     def choose(self, path: Path) -> int:
         """Return the index of the level to test, from labels beyond it."""
     def choose_ends(self, top: Path, bottom: Path) -> tuple[int, int]:
         """Return the index of the level, and how many guesses of "member" are among its guesses."""
+
+@final
+class Pilot:
+    """Blocks of ranks of the ends of a ranking, of which a quarter of the labels is seen."""
+
+    def __new__(cls, ends: Sequence[Path]) -> Pilot: ...
+    @property
+    def numbers(self) -> list[int]:
+        """How many examples the best block leaves to be tested, the best two, and so on."""
+    def accuracy(self, guesses: Sequence[int], caution: float) -> list[float]:
+        """Return the accuracy of so many guesses of the best blocks, less standard errors."""
+    def tested(self, guesses: int) -> list[tuple[int, int, int]]:
+        """Return end, first rank and the rank after the last one of what is tested."""
+    def correct(self, guesses: int) -> int:
+        """Return how many of so many guesses of the best blocks are right."""
 
 def approx_joint_epsilon(counts: CountOptions, delta: float, level: float, share: float) -> float:
     """Return the largest epsilon refuted whatever the level chosen, -inf if there is none."""

@@ -42,6 +42,7 @@ _BERGER_BOOS = "p-values maximised over a confidence set (Berger and Boos 1994)"
 # Of a ranking
 ATTACKS = Share("level of an audit", 1.0, "attacks that are audited together", _UNION)
 PATHS = Share("level of an attack", 1.0, "paths of a ranking", _UNION)
+PARTS = Share("level of an attack, by default", 1.0, "tests of a second look, unequal", _UNION)
 GRID = Share("level of a path", 1.0, "thresholds of a union bound, in the compiled core", _UNION)
 FAMILY_GRID = Share("level of a path, of a family", 1.0, "thresholds of a union bound", _UNION)
 JOINT = Share(

@@ -23,9 +23,11 @@ def curve(proof: Proof) -> Curve:
 
     Of guesses from either end the path is both in turn, and the chosen cut is not on it.
     """
-    points = proof.points(POINTS - 1)
+    shown = proof.drawn
+    points = shown.points(POINTS - 1)
+    on_path = shown.best is proof.best and shown.order != "ends"
     # Bounds in the units of the claim; none is above what is reported for the chosen cut.
-    guesses, correct, logit = points if proof.order == "ends" else _with_cut(points, proof.best)
+    guesses, correct, logit = _with_cut(points, proof.best) if on_path else points
     ranking, game = proof.ranking, proof.game
     all_right = {
         "interleaved": ranking.examples,
@@ -37,7 +39,7 @@ def curve(proof: Proof) -> Curve:
         guesses=guesses,
         correct=correct,
         precision=correct / guesses,
-        recall=correct / max(1, all_right.get(proof.order, ranking.members)),
+        recall=correct / max(1, all_right.get(shown.order, ranking.members)),
         bound=np.clip(logit, 0.0, proof.bound),
     )
 

@@ -33,12 +33,21 @@ from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import family_policy
+from leakbound.audits.policies.second_look import second_look
 from leakbound.audits.policies.trials import of_trials
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
 from leakbound.claims.families import least_delta_to_store
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, OutsideIn, Policy, Proof, ScoreGame
+from leakbound.cuts import (
+    CUT_POLICIES,
+    CutPolicy,
+    Game,
+    OutsideIn,
+    Policy,
+    Proof,
+    ScoreGame,
+    SecondLook,
+)
 from leakbound.cuts.games import TrialGame
-from leakbound.cuts.policies import default_scan
 from leakbound.cuts.policy import PATH_NAMES, Proved
 from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
@@ -125,8 +134,10 @@ def audit(
     confidence : float
         Probability that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
-        Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `OutsideIn()`, and
-        `KLScan()` for pure DP where guesses are not "auto"; `ZeroRun` says what it takes.
+        Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `SecondLook()`:
+        `OutsideIn()`, or `KLScan()` for pure DP where guesses are not "auto", has most of the
+        error probability, and guesses at ranks that a pilot sample chose have the rest. `ZeroRun`
+        and `Panoramia` say what they take.
     sides : {"auto", "both", "member"}
         Guess as many members as non-members, or members only: for `Coins` and `ZeroRun`. If "auto",
         labels that are not tested choose how many guesses of `OutsideIn` are of each role, for
@@ -149,7 +160,7 @@ def audit(
     Notes
     -----
     A random permutation from `seed` orders tied scores, but for pure DP by other policies than
-    `OutsideIn`, which never split them.
+    `OutsideIn` and the pilot sample, which never split them.
     Except for random splits, any increasing transformation of the scores gives the same result.
 
     Examples
@@ -289,18 +300,21 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
     """
     if prior is not None:
         return prior_policy(request.cuts, cast("ScoreGame", game), prior).audit(game, level)
-    policy = policy_of(request.claim, request.cuts, game.examples, game.sides, level, game.k)
-    if isinstance(game, TrialGame):
-        return of_trials(request.claim, game, level, policy)
-    return policy.audit(game, level)
+    trials = isinstance(game, TrialGame)
+    cuts = OutsideIn() if trials else request.cuts
+    policy = policy_of(request.claim, cuts, game.examples, game.sides, level, game.k)
+    return of_trials(request.claim, game, level, policy) if trials else policy.audit(game, level)
 
 
 def policy_of(
     claim: Claim, cuts: CutPolicy | None, examples: int, sides: Sides, level: float, k: int = 2
 ) -> Policy:
     """Return the form that a claim has of a cut policy, its default if None."""
+    if cuts is None or isinstance(cuts, SecondLook):
+        chosen = cuts or SecondLook()
+        return second_look(chosen, claim, examples=examples, sides=sides, level=level, k=k)
     if isinstance(claim, PureDP):
-        return cuts or (OutsideIn() if sides == "auto" else default_scan(sides, level))
+        return cuts
     if isinstance(claim, ApproxDP):
         return approx_policy(cuts, claim.delta, examples=examples, sides=sides, k=k)
     return family_policy(cuts, claim, examples=examples, sides=sides, k=k)

@@ -17,7 +17,7 @@ from leakbound._base.types import Relation as ClaimRelation
 from leakbound.claims.families import check_epsilon_at
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
-from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound, Weighted
+from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, SecondLook, UnionBound, Weighted
 from leakbound.errors import InputTypeError, OptionError
 
 T = TypeVar("T")
@@ -201,6 +201,7 @@ def parse_cuts(text: str) -> CutPolicy | None:
         "hoeffding": lambda: UnionBound(tail="hoeffding"),
         "weighted": Weighted,
         "outside-in": lambda *levels: OutsideIn(levels or None),
+        "second-look": SecondLook,
         "fixed": lambda guesses: Fixed(guesses=guesses),
     }
     return _made(text, policies, "--cuts", CUTS)

@@ -36,6 +36,7 @@ _WORDS = {
     "Fixed": "fixed:R",
     "KLScan": "kl",
     "OutsideIn": "outside-in",
+    "SecondLook": "second-look",
     "UnionBound": "union",
     "Weighted": "weighted",
     "ids=": "the column id",

@@ -1,6 +1,7 @@
 from leakbound.cuts.games import Game as Game
 from leakbound.cuts.games import ScoreGame as ScoreGame
 from leakbound.cuts.games import TallyGame as TallyGame
+from leakbound.cuts.look import SecondLook as SecondLook
 from leakbound.cuts.outside_in import OutsideIn as OutsideIn
 from leakbound.cuts.policies import CUT_POLICIES as CUT_POLICIES
 from leakbound.cuts.policies import CutPolicy as CutPolicy

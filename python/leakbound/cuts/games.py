@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -74,8 +75,17 @@ class Game(ABC):
     ) -> tuple[_core.Ranking, _core.Ranking, tuple[str, ...]]:
         """Rank as scored, and with ties broken if they are to be; warn of those that were.
 
-        Raise AbstentionError if the scores order nothing.
+        Raise AbstentionError if the scores order nothing. Policies that share a game share it.
         """
+        if ties not in self._rankings:
+            self._rankings[ties] = self._ranking(ties)
+        return self._rankings[ties]
+
+    @cached_property
+    def _rankings(self) -> dict[Ties, tuple[_core.Ranking, _core.Ranking, tuple[str, ...]]]:
+        return {}
+
+    def _ranking(self, ties: Ties) -> tuple[_core.Ranking, _core.Ranking, tuple[str, ...]]:
         ranking = self.ranked(ties)
         if ranking.blocks == 1 and self.units == "examples":
             raise AbstentionError(
@@ -111,9 +121,14 @@ class ScoreGame(Game):
         """How many examples are audited."""
         return self.scores.size
 
+    @cached_property
+    def _by_score(self) -> _core.Ranking:
+        """The examples by score: several policies share it."""
+        return _core.Ranking(self.scores, self.member)
+
     def ranked(self, ties: Ties = "together") -> _core.Ranking:  # noqa: ARG002 (of pairs)
         """See `Game.ranked`."""
-        return _core.Ranking(self.scores, self.member)
+        return self._by_score
 
     def untied(self) -> _core.Ranking:
         """See `Game.untied`."""

@@ -12,7 +12,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import integer, shown
-from leakbound._base.odds import expit
+from leakbound._base.odds import expit, logit
 from leakbound._base.types import FloatArray, IntArray, JsonValue, PathOrder, Sides
 from leakbound.cuts.games import Ties
 from leakbound.cuts.policy import ALL_GUESSES, ORDERS, Best, BestCut, PathPolicy, Proof
@@ -50,14 +50,35 @@ class LadderPolicy(PathPolicy):
     """A policy that tests one of several numbers of guesses, which labels beyond it choose."""
 
     ties: ClassVar[Ties] = "broken"
+    free: ClassVar[bool] = False
+    """Whether labels outside the guesses may choose any number, and not one of a list only."""
 
     @abstractmethod
     def rule(self, examples: int, level: float, sides: Sides, /) -> _core.OutsideIn:
         """Return levels and the rule that stops at one of them: labels have no part in it."""
 
     @abstractmethod
-    def limit(self, rule: _core.OutsideIn, guesses: int, correct: int, level: float, /) -> float:
-        """Return what correct guesses at the level chosen prove."""
+    def limit(
+        self, rule: _core.OutsideIn | None, guesses: int, correct: int, level: float, /
+    ) -> float:
+        """Return what correct guesses at the level chosen prove; a free choice has no rule."""
+
+    def expected(
+        self,
+        rule: _core.OutsideIn | None,
+        numbers: IntArray,
+        accuracy: FloatArray,
+        level: float,
+        _planned: float,
+        /,
+    ) -> FloatArray:
+        """Return about what numbers of guesses prove at some accuracies, for a choice of them.
+
+        The rule may have been planned for another level.
+        """
+        correct = np.rint(numbers * accuracy).astype(np.int64)
+        counts = zip(numbers.tolist(), correct.tolist(), strict=True)
+        return np.array([self.limit(rule, made, right, level) for made, right in counts])
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: one path is cut, or its two ends."""
@@ -188,6 +209,7 @@ class OutsideIn(LadderPolicy):
         "of each value choose it. Labels that are tested do not influence the choice, so the "
         "Clopper-Pearson limit gets the whole error probability (Clopper and Pearson 1934)."
     )
+    free: ClassVar[bool] = True
     levels: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
@@ -216,6 +238,20 @@ class OutsideIn(LadderPolicy):
         guesses, correct, members = found
         limit = self.limit(None, guesses, correct, level)
         return LevelBest(limit, guesses, correct, (), members)
+
+    def expected(
+        self,
+        _rule: _core.OutsideIn | None,
+        numbers: IntArray,
+        accuracy: FloatArray,
+        level: float,
+        _planned: float,
+        /,
+    ) -> FloatArray:
+        """See `LadderPolicy.expected`: Clopper-Pearson limits of all numbers at once."""
+        correct = np.rint(numbers * accuracy).astype(np.uint64)
+        beta = np.full(numbers.size, level)
+        return logit(_core.clopper_pearson(correct, numbers.astype(np.uint64), beta=beta))
 
     def limit(
         self, _rule: _core.OutsideIn | None, guesses: int, correct: int, level: float, /

@@ -15,6 +15,7 @@ from leakbound._base.odds import logit
 from leakbound._base.records import encode
 from leakbound._base.types import JsonValue, PathOrder, Sides, Tail, TailOptions
 from leakbound.cuts.games import Game, ScoreGame
+from leakbound.cuts.look import SecondLook
 from leakbound.cuts.outside_in import OutsideIn
 from leakbound.cuts.policy import (
     ALL_GUESSES,
@@ -387,6 +388,6 @@ def _geometric(length: int, ratio: float) -> list[int]:
     return [*cuts, length]
 
 
-CutPolicy: TypeAlias = KLScan | UnionBound | Fixed | OutsideIn | Weighted
+CutPolicy: TypeAlias = KLScan | UnionBound | Fixed | OutsideIn | SecondLook | Weighted
 """Any policy that an audit takes."""
-CUT_POLICIES = (KLScan, UnionBound, Fixed, OutsideIn, Weighted)
+CUT_POLICIES = (KLScan, UnionBound, Fixed, OutsideIn, SecondLook, Weighted)

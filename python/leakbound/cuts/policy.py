@@ -107,6 +107,11 @@ class Proof:
         return self.notes + self.policy.remarks(self)
 
     @property
+    def drawn(self) -> "Proof":
+        """The proof whose path curves show."""
+        return self
+
+    @property
     def guessed(self) -> str:
         """What the guesses of the bound are called."""
         return self.policy.guessed(self)
@@ -165,6 +170,10 @@ class Policy(ABC):
     @abstractmethod
     def audit(self, game: Game, level: float, /) -> Proof:
         """Return the best bound on the log-odds of a correct guess, wrong with chance `level`."""
+
+    def above(self, _least: float) -> Self:
+        """Return the same policy, which need not compute a bound of at most so much: 0 is valid."""
+        return self
 
     def remarks(self, _proof: Proof) -> tuple[str, ...]:
         """Return what a reader of a proof should know."""

@@ -16,7 +16,8 @@ from leakbound._base.types import FloatArray, Sides
 from leakbound.audits.grouping import check, of_one
 from leakbound.audits.road import policy_of
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import CutPolicy, PathPolicy
+from leakbound.cuts import CutPolicy, PathPolicy, SecondLook
+from leakbound.cuts.look import Parts
 from leakbound.cuts.policy import DerivedPolicy
 from leakbound.errors import OptionError
 from leakbound.planning.truths import PlannedClaim, Truth, games_of, of_copies, truth_of
@@ -379,11 +380,17 @@ class _Plan:
         cls, m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
     ) -> Self:
         """Return the plan of an audit."""
-        if cuts is not None and not isinstance(cuts, PathPolicy):
+        if not isinstance(cuts, PathPolicy | SecondLook | None):
             raise OptionError(f"cuts={type(cuts).__name__} cannot be planned: use Fixed or KLScan")
-        policy = cast("PathPolicy", policy_of(claim, cuts, m, sides, beta))
-        policy.check(m)
-        return cls(m, beta, sides, policy)
+        policy = policy_of(claim, cuts, m, sides, beta)
+        if isinstance(policy, Parts):
+            # Scores are tidy here, so that the first of its tests gives the bound.
+            first = policy.parts[0]
+            policy = first.policy
+            beta *= first.share
+        planned = cast("PathPolicy", policy)
+        planned.check(m)
+        return cls(m, beta, sides, planned)
 
     @property
     def name(self) -> str:

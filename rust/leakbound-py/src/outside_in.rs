@@ -2,8 +2,8 @@
 
 use leakbound_core::fdp::certificate::JointCertificate;
 use leakbound_core::fdp::recursion;
-use leakbound_core::{AuditError, Form, JointTail, OutsideIn, Roles};
-use pyo3::exceptions::PyValueError;
+use leakbound_core::{AuditError, Form, JointTail, OutsideIn, Pilot, Roles};
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::audits::Path;
@@ -59,6 +59,11 @@ impl Plan {
         self.0.shares().to_vec()
     }
 
+    fn worth(&self, index: usize, correct: f64) -> PyResult<f64> {
+        let missing = || PyIndexError::new_err(format!("there is no level {index}"));
+        self.0.worth(index, correct).ok_or_else(missing)
+    }
+
     fn choose(&self, py: Python<'_>, path: &Path) -> PyResult<usize> {
         enter_for(py, path.0.guesses() as usize, |_| self.0.choose(&path.0))
     }
@@ -67,6 +72,39 @@ impl Plan {
         enter_for(py, top.0.guesses() as usize, |_| {
             self.0.choose_ends(&top.0, &bottom.0)
         })
+    }
+}
+
+/// Blocks of ranks, of which a quarter of the labels is seen.
+#[pyclass(frozen, name = "Pilot", module = "leakbound._core")]
+pub(crate) struct Sample(Pilot);
+
+#[pymethods]
+impl Sample {
+    #[new]
+    fn new(py: Python<'_>, ends: Vec<PyRef<'_, Path>>) -> PyResult<Self> {
+        let ends: Vec<_> = ends.iter().map(|end| end.0.clone()).collect();
+        let guesses = ends.iter().map(|end| end.guesses() as usize).sum();
+        enter_for(py, guesses, |_| Ok(Self(Pilot::new(ends))))
+    }
+
+    #[getter]
+    fn numbers(&self) -> Vec<u32> {
+        self.0.numbers()
+    }
+
+    fn accuracy(&self, guesses: Vec<u32>, caution: f64) -> Vec<f64> {
+        let each = guesses.into_iter();
+        each.map(|number| self.0.accuracy(number, caution))
+            .collect()
+    }
+
+    fn tested(&self, guesses: u32) -> Vec<(usize, u32, u32)> {
+        self.0.tested(guesses)
+    }
+
+    fn correct(&self, guesses: u32) -> u32 {
+        self.0.correct(guesses)
     }
 }
 

@@ -62,9 +62,13 @@ def test_pure_bounds_are_closed_forms(k: int) -> None:
     chosen = np.arange(20) % k if k < 10 else np.random.default_rng(0).integers(k, size=20)
     named = np.zeros((20, k))
     named[np.arange(20), chosen] = 1 + np.arange(20)
-    p = 0.05 ** (1 / 20)
-    expected = math.log((k - 1) * p / (1 - p))
-    for cuts in (lb.Fixed(20), None):
+    for cuts, level in (
+        (lb.Fixed(20), 0.05),
+        (lb.KLScan(kappa=math.log(20)), 0.05),
+        (None, 0.0475),
+    ):
+        p = level ** (1 / 20)
+        expected = math.log((k - 1) * p / (1 - p))
         assert audited(named, chosen, k, cuts=cuts).bound == pytest.approx(expected)
     assert audited(named, chosen, k, cuts=lb.Fixed(20)).curve.bound.size == 20
 

@@ -26,7 +26,7 @@ def perfect(m: int) -> Game:
 
 @pytest.mark.parametrize("m", [10, 200, 1000])
 def test_a_perfect_attack_has_the_closed_form_bound(m: int) -> None:
-    result = flat.coins(*perfect(m), sides="both")
+    result = flat.coins(*perfect(m), sides="both", cuts=lb.KLScan())
     assert (result.guesses, result.correct, result.path) == (m, m, "interleaved")
     assert result.bound == pytest.approx(logit((BETA / 3) ** (1 / m)), rel=1e-11)
 

@@ -81,7 +81,7 @@ def test_the_guess_is_the_sign_and_zero_is_none() -> None:
 def test_one_path_has_the_whole_level() -> None:
     """The bound is that of the one sequence of guesses, at the full probability of error."""
     scores, member = split(1000, 700, 2, 1.0)
-    result = audit(scores, member, seed=5)
+    result = audit(scores, member, seed=5, cuts=lb.KLScan(kappa=np.log(20)))
     pairs = Pairs.drawn(units(member), 5)
     z = scores - np.median(scores)
     z /= 1.4826 * np.median(np.abs(z))

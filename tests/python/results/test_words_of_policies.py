@@ -30,6 +30,15 @@ RANKS = (
     "The bound is not from these guesses alone: the whole ranking of {} trials was tested, all "
     "ranks at once."
 )
+LOOK = "guesses at ranks that a pilot sample chose (5 % of it)"
+LOOK_TOO = f" One more test shares the error probability: {LOOK}."
+LOOK_AND_SCAN = (
+    f" Two more tests share the error probability: {LOOK} and every threshold (5 % of it)."
+)
+PILOT = (
+    "One number of guesses was tested. The labels of a quarter of the examples, which are not "
+    "guessed about, chose it and the ranks of the guesses{}."
+)
 TWO = "Two numbers of guesses, fixed in advance, were tested, each at half of the level."
 
 
@@ -47,6 +56,14 @@ def choices(claim: str) -> Any:
     return lb.audit(scores, lb.Choices(chosen, k=10), claim=CLAIMS[claim], seed=0)
 
 
+def noisy(claim: str) -> Any:
+    """Audit coins whose outermost scores are noise."""
+    game = lb.simulate.gaussian(2000, mu=1.5, seed=0)
+    outer = np.random.default_rng(0).random(2000) < 0.06
+    scores = np.where(outer, np.where(np.arange(2000) % 2 == 0, 99.0, -99.0), game.scores)
+    return lb.audit(scores, lb.Coins(game.member), claim=CLAIMS[claim], seed=0)
+
+
 def many() -> Any:
     """Audit more coins than a scan has thresholds for."""
     game = lb.simulate.gaussian(24_000, mu=1.0, seed=0)
@@ -54,8 +71,21 @@ def many() -> Any:
 
 
 SAID: dict[str, tuple[Callable[[], Any], str]] = {
-    "coins": (lambda: coins("leaks", sides="auto"), CHOSEN.format("examples", ROLES)),
-    "coins, both": (lambda: coins("leaks"), EVERY),
+    "coins": (
+        lambda: coins("leaks", sides="auto"),
+        CHOSEN.format("examples", ROLES) + LOOK_AND_SCAN,
+    ),
+    "coins, noisy": (
+        lambda: noisy("pure"),
+        PILOT.format(ROLES)
+        + LOOK_AND_SCAN.replace(LOOK, "a number of the most confident guesses (90 % of it)"),
+    ),
+    "coins, noisy, family": (
+        lambda: noisy("gaussian"),
+        PILOT.format(ROLES)
+        + LOOK_TOO.replace(LOOK, "a number of the most confident guesses (95 % of it)"),
+    ),
+    "coins, both": (lambda: coins("leaks"), EVERY + LOOK_TOO),
     "coins, scan": (
         lambda: coins("leaks", cuts="kl-options"),
         EVERY.replace("was", "from 20 guesses on was"),
@@ -80,24 +110,30 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: coins("guesses", cuts="weighted", sides="member"),
         "No threshold was tested: guesses about all examples count, each by its score.",
     ),
-    "coins, δ": (lambda: coins("leaks", "approx"), CHOSEN.format("examples", "")),
+    "coins, δ": (lambda: coins("leaks", "approx"), CHOSEN.format("examples", "") + LOOK_TOO),
     "coins, δ, scan": (
         lambda: coins("leaks", "approx", "kl"),
         EVERY.replace("was", "from 100 guesses on was"),
     ),
     "coins, δ, fixed": (lambda: coins("leaks", "approx", "fixed"), ONE),
     "coins, δ, grid": (lambda: coins("leaks", "approx-small", "union-geometric"), GRID),
-    "coins, family": (lambda: coins("leaks", "gaussian"), CHOSEN.format("examples", "")),
+    "coins, family": (
+        lambda: coins("leaks", "gaussian"),
+        CHOSEN.format("examples", "") + LOOK_TOO,
+    ),
     "coins, family, fixed": (lambda: coins("leaks", "gaussian", "fixed"), ONE),
     "coins, family, grid": (lambda: coins("leaks", "gaussian", "union-geometric"), GRID),
     "prior": (lambda: prior("own", "default", "both"), EVERY),
     "prior, fixed": (lambda: prior("own", "fixed", "both"), ONE),
-    "split": (lambda: split("uneven"), EVERY),
-    "split, δ": (lambda: split("uneven", "approx"), CHOSEN.format("pairs", "")),
-    "split, family": (lambda: split("uneven", "gaussian"), CHOSEN.format("pairs", "")),
-    "choices": (lambda: choices("pure"), EVERY),
-    "choices, δ": (lambda: choices("approx"), CHOSEN.format("secrets", "")),
-    "trials, pure": (lambda: trials("pure"), CHOSEN.format("examples", ROLES)),
+    "split": (lambda: split("uneven"), EVERY + LOOK_TOO),
+    "split, δ": (lambda: split("uneven", "approx"), CHOSEN.format("pairs", "") + LOOK_TOO),
+    "split, family": (lambda: split("uneven", "gaussian"), CHOSEN.format("pairs", "") + LOOK_TOO),
+    "choices": (lambda: choices("pure"), EVERY + LOOK_TOO),
+    "choices, δ": (lambda: choices("approx"), CHOSEN.format("secrets", "") + LOOK_TOO),
+    "trials, pure": (
+        lambda: trials("pure"),
+        CHOSEN.format("examples", ROLES) + LOOK_AND_SCAN,
+    ),
     "trials, family": (lambda: trials("gaussian"), RANKS.format(400)),
     "stream": (lambda: stream("both"), SEQUENCES),
     "stream of trials": (lambda: stream("both", claim=lb.GaussianDP()), SEQUENCES),
@@ -119,6 +155,8 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
 """An audit for each policy and each design, and what it tested."""
 ALL_GUESSED = {"coins, values", "coins, weighted"}
 """Guesses that are not those of highest confidence."""
+PILOT_GUESSED = {"coins, noisy", "coins, noisy, family"}
+"""Guesses whose ranks a pilot sample chose."""
 
 
 @pytest.mark.parametrize("name", SAID)
@@ -126,7 +164,10 @@ def test_the_sentence_is_of_what_was_tested(name: str) -> None:
     make, sentence = SAID[name]
     found = make()
     assert found.searched == sentence
-    assert found.guessed == ("guesses" if name in ALL_GUESSED else "most confident guesses")
+    guessed = "guesses" if name in ALL_GUESSED else "most confident guesses"
+    if name in PILOT_GUESSED:
+        guessed = "guesses at ranks that a pilot sample chose,"
+    assert found.guessed == guessed
     if not isinstance(found, lb.AuditResult):
         return
     said = found.summary()

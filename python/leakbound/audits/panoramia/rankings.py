@@ -8,13 +8,14 @@ of any split; and as c is known to be 0, each ranking has the whole probability 
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, cast
 
 from leakbound import cuts as policies
 from leakbound._base import shares
 from leakbound._base.checks import choice, real
 from leakbound._base.types import Relaxation, TailBound
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy
+from leakbound.audits.policies.second_look import first_cuts
 from leakbound.audits.random_split import split_theorem
 from leakbound.audits.road import Request, parts, prove
 from leakbound.claims import ApproxDP, Claim, PureDP
@@ -111,6 +112,8 @@ class Rankings:
             )
         # Where c is known, each ranking has the whole level.
         level = request.level if paired else shares.RANKINGS.of(request.level, len(games))
+        if isinstance(request.cuts, policies.SecondLook):
+            raise OptionError("cuts=SecondLook is not for Panoramia: use KLScan or OutsideIn")
         guesses = games[0].examples
         recall = _recall(max_recall, request.cuts, guesses)
 
@@ -119,7 +122,8 @@ class Rankings:
         ) -> policies.Proof:
             game = replace(game, name=name, recall=recall)
             if paired:
-                return prove(replace(request, claim=claim), game, level)
+                cuts = request.cuts or first_cuts(claim, game.sides, level)
+                return prove(replace(request, claim=claim, cuts=cuts), game, level)
             return _policy(request.cuts, failures, relaxed.how, guesses).audit(game, level)
 
         # The baseline saw nothing of the model, whatever δ is.
@@ -154,7 +158,7 @@ def _policy(
         )
     if cuts is None:
         return policies.KLScan() if relaxation == "knapsack" else policies.UnionBound()
-    return cuts
+    return cast("policies.Policy", cuts)  # all others were refused
 
 
 def _recall(max_recall: float, cuts: policies.CutPolicy | None, examples: int) -> float:

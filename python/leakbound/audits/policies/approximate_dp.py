@@ -130,7 +130,9 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
         form = ("approximate", self.delta, share, self.k)
         return planned_rule(self.base, size, level, self.sides, *form)
 
-    def limit(self, _rule: _core.OutsideIn, guesses: int, correct: int, level: float, /) -> float:
+    def limit(
+        self, _rule: _core.OutsideIn | None, guesses: int, correct: int, level: float, /
+    ) -> float:
         one_sided = self.sides == "member"
         counts = counts_of(correct, guesses, self.examples, one_sided=one_sided, k=self.k)
         level, failures = shares.JOINT.of(level), self._failures(level)

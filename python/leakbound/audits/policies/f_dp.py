@@ -7,15 +7,15 @@ most.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
-from leakbound._base.types import CountOptions, PathOrder, Sides
+from leakbound._base.types import CountOptions, FloatArray, IntArray, PathOrder, Sides
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.claims.base import counts_of, unexplained
 from leakbound.claims.tradeoff import TradeOff
@@ -25,6 +25,7 @@ from leakbound.cuts.outside_in import LadderPolicy, planned_rule
 from leakbound.cuts.policy import ORDERS, B, Best, DerivedPolicy
 from leakbound.errors import OptionError
 from leakbound.results.one_run import valued
+from leakbound.stats import normal_quantile
 
 _TEST = (
     "The count is tested against the worst distribution that the inequalities for all sets of "
@@ -249,15 +250,44 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
         f"{OutsideIn.design} Number and count are tested against their worst joint distribution "
         "that the inequalities for all sets of them allow, with a proof that none is worse."
     )
+    least: float = 0.0
 
     def rule(self, _examples: int, level: float, _sides: Sides, /) -> _core.OutsideIn:
         """See `LadderPolicy.rule`."""
         return planned_rule(self.base, self.examples, level, self.sides, "family", k=self.k)
 
-    def limit(self, rule: _core.OutsideIn, guesses: int, correct: int, level: float, /) -> float:
+    def expected(
+        self,
+        rule: _core.OutsideIn | None,
+        numbers: IntArray,
+        accuracy: FloatArray,
+        level: float,
+        planned: float,
+        /,
+    ) -> FloatArray:
+        """See `LadderPolicy.expected`: the rule knows it of its own level.
+
+        A smaller level asks for more: it is as if so many standard deviations fewer were right.
+        """
+        if rule is None:
+            return np.zeros(numbers.size)
+        stricter, usual = -normal_quantile(np.array([level, planned]))
+        deviation = np.sqrt(numbers * accuracy * (1 - accuracy))
+        correct = numbers * accuracy - (stricter - usual) * deviation
+        places = np.searchsorted(rule.levels, numbers)
+        each = zip(places.tolist(), correct.tolist(), strict=True)
+        return np.array([rule.worth(place, count) for place, count in each])
+
+    def above(self, least: float) -> Self:
+        """See `Policy.above`."""
+        return replace(self, least=least)
+
+    def limit(
+        self, rule: _core.OutsideIn | None, guesses: int, correct: int, level: float, /
+    ) -> float:
         """See `LadderPolicy.limit`: a cut at none of the levels rejects nothing."""
-        levels = tuple(rule.levels)
-        if guesses not in levels:
+        levels = tuple(rule.levels) if rule is not None else ()
+        if rule is None or guesses not in levels:
             return 0.0
         test = JointTest(
             claim=self.claim,
@@ -268,7 +298,11 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
             level=level,
             k=self.k,
         )
-        return test.bound(levels.index(guesses), correct)
+        index = levels.index(guesses)
+        # A certificate is slow: none is made where the quick test shows that it is of no use.
+        if self.least and test.rough(index, correct) <= self.least:
+            return 0.0
+        return test.bound(index, correct)
 
 
 def family_policy(

@@ -34,7 +34,7 @@ from leakbound.audits.zero_run.tampering import by_composition, by_tampering
 from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.claims.families import least_delta_to_store
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import Fixed, Weighted
+from leakbound.cuts import Fixed, SecondLook, Weighted
 from leakbound.cuts.games import tie_warnings
 from leakbound.errors import OptionError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
@@ -145,7 +145,7 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
 
     def audit(self, scores: Listed, request: Request, /) -> ZeroRunResult:
         """See `Design.audit`."""
-        if isinstance(request.cuts, Weighted):
+        if isinstance(request.cuts, SecondLook | Weighted):
             raise OptionError(
                 f"cuts={request.cuts!r} is not for Zero-Run: use one that is fixed in advance"
             )

@@ -12,8 +12,10 @@ mod ends;
 mod form;
 mod joint_tail;
 mod models;
+mod pilot;
 mod plan;
 
 pub use form::Form;
 pub use joint_tail::JointTail;
+pub use pilot::Pilot;
 pub use plan::{OutsideIn, Roles};

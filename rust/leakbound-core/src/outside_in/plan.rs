@@ -72,6 +72,8 @@ pub enum Roles {
 pub struct OutsideIn {
     pub(super) levels: Vec<u32>,
     shares: Vec<f64>,
+    /// For each level, ln of wrong guesses and what they prove at its share of β.
+    bounds: Vec<Vec<(f64, f64)>>,
     rule: Rule,
 }
 
@@ -143,6 +145,7 @@ impl OutsideIn {
         Ok(Self {
             levels,
             shares,
+            bounds,
             rule,
         })
     }
@@ -155,6 +158,14 @@ impl OutsideIn {
     /// The share of β at which each level is weighed against the others.
     pub fn shares(&self) -> &[f64] {
         &self.shares
+    }
+
+    /// About what correct guesses at a level prove at its share of β: for choices, not for claims.
+    /// It is interpolated between a few counts, all computed before labels are seen.
+    pub fn worth(&self, index: usize, correct: f64) -> Option<f64> {
+        let (&made, bounds) = self.levels.get(index).zip(self.bounds.get(index))?;
+        let wrong = (f64::from(made) - correct).max(0.0);
+        Some(interpolated(bounds, (wrong + 0.5).ln()))
     }
 
     /// The index of the level to test. Whether it is that of a level or a smaller one depends on

@@ -1,0 +1,316 @@
+"""A second look: a threshold within blocks of ranks, chosen by labels that are seen and not tested.
+
+`OutsideIn` takes the outermost guesses for the surest. Where they are noise, as of saturated
+probabilities, it walks into it. Here each end of the ranking is cut into blocks, and a pilot sample
+of each block tells which blocks are worth a guess, wherever they are.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base import shares
+from leakbound._base.checks import real
+from leakbound._base.formatting import percent
+from leakbound._base.odds import logit
+from leakbound._base.records import encode
+from leakbound._base.types import JsonValue, PathOrder, Sides
+from leakbound.cuts.games import Game, Ties
+from leakbound.cuts.outside_in import LadderPolicy
+from leakbound.cuts.policy import ORDERS, PATH_NAMES, Best, Policy, Proof, chance_explains, untested
+from leakbound.errors import OptionError
+
+# Standard errors by which accuracy is expected to be worse than was seen
+_CAUTION = 3.0
+PILOT_GUESSES = "guesses at ranks that a pilot sample chose,"
+"""What guesses are called that are not the most confident ones."""
+PartName: TypeAlias = Literal["outside-in", "look", "scan"]
+_TESTED: dict[PartName, str] = {
+    "outside-in": "a number of the most confident guesses",
+    "look": "guesses at ranks that a pilot sample chose",
+    "scan": "every threshold",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondLook:
+    """Several tests, each with its share of the probability of error; the largest bound counts.
+
+    `OutsideIn` has most of it, or `KLScan` under pure DP where the sides are fixed. A pilot sample
+    has the share `look`: labels of a quarter of the examples at all ranks are seen, and choose
+    blocks of ranks; the other examples of these blocks are tested. Under pure DP with sides="auto"
+    `KLScan` has the share `scan`.
+
+    Parameters
+    ----------
+    look : float
+        Share of the threshold that a pilot sample chose, in (0, 1).
+    scan : float
+        Share of `KLScan` under pure DP with sides="auto", in (0, 1); nobody else has it.
+
+    Notes
+    -----
+    `OutsideIn` proves least where the outermost scores are noise: saturated probabilities,
+    overconfident networks, texts from templates. The pilot sample finds guesses further in, and
+    costs about one per cent of the bound where nothing is wrong. `docs/theory/outside-in.md` has
+    the proof.
+    """
+
+    ties: ClassVar[Ties] = "broken"
+    look: float = 0.05
+    scan: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name in ("look", "scan"):
+            object.__setattr__(self, name, real(getattr(self, name), name, above=0, below=1))
+        if self.look + self.scan >= 1:
+            raise OptionError(
+                f"look={self.look:g} and scan={self.scan:g} leave nothing to the first test: their "
+                "sum must be below 1"
+            )
+
+
+class Part(NamedTuple):
+    """A policy and its share of the level; `name` is how options call it."""
+
+    name: PartName
+    policy: Policy
+    share: float
+
+    @property
+    def tested(self) -> str:
+        """What is tested, in words."""
+        return _TESTED[self.name]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JoinedProof(Proof):
+    """The proof of several parts: of the one that proves most, with the path of the first."""
+
+    winner: Proof
+    drawn_by: Proof
+
+    @property
+    def drawn(self) -> Proof:
+        """See `Proof.drawn`."""
+        return self.drawn_by
+
+    @property
+    def guessed(self) -> str:
+        """See `Proof.guessed`."""
+        return self.winner.guessed
+
+    @property
+    def searched(self) -> str:
+        """See `Proof.searched`: by the part that proves most, and what else had a share."""
+        return f"{self.winner.searched} {self.beside}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts(Policy):
+    """Several policies, each at its share of the level: one of them is wrong that often at most.
+
+    The first is the one whose ranking the curve shows.
+    """
+
+    base: SecondLook
+    parts: tuple[Part, ...]
+
+    @property
+    def method(self) -> str:
+        """How the bound is valid, in a sentence of the result."""
+        shares = [f"{part.name} ({100 * part.share:g} %)" for part in self.parts]
+        count = {2: "two", 3: "three"}[len(self.parts)]
+        each = " ".join(f"{part.name.capitalize()}: {part.policy.method}" for part in self.parts)
+        return (
+            f"The largest bound of {count} tests counts, each with its share of the error "
+            f"probability: {', '.join(shares)}. {each}"
+        )
+
+    def audit(self, game: Game, level: float, /) -> Proof:
+        """See `Policy.audit`: the largest bound counts, and on equality the first."""
+        proofs: list[Proof] = []
+        most = 0.0
+        for part in self.parts:
+            policy = part.policy.above(most)
+            proofs.append(policy.audit(game, part.share * shares.PARTS.of(level)))
+            most = max(most, proofs[-1].bound)
+        main = proofs[0]
+        winner = max(proofs, key=lambda proof: proof.bound)
+        # A perfect attack leaves no noise to leave out: a look proves less of it than the others.
+        whole = [proof for proof in proofs if not isinstance(proof.policy, Look)]
+        place = proofs.index(winner)
+        return JoinedProof(
+            policy=self,
+            game=game,
+            ranking=main.ranking,
+            scored=main.scored,
+            notes=main.notes,
+            order=winner.order,
+            best=winner.best,
+            level=winner.level,
+            reason=winner.reason,
+            beside=self.beside(place),
+            winner=winner,
+            drawn_by=main,
+            options={
+                **winner.options,
+                "cuts": encode(self.base),
+                "parts": [
+                    _told(part, proof, shares.PARTS.of(level))
+                    for part, proof in zip(self.parts, proofs, strict=True)
+                ],
+            },
+            perfect=lambda: max(proof.perfect() for proof in whole),
+            points=main.points,
+        )
+
+    def searched(
+        self, examples: int, sides: Sides, /, *, units: str = "examples", recall: float = 1.0
+    ) -> str:
+        """See `Policy.searched`: of the first test, where none of them is known to have won."""
+        said = self.parts[0].policy.searched(examples, sides, units=units, recall=recall)
+        return f"{said} {self.beside(0)}"
+
+    def beside(self, place: int) -> str:
+        """Return a sentence about all tests but the one at a place."""
+        others = [part for i, part in enumerate(self.parts) if i != place]
+        each = [f"{part.tested} ({percent(part.share)} of it)" for part in others]
+        count = "One more test shares" if len(others) == 1 else "Two more tests share"
+        return f"{count} the error probability: {' and '.join(each)}."
+
+    def remarks(self, proof: Proof) -> tuple[str, ...]:
+        """See `Policy.remarks`: what the first policy says of the whole."""
+        return self.parts[0].policy.remarks(proof)
+
+
+def _told(part: Part, proof: Proof, whole: float) -> JsonValue:
+    """Return what options tell of a part of a whole level."""
+    return {
+        "name": part.name,
+        "level": part.share * whole,
+        "guesses": proof.best.cut,
+        "correct": proof.best.successes,
+        "bound": proof.bound,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look(Policy):
+    """A threshold within blocks of ranks, chosen by labels that are seen and not tested.
+
+    `ladder` is the policy for the claim, whose numbers of guesses and whose test are taken.
+    `planned` is the level of its plan beside the level of this test.
+
+    Notes
+    -----
+    Which labels are seen depends on ranks only. So do the blocks, and which of them are tested
+    depends on labels seen besides: another label of a tested example would change neither the
+    examples tested nor their number. The number is one of a list that the number of examples,
+    level, claim and sides fix, and has the test of all these numbers together; under pure DP, where
+    each guess is right with a probability bounded given all others, any number will do.
+    """
+
+    ties: ClassVar[Ties] = "broken"
+    ladder: LadderPolicy
+    planned: float = 1.0
+
+    @property
+    def method(self) -> str:
+        """How the bound is valid, in a sentence of the result."""
+        return (
+            "Labels of a quarter of the examples at all ranks choose blocks of ranks, and how many "
+            "guesses within them; the other examples of these blocks are tested, and their labels "
+            "had no part in the choice."
+        )
+
+    def searched(
+        self, _examples: int, sides: Sides, /, *, units: str = "examples", recall: float = 1.0
+    ) -> str:
+        """See `Policy.searched`."""
+        del recall  # one number of guesses, however many there are
+        roles = ", and how many of these are “member”" if sides == "auto" else ""
+        return (
+            f"One number of guesses was tested. The labels of a quarter of the {units}, which are "
+            f"not guessed about, chose it and the ranks of the guesses{roles}."
+        )
+
+    def guessed(self, _proof: Proof, /) -> str:
+        """See `Policy.guessed`."""
+        return PILOT_GUESSES
+
+    def above(self, least: float) -> Self:
+        """See `Policy.above`."""
+        return replace(self, ladder=self.ladder.above(least))
+
+    def audit(self, game: Game, level: float, /) -> Proof:
+        """See `Policy.audit`."""
+        # 1. Ranks, and so blocks and the labels that are seen, are free of labels.
+        scored, ranking, notes = game.ranking(self.ties)
+        sides = game.sides
+        orders: tuple[PathOrder, ...] = ORDERS[sides][-1:]
+        if sides == "auto":
+            orders = ("member_half", "nonmember_half")
+        named = self.ladder.paths(ranking, orders)
+        paths = [named[order] for order in orders]
+        # 2. Labels seen choose blocks and a number of guesses, which the others are tested at.
+        plan = None
+        if not self.ladder.free:
+            plan = self.ladder.rule(game.examples, self.planned * level, sides)
+        pilot = _core.Pilot(paths)
+        guesses = self._number(pilot, plan, level, chance=1 / game.k)
+        tested = pilot.tested(guesses)
+        best = Best(0.0, 0, 0)
+        if guesses:
+            correct = pilot.correct(guesses)
+            limit = self.ladder.limit(plan, guesses, correct, level)
+            if self.ladder.of_odds:
+                limit += math.log(game.k - 1)
+            best = Best(limit, guesses, correct)
+        ranks: list[JsonValue] = [
+            [PATH_NAMES[orders[end]], start, stop] for end, start, stop in tested
+        ]
+        # 3. Nothing of the blocks is a cut of a path: figures show the path of another policy.
+        return Proof(
+            policy=self,
+            game=game,
+            ranking=ranking,
+            scored=scored,
+            order="ends" if sides == "auto" else orders[0],
+            best=best,
+            level=level,
+            reason="" if best.logit > 0 else chance_explains(best.cut, best.successes),
+            options={
+                "paths": [PATH_NAMES[order] for order in orders],
+                "level": level,
+                "blocks": ranks,
+            },
+            notes=notes,
+            perfect=lambda: 0.0,
+            points=lambda most: untested(paths[0], most),
+        )
+
+    def _number(
+        self,
+        pilot: _core.Pilot,
+        plan: _core.OutsideIn | None,
+        level: float,
+        *,
+        chance: float,
+    ) -> int:
+        """Return how many guesses to test: those expected to prove most, 0 if none do."""
+        left = pilot.numbers
+        numbers = np.array(left if plan is None else plan.levels)
+        numbers = numbers[(numbers > 0) & (numbers <= max(left, default=0))]
+        accuracy = np.array(pilot.accuracy(numbers.tolist(), _CAUTION))
+        better = accuracy > chance
+        if not better.any():
+            return 0
+        numbers, accuracy = numbers[better], accuracy[better]
+        worth = self.ladder.expected(plan, numbers, accuracy, level, self.planned * level)
+        best = int(worth.argmax())
+        nothing = logit(chance) if self.ladder.of_odds else 0.0
+        return int(numbers[best]) if worth[best] > nothing else 0
