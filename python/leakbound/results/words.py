@@ -8,6 +8,7 @@ from leakbound._base.formatting import down, up
 from leakbound._base.types import Kind, PathName, Relation
 from leakbound.claims import FAMILIES, ApproxDP, Claim, LaplaceDP, SubsampledGaussianDP
 from leakbound.claims.base import failure_of_one
+from leakbound.cuts.look import PILOT_GUESSES
 from leakbound.report.description import Meaning, Terms
 from leakbound.report.parts import Checked
 
@@ -16,13 +17,22 @@ DELTA = 1e-5
 # What a guarantee compares, as a verb
 COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
 # Which guesses were made
-PATHS: dict[PathName, str] = {
-    "member": "of membership, highest scores first",
-    "members": "of membership, highest scores first",
-    "non-members": "of non-membership, lowest scores first",
-    "interleaved": "of members and non-members, alternating",
+_ROLES: dict[PathName, str] = {
+    "member": "of membership",
+    "members": "of membership",
+    "non-members": "of non-membership",
+    "interleaved": "of members and non-members",
     "ends": "of members and non-members",
-    "pairs": "of which of two is the member, largest difference first",
+    "pairs": "of which of two is the member",
+}
+# In which order, where the most confident ones come first
+_ORDERS: dict[PathName, str] = {
+    "member": "highest scores first",
+    "members": "highest scores first",
+    "non-members": "lowest scores first",
+    "interleaved": "alternating",
+    "ends": "",
+    "pairs": "largest difference first",
 }
 # What a number that is not a bound says
 MEANINGS: dict[Kind, Meaning] = {
@@ -144,6 +154,18 @@ class Scale:
         if not self.unit:
             return ""
         return self.formula(bound) if proves else self.formula(bound).replace(self.sign, "≈", 1)
+
+
+def guesses_of(path: PathName, guessed: str) -> str:
+    """Return which guesses were made and where in the ranking; `guessed` is what they are called."""
+    return ordered(_ROLES[path], _ORDERS[path], guessed)
+
+
+def ordered(roles: str, order: str, guessed: str) -> str:
+    """Put behind guesses in which order they come, or who chose their ranks."""
+    if guessed == PILOT_GUESSES:
+        order = "at ranks that a pilot sample chose"
+    return f"{roles}, {order}" if order else roles
 
 
 def audited(ranking: Any) -> int:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from leakbound._base.formatting import number, percent
 from leakbound.claims import FAMILIES, ApproxDP, PureDP, SubsampledGaussianDP, replacing
@@ -19,10 +20,11 @@ from leakbound.results.descriptions.standard import (
 )
 from leakbound.results.one_run import AuditResult, as_epsilon, converted
 from leakbound.results.words import (
-    PATHS,
     claimed_delta,
     delta_of,
+    guesses_of,
     of_copies,
+    ordered,
     scale_of,
     stated_claim,
     terms_of,
@@ -38,6 +40,12 @@ _BATCHES = (
     "The bound after each batch, by the guesses of one sequence. Dashed: the final bound. Dotted: "
     "what a perfect attack would have reached."
 )
+# What a test that shares the probability of error is about
+_TESTED = {
+    "outside-in": "most confident guesses",
+    "look": "ranks that a pilot sample chose",
+    "scan": "every threshold",
+}
 _PROFILE = (
     "The ε at each δ of the least private curve that is ruled out. Dotted: the curve that a "
     "perfect attack would have ruled out."
@@ -95,8 +103,9 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         withheld=result.is_withheld,
     )
     # 3. Key numbers: ε, with the parameter of a family in brackets.
-    ranked = f"{_asked(result)}, largest margin first"
-    asked = ranked if design == "choices" else PATHS[result.path]
+    asked = guesses_of(result.path, result.guessed)
+    if design == "choices":
+        asked = ordered(_asked(result), "largest margin first", result.guessed)
     metrics = (
         *said.metrics,
         Metric(
@@ -111,6 +120,7 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         ),
         *_copies(terms),
         Metric("Correct guesses", f"{result.correct:,} of {result.guesses:,}", asked),
+        *_parts(result),
         *counted(result, result, terms, "0.5 is guessing"),
         *_exposed(result),
     )
@@ -129,6 +139,21 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         claimed=_claimed(result),
         next_steps=steps.first(steps.of_audit(result, terms)),
     )
+
+
+def _parts(result: AuditResult) -> tuple[Metric, ...]:
+    """Return what each test proved that shared the probability of error, if several did."""
+    parts: list[dict[str, Any]] = result.options.get("parts", [])
+    if not parts:
+        return ()
+    whole, scale = sum(part["level"] for part in parts), scale_of(result.claim)
+    each = []
+    for part in parts:
+        tested, share = _TESTED.get(part["name"], part["name"]), percent(part["level"] / whole)
+        each.append(f"{tested}: {scale.rounded(part['bound'])} with {share}")
+    best = max(parts, key=lambda part: float(part["bound"]))
+    name = f"Largest of {len(parts)} tests"
+    return (Metric(name, best["name"], f"{'; '.join(each)} of the error probability"),)
 
 
 def _exposed(result: AuditResult) -> tuple[Metric, ...]:
