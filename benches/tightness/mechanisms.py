@@ -102,7 +102,7 @@ class RandomizedResponse(_Simulated):
     _play = staticmethod(randomized_response)
 
 
-class _OfCoins(_Mechanism):
+class OfCoins(_Mechanism):
     """A game whose members are drawn by fair coins."""
 
     def __call__(self, m: int, *, seed: int) -> Game:
@@ -123,7 +123,7 @@ def _generator(m: int, seed: int) -> np.random.Generator:
 
 
 @dataclass(frozen=True)
-class Ties(_OfCoins):
+class Ties(OfCoins):
     """Reports that are correct with odds e^ε, and whose sizes are integers from 1 to `values`."""
 
     epsilon: float = 1.0
@@ -138,7 +138,7 @@ class Ties(_OfCoins):
 
 
 @dataclass(frozen=True)
-class Laplace(_OfCoins):
+class Laplace(OfCoins):
     """Membership, 0 or 1, with Laplace noise of scale 1/ε, ε above 0."""
 
     epsilon: float = 1.0
@@ -154,7 +154,7 @@ class Laplace(_OfCoins):
 
 
 @dataclass(frozen=True)
-class LossesNearZero(_OfCoins):
+class LossesNearZero(OfCoins):
     """Losses of an overfit network in half precision: the smaller ones are 0, and tied.
 
     Margins are N(6 ± μ, 4), which is μ-Gaussian DP and the truth; the score is minus the logistic
@@ -171,7 +171,7 @@ class LossesNearZero(_OfCoins):
 
 
 @dataclass(frozen=True)
-class OneSidedTail(_OfCoins):
+class OneSidedTail(OfCoins):
     """A share of the members is N(shift, 1), and all other scores are N(0, 1).
 
     Parameters
@@ -223,7 +223,7 @@ def _tail_profile(share: float, inside: float, outside: float) -> Profile:
 
 
 @dataclass(frozen=True)
-class DPSGD(_OfCoins):
+class DPSGD(OfCoins):
     """DP-SGD whose canaries have orthogonal gradients of the clipping norm. Needs the extra `dp`.
 
     Each step takes a canary in with probability `sampling_rate` and adds noise of deviation
@@ -280,7 +280,7 @@ class Shifted(_Mechanism):
 
 
 @dataclass(frozen=True)
-class Rankings(_OfCoins):
+class Rankings(OfCoins):
     """PANORAMIA's pair: a baseline and an attack that are correct with these probabilities.
 
     ε is what the log-odds of `attack` exceed those of `baseline` by, both in [0.5, 1).

@@ -26,12 +26,14 @@ import forms
 import leakbound as lb
 import mechanisms
 import peers
+import untidy
 from forms import FORMS, NOT_GAUSSIAN
 from leakbound import benchmark
 from leakbound.benchmark import Audit, Table
 from leakbound.benchmark.running import label
 from leakbound.benchmark.table import KEY, method
 from leakbound.claims import Claim
+from leakbound.cuts import SecondLook
 from leakbound.errors import OptionError
 from leakbound.simulate import Game
 
@@ -67,6 +69,7 @@ GAUSSIAN: tuple[Any, ...] = (GAMES[0], GAMES[1], GAMES[3], GAMES[10])
 JUDGED: tuple[Any, ...] = (GAMES[0], GAMES[1], GAMES[3], GAMES[4])
 """Where false claims are counted: noise, independent and dependent examples, no Gaussian."""
 OURS: tuple[Any, ...] = (
+    SecondLook(),
     lb.KLScan(),
     lb.OutsideIn(),
     lb.UnionBound(),
@@ -75,7 +78,7 @@ OURS: tuple[Any, ...] = (
     Audit(lb.OutsideIn(), sides="both"),
     Audit(lb.OutsideIn(), sides="member"),
 )
-_FAMILY: tuple[Any, ...] = (OURS[1], *OURS[-2:])
+_FAMILY: tuple[Any, ...] = (OURS[0], OURS[2], *OURS[-2:])
 _FOR_GAUSSIAN = tuple(form for form in FORMS if form not in NOT_GAUSSIAN)
 _CLAIMS: tuple[Claim, ...] = (lb.PureDP(), lb.ApproxDP(delta=DELTA))
 
@@ -179,9 +182,10 @@ def known(**options: Any) -> Iterator[Table]:
 def baseline(m: Sequence[int] = (10**3, 10**4)) -> Table:
     """Return the rows of ours that a commit is held to."""
     options: dict[str, Any] = {"m": m, "seeds": range(2), "reference": False}
-    held = (*GAMES, mechanisms.OneSidedTail(share=0.2, shift=3.0))
+    held = (*GAMES, *untidy.GAMES, mechanisms.OneSidedTail(share=0.2, shift=3.0))
     first = play(held, OURS, _CLAIMS, **options)
-    return joined([first, play(GAUSSIAN, _FAMILY, [lb.GaussianDP()], **options)])
+    family = (*GAUSSIAN, *untidy.GAMES)
+    return joined([first, play(family, _FAMILY, [lb.GaussianDP()], **options)])
 
 
 def matrix(table: Table, m: int, claim: str) -> str:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import leakbound as lb
 import mechanisms
+import untidy
 from drawings import draw_bounds, draw_false_claims
 from leakbound import benchmark, simulate
 from leakbound.benchmark.running import label, words
@@ -26,7 +27,8 @@ from leakbound.cli.commands import app
 from leakbound.errors import FormatError, InputTypeError, OptionError
 from tightness import Scores
 
-EVERY: dict[str, Any] = {name: getattr(mechanisms, name) for name in mechanisms.__all__}
+UNTIDY: dict[str, Any] = {name: getattr(untidy, name) for name in untidy.__all__ if name != "GAMES"}
+EVERY: dict[str, Any] = {name: getattr(mechanisms, name) for name in mechanisms.__all__} | UNTIDY
 PURE, APPROXIMATE, GAUSSIAN = lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP()
 
 
@@ -214,7 +216,12 @@ def test_a_seed_plays_one_game(kind: Any) -> None:
     assert not np.array_equal(one.scores, other.scores)
     assert one.scores.shape == one.member.shape == (500,)
     assert 200 < one.member.sum() < 300
-    tied = kind in (mechanisms.Ties, mechanisms.LossesNearZero)
+    tied = kind in (
+        mechanisms.Ties,
+        mechanisms.LossesNearZero,
+        untidy.RoundedLaplace,
+        untidy.LearntRatios,
+    )
     assert (np.unique(one.scores).size < 450) == tied
 
 
@@ -245,6 +252,29 @@ def test_scores_leak_what_the_profile_says(name: str) -> None:
         outside = 1 - wrong - math.exp(epsilon) * (1 - told)
         leak = max(0.0, inside.max(), outside.max())
         assert leak == pytest.approx(game.delta(epsilon), abs=0.006)
+
+
+@pytest.mark.parametrize("name", [name for name in UNTIDY if name != "Cauchy"])
+def test_untidy_scores_leak_what_the_profile_says(name: str) -> None:
+    """Members and others in each of 200 bins of rank differ by δ(ε), whatever their order."""
+    game = UNTIDY[name]()(400_000, seed=3)
+    _, place = np.unique(game.scores, return_inverse=True)
+    if place.max() > 200:
+        place = scipy_stats.rankdata(game.scores, method="ordinal").astype(int) * 200 // 400_001
+    bins = int(place.max()) + 1
+    members = np.bincount(place[game.member], minlength=bins) / game.member.sum()
+    others = np.bincount(place[~game.member], minlength=bins) / (~game.member).sum()
+    for epsilon in (0.0, 0.5, 1.0):
+        factor = math.exp(epsilon)
+        gaps = members - factor * others, others - factor * members
+        leak = max(float(np.maximum(0, gap).sum()) for gap in gaps)
+        assert leak == pytest.approx(game.delta(epsilon), abs=0.015)
+
+
+def test_the_epsilon_of_cauchy_noise_is_its_largest_ratio() -> None:
+    x = np.linspace(-50, 50, 1_000_001)
+    ratios = scipy_stats.cauchy.logpdf(x, 4) - scipy_stats.cauchy.logpdf(x)
+    assert untidy.Cauchy(4.0)(2, seed=0).truth == pytest.approx(ratios.max(), rel=1e-6)
 
 
 def test_the_least_parameter_of_a_family_that_is_true() -> None:
@@ -286,6 +316,15 @@ def test_bad_parameters_are_refused_at_once() -> None:
         ("Rankings", {"attack": 1.0}),
         ("DPSGD", {"sampling_rate": 2.0}),
         ("Ties", {"values": 0}),
+        ("Saturated", {"share": 1.0}),
+        ("Overconfident", {"epsilon": -1.0}),
+        ("LabelNoise", {"next_share": 0.0}),
+        ("Boilerplate", {"memorised": 0.0}),
+        ("Cauchy", {"shift": 0.0}),
+        ("Plateau", {"epsilon": -1.0}),
+        ("Middle", {"outer": -1.0}),
+        ("LearntRatios", {"pilot": 0}),
+        ("RoundedLaplace", {"pilot": 0}),
     ]
     for kind, options in bad:
         with pytest.raises(OptionError, match=f"{next(iter(options))} must be"):

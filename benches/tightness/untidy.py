@@ -1,0 +1,365 @@
+"""Games whose outermost scores are noise, and what the default proves of them.
+
+python benches/tightness/untidy.py          12 games of each at 10³ and 10⁴, 6 under Gaussian DP
+python benches/tightness/untidy.py --whole  10⁵ too, and 40 games of each
+
+Each row compares the default with `OutsideIn` alone, and with the best in hindsight: the largest
+mean of `OutsideIn`, `KLScan`, a union bound, and a number of guesses fixed in advance.
+"""
+
+import argparse
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+import leakbound as lb
+import peers
+from leakbound._base.checks import MOST_EXAMPLES, integer, real
+from leakbound._base.types import BoolArray, FloatArray
+from leakbound.claims import Claim
+from leakbound.simulate.games import Profile, gaussian_profile, response_profile
+from leakbound.stats import normal_cdf
+from mechanisms import OfCoins, Shown
+
+__all__ = [
+    "GAMES",
+    "Boilerplate",
+    "Cauchy",
+    "LabelNoise",
+    "LearntRatios",
+    "Middle",
+    "Overconfident",
+    "Plateau",
+    "RoundedLaplace",
+    "Saturated",
+]
+
+Component = tuple[float, Profile]
+"""A share of the examples, and the profile of what is seen of them."""
+
+
+def _of_shares(*components: Component) -> Profile:
+    """Return the profile of examples that show which of some components they are of."""
+
+    def profile(epsilon: float) -> float:
+        return sum(share * of(epsilon) for share, of in components)
+
+    return profile
+
+
+def _shares(scores: FloatArray, *components: Component) -> Shown:
+    """Return what a game shows whose examples are of some components, others being noise."""
+    profile = _of_shares(*components)
+    return {"scores": scores, "truth": math.inf, "parameter": "epsilon", "profile": profile}
+
+
+def _signs(rng: np.random.Generator, size: int) -> FloatArray:
+    return np.where(rng.random(size) < 0.5, 1.0, -1.0)
+
+
+def _share(value: float, name: str) -> float:
+    return real(value, name, above=0, below=1)
+
+
+@dataclass(frozen=True)
+class Saturated(OfCoins):
+    """N(μ), but for a share of examples whose scores are ±inf and say nothing."""
+
+    share: float = 0.04
+    mu: float = 1.0
+
+    def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
+        share, mu = _share(self.share, "share"), real(self.mu, "mu", above=0, below=math.inf)
+        scores = rng.normal(size=member.size) + mu * member
+        far = rng.random(member.size) < share
+        scores = np.where(far, np.inf * _signs(rng, member.size), scores)
+        return _shares(scores, (1 - share, gaussian_profile(mu)))
+
+
+@dataclass(frozen=True)
+class Overconfident(OfCoins):
+    """A network's logits: a share is extreme and right with odds e^ε, others are N(μ)."""
+
+    share: float = 0.08
+    epsilon: float = 0.2
+    mu: float = 1.5
+
+    def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
+        share, mu = _share(self.share, "share"), real(self.mu, "mu", above=0, below=math.inf)
+        m, epsilon = member.size, real(self.epsilon, "epsilon", least=0, below=math.inf)
+        scores = rng.normal(size=m) + mu * (member - 0.5)
+        size = 7 + rng.exponential(size=m)
+        said = np.where(_right(rng, m, epsilon), member, ~member)
+        scores = np.where(rng.random(m) < share, np.where(said, size, -size), scores)
+        parts = (share, response_profile(epsilon)), (1 - share, gaussian_profile(mu))
+        return _shares(scores, *parts)
+
+
+@dataclass(frozen=True)
+class LabelNoise(OfCoins):
+    """The outermost scores have many wrong labels, the next ones few, and the rest are N(μ)."""
+
+    share: float = 0.03
+    wrong: float = 0.4
+    next_share: float = 0.1
+    next_wrong: float = 0.03
+    mu: float = 0.3
+
+    def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
+        share, beyond = _share(self.share, "share"), _share(self.next_share, "next_share")
+        mu, m = real(self.mu, "mu", above=0, below=math.inf), member.size
+        scores = rng.normal(size=m) + mu * (member - 0.5)
+        place, size = rng.random(m), rng.exponential(size=m)
+        outer = place < share
+        told = place < share + beyond
+        mistaken = rng.random(m) < np.where(outer, self.wrong, self.next_wrong)
+        far = np.where(member ^ mistaken, 1.0, -1.0) * (np.where(outer, 20.0, 8.0) + size)
+        odds = [math.log((1 - one) / one) for one in (self.wrong, self.next_wrong)]
+        return _shares(
+            np.where(told, far, scores),
+            (share, response_profile(odds[0])),
+            (beyond, response_profile(odds[1])),
+            (1 - share - beyond, gaussian_profile(mu)),
+        )
+
+
+@dataclass(frozen=True)
+class Boilerplate(OfCoins):
+    """Losses of a language model: boilerplate and garbled texts are outermost, members or not.
+
+    A share of the other members is memorised, and the rest is N(μ).
+    """
+
+    share: float = 0.02
+    memorised: float = 0.1
+    mu: float = 0.3
+
+    def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
+        share, known = _share(self.share, "share"), _share(self.memorised, "memorised")
+        mu, m = real(self.mu, "mu", above=0, below=math.inf), member.size
+        losses = 3 + 0.5 * (rng.normal(size=m) - mu * member)
+        low = 0.5 + 0.2 * rng.random(m)
+        losses = np.where(member & (rng.random(m) < known), low, losses)
+        place = rng.random(m)
+        losses = np.where(place < share, 0.05 * rng.random(m), losses)
+        garbled = (place >= share) & (place < 2 * share)
+        losses = np.where(garbled, 8 + rng.random(m), losses)
+        return _shares(-losses, (1 - 2 * share, _memorised(known, mu)))
+
+
+@dataclass(frozen=True)
+class Cauchy(OfCoins):
+    """Membership, 0 or 1, times a shift, with Cauchy noise of scale 1: far scores say little."""
+
+    shift: float = 4.0
+
+    def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
+        shift = real(self.shift, "shift", above=0, below=math.inf)
+        scores = shift * member + rng.standard_cauchy(member.size)
+        # The largest likelihood ratio is where its derivative is 0.
+        truth = 2 * math.asinh(shift / 2)
+        return {"scores": scores, "truth": truth, "parameter": "epsilon"}
+
+
+@dataclass(frozen=True)
+class Plateau(OfCoins):
+    """The outermost share is coins, the next one is right with odds e^ε, and the rest is coins."""
+
+    share: float = 0.06
+    next_share: float = 0.3
+    epsilon: float = 1.5
+
+    def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
+        share, beyond = _share(self.share, "share"), _share(self.next_share, "next_share")
+        epsilon, m = real(self.epsilon, "epsilon", least=0, below=math.inf), member.size
+        place = rng.random(m)
+        told = (place >= share) & (place < share + beyond)
+        right = np.where(told, _right(rng, m, epsilon), rng.random(m) < 0.5)
+        scores = np.where(right == member, 1.0, -1.0) * (1 - place)
+        return _shares(scores, (beyond, response_profile(epsilon)))
+
+
+@dataclass(frozen=True)
+class Middle(OfCoins):
+    """A share in the middle of the scores is right with odds e^ε, the others with e^outer."""
+
+    share: float = 0.2
+    epsilon: float = 2.0
+    outer: float = 0.2
+
+    def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
+        share, m = _share(self.share, "share"), member.size
+        epsilon, outer = (
+            real(getattr(self, name), name, least=0, below=math.inf)
+            for name in ("epsilon", "outer")
+        )
+        place = rng.random(m)
+        right = np.where(place > 1 - share, _right(rng, m, epsilon), _right(rng, m, outer))
+        scores = np.where(right == member, 1.0, -1.0) * (1 - place)
+        parts = (share, response_profile(epsilon)), (1 - share, response_profile(outer))
+        return _shares(scores, *parts)
+
+
+@dataclass(frozen=True)
+class RoundedLaplace(OfCoins):
+    """Membership with integer noise whose log-ratios of neighbours vary, and learnt scores.
+
+    Scores are log-ratios of frequencies in a pilot sample of the noise: those of rare outputs are
+    noise.
+    """
+
+    steps: tuple[float, float, float] = (0.34, 0.16, 0.51)
+    pilot: int = 200_000
+
+    def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
+        values, chances = _integers(self.steps)
+        outputs = rng.choice(values, member.size, p=chances) + member
+        pilot = integer(self.pilot, "pilot", least=1, most=MOST_EXAMPLES)
+        seen = rng.multinomial(pilot, chances) + 0.5
+        likely = np.log(seen + seen[::-1])
+        last = values[-1]
+        now, before = (np.clip(one, -last, last) + last for one in (outputs, outputs - 1))
+        scores = likely[before] - likely[now]
+        # Of the last values, which one in a billion outputs has, nothing is said.
+        profile = _of_laws(chances[1:], chances[:-1])
+        truth = max(self.steps)
+        return {"scores": scores, "truth": truth, "parameter": "epsilon", "profile": profile}
+
+
+@dataclass(frozen=True)
+class LearntRatios(OfCoins):
+    """One of 64 outputs with frequencies of Zipf; scores are ratios learnt from a pilot sample."""
+
+    pilot: int = 4000
+    common: float = 0.6
+    rare: float = 0.1
+
+    def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
+        place = np.arange(64)
+        tilt = np.where(place % 2 == 0, 1, -1) * np.where(place < 16, self.common, self.rare)
+        each = [np.exp(sign * tilt) / (1 + place) ** 1.3 for sign in (-1, 1)]
+        laws = [law / law.sum() for law in each]
+        pilot = integer(self.pilot, "pilot", least=1, most=MOST_EXAMPLES)
+        counts = [rng.multinomial(pilot, law) + 0.5 for law in laws]
+        learnt = np.log(counts[1] / counts[1].sum()) - np.log(counts[0] / counts[0].sum())
+        outputs = [rng.choice(64, member.size, p=law) for law in laws]
+        scores = learnt[np.where(member, outputs[1], outputs[0])]
+        truth = float(np.abs(np.log(laws[1] / laws[0])).max())
+        profile = _of_laws(*laws)
+        return {"scores": scores, "truth": truth, "parameter": "epsilon", "profile": profile}
+
+
+def _of_laws(*laws: FloatArray) -> Profile:
+    """Return the profile of an output with one of two laws."""
+
+    def profile(epsilon: float) -> float:
+        gaps = (one - math.exp(epsilon) * two for one, two in (laws, laws[::-1]))
+        return max(float(np.maximum(0, gap).sum()) for gap in gaps)
+
+    return profile
+
+
+def _right(rng: np.random.Generator, size: int, epsilon: float) -> BoolArray:
+    """Return which of some guesses are right, with odds e^ε."""
+    return np.asarray(rng.random(size) * (1 + math.exp(-epsilon)) < 1)
+
+
+def _memorised(share: float, mu: float) -> Profile:
+    """Return the profile of N(μ) of which a share of the members shows that they are members."""
+
+    def excess(first: float, second: float) -> float:
+        """Return sup over events of first · N(μ) less second · N(0)."""
+        at = math.log(second / first) / mu
+        inside, outside = normal_cdf(np.array([mu / 2 - at, -mu / 2 - at]))
+        return float(first * inside - second * outside)
+
+    def profile(epsilon: float) -> float:
+        factor = math.exp(epsilon)
+        return max(share + excess(1 - share, factor), excess(1.0, factor * (1 - share)))
+
+    return profile
+
+
+@lru_cache(maxsize=8)
+def _integers(steps: tuple[float, ...]) -> tuple[Any, FloatArray]:
+    """Return integers, and a law whose logarithm falls from 0 on by these steps in turn."""
+    falls = np.cumsum(np.array(steps)[np.arange(60) % len(steps)])
+    down = np.concatenate([falls[::-1], [0.0], falls])
+    chances = np.exp(-down)
+    return np.arange(-60, 61), chances / chances.sum()
+
+
+GAMES: tuple[Any, ...] = (
+    RoundedLaplace(),
+    LearntRatios(),
+    Overconfident(),
+    LabelNoise(),
+    Boilerplate(),
+    Saturated(),
+    Cauchy(),
+    Plateau(),
+    Middle(),
+)
+_CLAIMS: tuple[Claim, ...] = (lb.PureDP(), lb.ApproxDP(delta=peers.DELTA), lb.GaussianDP())
+_RATIO = 2.0
+
+
+def _fixed(m: int) -> list[int]:
+    """Return numbers of guesses to fix in advance."""
+    most = int(math.log(m / 16, _RATIO))
+    return [*(math.ceil(16 * _RATIO**step) for step in range(most + 1)), m]
+
+
+def _policies(claim: Claim, m: int) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Yield what is compared: its kind, and options of an audit."""
+    yield "default", {}
+    yield "outside-in", {"cuts": lb.OutsideIn()}
+    yield "best", {"cuts": lb.OutsideIn(), "sides": "both"}
+    yield "best", {"cuts": lb.UnionBound(grid="geometric"), "sides": "both"}
+    if isinstance(claim, lb.PureDP):
+        yield "best", {"cuts": lb.KLScan()}
+    for guesses, sides in product(_fixed(m), ("both", "member")):
+        yield "best", {"cuts": lb.Fixed(guesses), "sides": sides}
+
+
+def row(game: Any, m: int, claim: Claim, seeds: int) -> dict[str, float]:
+    """Return mean bounds of the default, of outside-in, and of the best in hindsight."""
+    means: dict[str, float] = {}
+    played = [game(m, seed=seed) for seed in range(seeds)]
+    for kind, options in _policies(claim, m):
+        bounds = [
+            lb.audit(one.scores, lb.Coins(one.member), claim=claim, seed=seed, **options).bound
+            for seed, one in enumerate(played)
+        ]
+        means[kind] = max(means.get(kind, 0.0), float(np.mean(bounds)))
+    means["best"] = max(means["best"], means["outside-in"])
+    return means
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--seeds", type=int, help="games of each: 12, and 6 under Gaussian DP")
+    given = parser.parse_args()
+    sizes = [10**3, 10**4, 10**5] if given.whole else [10**3, 10**4]
+    heads = "game | m | claim | `OutsideIn` | default | best in hindsight | default / best"
+    peers.say(f"| {heads} |\n|---|--:|---|--:|--:|--:|--:|")
+    for claim, game, m in product(_CLAIMS, GAMES, sizes):
+        few = 6 if isinstance(claim, lb.GaussianDP) else 12
+        found = row(game, m, claim, given.seeds or (40 if given.whole else few))
+        share = found["default"] / found["best"] if found["best"] else math.nan
+        numbers = [found["outside-in"], found["default"], found["best"], share]
+        said = " | ".join(f"{number:.2f}" for number in numbers)
+        peers.say(f"| {type(game).__name__} | {m:,} | {claim.name} | {said} |")
+
+
+if __name__ == "__main__":
+    main()
