@@ -18,9 +18,10 @@ from leakbound._base.checks import MOST_EXAMPLES, instance, integer, real, seed_
 from leakbound._base.console import bar
 from leakbound._base.files import digest, open_archive, replacing
 from leakbound._base.imports import needs
+from leakbound._base.odds import logit
 from leakbound._base.reading import array_of, columns_of, readable, refuse_unread
 from leakbound._base.streams import SCHEME, Purpose
-from leakbound._base.types import BoolArray, FloatArray
+from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits import Stream
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, Claim
@@ -34,8 +35,9 @@ _BATCH, _GROWTH = 50, 0.25
 _LESSONS, _TREES, _LEAF = 10_000, 60, 3
 # Knots of a feature's part of the log-odds, and the inverse penalty on its coefficients
 _KNOTS, _PENALTY = 5, 0.3
-# Probabilities of a classifier are no closer to 0: a few runs do not show more
-_LEAST = 0.005
+# Runs on each input that every leaf is given beside its own: they say nothing, and outweigh the
+# few runs of a rare output, which would come first otherwise
+_UNSEEN = 20
 
 
 def audit_mechanism(
@@ -350,7 +352,7 @@ def _learnt(outputs: Any, member: BoolArray, seed: int) -> FloatArray:
     """Return log-odds of `d1` for the outputs after those whose coins are known.
 
     They are the sum of what two classifiers say: one adds up a function of each feature, the other
-    finds what features say together.
+    finds what features say together. Of outputs that few runs had, both say little.
     """
     with needs("ml", "audit_mechanism without score"):
         from sklearn.ensemble import ExtraTreesClassifier
@@ -359,10 +361,9 @@ def _learnt(outputs: Any, member: BoolArray, seed: int) -> FloatArray:
         from sklearn.preprocessing import SplineTransformer
 
     known, table = member.size, outputs.reshape(len(outputs), -1)
-    total = np.zeros(len(table) - known)
     lessons = slice(max(0, known - _LESSONS), known)
     if member[lessons].all() or not member[lessons].any():
-        return total
+        return np.zeros(len(table) - known)
     # Ranks among earlier outputs, ties in the middle: outputs may be infinite, or of any scale
     ranks = np.empty(table.shape)
     for column, values in enumerate(table.T):
@@ -375,8 +376,22 @@ def _learnt(outputs: Any, member: BoolArray, seed: int) -> FloatArray:
         random_state=Purpose.MECHANISM_TREES.derived(seed, known, bits=32),
     )
     spline = SplineTransformer(n_knots=_KNOTS, degree=1)
-    for model in (make_pipeline(spline, LogisticRegression(C=_PENALTY)), trees):
-        model.fit(ranks[lessons], member[lessons])
-        likely = np.log(np.clip(model.predict_proba(ranks[known:]), _LEAST, 1))
-        total += likely[:, 1] - likely[:, 0]
-    return total
+    added = make_pipeline(spline, LogisticRegression(C=_PENALTY))
+    added.fit(ranks[lessons], member[lessons])
+    trees.fit(ranks[lessons], member[lessons])
+    said = _likely(trees.apply(ranks[lessons]), member[lessons], trees.apply(ranks[known:]))
+    return np.asarray(added.decision_function(ranks[known:]) + logit(said))
+
+
+def _likely(learnt: IntArray, member: BoolArray, asked: IntArray) -> FloatArray:
+    """Return the mean over trees of the share of `d1` in leaves, shrunk towards one half.
+
+    `learnt` and `asked` have the leaves of runs, with a column for each tree.
+    """
+    total = np.zeros(len(asked))
+    for leaves, found in zip(learnt.T, asked.T, strict=True):
+        size = 1 + max(int(leaves.max()), int(found.max()))
+        runs = np.bincount(leaves, minlength=size)
+        ones = np.bincount(leaves[member], minlength=size)
+        total += ((ones + _UNSEEN) / (runs + 2 * _UNSEEN))[found]
+    return total / learnt.shape[1]
