@@ -23,6 +23,7 @@ from validity.implied import implied_cases
 from validity.independent import independent_cases
 from validity.learnt import learnt_cases
 from validity.lengths import CHEAP, COSTLY, DEAR, FUTILE, MODERATE
+from validity.looks import look_cases
 from validity.mechanisms import mechanism_cases
 from validity.nuisance import nuisance_cases
 from validity.random_splits import split_cases
@@ -279,6 +280,7 @@ _TABLES = (
     split_cases,
     choice_cases,
     either_end_cases,
+    look_cases,
     asymmetric_cases,
     nuisance_cases,
     synthetic_cases,

@@ -20,6 +20,7 @@ from validity.attackers import Informed
 from validity.games import Attacks, Boundary, LaplaceNoise, Looks, Play, Played, Response
 from validity.implied import CLOSED, Implies
 from validity.lengths import COSTLY, MODERATE
+from validity.looks import quick_look_cases
 from validity.random_splits import CountedSplit, Split, SplitGame
 from validity.shifted import Shifted, ShiftedPlay
 from validity.streams import logit, stream
@@ -281,6 +282,7 @@ def _others() -> Iterator[Case]:
 def default_cases() -> Iterator[Case]:
     """Yield the rows of audits as they are by default."""
     yield from _coins()
+    yield from quick_look_cases(ERROR)
     yield from _splits()
     yield from _zero_runs()
     yield from _others()

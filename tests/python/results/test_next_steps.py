@@ -159,7 +159,7 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a claim out of reach": (
         lambda: audited(2.0, epsilon=8.0),
-        "even a perfect attack reaches only ε = 5.75, below the claimed ε = 8",
+        "even a perfect attack reaches only ε = 5.72, below the claimed ε = 8",
     ),
     "too few examples": (lambda: coins("few"), "Audit about"),
     "no signal": (lambda: audited(0.0), "choose a stronger attack, such as offline_lira or rmia"),

@@ -1,6 +1,6 @@
 """What a Zero-Run audit is asked: options, checked once, and examples in one order."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from leakbound._base.types import (
     ZeroRunVariant,
 )
 from leakbound.audits.coins import as_if_fair
+from leakbound.audits.policies.second_look import first_cuts
 from leakbound.audits.road import Attacks, Request
 from leakbound.claims import Claim, GaussianDP
 from leakbound.cuts import CutPolicy, Fixed
@@ -130,9 +131,11 @@ def as_coins(
     confidence: float,
     cuts: CutPolicy | None = None,
 ) -> AuditResult:
-    """Audit as if every membership had been a fair coin."""
+    """Audit as if every membership had been a fair coin, by one test."""
     options = {name: getattr(request, name) for name in ("claim", "sides", "seed")}
     own = Request(**options, confidence=confidence, cuts=cuts)
+    if cuts is None:
+        own = replace(own, cuts=first_cuts(own.claim, request.sides, own.level))
     return as_if_fair(scores, member, own)
 
 
