@@ -84,7 +84,7 @@ def test_without_sampling_the_bound_is_the_best_of_a_linear_programme(
         return made(levels, curve)
 
     monkeypatch.setattr(_core, "JointCertificate", recorded)
-    result = audited("", steps=steps)
+    result = audited("", steps=steps, cuts=lb.OutsideIn())
     levels = [(one["guesses"], one["correct"]) for one in tested[0]]
     slopes = np.linspace(-1.5, 3.0, 61)
 

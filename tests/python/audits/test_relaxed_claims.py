@@ -124,7 +124,7 @@ def test_the_plan_is_made_before_labels(sides: Sides, claim: Any) -> None:
     for name in ("levels", "failures"):
         assert told.get(name) == plain.get(name)
     assert leaking.options["cuts"] == noise.options["cuts"]
-    assert leaking.options["cuts"] == {"type": "OutsideIn", "levels": None}
+    assert leaking.options["cuts"] == {"type": "SecondLook", "look": 0.05, "scan": 0.05}
     assert leaking.bound > 0.4 > noise.bound
 
 
