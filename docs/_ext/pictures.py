@@ -310,18 +310,33 @@ def table(plt: Any) -> Any:
 
 
 def thresholds(plt: Any) -> Any:
-    """Draw the bound at each number of guesses."""
+    """Draw the bound at each number of guesses, and what a second look costs and gains."""
     names = example("guides/claims-and-thresholds")
     coins = lb.Coins(names["plan"])
     result = lb.audit(names["scores"], coins, cuts=lb.KLScan(), sides="member", seed=0)
-    figure, ax = plt.subplots(figsize=(5.6, 2.6))
-    ax.plot(result.curve.guesses, result.curve.bound, color=PROVED)
-    ax.plot(result.guesses, result.bound, "o", color=PROVED)
-    ax.set(
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7, 2.6), width_ratios=[3, 2])
+    left.plot(result.curve.guesses, result.curve.bound, color=PROVED)
+    left.plot(result.guesses, result.bound, "o", color=PROVED)
+    left.set(
         xlabel="guesses of “member”, highest scores first",
         ylabel="lower bound on ε",
         ylim=(0, None),
     )
+    game = lb.simulate.gaussian(10_000, 1.5, seed=0)
+    rng = np.random.default_rng(0)
+    ends = np.where(rng.random(10_000) < 0.5, np.inf, -np.inf)
+    noisy = np.where(rng.random(10_000) < 0.04, ends, game.scores)
+    policies = {"most confident only": lb.OutsideIn(), "with a second look": None}
+    for place, (name, cuts) in enumerate(policies.items()):
+        bounds = [
+            lb.audit(scores, lb.Coins(game.member), cuts=cuts, seed=0).bound
+            for scores in (game.scores, noisy)
+        ]
+        at = np.arange(2) + 0.4 * place - 0.2
+        right.bar(at, bounds, width=0.38, color=(FAINT, PROVED)[place], label=name)
+    right.set(xticks=[0, 1], xticklabels=["surest\noutermost", "noise\noutermost"])
+    right.margins(y=0.4)
+    right.legend(fontsize="small", loc="upper center")
     return figure
 
 

@@ -22,7 +22,7 @@ from leakbound.errors import InputTypeError, OptionError
 
 T = TypeVar("T")
 
-CUTS = "auto, kl, union, geometric, fixed:R, outside-in, weighted"
+CUTS = "auto, second-look, outside-in, kl, union, geometric, fixed:R, weighted"
 FAMILIES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
 KINDS = ".csv, .tsv, .jsonl, these with .gz, .parquet or .npz"
 ONE_MODEL = ("eps", "eps,delta", "mu", "noise")

@@ -52,6 +52,11 @@ _STATED = {"confidence", "claim"}
 # An input that is computed from those at hand: its digest has no last places.
 _COMPUTED = ("provenance", "sha256", "log_odds")
 _NAMES = ("exposed", "ids")
+_POLICY = ("options", "cuts", "type")
+_OTHER_DEFAULT = (
+    ": if the default was another in the version that made it, verify it by that version, or audit "
+    "and bundle again with cuts= as stated"
+)
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,9 @@ def difference(again: Result, result: Result, *, exact: bool = True) -> str:
     Everything else must be equal, whatever version a result names.
     """
     one, other = dict(_leaves(again.to_dict())), dict(_leaves(result.to_dict()))
-    for place in dict.fromkeys([*one, *other]):
+    # Options come first: they say why numbers differ.
+    places = sorted(dict.fromkeys([*one, *other]), key=lambda place: place[0] != "options")
+    for place in places:
         if place[0] == "checked" or (place[-2:-1] == ("provenance",) and place[-1] in VERSIONS):
             continue
         if place[:2] == _NAMES and other.get(_NAMES) == []:
@@ -150,7 +157,8 @@ def difference(again: Result, result: Result, *, exact: bool = True) -> str:
         if not exact and place[-3:] == _COMPUTED:
             continue
         if not _same(one[place], other[place], exact=exact or place[0] in _STATED):
-            return f"{name} is {shown(other[place])}, but recomputed it is {shown(one[place])}"
+            differs = f"{name} is {shown(other[place])}, but recomputed it is {shown(one[place])}"
+            return differs + (_OTHER_DEFAULT if place == _POLICY else "")
     if result.checked is not None and not exact:  # a verdict that `again` does not give is refused
         type(again).from_dict(again.to_dict() | {"checked": result.to_dict()["checked"]})
     return ""

@@ -131,7 +131,8 @@ def ceiling(
     confidence, claim, sides, copies : float, claim, str and int
         As for `power`.
     cuts : CutPolicy, optional
-        Without `guesses`, which cuts are tested; if None, those of the claim's default.
+        Without `guesses`, which cuts are tested; if None, those of the first test of the claim's
+        default, at its share of the error probability.
 
     Examples
     --------
@@ -183,7 +184,8 @@ def power(
     confidence : float
         Confidence of the bound, in (0, 1).
     cuts : CutPolicy, optional
-        Policy for thresholds; if None, the default of the claim.
+        Policy for thresholds; if None, the first test of the claim's default, at its share of the
+        error probability: scores are tidy here, and a second look proves less.
     sides : {"auto", "both", "member", "pairs"}
         Guess members and non-members, members only, or which of a pair of a random split is the
         member: then m counts pairs, and the truth is for replacing one example.

@@ -157,7 +157,7 @@ class Scale:
 
 
 def guesses_of(path: PathName, guessed: str) -> str:
-    """Return which guesses were made and where in the ranking; `guessed` is what they are called."""
+    """Return which guesses were made, and where in the ranking by what they are called."""
     return ordered(_ROLES[path], _ORDERS[path], guessed)
 
 

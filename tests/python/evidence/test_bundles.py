@@ -14,9 +14,10 @@ import pytest
 
 import flat
 import leakbound as lb
-from bundles import MODEL, why, write
+from bundles import MODEL, change, tampered, why, write
 from command_line import csv_text, leakbound
 from commitments import PROTOCOL, protocol_toml, scored
+from leakbound.cuts import SecondLook
 from leakbound.errors import FormatError, LeakboundError, OptionError
 from leakbound.evidence import verify_bundle
 from leakbound.evidence.recipe import recipe_of
@@ -41,6 +42,9 @@ AUDITS: dict[str, Audit] = {
         lambda: one_run(SCORES, PLAN, claim=lb.GaussianDP(), cuts=lb.OutsideIn([30, 60])),
         GIVEN,
     ),
+    "second look": (lambda: one_run(SCORES, PLAN, cuts=SecondLook(look=0.1), sides="auto"), GIVEN),
+    # The default before it had a second look
+    "one test": (lambda: one_run(SCORES, PLAN, cuts=lb.OutsideIn(), sides="auto"), GIVEN),
     "attacks": (
         lambda: one_run({"loss": SCORES, "../x": -SCORES}, PLAN),
         {"scores": {"loss": SCORES, "../x": -SCORES}},
@@ -90,11 +94,32 @@ def test_a_result_is_recomputed_from_its_own_options(name: str) -> None:
         recipe_of(result, {"scores": wrong, "member": PLAN, **data}, {})
 
 
-@pytest.mark.parametrize("name", ["approximate", "attacks", "panoramia", "limits"])
+@pytest.mark.parametrize(
+    "name", ["approximate", "second look", "one test", "attacks", "panoramia", "limits"]
+)
 def test_a_bundle_verifies(name: str, tmp_path: Path) -> None:
     audit, given = AUDITS[name]
     audit().bundle(tmp_path / "bundle", plan=PLAN, **given)
     assert why(tmp_path / "bundle") == ""
+
+
+def test_parts_of_a_result_are_compared(tmp_path: Path) -> None:
+    audit, given = AUDITS["approximate"]
+    audit().bundle(tmp_path / "bundle", plan=PLAN, **given)
+    tampered(tmp_path / "bundle", "result.json", change("options/parts/1/bound", 9.0))
+    assert why(tmp_path / "bundle").startswith("audit: ")
+
+
+def test_a_bundle_of_another_default_is_refused_by_its_name(tmp_path: Path) -> None:
+    """As an audit by default stored it before it had a second look."""
+    audit, given = AUDITS["one test"]
+    audit().bundle(tmp_path / "bundle", plan=PLAN, **given)
+    tampered(
+        tmp_path / "bundle", "audit.json", lambda content: content["options"].pop("cuts") and None
+    )
+    found = why(tmp_path / "bundle")
+    assert "options.cuts.type is 'OutsideIn', but recomputed it is 'SecondLook'" in found
+    assert "verify it by that version" in found
 
 
 def test_log_odds_that_are_learnt(tmp_path: Path) -> None:
