@@ -15,6 +15,7 @@ from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound
 from validity.asymmetric import asymmetric_cases
 from validity.attackers import attacker_cases
 from validity.choices import choice_cases
+from validity.copies import copies_cases
 from validity.defaults import default_cases, either_end_cases
 from validity.designs import design_cases
 from validity.dp_sgd import dp_sgd_cases
@@ -279,6 +280,7 @@ _TABLES = (
     design_cases,
     split_cases,
     choice_cases,
+    copies_cases,
     either_end_cases,
     look_cases,
     asymmetric_cases,

@@ -70,13 +70,18 @@ class Goal:
         audited = cast("PlannedClaim", options.guarantee_of(goal, copies=copies))
         return audited, real(bound, "--target", above=0, below=math.inf)
 
+    @property
+    def stated(self) -> PlannedClaim:
+        """The claim as it was stated, about one record."""
+        goal = options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
+        return cast("PlannedClaim", options.guarantee_of(goal))
+
     def attacks(self, bound: float) -> dict[str, Truth]:
         """Return the assumed truths by name: one, or four attacks if none is given.
 
         They are about one record, whatever is tested.
         """
-        goal = options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
-        claim = cast("PlannedClaim", options.guarantee_of(goal))
+        claim = self.stated
         if self.truth is not None:
             return {repr(self.truth): truth_of(self.truth, claim)}
         attacks: dict[str, Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
@@ -151,7 +156,8 @@ def plan(
         listed = ", ".join(one.to_json() for one in plans.values())
         typer.echo(f"[{listed}]" if len(plans) > 1 else listed)
     else:
-        _show(plans, audited, bound, units(sides), m)
+        of = units(sides) + (f", each inserted {copies} times," if copies > 1 else "")
+        _show(plans, goal.stated, bound, of, m)
         if first.m is not None:
             policy = cuts if common["cuts"] else ""
             following = _command(audited, bound, policy, sides, goal.claim, copies)
@@ -175,7 +181,14 @@ def _show(
         output.say(f"Out of reach: {said}: {next(iter(plans.values())).reason}.", "bold")
         more = "raise --most" if m is None else "leave out -m to find how many are needed"
         output.say(f"Choose a smaller --target, or {more}.")
-    headings = (of, "probability", "bound, 5 % to 95 %", "median", "ceiling", "guesses")
+    headings = (
+        of.partition(",")[0],
+        "probability",
+        "bound, 5 % to 95 %",
+        "median",
+        "ceiling",
+        "guesses",
+    )
     rows = []
     for words, one in plans.items():
         power = one.power

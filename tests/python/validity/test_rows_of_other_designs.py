@@ -5,6 +5,7 @@ import pytest
 from validity import suite
 from validity.catalogue import cases
 from validity.choices import choice_cases
+from validity.copies import copies_cases
 from validity.doubled import check
 from validity.dp_sgd import dp_sgd_cases
 
@@ -17,8 +18,8 @@ def test_false_claims(case: suite.Case) -> None:
     check(case, tests=len(ROWS))
 
 
-SHORT = [case for case in (*choice_cases(), *dp_sgd_cases()) if case.quick]
-"""Short grids of choices and of noise: the long ones are in the catalogue."""
+SHORT = [case for case in (*choice_cases(), *copies_cases(), *dp_sgd_cases()) if case.quick]
+"""Short grids of choices, of copies and of noise: the long ones are in the catalogue."""
 
 
 @pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name.replace(" ", "-"))
