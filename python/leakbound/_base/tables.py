@@ -9,7 +9,7 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from hashlib import blake2b
@@ -54,9 +54,14 @@ NAMES: dict[ColumnKind, str] = {
 
 @dataclass(frozen=True)
 class Writing:
-    """How text stands for values."""
+    """How values are written: the decimal sign of text, and what stands for a missing value.
+
+    `missing` are further marks of missing values, besides those that `text` knows: words of any
+    column, and numbers as text.
+    """
 
     decimal: str = "."
+    missing: tuple[str, ...] = ()
 
 
 _PLAIN = Writing()
@@ -68,7 +73,8 @@ class Column:
 
     Numbers are doubles or, where doubles would merge integers, objects: integers and floats of
     Python. Values that `missing` marks mean nothing. `precision` is that of numbers as they were
-    given, `writing` that of text.
+    given, `writing` that of text, `table` the table for messages. `marks` counts the words that
+    were read as missing.
     """
 
     values: NDArray[Any]
@@ -76,6 +82,8 @@ class Column:
     kind: ColumnKind
     precision: np.dtype[Any] = DOUBLE
     writing: Writing = _PLAIN
+    table: str = ""
+    marks: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_exact(self) -> bool:
@@ -116,7 +124,7 @@ class Column:
 def read_columns(table: TableInput, name: str, writing: Writing = _PLAIN) -> dict[str, Column]:
     """Read a table of any form; InputError says which value of which column cannot be used."""
     columns = {
-        label: _column(raw, f"column {label!r} of {name}", writing)
+        label: raw if isinstance(raw, Column) else _column(raw, label, name, writing)
         for label, raw in _named(table, name).items()
     }
     lengths = {label: column.missing.size for label, column in columns.items()}
@@ -203,10 +211,9 @@ def _is_masked(values: object) -> bool:
 # --- columns of any form --------------------------------------------------------------------------
 
 
-def _column(raw: Any, name: str, writing: Writing) -> Column:
-    """Read a column: a series of any library, an array or a list."""
-    if isinstance(raw, Column):
-        return raw
+def _column(raw: Any, label: str, table: str, writing: Writing) -> Column:
+    """Read a column of a table: a series of any library, an array or a list."""
+    name = f"column {label!r} of {table}"
     values, missing, zoned = _stored(raw, name)
     if values.ndim != 1:
         raise InputError(f"{name} must be one-dimensional, got shape {values.shape}")
@@ -214,13 +221,49 @@ def _column(raw: Any, name: str, writing: Writing) -> Column:
         column = _of_objects(values, missing, name)
     else:
         column = _of_array(values, missing, name)
+    if writing.missing:
+        column = replace(column, missing=column.missing | _named_missing(column, writing))
     if column.missing.all():
         return Column(np.full(values.size, "", dtype=np.str_), column.missing, "empty")
     if column.kind in {"text", "flag"}:
         column = replace(column, values=np.where(column.missing, "", column.values))
     if zoned:
         return replace(column, kind="zoned")
-    return replace(column, writing=writing) if column.kind == "text" else column
+    if column.kind == "text":
+        return replace(column, writing=writing, table=table)
+    return column
+
+
+def _named_missing(column: Column, writing: Writing) -> BoolArray:
+    """Return which values are marks of missing values that were named, as words or numbers."""
+    distinct, which = np.unique(column.values, return_inverse=True)
+    words = {word.strip().lower() for word in writing.missing}
+    numbers = {_number_in(word, writing.decimal) for word in words} - {None}
+    moments = {_moment_in(word) for word in words} - {None}
+
+    def is_named(value: Any) -> bool:
+        if column.kind in {"text", "flag"}:
+            return value.lower() in words or _number_in(value, writing.decimal) in numbers
+        return value in (numbers if column.kind == "number" else moments)
+
+    named = np.array([is_named(value) for value in distinct.tolist()], dtype=np.bool_)
+    return named[which]
+
+
+def _number_in(word: str, decimal: str) -> float | None:
+    """Return the number that a word stands for, if it is one."""
+    try:
+        return float(word.replace(decimal, "."))
+    except ValueError:
+        return None
+
+
+def _moment_in(word: str) -> dt.datetime | None:
+    """Return the date that a word stands for, if it is one."""
+    try:
+        return dt.datetime.fromisoformat(word)
+    except ValueError:
+        return None
 
 
 def _stored(raw: Any, name: str) -> tuple[NDArray[Any], BoolArray, bool]:

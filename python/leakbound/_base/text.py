@@ -7,35 +7,68 @@ columns wherever it is kept.
 import datetime as dt
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE, shown
-from leakbound._base.tables import Column, ColumnKind, Writing, exact_number, objects
+from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, exact_number, objects
+from leakbound._base.types import BoolArray
 from leakbound.errors import InputError
 
-_TRIED = 32  # words that are read before all of a column are
-_MISSING = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "?"})
+_TRIED = 32  # cells that are read before all of a column are
+_SHARE = 0.9  # of cells: a column with at least so many numbers is one of numbers
+_OTHERS = 3  # words that a message names
+_MISSING = frozenset(
+    # As databases, pandas, R, SAS, SPSS, Stata, spreadsheets and people write them.
+    [
+        *("", "na", "<na>", "n/a", "n.a.", "n. a.", "nan", "-nan", "nat", "null", "(null)", "none"),
+        *("nil", "missing", "\\n", "?", "-", "--", "---", "\u2013", "\u2014"),
+        *(".", "..", "...", "._"),
+        *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"),
+        *("#n/a", "#n/a n/a", "#na", "#null!", "#value!", "#ref!", "#div/0!", "#num!", "#name?"),
+        *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
+        *("k.a.", "k. a.", "keine angabe", "s.d.", "n.d.", "n. d.", "nd", "0000-00-00"),
+    ]
+)
 """Words for a missing value in a column of numbers, dates or booleans; in others only the empty."""
 _BY_CHANCE = 1e-6  # what a random split does less often is a difference in how tables are written
+_NOTED = 0.5  # of cells: words beside so many numbers are worth a note
+_FEW = 8  # different words that are categories, whatever they look like
+_SAMPLE = 1000  # cells that a note looks at
+# Dates in other forms than ISO 8601.
+_DATED = re.compile(
+    r"(\d{1,4}[./ -](\d{1,2}|[^\W\d]{3,9})[./ -]\d{2,4}|\d{1,2}[^\W\d]{3}\d{2,4})([ :T].*)?"
+)
+# A number with a currency before it or a unit after it, and one with other signs than a point.
+_UNITS = re.compile(
+    r"([^\w\s.+-]{1,3}\s?|[^\W\d]{1,4}\s)?([+-]?\d[\d.,'\s]*?)\s?([^\d\s,.'+-][^\d\s]{0,7})?"
+)
+_SIGNED = re.compile(r"[+-]?(\d{1,3}([,.'\s]\d{3})+([.,]\d+)?|\d+,\d+)")
+# A number that is known to be smaller or larger.
+_LIMITED = re.compile(r"[<>\u2264\u2265]=?\s*")
 # How codes such as postal codes begin, which are not numbers.
 _CODE = re.compile(r"[+-]?0\d")
 
 
 def settled(
-    columns: Sequence[Column], name: str, *, kind: ColumnKind | None = None
+    columns: Sequence[Column], name: str, *, kind: ColumnKind | None = None, codes: bool = False
 ) -> list[Column]:
     """Return columns of text as what they stand for: the one rule for words, numbers and dates.
 
-    Text is numbers, booleans or dates (ISO 8601) where all words of all these columns are, and
-    words otherwise. Where some of the columns are no text, or a `kind` is given, text is of that
-    kind or words. So equal values are equal whichever of the tables has them.
+    Text is numbers, booleans or dates (ISO 8601) where all words of all these columns are, but for
+    marks of missing values, and words otherwise. Where some of the columns are no text, or a `kind`
+    is given, text is of that kind or words. So equal values are equal whichever of the tables has
+    them, and a value is missing in all of them or in none.
+
+    Nine numbers or dates in ten cells are no words: the other words are refused, unless the column
+    holds `codes`.
     """
     texts = [column for column in columns if column.kind == "text"]
     if not texts:
@@ -43,8 +76,11 @@ def settled(
     others = {column.kind for column in columns if column.kind not in {"text", "empty"}}
     others = others if kind is None else {kind}
     tried = _READINGS if not others else [one for one in _READINGS if {one.kind} == others]
-    read = next(filter(None, (_read(texts, name, one) for one in tried)), None)
+    words = _Words.of(texts, name)
+    read = next(filter(None, map(words.read, tried)), None)
     if read is None:
+        for reading in tried if not codes else ():
+            words.refuse_few_others(reading)
         read = [replace(column, kind="word") for column in texts]
         if len(texts) == len(columns) == 2 and kind is None:
             _check_alike(texts, name)
@@ -52,28 +88,148 @@ def settled(
     return [next(turn) if column.kind == "text" else column for column in columns]
 
 
-def _read(columns: Sequence[Column], name: str, reading: "_Reading") -> list[Column] | None:
-    """Read all words of some columns as one kind of values; None if some cannot be read."""
-    writing = columns[0].writing
-    try:
-        for column in columns:  # a few first: most words are not numbers
-            reading.values([*_there(column.values[:_TRIED])], writing, name)
-        words = np.concatenate([column.values for column in columns])
-        distinct, which = np.unique(words, return_inverse=True)
+@dataclass(frozen=True, eq=False)
+class _Words:
+    """The distinct words of a column of text, in one or more tables.
+
+    `which` has the word of each cell, table by table, and `counts` how many cells have each word;
+    `known` are words that do not mark missing values.
+    """
+
+    columns: Sequence[Column]
+    name: str
+    distinct: NDArray[np.str_]
+    which: NDArray[np.intp]
+    counts: NDArray[np.int64]
+    known: BoolArray
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], name: str) -> Self:
+        """Count the words of some columns."""
+        cells = np.concatenate([column.values for column in columns])
+        distinct, which, counts = np.unique(cells, return_inverse=True, return_counts=True)
         known = np.array([not _is_mark(word) for word in distinct.tolist()], dtype=np.bool_)
-        values = reading.values(distinct[known].tolist(), writing, name)
-    except InputError:
-        raise
-    except (ValueError, OverflowError):
-        return None
-    place = np.maximum(np.cumsum(known) - 1, 0)[which]
-    missing = ~known[which]
-    read = values[place] if values.size else words
-    read = np.where(missing, "", read) if read.dtype.kind == "U" else read
-    ends = np.cumsum([column.values.size for column in columns])[:-1]
-    parts = zip(np.split(read, ends), np.split(missing, ends), strict=True)
-    found: ColumnKind = reading.kind if values.size else "empty"
-    return [Column(one, gone, "empty" if gone.all() else found) for one, gone in parts]
+        return cls(columns, name, distinct, which.reshape(-1), counts, known)
+
+    def read(self, reading: "_Reading") -> list[Column] | None:
+        """Read all words as one kind of values; None if some cannot be read."""
+        known, writing = self.distinct[self.known], self.columns[0].writing
+        try:
+            reading.values(self._few().tolist(), writing, self.name)
+            values = reading.values(known.tolist(), writing, self.name)
+        except InputError:
+            raise
+        except (ValueError, OverflowError):
+            return None
+        place = np.maximum(np.cumsum(self.known) - 1, 0)[self.which]
+        missing = ~self.known[self.which]
+        read = values[place] if values.size else self.distinct[self.which]
+        read = np.where(missing, "", read) if read.dtype.kind == "U" else read
+        found: ColumnKind = reading.kind if values.size else "empty"
+        parts = zip(self._split(read), self._split(missing), self._split(self.which), strict=True)
+        return [
+            Column(one, gone, "empty" if gone.all() else found, marks=self._marks(cells))
+            for one, gone, cells in parts
+        ]
+
+    def refuse_few_others(self, reading: "_Reading") -> None:
+        """Refuse a column of numbers or dates in which few cells have other words."""
+        if reading.kind == "flag":  # beside true and false, "unknown" is a third category
+            return
+        few = self._few().tolist()
+        if 2 * sum(self._is_near(word, reading) for word in few) < len(few):
+            return
+        strange = self._strange(reading)
+        others = self.distinct[strange].tolist()
+        far = [not self._is_near(one, reading) for one in others]
+        share = 1 - self.counts[strange][far].sum() / self.counts[self.known].sum()
+        if share < _SHARE or any(map(_is_code, others)):
+            return
+        cell = int(strange[self.which].argmax())
+        first, (table, row) = str(self.distinct[self.which[cell]]), self._place(cell)
+        listed = [first, *(one for one in others if one != first)][:_OTHERS]
+        more = f" and {len(others) - _OTHERS} more" if len(others) > _OTHERS else ""
+        kind = NAMES[reading.kind]
+        raise InputError(
+            f"column {self.name!r} of {table} holds {kind}, but {shown(first)} at row {row} (rows "
+            f"count from 0): if such words mark missing values, pass missing=["
+            f"{', '.join(map(repr, listed))}]{more}; if {kind} are codes here, "
+            f'columns={{{self.name!r}: "codes"}}'
+        )
+
+    def suspicion(self) -> str:
+        """Say what tells that a column of words was meant to hold numbers or dates, if it was."""
+        cells = self._few(_SAMPLE).tolist()
+        if any(map(_is_code, cells)):
+            return ""
+        for reading in _READINGS:
+            others = [word for word in cells if not self._is_read(word, reading)]
+            share = 1 - len(others) / max(len(cells), 1)
+            if others and reading.kind != "flag" and share >= _NOTED:
+                word = max(others, key=others.count)
+                return f"has {NAMES[reading.kind]} in {share:.0%} of its cells, and {shown(word)}"
+        forms = Counter(filter(None, map(_form, cells)))
+        form, count = forms.most_common(1)[0] if forms else ("", 0)
+        if self.known.sum() <= _FEW or count < _SHARE * len(cells):
+            return ""
+        word = next(word for word in cells if _form(word) == form)
+        return f"has {'dates' if form == _DATE else 'numbers'} such as {shown(word)}"
+
+    def _strange(self, reading: "_Reading") -> BoolArray:
+        """Return which words are neither marks of missing values nor of a kind."""
+        strange = self.known.copy()
+        strange[strange] = [not self._is_read(one, reading) for one in self.distinct[self.known]]
+        return strange
+
+    def _few(self, most: int = _TRIED) -> NDArray[np.str_]:
+        """Return the words of a few cells, at even steps of their order."""
+        ends = np.cumsum(np.where(self.known, self.counts, 0))
+        if not ends[-1]:
+            return self.distinct[:0]
+        steps = np.unique(np.linspace(0, ends[-1] - 1, most).astype(np.int64))
+        return self.distinct[np.searchsorted(ends, steps, side="right")]
+
+    def _is_read(self, word: str, reading: "_Reading") -> bool:
+        return _reads(word, lambda one: reading.values([one], self.columns[0].writing, self.name))
+
+    def _is_near(self, word: str, reading: "_Reading") -> bool:
+        """Return whether a word is a value, or a number beyond a limit of detection."""
+        limited = _LIMITED.match(word) if reading.kind == "number" else None
+        return self._is_read(word[limited.end() :] if limited else word, reading)
+
+    def _split(self, cells: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return what belongs to the cells of each table."""
+        return np.split(cells, np.cumsum([one.values.size for one in self.columns])[:-1])
+
+    def _marks(self, cells: NDArray[np.intp]) -> dict[str, int]:
+        """Count the cells of a table that have a mark of missing values, by the mark."""
+        counts = np.bincount(cells, minlength=self.distinct.size)
+        marks = np.flatnonzero(~self.known & (self.distinct != "") & (counts > 0))
+        return {str(self.distinct[one]): int(counts[one]) for one in marks}
+
+    def _place(self, cell: int) -> tuple[str, int]:
+        """Return the table and the row of a cell."""
+        ends = np.cumsum([column.values.size for column in self.columns])
+        which = int(np.searchsorted(ends, cell, side="right"))
+        column = self.columns[which]
+        return column.table, int(cell - ends[which] + column.values.size)
+
+
+def suspicion(column: Column, name: str) -> str:
+    """Say what tells that a column of words was meant to hold numbers or dates, if anything."""
+    return _Words.of([column], name).suspicion() if column.kind == "word" else ""
+
+
+_DATE = "a date"
+
+
+def _form(word: str) -> str:
+    """Return what is around a number, or that a word is a date; empty for other words."""
+    if _DATED.fullmatch(word):
+        return _DATE
+    found = _UNITS.fullmatch(word)
+    around = f"{found[1] or ''}#{found[3] or ''}" if found else ""
+    return "" if around == "#" and not _SIGNED.fullmatch(word) else around
 
 
 def _there(words: Iterable[str]) -> Iterator[str]:
@@ -83,6 +239,11 @@ def _there(words: Iterable[str]) -> Iterator[str]:
 def _is_mark(word: str) -> bool:
     """Return whether text marks a missing value, in a column that is not of words."""
     return word.lower() in _MISSING
+
+
+def _is_code(word: str) -> bool:
+    """Return whether text has the digits of a code, such as 01234: numbers beside it are codes."""
+    return _CODE.match(word) is not None and word.lstrip("+-").isdigit()
 
 
 @dataclass(frozen=True)

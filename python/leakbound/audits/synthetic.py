@@ -11,7 +11,7 @@ from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, check_scores, choice, flag, seed_of, shown
 from leakbound._base.streams import Purpose
-from leakbound._base.tables import Column, TableInput, named, read_columns
+from leakbound._base.tables import Column, TableInput, Writing, named, read_columns
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound.attacks.synthetic import ATTACKS, Tables, similarity
 from leakbound.attacks.synthetic.columns import pooled, same_columns
@@ -68,6 +68,7 @@ def audit_synthetic(
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
     columns: Mapping[str, ColumnRole] | None = None,
+    missing: Sequence[str] = (),
     challenge: bool | None = None,
     seed: int | None = None,
 ) -> SyntheticResult:
@@ -84,7 +85,8 @@ def audit_synthetic(
         What the generator was trained on, and the rest of the same random split: data frames of
         any library, mappings from names to columns, or arrays of shape (records, columns) such as
         embeddings of texts or images. Numbers, dates, words and booleans; None, NaN and NaT are
-        missing. Text is numbers, booleans or dates (ISO 8601) if all words of a column are.
+        missing. Text is numbers, booleans or dates (ISO 8601) if all words of a column are. Words
+        such as "NA", "." and "-" are missing values there, which a warning counts.
     synthetic : table
         What the generator made, any number of rows of the same columns.
     reference : table, optional
@@ -102,6 +104,9 @@ def audit_synthetic(
         stratified by a "stratum". Values of a "group" were split as one, such as an id of the
         person: all rows of a group are on one side. It is not compared, and the synthetic table
         need not have it. "codes" are numbers or dates that stand for words.
+    missing : sequence of str, optional
+        Further words or numbers that mark missing values in any column, such as "<0.5" or "-9", and
+        those that need no warning.
     challenge : bool, optional
         Whether two classifiers bet on membership from the records alone, without the synthetic
         table. If a random split would hardly let them win so often (p < 0.001), the split was not
@@ -135,16 +140,16 @@ def audit_synthetic(
     if challenge is not None:
         flag(challenge, "challenge")
     named = () if isinstance(attacks, Mapping) else _names(attacks)
-    roles = _roles(columns)
+    roles, writing = _roles(columns), Writing(missing=_marks(missing))
     # 1. All tables, read alike; members and non-members as one, in the order of their content, in
     #    which their places in files cannot matter.
-    audited = _Records.read(members, nonmembers, roles)
+    audited = _Records.read(members, nonmembers, roles, writing)
     parts = {
         "the records": audited.columns,
-        "the synthetic table": _read(synthetic, "the synthetic table", roles.group),
+        "the synthetic table": _read(synthetic, "the synthetic table", roles.group, writing),
     }
     if reference is not None:
-        parts["the reference"] = _read(reference, "the reference", roles.group)
+        parts["the reference"] = _read(reference, "the reference", roles.group, writing)
     tables = Tables.of_columns(parts, categorical=roles.codes, seed=seed, progress=True)
     # The order and the features that a split is judged by are of the audited records alone: a
     # generator knows the members, and must have no part in whether its bound is withheld.
@@ -229,14 +234,20 @@ class _Records:
     groups: NDArray[np.str_] | None
 
     @classmethod
-    def read(cls, members: TableInput, nonmembers: TableInput, roles: _Roles) -> Self:
+    def read(
+        cls, members: TableInput, nonmembers: TableInput, roles: _Roles, writing: Writing
+    ) -> Self:
         """Read both tables and put them together."""
         tables = {
-            "the members": read_columns(members, "the members"),
-            "the non-members": read_columns(nonmembers, "the non-members"),
+            "the members": read_columns(members, "the members", writing),
+            "the non-members": read_columns(nonmembers, "the non-members", writing),
         }
         inside, outside = tables.values()
-        columns = {name: pooled(inside[name], outside[name], name) for name in same_columns(tables)}
+        codes = {*roles.codes, roles.group}
+        columns = {
+            name: pooled(inside[name], outside[name], name, codes=name in codes)
+            for name in same_columns(tables)
+        }
         sizes = [next(iter(table.values())).missing.size for table in tables.values()]
         moved = _codes(columns, roles.group, "group")
         if moved is not None:
@@ -279,9 +290,20 @@ def _codes(
     return column.as_words()
 
 
-def _read(table: TableInput, name: str, groups: str | None) -> dict[str, Column]:
+def _read(table: TableInput, name: str, groups: str | None, writing: Writing) -> dict[str, Column]:
     """Read a table without the column of groups, which it need not have."""
-    return {label: one for label, one in read_columns(table, name).items() if label != groups}
+    columns = read_columns(table, name, writing)
+    return {label: one for label, one in columns.items() if label != groups}
+
+
+def _marks(missing: object) -> tuple[str, ...]:
+    """Read marks of missing values."""
+    marks = (missing,) if isinstance(missing, str) else missing
+    if not isinstance(marks, Sequence) or not all(isinstance(one, str) for one in marks):
+        raise InputTypeError(
+            f'missing must be a list of words, such as ["<0.5", "-9"], got {shown(missing)}'
+        )
+    return tuple(marks)
 
 
 def _names(attacks: object) -> tuple[str, ...]:

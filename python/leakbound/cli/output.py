@@ -1,8 +1,10 @@
 """What the commands print and write, in which words, and their exit codes."""
 
+import ast
 import io
 import json
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -57,6 +59,8 @@ def in_its_words(text: str) -> str:
     text = re.sub(r"\bFixed\(guesses=(\d+)\)", r"fixed:\1", text)
     text = re.sub(r"\bclaim=ApproxDP\(delta=([\w.-]+)\)", r"--claim eps=E,delta=\1", text)
     text = re.sub(r"\bsuch as delta=([\w.-]+)", r"such as --claim eps=E,delta=\1", text)
+    text = re.sub(r"\bmissing=\[(.+?)\]", _missing, text)
+    text = re.sub(r"\bcolumns=\{'(.+?)': \"codes\"\}", r"--categorical \1", text)
     text = re.sub(r"\bset (\w+)=False\b", r"leave out \1=True", text)
     words = "|".join(map(re.escape, _WORDS))
     text = re.sub(rf"\b({words})(?!\w)(?:\([^()]*\))?", lambda match: _WORDS[match[1]], text)
@@ -65,6 +69,11 @@ def in_its_words(text: str) -> str:
     snakes = "|".join(name for name in OPTIONS.get() if "_" in name) or "(?!)"
     text = re.sub(rf'(?<![,\w-])({names})=(?![…\'])("?(?:[\w.+-]+(?::\w+)?)?"?)()', _flag, text)
     return re.sub(rf"\b({snakes})()\b|^({names})()(?= must\b)", _flag, text)
+
+
+def _missing(match: re.Match[str]) -> str:
+    """Return the option that names marks of missing values, quoted for a shell."""
+    return "--missing " + shlex.quote(",".join(ast.literal_eval(f"[{match[1]}]")))
 
 
 def _flag(match: re.Match[str]) -> str:

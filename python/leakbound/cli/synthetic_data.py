@@ -1,5 +1,6 @@
 """The command that audits a synthetic table."""
 
+import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,9 +19,9 @@ app = typer.Typer()
 SYNTHETIC = (
     "The records were split at random: the generator was trained on --members, and --nonmembers "
     "were held out. All three files have the same columns: numbers, dates (2024-05-31), "
-    "true/false, words, and an empty cell for a missing value. The bound is on ε for replacing one "
-    "training record. The usual similarity metrics are reported too.\n\n[dim]Needs: pip install "
-    "'leakbound\\[io,ml]'[/]"
+    "true/false, words, and empty cells or marks such as NA for missing values. The bound is on ε "
+    "for replacing one training record. The usual similarity metrics are reported too.\n\n"
+    "[dim]Needs: pip install 'leakbound\\[io,ml]'[/]"
 )
 
 
@@ -33,6 +34,14 @@ class ColumnNames:
         str, option("COL", "Column of groups that the split kept together, such as a person's id.")
     ] = ""
     categorical: Annotated[str, option("COL,COL", "Columns whose numbers are categories.")] = ""
+    missing: Annotated[
+        str,
+        option(
+            "WORD,WORD",
+            "Further marks of missing values, such as '<0.5' or -9. NA, NULL, . and - are known: "
+            "name them to confirm them without a warning.",
+        ),
+    ] = ""
 
 
 @command(
@@ -63,11 +72,13 @@ def synthetic(
 ) -> None:
     """Audit a synthetic table in a file."""
     common, names = question.options(relation), options.parse_columns(attacks, "--attacks")
+    marks = next(csv.reader([columns.missing], skipinitialspace=True), [])
+    writing = Writing(decimal=signs.decimal or ".", missing=tuple(marks))
     with bar("Reading the tables"):
         inside, outside, generated = (
-            read_table(path, signs) for path in (members, nonmembers, table)
+            read_table(path, signs, writing) for path in (members, nonmembers, table)
         )
-        third = None if reference is None else read_table(reference, signs)
+        third = None if reference is None else read_table(reference, signs, writing)
     codes = options.parse_columns(columns.categorical, "--categorical")
     roles: dict[str, Any] = dict.fromkeys(codes, "codes")
     if columns.strata:
@@ -87,8 +98,8 @@ def synthetic(
     delivery.conclude(result, table, question.goal, relation)
 
 
-def read_table(path: Path, signs: Signs) -> dict[str, Any]:
+def read_table(path: Path, signs: Signs, writing: Writing) -> dict[str, Any]:
     """Read all columns of a table of records; what their text stands for the audit settles."""
     stored = read(path, None, signs).stored
     with about(path):
-        return read_columns(stored, str(path), Writing(decimal=signs.decimal or "."))
+        return read_columns(stored, str(path), writing)

@@ -5,16 +5,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leakbound import errors
 from leakbound._base.tables import Column, Writing, read_columns
-from leakbound._base.text import settled
+from leakbound._base.text import settled, suspicion
 
 
-def columns(*tables: Any, decimal: str = ".") -> list[Column]:
+def columns(
+    *tables: Any, decimal: str = ".", missing: tuple[str, ...] = (), codes: bool = False
+) -> list[Column]:
     """Return the column of some tables, as settled together."""
-    read = [read_columns({"c": one}, "a table", Writing(decimal=decimal)) for one in tables]
-    return settled([one["c"] for one in read], "c")
+    writing = Writing(decimal=decimal, missing=missing)
+    read = [read_columns({"c": one}, f"table {i}", writing) for i, one in enumerate(tables)]
+    return settled([one["c"] for one in read], "c", codes=codes)
 
 
 KINDS: dict[str, tuple[list[str], str, list[Any]]] = {
@@ -104,3 +109,127 @@ def test_two_ways_of_writing_are_refused_where_they_tell_who_is_a_member(
             columns(*(written(form, range(10, 28)) for form in forms))
     few = columns(*(written(form, range(10, 12)) for form in (one, other)))
     assert {column.kind for column in few} == {"word"}  # as chance may have it
+
+
+NUMBERS = [f"{1 + i / 7:.2f}" for i in range(60)]
+
+
+def marked(mark: str, every: int) -> list[str]:
+    """Return numbers as text, and a mark in their place in one of so many rows."""
+    return [mark if row % every == 3 % every else number for row, number in enumerate(NUMBERS)]
+
+
+@pytest.mark.parametrize("every", [10, 4, 2])
+@pytest.mark.parametrize(
+    "mark",
+    ["NA", "n/a", "NULL", "NaN", ".", ".a", ".Z", "\\N", "-", "k. A.", "#N/A", "\u2013", "<NA>"],
+)
+def test_marks_of_missing_values_leave_numbers_numbers(mark: str, every: int) -> None:
+    first, second = columns(marked(mark, every), NUMBERS)
+    (expected,) = columns(marked("", every))
+    assert first.kind == second.kind == "number"
+    assert first.missing.tolist() == expected.missing.tolist()
+    assert first.marks == {mark: int(first.missing.sum())}
+    assert not second.marks
+    numbers = [None if word == mark else float(word) for word in marked(mark, every)]
+    beside, typed = columns(marked(mark, every), numbers)  # of a frame
+    assert beside.missing.tolist() == typed.missing.tolist()
+
+
+def test_a_mark_in_every_cell_is_no_value() -> None:
+    (column,) = columns(["."] * 5)
+    assert column.kind == "empty"
+    assert column.missing.all()
+
+
+@pytest.mark.parametrize("word", ["<0.5", "refused", "12 kg", "Infinity", "2024-01-01"])
+def test_few_words_among_numbers_are_refused_by_table_row_and_option(word: str) -> None:
+    rows = marked(word, 10)
+    message = rf"column 'c' of table 1 holds numbers, but '{word}' at row 3 .* missing=\['{word}'\]"
+    with pytest.raises(errors.InputError, match=message):
+        columns(NUMBERS, rows)
+    first, second = columns(NUMBERS, rows, missing=(word,))
+    assert (first.kind, second.kind) == ("number", "number")
+    assert np.flatnonzero(second.missing).tolist() == [*range(3, 60, 10)]
+    first, second = columns(NUMBERS, rows, codes=True)
+    assert (first.kind, second.kind) == ("word", "word")
+
+
+def test_few_words_among_dates_are_refused() -> None:
+    days = [f"2024-03-{1 + row % 28:02}" for row in range(40)]
+    assert columns([*days, "0000-00-00", "NA"])[0].kind == "date"
+    with pytest.raises(errors.InputError, match="holds dates, but 'soon' at row 40 "):
+        columns([*days, "soon"])
+
+
+def test_limits_of_detection_are_numbers_however_many_there_are() -> None:
+    with pytest.raises(errors.InputError, match=r"missing=\['<0.5'\]"):
+        columns(marked("<0.5", 2))
+
+
+def test_codes_beside_numbers_are_words() -> None:
+    assert columns([f"{code:05}" for code in range(9_900, 11_000)])[0].kind == "word"
+
+
+@pytest.mark.parametrize("form", ["number", "text", "mixed"])
+def test_named_marks_are_missing_in_every_form(form: str) -> None:
+    cells: list[Any] = [1.5, -9, 2, -9, 4]
+    cells = [*map(str, cells)] if form == "text" else cells
+    cells = [*cells, "NA"] if form == "mixed" else cells
+    (column,) = columns(cells, missing=("-9.0",))
+    assert column.kind == "number"
+    assert column.missing.tolist()[:5] == [False, True, False, True, False]
+    (words,) = columns(["low", "Unknown", "high"], missing=("unknown",))
+    assert words.missing.tolist() == [False, True, False]
+    (dates,) = columns(np.array(["2024-01-01", "9999-12-31"], "M8[D]"), missing=("9999-12-31",))
+    assert dates.missing.tolist() == [False, True]
+
+
+SUSPECTS = {
+    "{} kg": "has numbers such as",
+    "\u20ac {}": "has numbers such as",
+    "{},5": "has numbers such as",
+    "1{:02}.05.2024": "has dates such as",
+    "{:02}MAY2024": "has dates such as",
+    "P{}": "",
+    "0{}": "",
+    "10.0.0.{}": "",
+}
+
+
+@pytest.mark.parametrize("form", SUSPECTS)
+def test_words_that_look_like_numbers_or_dates_are_noted(form: str) -> None:
+    (column,) = columns([form.format(day).removeprefix("1") for day in range(10, 29)])
+    assert column.kind == "word"
+    assert suspicion(column, "c").startswith(SUSPECTS[form])
+    assert bool(suspicion(column, "c")) == bool(SUSPECTS[form])
+
+
+def test_many_words_among_numbers_are_noted() -> None:
+    (column,) = columns([*NUMBERS, *["refused"] * 20])
+    assert suspicion(column, "c") == "has numbers in 75% of its cells, and 'refused'"
+
+
+TEXT = st.text(st.sampled_from("0159.,-<e NAk/_"), max_size=4)
+
+
+@given(st.lists(TEXT, min_size=1, max_size=40), st.lists(TEXT, min_size=1, max_size=40), st.data())
+def test_what_is_missing_does_not_depend_on_the_table(
+    one: list[str], other: list[str], data: st.DataObject
+) -> None:
+    """Rows that move to the other table are read as they were."""
+    cells = [*one, *other]
+    order = data.draw(st.permutations(range(len(cells))))
+
+    def read(rows: list[str]) -> tuple[str, dict[str, bool]]:
+        try:
+            parts = columns(rows[: len(one)], rows[len(one) :])
+        except errors.InputError as error:
+            return str(error).split(" of table")[0], {}
+        missing = np.concatenate([part.missing for part in parts]).tolist()
+        kinds = {part.kind for part in parts} - {"empty"}
+        return " ".join(kinds), dict(zip(rows, missing, strict=True))
+
+    first, second = read(cells), read([cells[row] for row in order])
+    assert first[1] == second[1]
+    assert first[0] == second[0]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import leakbound as lb
@@ -161,3 +162,51 @@ def test_files_are_read_as_data_frames_are(suffix: str, tmp_path: Path) -> None:
     found = lb.SyntheticResult.from_json(answer.out)
     assert found.provenance.sha256 == expected.provenance.sha256
     assert (found.bound, found.correct, found.m) == (expected.bound, expected.correct, expected.m)
+
+
+MARKS = ("", "NA", ".", ".a", "\\N", "NULL", "N/A", "-", "k. A.", "<0.5", "-9")
+
+
+def test_one_bound_for_every_mark_of_missing_values(tmp_path: Path) -> None:
+    """From files and from frames of pandas and polars."""
+    rng = np.random.default_rng(7)
+    numbers = pd.DataFrame(rng.lognormal(5, 1, (240, 2)).round(3), columns=["pay", "rent"])
+    gone = rng.random(numbers.shape) < 0.12
+    named = ["<0.5", "-9"]
+    options = [part for name in FILES for part in (f"--{name}", tmp_path / f"{name}.csv")]
+    how = ("--attacks", "local_likelihood", "--seed", "0", "--json-full", "--missing", "<0.5,-9")
+    bounds = set[tuple[float, int, int]]()
+    for mark in MARKS:
+        frame = numbers.astype(str).mask(gone, mark)
+        parts = dict(zip(FILES, (frame[:80], frame[80:160], frame[:80]), strict=True))
+        for name, part in parts.items():
+            part.to_csv(tmp_path / f"{name}.csv", index=False)
+        answer = leakbound("synthetic", *options, *how)
+        results = [lb.SyntheticResult.from_json(answer.out)]
+        for form in (pd.DataFrame, pl.from_pandas) if mark in {"", ".", "<0.5", "-9"} else ():
+            frames = [form(part) for part in parts.values()]
+            results.append(
+                lb.audit_synthetic(*frames, attacks="local_likelihood", missing=named, seed=0)
+            )
+        bounds |= {(one.bound, one.correct, one.m) for one in results}
+        noted = [f"column 'pay' has {mark!r} in {gone[:160, 0].sum() + gone[:80, 0].sum()} cells"]
+        for result in results:
+            said = [text[: len(noted[0])] for text in result.warnings if "read as missing" in text]
+            assert said == ([] if mark in {"", *named} else noted)
+    assert len(bounds) == 1
+
+
+def test_words_among_numbers_are_refused_with_the_option(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame(rng.lognormal(5, 1, (90, 2)).round(3), columns=["pay", "rent"])
+    frame = frame.astype(str).mask(rng.random(frame.shape) < 0.05, "< 0.5")
+    parts = dict(zip(FILES, (frame[:30], frame[30:60], frame[60:]), strict=True))
+    options = written(tmp_path, parts)
+    refusal = leakbound("synthetic", *options).refusal
+    assert "members.csv holds numbers, but '< 0.5' at row" in refusal
+    assert "pass --missing '< 0.5'; if numbers are codes here, --categorical pay" in refusal
+    assert leakbound("synthetic", *options, "--missing", "< 0.5").code == 0
+    assert leakbound("synthetic", *options, "--categorical", "pay,rent").code == 0
+    plain = frame.replace("< 0.5", "1")
+    with pytest.raises(lb.errors.InputError, match=r"the synthetic table holds numbers, but '< 0"):
+        lb.audit_synthetic(plain[:30], plain[30:60], frame[60:])

@@ -1,6 +1,7 @@
 """Columns of several tables, read so that no value reveals the table that it came from."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -31,9 +32,9 @@ def same_columns(tables: Mapping[str, Mapping[str, Column]]) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def pooled(members: Column, nonmembers: Column, name: str) -> Column:
+def pooled(members: Column, nonmembers: Column, name: str, *, codes: bool = False) -> Column:
     """Put a column of the audited records together, so that values do not reveal their table."""
-    members, nonmembers = settled([members, nonmembers], name)
+    members, nonmembers = settled([members, nonmembers], name, codes=codes)
     kinds = {members.kind, nonmembers.kind} - {"empty"}
     if len(kinds) > 1:
         raise InputError(
@@ -58,7 +59,7 @@ def _rounded(column: Column, coarse: np.dtype[Any]) -> Column:
         rounded = column.values.astype(coarse).astype(np.float64)
     doubles = column.values.astype(np.float64)
     values = np.where(np.isfinite(rounded), rounded, doubles)
-    return Column(values, column.missing, "number", coarse)
+    return replace(column, values=values, precision=coarse)
 
 
 def _once(members: Column, nonmembers: Column) -> np.dtype[Any] | None:
@@ -105,10 +106,11 @@ def joined(columns: list[Column]) -> Column:
     if kinds == {"date", "zoned"}:
         kinds = {"date"}
     missing = np.concatenate([column.missing for column in columns])
+    marks = dict(sum((Counter(column.marks) for column in columns), Counter[str]()))
     # words are the kind that any two others share
     if len(kinds) > 1:
         words = np.concatenate([column.as_words() for column in columns])
-        return Column(words, missing, "word")
+        return Column(words, missing, "word", marks=marks)
     kind: ColumnKind = kinds.pop() if kinds else "empty"
     exact = any(column.is_exact for column in columns)
     moment = np.datetime64(0, "us")
@@ -120,7 +122,7 @@ def joined(columns: list[Column]) -> Column:
         else:
             parts.append(column.as_exact() if exact else column.values)
     values = np.concatenate([part.astype(object) for part in parts] if exact else parts)
-    return Column(values, missing, kind)
+    return Column(values, missing, kind, marks=marks)
 
 
 def as_codes(column: Column) -> Column:

@@ -31,7 +31,7 @@ from leakbound._base.console import track
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import Column, TableInput, read_columns
-from leakbound._base.text import settled
+from leakbound._base.text import settled, suspicion
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.attacks.synthetic.columns import as_codes, joined, same_columns
 from leakbound.errors import InputError, OptionError
@@ -71,11 +71,20 @@ def coordinates(
     sizes = [next(iter(table.values())).missing.size for table in tables]
     ends = np.cumsum(sizes).tolist()
     blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
+    marks = dict[str, Mapping[str, int]]()
     for place, name in enumerate(tables[0]):
         parts = _parts(tables, name, codes)
         column = joined(parts)
         if column.kind == "word" and parts[0].kind not in {"word", "empty"}:
             notes.append(f"column {name!r} is of another kind in other tables: taken as words")
+        meant = "" if name in codes else suspicion(parts[0], name)
+        if meant:
+            notes.append(
+                f"column {name!r} {meant}: taken as words; write plain numbers (12.5) or dates "
+                f'(2024-05-31), or say columns={{{name!r}: "codes"}}'
+            )
+        if column.marks:
+            marks[name] = column.marks
         end = ends[1] if synthetic else None
         block, why = _encode(column, ends[0], end, Purpose.SYNTHETIC_WORDS.rng(seed, place))
         if why:
@@ -83,6 +92,7 @@ def coordinates(
         else:
             blocks.append(block)
             sources += [name] * block.shape[1]
+    notes += _marked(marks)
     if not blocks:
         raise InputError(f"all audited records are equal in every column: {'; '.join(notes)}")
     rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))
@@ -117,10 +127,24 @@ def _parts(
 ) -> list[Column]:
     """Return a column of each table; text is what it is among the audited records, or words."""
     first, *others = (table[name] for table in tables)
-    parts = settled([first], name)
+    coded = name in codes
+    parts = settled([first], name, codes=coded)
     for other in others:
-        parts += settled([other], name, kind=parts[0].kind)
-    return [as_codes(one) for one in parts] if name in codes else parts
+        parts += settled([other], name, kind=parts[0].kind, codes=coded)
+    return [as_codes(one) for one in parts] if coded else parts
+
+
+def _marked(columns: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return a note about words that were read as missing values, if there are any."""
+    if not columns:
+        return []
+    counts = {
+        name: " and ".join(f"{mark!r} in {count:,} cells" for mark, count in marks.items())
+        for name, marks in columns.items()
+    }
+    listed = "; ".join(f"column {name!r} has {said}" for name, said in counts.items())
+    known = ", ".join(sorted({repr(mark) for marks in columns.values() for mark in marks}))
+    return [f"{listed}: read as missing values; missing=[{known}] says so without a warning"]
 
 
 class Neighbours(NamedTuple):
