@@ -394,4 +394,5 @@ def _likely(learnt: IntArray, member: BoolArray, asked: IntArray) -> FloatArray:
         runs = np.bincount(leaves, minlength=size)
         ones = np.bincount(leaves[member], minlength=size)
         total += ((ones + _UNSEEN) / (runs + 2 * _UNSEEN))[found]
-    return total / learnt.shape[1]
+    mean: FloatArray = total / learnt.shape[1]
+    return mean

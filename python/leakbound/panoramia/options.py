@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 from numpy.typing import NDArray
 
 from leakbound._base.checks import choice, complement, flag, instance, integer, real, seed_of
-from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
+from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, SecondLook
 from leakbound.errors import OptionError
 from leakbound.panoramia.models.attack import StackedAttack
 
@@ -140,6 +140,8 @@ class Options:
             raise OptionError(f"seeds must be different, and at least one, got {self.seeds}")
         complement(self.confidence)
         instance(self.cuts, "cuts", CUT_POLICIES)
+        if isinstance(self.cuts, SecondLook):
+            raise OptionError("cuts=SecondLook is not for PANORAMIA: use KLScan")
         if self.conditional and self.attack.modality == "text":
             raise OptionError(
                 "conditional bounds need features, and tokens cannot be used as such: pass "
