@@ -183,7 +183,7 @@ class Parts(Policy):
         return f"{count} the error probability: {' and '.join(each)}."
 
     def remarks(self, proof: Proof) -> tuple[str, ...]:
-        """See `Policy.remarks`: what the first policy says of the whole."""
+        """See `Policy.remarks`: what the first policy remarks on the whole."""
         return self.parts[0].policy.remarks(proof)
 
 

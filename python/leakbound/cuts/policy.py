@@ -172,7 +172,7 @@ class Policy(ABC):
         """Return the best bound on the log-odds of a correct guess, wrong with chance `level`."""
 
     def above(self, _least: float) -> Self:
-        """Return the same policy, which need not compute a bound of at most so much: 0 is valid."""
+        """Return the same policy, which need not compute bounds up to this one: 0 is valid."""
         return self
 
     def remarks(self, _proof: Proof) -> tuple[str, ...]:

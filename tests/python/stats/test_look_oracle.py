@@ -85,7 +85,7 @@ def wins_of_tiling() -> list[Wins]:
 
 
 def best_of(wins: Iterable[Wins], pairs: Pairs) -> float:
-    """Return the largest probability that any mechanism gives such a rule to win."""
+    """Return the largest probability that any mechanism gives a rule of these to win."""
     gain = np.array([[x in one for one in wins] for x in LABELLINGS], dtype=float)
     return best_mechanism(LABELLINGS, gain / len(LABELLINGS), pairs)
 
