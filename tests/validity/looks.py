@@ -19,7 +19,7 @@ from leakbound.cuts import SecondLook
 from validity.choices import ChoiceTrial
 from validity.games import Boundary, Play
 from validity.lengths import DEAR
-from validity.random_splits import Mechanism, Split, SplitGame
+from validity.random_splits import Split, SplitGame
 from validity.streams import stream
 from validity.suite import Case
 from validity.trials import ERROR, OneRun
@@ -37,7 +37,6 @@ _PARTS: dict[str, SecondLook | None] = {
     "scan-alone": SecondLook(look=_REST, scan=1 - 2 * _REST),
 }
 """The default, and policies in which one test has all but a thousandth or two of the level."""
-_Kind: TypeAlias = Literal["noise", "response", "failing", "gaussian", "mixture"]
 _SIDES: tuple[CoinSides, ...] = ("auto", "both", "member")
 
 
@@ -98,7 +97,7 @@ class _NoisyChoices(ChoiceTrial):
 
 
 _M = 300
-_COINS: dict[_Kind, tuple[Claim, Play]] = {
+_COINS: dict[str, tuple[Claim, Play]] = {
     "noise": (PureDP(), partial(simulate.null, _M)),
     "response": (PureDP(), Boundary(m=_M, p=0.73)),
     "failing": (
@@ -108,7 +107,8 @@ _COINS: dict[_Kind, tuple[Claim, Play]] = {
     "gaussian": (GaussianDP(), partial(simulate.gaussian, _M, 1.5)),
     "mixture": (GaussianDP(), partial(simulate.mixture, _M, 1.5)),
 }
-_OTHERS: dict[Mechanism, Claim] = {
+_Leak: TypeAlias = Literal["response", "failing", "gaussian"]
+_OTHERS: dict[_Leak, Claim] = {
     "response": PureDP(),
     "failing": ApproxDP(delta=_DELTA),
     "gaussian": GaussianDP(),
@@ -124,20 +124,19 @@ def _parts(claim: Claim, *, sided: bool) -> Iterator[tuple[str, SecondLook | Non
 
 def look_cases() -> Iterator[Case]:
     """Yield the rows of coins from either end and of fixed sides, of splits and of choices."""
-    row = partial(Case, error=ERROR, quick=0, long=DEAR)
+    row = partial(Case, audit="second-look", error=ERROR, quick=0, long=DEAR)
     for sides in _SIDES:
         for truth, (claim, play) in _COINS.items():
             for name, cuts in _parts(claim, sided=sides != "auto"):
                 trial = OneRun(_Noisy(play), claim, {"cuts": cuts, "sides": sides})
-                named = {"claim": claim.name, "cuts": name, "sides": sides, "truth": truth}
-                yield row(audit="second-look", trial=trial, **named)
-    for truth, claim in _OTHERS.items():
+                yield row(claim=claim.name, cuts=name, sides=sides, truth=truth, trial=trial)
+    pairs = partial(row, sides="pairs")
+    for leak, claim in _OTHERS.items():
         for name, cuts in _parts(claim, sided=True):
-            split = Split(_NoisySplit(members=_M, others=_M, mechanism=truth), claim, cuts)
-            secrets = _NoisyChoices(m=_M, k=3, mechanism=truth, claim=claim, cuts=cuts)
-            named = {"claim": claim.name, "cuts": name, "sides": "pairs"}
-            yield row(audit="second-look", truth=f"{truth}-split", trial=split, **named)
-            yield row(audit="second-look", truth=secrets.game, trial=secrets, **named)
+            split = Split(_NoisySplit(members=_M, others=_M, mechanism=leak), claim, cuts)
+            secrets = _NoisyChoices(m=_M, k=3, mechanism=leak, claim=claim, cuts=cuts)
+            yield pairs(claim=claim.name, cuts=name, truth=f"{leak}-split", trial=split)
+            yield pairs(claim=claim.name, cuts=name, truth=secrets.game, trial=secrets)
 
 
 def quick_look_cases(error: float) -> Iterator[Case]:

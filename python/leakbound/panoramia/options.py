@@ -141,7 +141,7 @@ class Options:
         complement(self.confidence)
         instance(self.cuts, "cuts", CUT_POLICIES)
         if isinstance(self.cuts, SecondLook):
-            raise OptionError("cuts=SecondLook is not for PANORAMIA: use KLScan")
+            raise OptionError("cuts=SecondLook is not for PANORAMIA: use KLScan or OutsideIn")
         if self.conditional and self.attack.modality == "text":
             raise OptionError(
                 "conditional bounds need features, and tokens cannot be used as such: pass "

@@ -21,6 +21,7 @@ from leakbound.cuts import KLScan, OutsideIn, Proof, SecondLook, UnionBound
 from leakbound.cuts.games import Game, PairGame, ScoreGame
 from leakbound.cuts.look import Look, Parts
 from leakbound.errors import OptionError
+from leakbound.panoramia import Options
 
 LEVEL = 0.05
 CLAIMS = [PureDP(), ApproxDP(delta=1e-3), GaussianDP()]
@@ -315,6 +316,11 @@ def test_shares_are_options() -> None:
 def test_other_designs_refuse_it_by_name(scores: FloatArray, design: Any) -> None:
     with pytest.raises(OptionError, match="SecondLook"):
         lb.audit(scores, design, cuts=SecondLook())
+
+
+def test_panoramia_refuses_it_before_it_trains() -> None:
+    with pytest.raises(OptionError, match="SecondLook"):
+        Options(cuts=SecondLook(), seeds=(1,))
 
 
 def test_the_look_of_a_clopper_pearson_limit_is_that_of_its_count() -> None:
