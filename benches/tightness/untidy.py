@@ -1,10 +1,12 @@
 """Games whose outermost scores are noise, and what the default proves of them.
 
+export PYTHONPATH=benches/python
 python benches/tightness/untidy.py          12 games of each at 10³ and 10⁴, 6 under Gaussian DP
 python benches/tightness/untidy.py --whole  10⁵ too, and 40 games of each
 
-Each row compares the default with `OutsideIn` alone, and with the best in hindsight: the largest
-mean of `OutsideIn`, `KLScan`, a union bound, and a number of guesses fixed in advance.
+Four tables: untidy games, beside `OutsideIn` and the best in hindsight, the largest mean of
+`OutsideIn`, `KLScan`, a union bound, and numbers of guesses fixed in advance; fixed sides, beside a
+union bound; learnt ratios, beside `KLScan`; and games without noise, beside `OutsideIn`.
 """
 
 import argparse
@@ -24,7 +26,7 @@ from leakbound._base.types import BoolArray, FloatArray
 from leakbound.claims import Claim
 from leakbound.simulate.games import Profile, gaussian_profile, response_profile
 from leakbound.stats import normal_cdf
-from mechanisms import OfCoins, Shown
+from mechanisms import Gaussian, OfCoins, OneSidedTail, Shown, TwoSidedTail
 
 __all__ = [
     "GAMES",
@@ -327,38 +329,103 @@ def _policies(claim: Claim, m: int) -> Iterable[tuple[str, dict[str, Any]]]:
         yield "best", {"cuts": lb.Fixed(guesses), "sides": sides}
 
 
-def row(game: Any, m: int, claim: Claim, seeds: int) -> dict[str, float]:
-    """Return mean bounds of the default, of outside-in, and of the best in hindsight."""
-    means: dict[str, float] = {}
+def means(
+    game: Any, m: int, claim: Claim, seeds: int, policies: Iterable[tuple[str, dict[str, Any]]]
+) -> dict[str, float]:
+    """Return the largest mean bound of each kind of policy on the same games."""
+    found: dict[str, float] = {}
     played = [game(m, seed=seed) for seed in range(seeds)]
-    for kind, options in _policies(claim, m):
+    for kind, options in policies:
+        design = options.get("design", lb.Coins)
+        how = {name: value for name, value in options.items() if name != "design"}
         bounds = [
-            lb.audit(one.scores, lb.Coins(one.member), claim=claim, seed=seed, **options).bound
+            lb.audit(one.scores, design(one.member), claim=claim, seed=seed, **how).bound
             for seed, one in enumerate(played)
         ]
-        means[kind] = max(means.get(kind, 0.0), float(np.mean(bounds)))
-    means["best"] = max(means["best"], means["outside-in"])
-    return means
+        found[kind] = max(found.get(kind, 0.0), float(np.mean(bounds)))
+    return found
+
+
+def row(game: Any, m: int, claim: Claim, seeds: int) -> dict[str, float]:
+    """Return mean bounds of the default, of outside-in, and of the best in hindsight."""
+    found = means(game, m, claim, seeds, _policies(claim, m))
+    found["best"] = max(found["best"], found["outside-in"])
+    return found
+
+
+def _table(heads: str, rows: Iterable[tuple[str, dict[str, float]]]) -> None:
+    """Print a table: means of two kinds or three, and the first two's last share."""
+    peers.say(f"\n| {heads} |\n|{'---|' * (heads.count('|') + 1)}")
+    for name, found in rows:
+        last = found["best"]
+        share = found["default"] / last if last else math.nan
+        said = " | ".join(f"{number:.2f}" for number in [*found.values(), share])
+        peers.say(f"| {name} | {said} |")
+
+
+def _noisy(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[str, float]]]:
+    """Yield rows of all untidy games, of fair coins from either end."""
+    for claim, game, m in product(_CLAIMS, GAMES, sizes):
+        few = 6 if isinstance(claim, lb.GaussianDP) else 12
+        yield f"{type(game).__name__} | {m:,} | {claim.name}", row(game, m, claim, seeds or few)
+
+
+def _fixed_sides(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[str, float]]]:
+    """Yield rows of random splits and of fixed sides, beside a union bound of the same design."""
+    ways: dict[str, dict[str, Any]] = {
+        "random split": {"design": lb.RandomSplit},
+        "both": {"sides": "both"},
+        "member": {"sides": "member"},
+    }
+    union = {"cuts": lb.UnionBound(grid="geometric")}
+    for claim, (name, how), m in product(_CLAIMS, ways.items(), sizes):
+        policies = [("default", how), ("best", {**how, **union})]
+        found = means(Saturated(), m, claim, seeds or 6, policies)
+        yield f"{name} | {m:,} | {claim.name}", found
+
+
+def _learnt(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[str, float]]]:
+    """Yield rows of rounded Laplace noise, beside the scan of all thresholds."""
+    policies: list[tuple[str, dict[str, Any]]] = [("default", {}), ("best", {"cuts": lb.KLScan()})]
+    for m in sizes:
+        found = means(RoundedLaplace(), m, lb.PureDP(), seeds or 12, policies)
+        yield f"{m:,}", found
+
+
+def _standard(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[str, float]]]:
+    """Yield rows of games whose surest scores are outermost, beside `OutsideIn`."""
+    policies: list[tuple[str, dict[str, Any]]] = [
+        ("default", {}),
+        ("best", {"cuts": lb.OutsideIn()}),
+    ]
+    shapes = (
+        *(Gaussian(mu=mu) for mu in (0.5, 1.0, 2.0, 4.0)),
+        *(TwoSidedTail(share=0.05, shift=20.0), OneSidedTail(share=0.2, shift=3.0)),
+        *(OneSidedTail(share=0.05, shift=4.0), TwoSidedTail(share=0.05, shift=4.0)),
+    )
+    for claim, game, m in product(_CLAIMS, shapes, sizes):
+        yield f"{game!r} | {m:,} | {claim.name}", means(game, m, claim, seeds or 12, policies)
 
 
 def main() -> None:
-    """Print a table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--seeds", type=int, help="games of each: 12, and 6 under Gaussian DP")
     given = parser.parse_args()
+    seeds = given.seeds or (40 if given.whole else None)
     sizes = [10**3, 10**4, 10**5] if given.whole else [10**3, 10**4]
-    heads = "game | m | claim | `OutsideIn` | default | best in hindsight | default / best"
-    peers.say(f"| {heads} |\n|---|--:|---|--:|--:|--:|--:|")
-    for claim, game, m in product(_CLAIMS, GAMES, sizes):
-        few = 6 if isinstance(claim, lb.GaussianDP) else 12
-        found = row(game, m, claim, given.seeds or (40 if given.whole else few))
-        share = found["default"] / found["best"] if found["best"] else math.nan
-        numbers = [found["outside-in"], found["default"], found["best"], share]
-        said = " | ".join(f"{number:.2f}" for number in numbers)
-        peers.say(f"| {type(game).__name__} | {m:,} | {claim.name} | {said} |")
+    start = "game | m | claim"
+    heads = f"{start} | default | `OutsideIn` | best in hindsight | default / best"
+    _table(heads, _noisy(sizes, seeds))
+    heads = "default | union bound | share"
+    _table(f"Saturated | m | claim | {heads}", _fixed_sides(sizes[1:], seeds))
+    more = [10**5, 2 * 10**5] if given.whole else []
+    heads = "RoundedLaplace, m | default | `KLScan` | share"
+    _table(heads, _learnt([10**4, 4 * 10**4, *more], seeds))
+    _table(f"{start} | default | `OutsideIn` | share", _standard(sizes, seeds))
 
 
 if __name__ == "__main__":
