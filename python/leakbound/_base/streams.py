@@ -86,6 +86,8 @@ class Purpose(Enum):
     MIXTURE_GAME = "simulate/mixture"
     RESPONSE_GAME = "simulate/response"
 
+    LEARNT_HALVES = "attacks/learnt-halves"
+    LEARNT_TREES = "attacks/learnt-trees"
     SYNTHETIC_WORDS = "attacks/synthetic-words"
     SYNTHETIC_NOISE = "attacks/synthetic-noise"
     SYNTHETIC_PART = "attacks/synthetic-part"

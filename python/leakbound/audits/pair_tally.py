@@ -8,6 +8,7 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, instance, vector
+from leakbound._base.codes import check_codes
 from leakbound._base.types import ArrayInput, HasMember, IntArray, JsonValue
 from leakbound._tally.counting import Counts, added, check_counts
 from leakbound._tally.tally import Stored, Tally, reading
@@ -19,7 +20,6 @@ from leakbound.audits.pairing import (
     counted_pairs,
     hashes,
 )
-from leakbound.audits.pairs import check_codes
 from leakbound.cuts.games import PairTallyGame, TallyGame
 from leakbound.errors import AbstentionError, DesignError, InputError, OptionError
 

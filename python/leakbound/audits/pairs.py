@@ -10,12 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import check_length, vector
-from leakbound._base.labels import missing_of
+from leakbound._base.codes import by_first_row
 from leakbound._base.streams import Purpose
-from leakbound._base.types import Aggregate, ArrayInput, BoolArray, FloatArray, IntArray
+from leakbound._base.types import Aggregate, BoolArray, FloatArray, IntArray
 from leakbound.cuts.games import PairGame
-from leakbound.errors import AbstentionError, DesignError, InputError, InputTypeError
+from leakbound.errors import AbstentionError, DesignError, InputError
 
 NORMAL = 1.4826
 """The standard deviation of a normal law over the median distance from its median."""
@@ -95,18 +94,6 @@ class Units:
         return values[order], self.unit[order]
 
 
-def by_first_row(
-    codes: NDArray[np.generic],
-) -> tuple[NDArray[np.generic], IntArray, IntArray]:
-    """Return the names of strata or groups, their first rows, and which of them each row is in.
-
-    They are in the order of these rows, so that names have no part in what a seed draws.
-    """
-    names, first, code = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return names[order], first[order], np.argsort(order)[code]
-
-
 def _means(values: FloatArray, unit: IntArray, size: IntArray) -> FloatArray:
     """Return means, in which infinities of both signs cancel in pairs."""
     finite = np.isfinite(values)
@@ -133,25 +120,6 @@ def _check_whole(
             f"(rows {int(first[unit[row]])} and {row}). Groups are rows that the split kept "
             "together: leave groups out if it moved single rows, or correct them"
         )
-
-
-def check_codes(values: ArrayInput, examples: int, name: str) -> NDArray[np.generic]:
-    """Read strata or groups: numbers or text, one for each example, none missing."""
-    codes = vector(values, name, kinds="biufSUO")
-    check_length(codes, examples, name)
-    missing = missing_of(codes, name)
-    if missing.any():
-        row = int(missing.argmax())
-        raise InputTypeError(
-            f"{name} is missing at row {row}: give each example one, unique if necessary"
-        )
-    try:
-        np.unique(codes)
-    except TypeError:
-        raise InputTypeError(
-            f"{name} must be all numbers or all text, got a mixture that cannot be compared"
-        ) from None
-    return codes
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ import numpy as np
 
 from leakbound._base import shares
 from leakbound._base.checks import check_features, check_length, choice
+from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.imports import needs
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
@@ -15,7 +16,7 @@ from leakbound._base.types import Aggregate, ArrayInput, BoolArray, FloatArray, 
 from leakbound._tally.tally import Stored, by_attack, told
 from leakbound.audits import road
 from leakbound.audits.pair_tally import PairTally
-from leakbound.audits.pairs import Pairs, Units, by_first_row, check_codes
+from leakbound.audits.pairs import Pairs, Units
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts.games import PairTallyGame
 from leakbound.errors import OptionError

@@ -77,6 +77,21 @@ class Plan:
         opening.agreed.rehearse(self.drawn, self.k)
         return opening
 
+    def subset(self, rows: ArrayInput) -> Self:
+        """Return the plan of some of its examples, such as those that `learnt_score` leaves.
+
+        Parameters
+        ----------
+        rows : array-like of int
+            Positions of the examples, in any order. Which these are must not depend on the draws.
+        """
+        taken = numbers(vector(rows, "rows"), "rows", least=0, most=len(self) - 1, whole=True)
+        places = taken.astype(np.int64)
+        several = {"ids": self.ids[places], "copies": self.copies}
+        kind: Any = type(self)
+        more = {"k": self.k} if self.k else {}
+        return cast("Self", kind(self.drawn[places], **several, **more))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan as a NumPy archive ``.npz``, all of it or nothing."""
         with replacing(path) as file:

@@ -1,0 +1,40 @@
+"""Strata and groups: what each example belongs to."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.checks import check_length, vector
+from leakbound._base.labels import missing_of
+from leakbound._base.types import ArrayInput, IntArray
+from leakbound.errors import InputTypeError
+
+
+def by_first_row(
+    codes: NDArray[np.generic],
+) -> tuple[NDArray[np.generic], IntArray, IntArray]:
+    """Return the names of strata or groups, their first rows, and which of them each row is in.
+
+    They are in the order of these rows, so that names have no part in what a seed draws.
+    """
+    names, first, code = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return names[order], first[order], np.argsort(order)[code]
+
+
+def check_codes(values: ArrayInput, examples: int, name: str) -> NDArray[np.generic]:
+    """Read strata or groups: numbers or text, one for each example, none missing."""
+    codes = vector(values, name, kinds="biufSUO")
+    check_length(codes, examples, name)
+    missing = missing_of(codes, name)
+    if missing.any():
+        row = int(missing.argmax())
+        raise InputTypeError(
+            f"{name} is missing at row {row}: give each example one, unique if necessary"
+        )
+    try:
+        np.unique(codes)
+    except TypeError:
+        raise InputTypeError(
+            f"{name} must be all numbers or all text, got a mixture that cannot be compared"
+        ) from None
+    return codes

@@ -1,0 +1,181 @@
+"""A score that is learnt from memberships, on a half of the examples that is not audited."""
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_features, check_ids, check_length, check_scores, seed_of
+from leakbound._base.codes import by_first_row, check_codes
+from leakbound._base.imports import needs
+from leakbound._base.reading import array_of
+from leakbound._base.scores import Scores
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
+from leakbound.errors import InputError, InputTypeError
+
+# Members and non-members from which something can be learnt
+_FEWEST = 2
+# Trees of the default model, and examples of a leaf
+_TREES, _LEAF = 200, 5
+
+
+class LearntScore(NamedTuple):
+    """A score that was learnt on one half, of the examples of the other half."""
+
+    scores: Scores
+    """Of the examples that may be audited, with their ids."""
+    rows: IntArray
+    """Which examples these are: positions in the order of `outputs`, or of the plan."""
+
+
+def learnt_score(
+    outputs: ArrayInput,
+    member: ArrayInput | HasMember,
+    *,
+    model: Any = None,
+    seed: int | None = None,
+    strata: ArrayInput | None = None,
+    groups: ArrayInput | None = None,
+    ids: ArrayInput | None = None,
+) -> LearntScore:
+    """Learn a membership score on a random half of the examples, and score the other half.
+
+    A classifier that learns who was a member remembers the examples it was fitted to: audited on
+    these, it finds leakage in every model. So one half is for learning alone, and only scores of
+    the other half are returned.
+
+    Parameters
+    ----------
+    outputs : array-like, shape (m,) or (m, d)
+        What is known of each example from the audited model: losses, probabilities, several scores.
+    member : array-like of shape (m,), or InclusionPlan
+        Which examples were trained on. A plan, or a pandas object, is joined with outputs that have
+        ids.
+    model : estimator, optional
+        A classifier with `fit` and with `predict_proba` or `decision_function`, of which a copy is
+        fitted. If None, a random forest of scikit-learn, which needs the extra `ml`.
+    seed : int, optional
+        Seed of the halves and of the default model; by default from the system's entropy. Choose it
+        before you look: the best of many halves is no random one.
+    strata, groups : array-like, shape (m,), optional
+        As for `RandomSplit`: each half has about half of each stratum, and groups whole.
+    ids : array-like of shape (m,), optional
+        A different id for each row of `outputs`.
+
+    Returns
+    -------
+    LearntScore
+        `scores`, with ids, and the `rows` that may be audited: audit with ``member[rows]``,
+        ``plan.subset(rows)``, ``strata[rows]``, ``groups[rows]``.
+
+    Notes
+    -----
+    Given the output of training and the memberships of the learning half, those of the other half
+    are still independent coins, or a random subset of a fixed size: the theorems hold for it, and
+    its scores are a function of what is given. They do not hold for the learning half. Out-of-fold
+    scores, each learnt on all other folds, are not offered: each score then depends on the
+    membership of the examples that it is compared with.
+
+    Examples
+    --------
+    >>> import leakbound as lb
+    >>> rng = np.random.default_rng(0)
+    >>> member = rng.random(600) < 0.5
+    >>> outputs = rng.normal(size=(600, 2)) + 2 * np.outer(member, [1, -1])
+    >>> scores, rows = learnt_score(outputs, member, seed=0)
+    >>> len(scores), bool(lb.audit(scores, lb.Coins(member[rows]), seed=0).bound > 1)
+    (300, True)
+    """
+    start = seed_of(seed)
+    # 1. Outputs and membership in one order, which is that of a plan.
+    order = ExampleOrder(ids)
+    table = _table(order.scores(outputs, "outputs"))
+    rows = order.follow(member, "member") if isinstance(member, HasMember) else None
+    table = table if rows is None else table[rows]
+    labels = order.member(member, len(table), copies=True)
+    if ids is not None:
+        check_ids(ids, labels)
+    codes = {
+        name: by_first_row(check_codes(order.placed(values, name), len(table), name))
+        for name, values in (("strata", strata), ("groups", groups))
+        if values is not None
+    }
+    # 2. Halves that know nothing of membership.
+    unit = codes["groups"][2] if "groups" in codes else np.arange(len(table))
+    stratum = codes["strata"][2] if "strata" in codes else np.zeros(len(table), np.int64)
+    learning = _halves(unit, stratum, start)
+    found = labels[learning]
+    if min(found.sum(), (~found).sum()) < _FEWEST or learning.all():
+        raise InputError(
+            f"half of these {len(table)} examples have {int(found.sum())} members and "
+            f"{int((~found).sum())} non-members to learn from: pass more examples, or use a score "
+            "that is not learnt"
+        )
+    # 3. The score is learnt on one half, and returned for the other.
+    kept = np.flatnonzero(~learning)
+    fitted = _fitted(model, table[learning], found, start)
+    named = order.told_ids if order.distinct_ids is None else order.distinct_ids
+    names = np.arange(len(table)) if named is None else named
+    values = check_scores(_values(fitted, table[kept]))
+    return LearntScore(Scores(values, names[kept], "learnt"), kept)
+
+
+def _table(outputs: Any) -> FloatArray:
+    """Read outputs as a table of one column or several."""
+    array = array_of(outputs, "outputs")
+    return check_features(array[:, None] if array.ndim == 1 else array, "outputs")
+
+
+def _halves(unit: IntArray, stratum: IntArray, seed: int) -> BoolArray:
+    """Return which examples are to learn from: about half of the units of each stratum.
+
+    Membership has no part in this: coins of the other half stay independent.
+    """
+    rng = Purpose.LEARNT_HALVES.rng(seed)
+    units, first = np.unique(unit, return_index=True)
+    order = rng.permutation(units.size)
+    learning = np.zeros(units.size, dtype=np.bool_)
+    for value in np.unique(stratum[first]):
+        inside = order[stratum[first][order] == value]
+        half = inside.size // 2 + (inside.size % 2 and int(rng.integers(2)))
+        learning[inside[:half]] = True
+    return learning[unit]
+
+
+def _fitted(model: Any, table: FloatArray, member: BoolArray, seed: int) -> Any:
+    """Fit a copy of the model, by default a forest, to tell members from non-members."""
+    if model is None:
+        with needs("ml", "learnt_score without a model"):
+            from sklearn.ensemble import RandomForestClassifier
+        model = RandomForestClassifier(
+            _TREES,
+            min_samples_leaf=_LEAF,
+            random_state=Purpose.LEARNT_TREES.derived(seed, bits=32),
+        )
+    answers = any(hasattr(model, name) for name in ("predict_proba", "decision_function"))
+    if isinstance(model, type) or not hasattr(model, "fit") or not answers:
+        raise InputTypeError(
+            "model must be a classifier with fit, and with predict_proba or decision_function, got "
+            f"{model.__name__ if isinstance(model, type) else type(model).__name__}"
+        )
+    fitted = copy.deepcopy(model)
+    fitted.fit(table, member.astype(np.int64))
+    return fitted
+
+
+def _values(fitted: Any, table: FloatArray) -> NDArray[Any]:
+    """Return the model's scores: the probability of a member, or the decision for one."""
+    proba = getattr(fitted, "predict_proba", None)
+    answer = np.asarray(fitted.decision_function(table) if proba is None else proba(table))
+    if answer.ndim == 2 and answer.shape[1] == 2:
+        answer = answer[:, 1]
+    if answer.ndim != 1:
+        raise InputError(
+            f"model must answer with one number or two probabilities for each example, got shape "
+            f"{answer.shape}"
+        )
+    check_length(answer, len(table), "the model's answer")
+    return answer
