@@ -54,13 +54,14 @@ NAMES: dict[ColumnKind, str] = {
 
 @dataclass(frozen=True)
 class Writing:
-    """How values are written: the decimal sign of text, and what stands for a missing value.
+    """How values are written: the signs in numbers, and what stands for a missing value.
 
     `missing` are further marks of missing values, besides those that `text` knows: words of any
     column, and numbers as text.
     """
 
     decimal: str = "."
+    thousands: str = ""
     missing: tuple[str, ...] = ()
 
 

@@ -51,6 +51,7 @@ _UNITS = re.compile(
     r"([^\w\s.+-]{1,3}\s?|[^\W\d]{1,4}\s)?([+-]?\d[\d.,'\s]*?)\s?([^\d\s,.'+-][^\d\s]{0,7})?"
 )
 _SIGNED = re.compile(r"[+-]?(\d{1,3}([,.'\s]\d{3})+([.,]\d+)?|\d+,\d+)")
+_GROUPED = 10  # numbers with a point: so many with three decimals each are no chance
 # A number that is known to be smaller or larger.
 _LIMITED = re.compile(r"[<>\u2264\u2265]=?\s*")
 # How codes such as postal codes begin, which are not numbers.
@@ -77,6 +78,8 @@ def settled(
     others = others if kind is None else {kind}
     tried = _READINGS if not others else [one for one in _READINGS if {one.kind} == others]
     words = _Words.of(texts, name)
+    if not codes and _NUMBER in tried:
+        words.refuse_thousands()
     read = next(filter(None, map(words.read, tried)), None)
     if read is None:
         for reading in tried if not codes else ():
@@ -131,6 +134,30 @@ class _Words:
             Column(one, gone, "empty" if gone.all() else found, marks=self._marks(cells))
             for one, gone, cells in parts
         ]
+
+    def refuse_thousands(self) -> None:
+        """Refuse numbers with signs of thousands that are not named."""
+        writing, few = self.columns[0].writing, self._few().tolist()
+        for sign in (",", ".", "'", " "):
+            if sign == writing.thousands or not any(sign in word for word in few):
+                continue
+            words = self.distinct[self.known].tolist()
+            if sign == writing.decimal:
+                found = thousands_in(words, sign, sign)
+            else:
+                form = grouped(sign, writing.decimal)
+                with_sign = [word for word in words if form.fullmatch(word)]
+                read = [form.fullmatch(one) or self._is_read(one, _NUMBER) for one in words]
+                share = self.counts[self.known][np.array(read, dtype=np.bool_)].sum()
+                enough = share >= _SHARE * self.counts[self.known].sum()
+                found = with_sign[0] if with_sign and enough else ""
+            if found:
+                table, row = self._place(int((self.distinct[self.which] == found).argmax()))
+                raise InputError(
+                    f"column {self.name!r} of {table} has signs of thousands, such as "
+                    f"{shown(found)} at row {row} (rows count from 0): remove them; a csv file is "
+                    f"read with thousands={sign!r} by pandas.read_csv, or --thousands"
+                )
 
     def refuse_few_others(self, reading: "_Reading") -> None:
         """Refuse a column of numbers or dates in which few cells have other words."""
@@ -232,6 +259,46 @@ def _form(word: str) -> str:
     return "" if around == "#" and not _SIGNED.fullmatch(word) else around
 
 
+def grouped(sign: str, decimal: str) -> re.Pattern[str]:
+    """Return how numbers with signs of thousands are written: 1,234 or -12,345.67."""
+    one = re.escape(sign)
+    return re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}({one}\d{{3}})+({re.escape(decimal)}\d*)?\s*")
+
+
+def ungrouped(word: str, sign: str, decimal: str) -> str:
+    """Return a number without its signs of thousands; ValueError where they separate others."""
+    if not grouped(sign, decimal).fullmatch(word):
+        raise ValueError(word)
+    return word.replace(sign, "")
+
+
+def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
+    """Return a number in which a sign separates thousands, if it does so in all numbers.
+
+    The sign may be the decimal one: then it separates thousands where three digits follow it in
+    every number that has it, and other numbers have at most three digits, such as 1,234 and 950.
+    """
+    other = "." if decimal == sign == "," else "," if decimal == sign else decimal
+    form, small = grouped(sign, other), re.compile(r"\s*[+-]?\d{1,3}\s*")
+    found, count, others = "", 0, False
+    for word in words:
+        if not any(map(str.isdigit, word)):  # such as inf
+            continue
+        if sign in word and not form.fullmatch(word):
+            return ""
+        if sign in word:
+            found, count = found or word, count + 1
+            others = others or word.count(sign) > 1
+        elif sign == decimal:
+            if not small.fullmatch(word):
+                return ""
+            others = True
+    if sign != decimal:
+        return found
+    # Three decimals in every number are as likely: in either reading numbers have one order.
+    return found if others and (decimal == "," or count >= _GROUPED) else ""
+
+
 def _there(words: Iterable[str]) -> Iterator[str]:
     return (word for word in words if not _is_mark(word))
 
@@ -255,14 +322,16 @@ class _Reading:
 
 
 def _numbers(words: Sequence[str], writing: Writing, _: str) -> NDArray[Any]:
-    numbers = [_number(word, writing.decimal) for word in words]
+    numbers = [_number(word, writing.decimal, writing.thousands) for word in words]
     if any(isinstance(value, int) for value in numbers):
         return objects(numbers)
     return np.array(numbers, dtype=np.float64)
 
 
-def _number(word: str, decimal: str = ".") -> int | float:
+def _number(word: str, decimal: str = ".", thousands: str = "") -> int | float:
     """Read a number: beyond 2^53 a whole one as an integer, with all of its digits."""
+    if thousands and thousands in word:
+        word = ungrouped(word, thousands, decimal)
     if "_" in word or _CODE.match(word) or (decimal == "," and "." in word):
         raise ValueError(word)
     pointed = word.replace(decimal, ".")
@@ -299,7 +368,8 @@ def _dates(words: Sequence[str], _: Writing, name: str) -> NDArray[Any]:
     return np.array(moments, dtype="datetime64[us]")
 
 
-_READINGS = (_Reading("number", _numbers), _Reading("flag", _flags), _Reading("date", _dates))
+_NUMBER = _Reading("number", _numbers)
+_READINGS = (_NUMBER, _Reading("flag", _flags), _Reading("date", _dates))
 
 
 def _check_alike(columns: Sequence[Column], name: str) -> None:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from leakbound._base.checks import WHOLE
 from leakbound._base.files import open_archive
 from leakbound._base.imports import needs
+from leakbound._base.text import grouped, thousands_in
 from leakbound.cli.options import KINDS, option, refuse
 from leakbound.errors import (
     FormatError,
@@ -46,6 +47,8 @@ TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
 _ROWS = 1 << 18
 # Bytes that are read from parquet at once.
 _PIECE = 1 << 16
+# Words that are looked at together.
+_PAGE = 1000
 # Bytes of text that are read at once, and the most of one row.
 _BLOCK, _LONGEST = 1 << 22, 1 << 26
 # Most bytes of a header: a file without line breaks must not fill the memory.
@@ -74,8 +77,26 @@ class Signs:
         Literal[".", ","] | None,
         option("", "Decimal sign. Default: a point; required with --sep ;."),
     ] = None
+    thousands: Annotated[
+        Literal[",", ".", "'", "space"] | None,
+        option("SIGN", "Sign between thousands: , or . or ' or space. Default: none."),
+    ] = None
+
+    @property
+    def sign(self) -> str:
+        """The decimal sign."""
+        return self.decimal or "."
+
+    @property
+    def grouping(self) -> str:
+        """The sign between thousands; empty if there is none."""
+        return " " if self.thousands == "space" else self.thousands or ""
 
     def __post_init__(self) -> None:
+        if self.grouping == self.sign:
+            refuse(
+                f"--thousands {self.grouping} needs another --decimal sign: {self.sign} is that one"
+            )
         if self.sep == self.decimal == ",":
             refuse("--sep , and --decimal , cannot be combined: a comma cannot be both")
         if self.sep == ";" and not self.decimal:  # where 1.234 may be a thousand and more
@@ -169,10 +190,11 @@ class Columns:
         large = np.flatnonzero(np.isfinite(values) & (np.abs(values) >= WHOLE))
         if not large.size:
             return
-        listed, sign = written(), self.signs.decimal or "."
+        listed, sign, grouping = written(), self.signs.sign, self.signs.grouping
         first = dict[float, tuple[int, Decimal]]()
         for row in large.tolist():
-            value = Decimal(str(listed[row]).strip().replace(sign, "."))
+            word = str(listed[row]).strip()
+            value = Decimal((word.replace(grouping, "") if grouping else word).replace(sign, "."))
             other, held = first.setdefault(float(values[row]), (row, value))
             if held != value:
                 raise FormatError(
@@ -187,6 +209,7 @@ class Columns:
         from pyarrow import compute
 
         words = compute.utf8_trim_whitespace(self.stored[name])
+        words = self._ungrouped(name, words)
         other = "." if self.signs.decimal == "," else ","
         if other == ".":  # a point would separate thousands; "_" makes it invalid
             words = compute.replace_substring(words, ".", "_")
@@ -196,11 +219,7 @@ class Columns:
         except pa.ArrowInvalid as error:
             bad = cast("re.Match[str]", re.search("string: '(.*)' as a scalar", str(error), re.S))
             row = compute.index(words, bad[1]).as_py()
-            hint = (
-                f" (use --decimal {other} if that is the decimal sign)"
-                if other in str(self.stored[name][row])
-                else ""
-            )
+            hint = self._hint(name, row, other)
             raise self._refusal(name, row, f"must be a number, such as -0.5 or inf{hint}") from None
         if np.isinf(values).any():
             digits = compute.match_substring_regex(words, "[0-9]").to_numpy(zero_copy_only=False)
@@ -209,6 +228,43 @@ class Columns:
                     name, row, "is too large for a double; write inf if you mean it"
                 )
         return values
+
+    def _ungrouped(self, name: str, words: Any) -> Any:
+        """Return text of numbers without signs of thousands; refuse it where they seem to be."""
+        from pyarrow import compute
+
+        sign, decimal = self.signs.grouping, self.signs.sign
+        if sign:
+            marked = compute.match_substring(words, sign)
+            form = compute.match_substring_regex(words, f"^{grouped(sign, decimal).pattern}$")
+            strange = compute.and_not(marked, form).to_numpy(zero_copy_only=False)
+            for row in np.flatnonzero(strange)[:1]:
+                what = f"must have --thousands {self.signs.thousands} before groups of three digits"
+                raise self._refusal(name, row, what)
+            return compute.replace_substring(words, sign, "")
+        # The decimal sign itself may be one of thousands; most columns tell by their first numbers.
+        if compute.any(compute.match_substring(words, decimal)).as_py():
+            found = thousands_in(_listed(words), decimal, decimal)
+            if found:
+                row = compute.index(words, found).as_py()
+                raise self._refusal(name, row, self._of_thousands(decimal))
+        return words
+
+    def _of_thousands(self, sign: str) -> str:
+        other = "," if sign == "." else "."
+        return (
+            f"has signs of thousands, as three digits follow every {sign!r} and other numbers have "
+            f"at most three: remove them, or give --decimal {other} --thousands {sign}"
+        )
+
+    def _hint(self, name: str, row: int, other: str) -> str:
+        """Return what to do about a number with another sign."""
+        words = self.stored[name].to_pylist()
+        if other not in str(words[row]):
+            return ""
+        if thousands_in((word for word in words if other in word), other, self.signs.sign):
+            return f": remove the signs of thousands, or give --thousands {other}"
+        return f" (use --decimal {other} if that is the decimal sign)"
 
     def matrix(self, names: Sequence[str]) -> Any:
         """Return columns of numbers as a matrix; None without columns."""
@@ -493,6 +549,12 @@ def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:
         yield columns
     if not columns:
         yield {name: np.empty(0) for name in picked}
+
+
+def _listed(words: Any) -> Iterator[str]:
+    """Yield the words of a column of Arrow, a few at a time: most readers stop soon."""
+    for start in range(0, len(words), _PAGE):
+        yield from words.slice(start, _PAGE).to_pylist()
 
 
 def is_text(column: Any) -> bool:

@@ -73,7 +73,7 @@ def synthetic(
     """Audit a synthetic table in a file."""
     common, names = question.options(relation), options.parse_columns(attacks, "--attacks")
     marks = next(csv.reader([columns.missing], skipinitialspace=True), [])
-    writing = Writing(decimal=signs.decimal or ".", missing=tuple(marks))
+    writing = Writing(signs.sign, signs.grouping, tuple(marks))
     with bar("Reading the tables"):
         inside, outside, generated = (
             read_table(path, signs, writing) for path in (members, nonmembers, table)

@@ -14,10 +14,14 @@ from leakbound._base.text import settled, suspicion
 
 
 def columns(
-    *tables: Any, decimal: str = ".", missing: tuple[str, ...] = (), codes: bool = False
+    *tables: Any,
+    decimal: str = ".",
+    thousands: str = "",
+    missing: tuple[str, ...] = (),
+    codes: bool = False,
 ) -> list[Column]:
     """Return the column of some tables, as settled together."""
-    writing = Writing(decimal=decimal, missing=missing)
+    writing = Writing(decimal, thousands, missing)
     read = [read_columns({"c": one}, f"table {i}", writing) for i, one in enumerate(tables)]
     return settled([one["c"] for one in read], "c", codes=codes)
 
@@ -208,6 +212,23 @@ def test_words_that_look_like_numbers_or_dates_are_noted(form: str) -> None:
 def test_many_words_among_numbers_are_noted() -> None:
     (column,) = columns([*NUMBERS, *["refused"] * 20])
     assert suspicion(column, "c") == "has numbers in 75% of its cells, and 'refused'"
+
+
+@pytest.mark.parametrize("sign", [",", "'", " ", "."])
+def test_signs_of_thousands_are_refused_or_read(sign: str) -> None:
+    rows = [f"{row * row:,}".replace(",", sign) for row in range(20, 60)]
+    with pytest.raises(
+        errors.InputError, match=f"of table 0 has signs of thousands, such as .1{sign}0"
+    ):
+        columns(rows)
+    if sign == ".":
+        (column,) = columns(rows, decimal=",", thousands=sign)
+    else:
+        (column,) = columns(rows, thousands=sign)
+        assert columns([*rows, "1.5"], thousands=sign)[0].kind == "number"
+    assert column.values.tolist() == [row * row for row in range(20, 60)]
+    assert columns(rows, codes=True)[0].kind == ("number" if sign == "." else "word")
+    assert columns(["1.125", "2.5", "3"])[0].kind == "number"
 
 
 TEXT = st.text(st.sampled_from("0159.,-<e NAk/_"), max_size=4)

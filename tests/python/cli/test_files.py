@@ -206,6 +206,43 @@ REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
         (),
         "(use --decimal , if that is the decimal sign)",
     ),
+    "grouped by commas": (
+        "a.csv",
+        HEAD + '"1,234",0\n950,1\n',
+        (),
+        "remove the signs of thousands, or give --thousands ,; it is '1,234' at row 0",
+    ),
+    "all grouped": (
+        "a.csv",
+        HEAD + '"1,234.5",0\n"2,950",1\n',
+        (),
+        "remove the signs of thousands, or give --thousands ,",
+    ),
+    "grouped, as decimals": (
+        "a.csv",
+        HEAD + '950,1\n"1,234",0\n',
+        ("--decimal", ","),
+        "remove them, or give --decimal . --thousands ,; it is '1,234' at row 1",
+    ),
+    "grouped twice, as decimals": (
+        "a.csv",
+        HEAD + '"1,234,567",1\n"1,234",0\n',
+        ("--decimal", ","),
+        "has signs of thousands, as three digits follow every ','",
+    ),
+    "grouped by points": (
+        "a.csv",
+        "score;member\n950;0\n" + "".join(f"{i}.{i}0{i};1\n" for i in range(1, 10)) + "11.100;1\n",
+        (*SEMICOLONS, "."),
+        "remove them, or give --decimal , --thousands .; it is '1.101' at row 1",
+    ),
+    "not grouped by three": (
+        "a.csv",
+        HEAD + '"12,34",0\n950,1\n',
+        ("--thousands", ","),
+        "must have --thousands , before groups of three digits; it is '12,34' at row 0",
+    ),
+    "one sign for both": ("a.csv", HEAD, ("--thousands", "."), "needs another --decimal sign"),
     "both": ("a.csv", "score;member\n1.2,5;1\n", (*SEMICOLONS, ","), "(use --decimal . if that is"),
     "beyond": ("a.csv", HEAD + "inf,1\n-1e999,1\n", (), "is too large for a double; write inf"),
     "words": ("a.csv", HEAD + "1,in\n2,out\n", (), "name other labels with --member-values IN,OUT"),
@@ -241,7 +278,39 @@ def test_what_is_refused(
     (tmp_path / name).write_bytes(content)
     refusal = leakbound("coins", tmp_path / name, *options).refusal
     assert words in refusal
-    assert (str(tmp_path / name) in refusal) == (not words.startswith(("needs", "only one role")))
+    of_options = words.startswith(("needs", "only one role"))
+    assert (str(tmp_path / name) in refusal) == (not of_options)
+
+
+GROUPED = {
+    ",": ((), "{:,.2f}"),
+    "'": ((), "{:,.2f}"),
+    "space": ((), "{:,.2f}"),
+    ".": (("--decimal", ","), "{:,.0f}"),
+}
+
+
+@pytest.mark.parametrize("sign", GROUPED)
+def test_named_signs_of_thousands_are_read(sign: str, tmp_path: Path) -> None:
+    options, form = GROUPED[sign]
+    written = {"space": " "}.get(sign, sign)
+    numbers = [float(form.format(x).replace(",", "")) for x in 1e4 * SCORE]
+    words = [f'"{form.format(x).replace(",", written)}"' for x in 1e4 * SCORE]
+    path = tmp_path / "a.csv"
+    path.write_text(csv_text(score=words, member=MEMBER.astype(int)))
+    answer = leakbound("coins", path, "--thousands", sign, *options, "--json-full")
+    bound = lb.audit(np.array(numbers), lb.Coins(MEMBER)).bound
+    assert lb.AuditResult.from_json(answer.out).bound == bound
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_three_decimals_in_every_number_are_decimals(decimal: str, tmp_path: Path) -> None:
+    words = [f'"{x:.3f}"'.replace(".", decimal) for x in 2 + np.abs(SCORE)]
+    path = tmp_path / "a.csv"
+    path.write_text(csv_text(score=words, member=MEMBER.astype(int)))
+    assert leakbound("coins", path, "--decimal", decimal).code == 0
+    path.write_text(path.read_text() + f'"inf",1\n"0{decimal}123",0\n12,1\n')
+    assert leakbound("coins", path, "--decimal", decimal).code == 0
 
 
 LARGE = 2**60 + np.arange(120)
