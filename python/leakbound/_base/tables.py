@@ -40,6 +40,7 @@ ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "text", "word
 
 DOUBLE = np.dtype(np.float64)
 _NESTED = (list, tuple, set, frozenset, Mapping)
+_OF_ARROW = ("__arrow_c_array__", "__arrow_c_stream__")  # batches and readers of them
 _LISTED = 5  # names that a message lists
 NAMES: dict[ColumnKind, str] = {
     "number": "numbers",
@@ -153,6 +154,11 @@ def _named(table: Any, name: str) -> dict[str, Any]:
     if isinstance(table, Mapping):
         _check_names([*table], name)
         return {str(label): values for label, values in table.items()}
+    if isinstance(table, list | tuple) and table and all(isinstance(x, Mapping) for x in table):
+        labels = dict.fromkeys(label for record in table for label in record)
+        return _named({label: [one.get(label) for one in table] for label in labels}, name)
+    if hasattr(table, "toarray"):  # sparse
+        table = table.toarray()
     if not isinstance(table, np.ndarray | list | tuple):
         frame = _frame(table, name)
         if frame is not None:
@@ -181,7 +187,7 @@ def _frame(table: Any, name: str) -> dict[str, Any] | None:
 
     try:
         frame: Any = nw.from_native(table, pass_through=True, allow_series=True)
-        if frame is table and hasattr(table, "__arrow_c_array__"):  # a batch of Arrow
+        if frame is table and any(hasattr(table, one) for one in _OF_ARROW):
             import pyarrow as pa
 
             frame = nw.from_native(pa.table(table))
@@ -192,7 +198,7 @@ def _frame(table: Any, name: str) -> dict[str, Any] | None:
         return {str(frame.name or 0): frame}
     if not isinstance(frame, nw.DataFrame):
         return None
-    return {str(label): frame[label] for label in frame.columns}
+    return dict(zip(map(str, frame.columns), frame.iter_columns(), strict=True))
 
 
 def _check_names(labels: Sequence[object], name: str) -> None:
@@ -333,10 +339,10 @@ def _of_array(values: NDArray[Any], missing: BoolArray, name: str) -> Column:
         return _of_numbers(values / np.timedelta64(1, "s"), missing | np.isnat(values), name)
     if kind == "b":
         return Column(values.astype(np.str_), missing, "flag")
-    if kind == "S":
+    if kind in "ST":
         return _of_objects(values.astype(object), missing, name)
-    if kind in "UT":
-        return _of_text(values.astype(np.str_), missing)
+    if kind == "U":
+        return _of_text(values, missing)
     if kind in "iu":
         least, most = (int(values.min()), int(values.max())) if values.size else (0, 0)
         if max(-least, most) >= WHOLE:

@@ -294,7 +294,7 @@ class Columns:
     def words(self, name: str) -> NDArray[Any]:
         """Return a column of ids, strata or groups as it is stored, with text trimmed."""
         values = _array(self._filled(name))
-        if values.dtype.kind in "OSU":
+        if values.dtype.kind in "OSUMm":  # dates are text in csv, too
             values = np.char.strip(values.astype(np.str_))
             for row in np.flatnonzero(values == "")[:1]:
                 raise self._refusal(name, row, "needs a value for every example")

@@ -18,7 +18,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import torch
 from pyarrow import parquet
+from scipy.sparse import csr_matrix
 
 import leakbound as lb
 from leakbound._base.tables import read_columns
@@ -339,6 +341,7 @@ CONTAINERS: dict[str, Build] = {
     "strides": lambda c, x: {"c": np.repeat(array(c), 2)[::2], "x": x},
     "2-d objects": lambda c, x: np.column_stack([objects(c.values), x.astype(object)]),
     "records": lambda c, x: records(array(c), x),
+    "mappings": lambda c, x: [{"c": a, "x": b} for a, b in zip(c.values, x.tolist(), strict=True)],
     "masked": lambda c, x: {"c": masked(c), "x": x},
     "pandas": lambda c, x: pd.DataFrame({"c": series(c), "x": x}),
     "pandas objects": lambda c, x: pd.DataFrame({"c": objects(c.values), "x": x}),
@@ -352,6 +355,7 @@ CONTAINERS: dict[str, Build] = {
         [pa.table({"c": arrow(c)[rows], "x": x[rows]}) for rows in (slice(9), slice(9, None))]
     ),
     "a batch of Arrow": lambda c, x: pa.record_batch({"c": arrow(c), "x": pa.array(x)}),
+    "a reader of Arrow": lambda c, x: pa.table({"c": arrow(c), "x": x}).to_reader(),
     "Arrow arrays": lambda c, x: {"c": arrow(c), "x": pa.array(x)},
     "csv": in_csv,
     "JSON lines": in_json,
@@ -507,6 +511,42 @@ def test_missing_marks_of_all_libraries() -> None:
         column = read_columns({"c": [*marks, value]}, "it")["c"]
         assert column.missing.tolist() == [True] * len(marks) + [False]
     assert read_columns({"c": marks}, "it")["c"].kind == "empty"
+
+
+def contents(table: Any) -> list[bytes]:
+    """Return the columns of a table as bytes that equal values share."""
+    read = read_columns(table, "it").values()
+    return [one.content.tobytes() for column in read for one in settled([column], "c")]
+
+
+def test_other_objects_that_hold_tables() -> None:
+    numbers = np.column_stack([X, X[::-1] / 8])
+    expected = contents(numbers)
+    levels = pd.DataFrame(numbers, columns=pd.MultiIndex.from_tuples([("a", "b"), ("a", "c")]))
+    words = np.array([str(one) for one in X], dtype=np.dtypes.StringDType())
+    forms: list[Any] = [
+        csr_matrix(numbers),
+        torch.tensor(numbers),
+        {"a": torch.tensor(X), "b": numbers[:, 1]},
+        levels,
+        levels.astype(pd.SparseDtype("float64", 0.0)),
+        {"a": words, "b": iter(numbers[:, 1])},
+        numbers.tolist(),
+    ]
+    for form in forms:
+        assert contents(form) == expected
+
+
+@pytest.mark.parametrize("engine", ["datasets", "duckdb", "dask.dataframe"])
+def test_tables_of_engines(engine: str) -> None:
+    module = pytest.importorskip(engine)
+    plain = pd.DataFrame({"a": X, "b": X[::-1] / 8})
+    made: dict[str, Callable[[], Any]] = {
+        "datasets": lambda: module.Dataset.from_pandas(plain),
+        "duckdb": lambda: module.from_df(plain),
+        "dask.dataframe": lambda: module.from_pandas(plain, npartitions=2),
+    }
+    assert contents(made[engine]()) == contents(plain)
 
 
 def test_one_column_is_a_table() -> None:

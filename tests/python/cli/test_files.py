@@ -363,6 +363,18 @@ def test_large_ids_groups_and_strata_are_read_exactly(kind: str, base: int, tmp_
         assert table.words(name).astype(str).tolist() == columns[name].astype(str).tolist()
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "npz", "parquet"])
+def test_strata_may_be_dates(kind: str, tmp_path: Path) -> None:
+    days = (np.datetime64("2024-01-01") + np.arange(120) % 2).astype(str)
+    stamped = days.astype("M8[D]") if kind in {"npz", "parquet"} else days
+    columns = {"score": SCORE, "member": MEMBER.astype(int), "day": stamped}
+    path = stored(tmp_path, kind, columns)
+    how = ("--strata", "day", "--untouched", "--seed", "1", "--json-full")
+    found = lb.AuditResult.from_json(leakbound("split", path, *how).out)
+    expected = lb.audit(SCORE, lb.RandomSplit(MEMBER, strata=days), seed=1)
+    assert (found.bound, found.options["strata"]) == (expected.bound, 2)
+
+
 def test_decimals_of_parquet_are_numbers_and_exact_ids(tmp_path: Path) -> None:
     exact = pa.array([Decimal(f"{one:.4f}") for one in SCORE], pa.decimal128(20, 4))
     ids = pa.array([Decimal(10**30 + i) for i in range(120)], pa.decimal128(38, 0))
