@@ -380,7 +380,7 @@ def parts(content: Content, build: Build) -> list[Any]:
 
 
 def audited(tables: list[Any]) -> tuple[Any, ...]:
-    """Return what an audit says of tables."""
+    """Return the numbers and warnings of an audit of tables."""
     how: dict[str, Any] = {"attacks": "attribution", "challenge": False, "seed": 1}
     result = lb.audit_synthetic(*tables, **how)
     notes = [one.replace("'c'", "'0'") for one in result.warnings]
