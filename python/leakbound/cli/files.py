@@ -5,8 +5,10 @@ numbers, membership or words are needed, so that a message about a value names i
 row, and the option that helps.
 """
 
+import codecs
 import csv
 import gzip
+import io
 import json
 import re
 import sys
@@ -47,6 +49,8 @@ TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
 _ROWS = 1 << 18
 # Bytes that are read from parquet at once.
 _PIECE = 1 << 16
+# Bytes that tell the encoding and the ends of lines.
+_START = 1 << 16
 # Words that are looked at together.
 _PAGE = 1000
 # Bytes of text that are read at once, and the most of one row.
@@ -82,6 +86,11 @@ class Signs:
         option("SIGN", "Sign between thousands: , or . or ' or space. Default: none."),
     ] = None
 
+    encoding: Annotated[
+        str,
+        option("NAME", "Encoding of text, such as latin-1. Default: UTF-8, or UTF-16 if it is."),
+    ] = ""
+
     @property
     def sign(self) -> str:
         """The decimal sign."""
@@ -93,6 +102,13 @@ class Signs:
         return " " if self.thousands == "space" else self.thousands or ""
 
     def __post_init__(self) -> None:
+        with suppress(LookupError):
+            if not self.encoding or "x".encode(self.encoding).decode(self.encoding) == "x":
+                self._check_signs()
+                return
+        refuse(f"--encoding {self.encoding!r:.40} is unknown; use latin-1, cp1252, utf-16 or utf-8")
+
+    def _check_signs(self) -> None:
         if self.grouping == self.sign:
             refuse(
                 f"--thousands {self.grouping} needs another --decimal sign: {self.sign} is that one"
@@ -176,7 +192,11 @@ class Columns:
             values, written = stored, stored.tolist
             if stored.dtype.kind in "OSU":
                 if not _are_numbers(stored):
-                    raise FormatError(f"{self.path}: column {name!r} must hold real numbers")
+                    kind = getattr(column, "type", stored.dtype)
+                    raise FormatError(
+                        f"{self.path}: column {name!r} must hold real numbers, one in each row, "
+                        f"got {kind}"
+                    )
                 values = stored.astype(np.float64)
             elif stored.dtype.kind not in "iu":
                 return stored
@@ -385,7 +405,8 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
                     lambda picked: iter([{one: _array(archive[one]) for one in picked}]),
                 )
             return
-        with needs("io", f"reading {path}"), _stream(path) as file:
+        with needs("io", f"reading {path}"), _stream(path) as stored:
+            file = stored if suffix == ".parquet" else _as_utf8(stored, signs.encoding)
             if suffix == ".parquet":
                 names, batches = _parquet(path, at_once)
             elif suffix in {".jsonl", ".ndjson"}:
@@ -401,6 +422,10 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
             raise
         said = str(error)
         rows = " (rows count from 0, without the header)" if re.search(r"row \d", said) else ""
+        if isinstance(error, UnicodeDecodeError) or re.search("invalid UTF-?8", said, re.I):
+            rows += ": its text is not UTF-8; name its encoding, such as --encoding latin-1"
+        if "Expected 1 columns" in said:
+            rows += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
         raise FormatError(f"{path} cannot be read: {said}{rows}") from error
 
 
@@ -433,13 +458,65 @@ def _stream(path: Path) -> Any:
     return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
+class _Recoded(io.RawIOBase):
+    """Text in UTF-8 with line feeds, whatever the encoding and the line ends of a file are."""
+
+    def __init__(self, start: bytes, file: Any, decoder: Any) -> None:
+        self._start, self._file, self._decoder = start, file, decoder
+        first = decoder.decode(start) if decoder else start.decode("utf-8", "replace")
+        if decoder:
+            decoder.reset()
+        # A carriage return alone ended the lines of old Macs.
+        self._is_mac = "\r" in first[:-1] and "\n" not in first
+        self._held = b""
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, and return how many bytes it holds: none at the end only."""
+        while not self._held:
+            piece = self._start or self._file.read(len(buffer))
+            self._start = b""
+            text = piece if self._decoder is None else self._utf8(piece)
+            self._held = text.replace(b"\r", b"\n") if self._is_mac else text
+            if not piece:
+                break
+        count = min(len(buffer), len(self._held))
+        buffer[:count], self._held = self._held[:count], self._held[count:]
+        return count
+
+    def _utf8(self, piece: bytes) -> bytes:
+        text: str = self._decoder.decode(piece, final=not piece)
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _as_utf8(file: Any, encoding: str) -> Any:
+    """Return a file of text as one in UTF-8; UTF-16 is told by its first bytes."""
+    start = file.read(_START)
+    if not encoding:
+        zeros = start[:2].count(0)
+        marks = start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}
+        if marks:
+            encoding = "utf-16"
+        elif zeros == 1:  # of a first letter: UTF-16 without a mark
+            encoding = "utf-16-be" if start[0] == 0 else "utf-16-le"
+    utf8 = not encoding or codecs.lookup(encoding).name == "utf-8"
+    decoder = None if utf8 else codecs.getincrementaldecoder(encoding)()
+    return io.BufferedReader(_Recoded(start, file, decoder), _PIECE)
+
+
 def _csv(path: Path, file: Any, signs: Signs) -> Reader:
     import pyarrow as pa
     from pyarrow import csv as arrow
 
     sign = signs.sep or ("tab" if suffix_of(path) == ".tsv" else ",")
-    separator = "\t" if sign == "tab" else sign
+    separator: str = "\t" if sign == "tab" else sign
     header = file.readline(_HEADER).decode("utf-8-sig")
+    said = re.fullmatch(r'"?sep=([,;\t|])"?\s*', header)  # as spreadsheets write it
+    if said:
+        separator, header = said[1], file.readline(_HEADER).decode("utf-8")
     names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
     columns = [str(place) for place in range(len(names))]  # names may repeat
 
@@ -506,12 +583,63 @@ def _json(file: Any) -> Reader:
 
     # Read here, as in `_blocks`: a thread that waits for Python may outlive it.
     content = file.read()
+    content.decode("utf-8")  # which Arrow does not check
     options = arrow.ReadOptions(block_size=_BLOCK)
-    table = arrow.read_json(pa.BufferReader(content), options).combine_chunks()
+    try:
+        table = arrow.read_json(pa.BufferReader(content), options).combine_chunks()
+    except pa.ArrowInvalid as error:
+        # Arrow stops at any column that changes its type, also one that nobody asked for.
+        with suppress(ValueError, RecursionError):
+            return _json_by_column(content)
+        raise error from None
     for place, one in enumerate(table.schema):
         if str(one.type) == "double" and _are_large(table[one.name].to_numpy()):
             table = table.set_column(place, one.name, _as_written(content, one.name))
     return table.column_names, lambda _: table.combine_chunks().to_batches()
+
+
+def _json_by_column(content: bytes) -> Reader:
+    """Read objects, one in each line or in one list, by the columns that are asked for."""
+    import pyarrow as pa
+
+    text = content.decode("utf-8-sig")
+    whole_file = text.lstrip().startswith("[")
+    lines = [text] if whole_file else [line for line in text.split("\n") if line.strip()]
+    read = [json.loads(line, parse_int=_Digits, parse_float=_Digits) for line in lines]
+    records: list[Any] = read[0] if whole_file else read
+    if not all(isinstance(record, dict) for record in records):
+        raise ValueError("no objects")
+    names = [*dict.fromkeys(name for record in records for name in record)]
+
+    def batches(picked: Sequence[str]) -> Iterator[Any]:
+        columns = [[record.get(name) for record in records] for name in picked]
+        arrays = [_one_type(values, name) for values, name in zip(columns, picked, strict=True)]
+        yield pa.record_batch(arrays, names=[*picked])
+
+    return names, batches
+
+
+class _Digits(str):
+    """A number in JSON, with all of its digits."""
+
+    __slots__ = ()
+
+
+def _one_type(values: list[Any], name: str) -> Any:
+    """Return values of JSON as a column: booleans, or text of whatever they are."""
+    import pyarrow as pa
+
+    there = [value for value in values if value is not None]
+    if all(isinstance(value, bool) for value in there):
+        return pa.array(values, pa.bool_())
+    for row, value in enumerate(values):
+        if isinstance(value, list | dict):
+            kind = "a list" if isinstance(value, list) else "an object"
+            raise FormatError(
+                f"column {name!r} holds {kind} at row {row}: give one number or word in each line"
+            )
+    texts = [str(one).lower() if isinstance(one, bool | float) else one for one in values]
+    return pa.array([None if one is None else str(one) for one in texts], pa.string())
 
 
 def _are_large(values: NDArray[np.float64]) -> bool:

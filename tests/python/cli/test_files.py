@@ -65,6 +65,89 @@ FILES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 COLUMNS = ("--score-col", "loss", "--member-col", "label")
 
 
+ENCODED: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "UTF-16 with a mark": ("utf-16", "\n", ()),
+    "UTF-16 without": ("utf-16-le", "\r\n", ()),
+    "UTF-16 of the other order": ("utf-16-be", "\n", ()),
+    "UTF-8 with a mark": ("utf-8-sig", "\r\n", ()),
+    "old Macs": ("utf-8", "\r", ()),
+    "Macs in UTF-16": ("utf-16", "\r", ()),
+    "Latin-1": ("latin-1", "\n", ("--encoding", "latin-1")),
+    "Windows": ("cp1252", "\r\n", ("--encoding", "CP1252")),
+    "Latin-1 of old Macs": ("latin-1", "\r", ("--encoding", "iso-8859-1")),
+    "named UTF-8": ("utf-8-sig", "\n", ("--encoding", "utf8")),
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("case", ENCODED)
+def test_encodings_and_ends_of_lines(case: str, kind: str, tmp_path: Path) -> None:
+    encoding, end, options = ENCODED[case]
+    ids = [f"\u00e9{i}" for i in range(120)]
+    columns = {"score": SCORE, "member": MEMBER.astype(int), "id": ids}
+    if kind == "csv":
+        text = csv_text(**columns)
+    else:
+        rows = zip(SCORE.tolist(), MEMBER.tolist(), ids, strict=True)
+        lines = [dict(zip(columns, row, strict=True)) for row in rows]
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    for path in (tmp_path / f"a.{kind}", tmp_path / f"a.{kind}.gz"):
+        content = text.replace("\n", end).encode(encoding)
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+        answer = leakbound("coins", path, *options, "--json-full")
+        assert lb.AuditResult.from_json(answer.out).bound == BOUND
+        layout = Layout(encoding="".join(options[1:]))
+        assert read(path, ["score"], layout).words("id").tolist() == ids
+
+
+@pytest.mark.parametrize("line", ["sep=;\n", '"sep=;"\r\n', "\ufeffsep=;\n"])
+def test_a_first_line_may_name_the_separator(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(line + rows(";"), encoding="utf-8", newline="")
+    answer = leakbound("coins", path, *COLUMNS, "--json-full")
+    assert lb.AuditResult.from_json(answer.out).bound == BOUND
+
+
+ODD_JSON: dict[str, Any] = {
+    "a column that changes its type": {"label2": lambda row: 1 if row < 60 else "neutral"},
+    "nested differently": {"doc": lambda row: [1, [True]] if row % 2 else {"a": "x"}},
+    "half a pair of surrogates": {"text": lambda _: "\ud83d"},
+    "membership of two types": {
+        "label": lambda row: bool(MEMBER[row]) if row % 2 else int(MEMBER[row])
+    },
+    "scores as text and numbers": {"loss": lambda row: str(SCORE[row]) if row % 2 else SCORE[row]},
+}
+
+
+@pytest.mark.parametrize("case", ODD_JSON)
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_column_that_nobody_asked_for_does_not_stop_json(
+    case: str, tmp_path: Path, *, listed: bool
+) -> None:
+    records = [
+        {"loss": float(SCORE[row]), "label": bool(MEMBER[row])}
+        | {name: value(row) for name, value in ODD_JSON[case].items()}
+        for row in range(120)
+    ]
+    text = json.dumps(records, indent=1) if listed else "\n".join(map(json.dumps, records))
+    path = tmp_path / "a.jsonl"
+    path.write_text(text)
+    answer = leakbound("coins", path, *COLUMNS, "--json-full")
+    assert lb.AuditResult.from_json(answer.out).bound == BOUND
+
+
+@given(st.text(st.sampled_from('a1,\n\r"\u00e9\U0001f600'), max_size=60), st.integers(4, 9))
+def test_text_in_utf_16_is_the_same_in_pieces_of_any_size(text: str, size: int) -> None:
+    class Slow(io.BytesIO):
+        def read(self, _: int | None = -1, /) -> bytes:
+            return super().read(size)
+
+    text = "a" + text
+    for encoding, named in (("utf-16", ""), ("utf-8", ""), ("utf-32-le", "utf-32-le")):
+        found = files._as_utf8(Slow(text.encode(encoding)), named).read().decode()
+        assert found.replace("\r", "\n") == text.replace("\r", "\n")
+
+
 @pytest.mark.parametrize("case", FILES)
 def test_text_in_every_layout_packed_and_counted(case: str, tmp_path: Path) -> None:
     name, text, options = FILES[case]
@@ -259,7 +342,29 @@ REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     ),
     "ids": ("a.csv", "id,score,member\na,1,0\na,2,1\n", (), "a at rows 0, 1"),
     "Latin": ("a.csv", HEAD.encode() + b"\xff,1\n", (), "invalid UTF8"),
-    "UTF-16": ("a.csv", (HEAD + "1,0\n").encode("utf-16"), (), "'utf-8' codec"),
+    "Latin below": (
+        "a.csv",
+        (HEAD + "1,schw\u00e4che\n").encode("latin-1"),
+        (),
+        "its text is not UTF-8; name its encoding, such as --encoding latin-1",
+    ),
+    "Latin JSON": ("a.jsonl", '{"score": "\u00e4"}\n'.encode("latin-1"), (), "--encoding latin-1"),
+    "no encoding": ("a.csv", HEAD + "1,0\n", ("--encoding", "klingon"), "is unknown; use latin-1"),
+    "no text": ("a.csv", HEAD + "1,0\n", ("--encoding", "base64"), "is unknown; use latin-1"),
+    "half of UTF-16": ("a.csv", (HEAD + "1,0\n").encode("utf-16")[:-1], (), "cannot be read"),
+    "a nested score": (
+        "a.jsonl",
+        '{"score": [1, [true]], "member": 1}\n',
+        (),
+        "holds a list at row 0",
+    ),
+    "a list of scores": (
+        "a.jsonl",
+        '{"score": [1, 2], "member": 1}\n',
+        (),
+        "one in each row, got list",
+    ),
+    "a list": ("a.jsonl", "[1, 2]\n", (), "JSON parse error"),
     "a sheet": ("a.xlsx", "", (), "save it as one of .csv"),
     "an empty object": ("a.jsonl", "\n", (), "its columns are none"),
     "no JSON": ("a.jsonl", "{score: 1}\n", (), "JSON parse error"),
@@ -278,7 +383,7 @@ def test_what_is_refused(
     (tmp_path / name).write_bytes(content)
     refusal = leakbound("coins", tmp_path / name, *options).refusal
     assert words in refusal
-    of_options = words.startswith(("needs", "only one role"))
+    of_options = words.startswith(("needs", "only one role", "is unknown"))
     assert (str(tmp_path / name) in refusal) == (not of_options)
 
 
