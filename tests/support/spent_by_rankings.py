@@ -61,6 +61,15 @@ def two_attacks_have_half_each() -> None:
     near(found.bound, limit(right_among_top(scores["strong"], 60), 60, BETA / 2))
 
 
+def tests_of_a_second_look_have_their_parts() -> None:
+    found = audited(leaking(2.5), sides="auto")
+    parts: Any = found.options["parts"]
+    first, look, scan = parts
+    near(first["bound"], limit(first["correct"], first["guesses"], 0.9 * BETA))
+    near(look["bound"], limit(look["correct"], look["guesses"], 0.05 * BETA))
+    near(first["level"] + look["level"] + scan["level"], BETA)
+
+
 def three_paths_have_a_third_each() -> None:
     scores = leaking(2.0)
     down = np.argsort(-scores)
@@ -95,7 +104,8 @@ def counts_and_failures_have_the_whole_together() -> None:
     add. At a small δ the first decides, at a large one the second.
     """
     for delta, deciding in ((1e-7, 0), (1e-2, 1)):
-        found = audited(leaking(1.0), claim=lb.ApproxDP(delta=delta), sides="both")
+        claim = lb.ApproxDP(delta=delta)
+        found = audited(leaking(1.0), claim=claim, cuts=lb.OutsideIn(), sides="both")
         told: Any = found.options["outside_in"]
         kappa, failing = (1 - told["failures"]) * BETA, told["failures"] * BETA
         law = stats.binom(found.guesses, 1 / (1 + math.exp(-found.bound)))
@@ -124,7 +134,7 @@ def _trials(scores: NDArray[np.float64], delta: float) -> tuple[lb.AuditResult, 
     found = lb.audit(scores, lb.Trials(MEMBER), claim=claim, confidence=SURE, seed=0)
     game = TrialGame(scores=scores, member=MEMBER, sides="auto", seed=0)
     ranks = TrialsPolicy(claim=claim, trials=200).audit(game, 0.2 * BETA)
-    coins = road.policy_of(claim, None, 200, "auto", BETA).audit(game, 0.8 * BETA)
+    coins = road.policy_of(claim, lb.OutsideIn(), 200, "auto", BETA).audit(game, 0.8 * BETA)
     return found, [ranks.bound, coins.bound]
 
 
@@ -142,7 +152,8 @@ def coins_of_trials_have_four_fifths() -> None:
 
 def fixed_runs_have_the_chance_that_they_suffice() -> None:
     """Binomial coins ask for more runs of a kind than there are in the other cases."""
-    found = lb.audit(leaking(2.0), lb.Trials(MEMBER, fixed=True), confidence=SURE, seed=0)
+    design = lb.Trials(MEMBER, fixed=True)
+    found = lb.audit(leaking(2.0), design, cuts=lb.OutsideIn(), confidence=SURE, seed=0)
     kinds = [int(MEMBER.sum()), int((~MEMBER).sum())]
     suffice = 1 - sum(float(stats.binom.sf(kind, found.m, 0.5)) for kind in kinds)
     assert 0.9 < suffice < 1
@@ -281,6 +292,7 @@ def surprising_labels_have_three_tenths() -> None:
 
 CHECKS = {
     "ATTACKS": two_attacks_have_half_each,
+    "PARTS": tests_of_a_second_look_have_their_parts,
     "PATHS": three_paths_have_a_third_each,
     "GRID": two_thresholds_have_half_each,
     "FAMILY_GRID": two_thresholds_of_a_family_have_half_each,

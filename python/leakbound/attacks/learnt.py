@@ -103,7 +103,7 @@ def learnt_score(
         for name, values in (("strata", strata), ("groups", groups))
         if values is not None
     }
-    # 2. Halves that know nothing of membership.
+    # 2. Halves that do not depend on membership.
     unit = codes["groups"][2] if "groups" in codes else np.arange(len(table))
     stratum = codes["strata"][2] if "strata" in codes else np.zeros(len(table), np.int64)
     learning = _halves(unit, stratum, start)

@@ -99,7 +99,7 @@ class Agreed:
         design = options.pop("design", Coins.name)
         for name in options.keys() - parameters_of(design):
             value = options.pop(name)
-            if not (isinstance(value, str | float | int) and value == DEFAULTS[name]):
+            if not (isinstance(value, str | float | int) and value == DEFAULTS.get(name)):
                 _refuse(f"{name}= does not apply to {DESIGNS[design]}: leave it out")
         return cast("AuditResult", audit_of(design, scores, member=member, **options))
 

@@ -20,7 +20,7 @@ Design = Literal["coins", "split", "plan"]
 
 
 def outputs_of(rng: np.random.Generator, n: int) -> NDArray[Any]:
-    """Return sorted probabilities of a model that knows nothing about members."""
+    """Return sorted probabilities of a model that is independent of membership."""
     return np.sort(rng.dirichlet(np.ones(3), n), 1)
 
 

@@ -56,7 +56,8 @@ class TestWhatItProves:
 
     def test_no_shift_is_an_audit_of_one_run(self, game: NoisySum) -> None:
         half = np.full(1500, 0.5)
-        one_run = lb.audit(game.scores, lb.Coins(game.member), claim=lb.PureDP(), sides="both")
+        design, whole = lb.Coins(game.member), lb.KLScan()
+        one_run = lb.audit(game.scores, design, claim=lb.PureDP(), cuts=whole, sides="both")
         for correction in ("match", "poisson_binomial", "composition"):
             result = audit(game, propensity=half, correction=correction, claim=lb.PureDP())
             assert result.bound == pytest.approx(one_run.bound, abs=1e-9)

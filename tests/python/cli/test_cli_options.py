@@ -93,7 +93,7 @@ REFUSED = {
     "zero-run --family pure --claim mu=1": "--claim mu=… does not fit pure DP",
     "zero-run --family laplace --correction poisson_binomial": "is for pure DP, got Laplace DP",
     "panoramia --claim mu=1": "must have the form eps=… or eps=…,delta=… or c=…,eps=…",
-    "coins --cuts best": "--cuts must be one of auto, kl, union",
+    "coins --cuts best": "--cuts must be one of auto, second-look, outside-in, kl, union",
     "coins --attacks score,score": "must list different columns",
     "coins --prior 1.5": "prior must be",
     "coins --cuts fixed:0": "guesses",

@@ -45,6 +45,7 @@ LATE = {
     *("Checked.proved", "Checked.source", "DPSGDAudit.accounted", "DPSGDAudit.attainable"),
     *("SamplingResult.lower_rate", "SamplingResult.upper_rate", "SamplingResult.p_distinct"),
     "ZeroRunResult.learnt",
+    "Power.copies",
     *(f"{kind}.guessed" for kind in RANKED),
     *(f"{kind}.searched" for kind in RANKED),
     *(f"{name}.least_delta" for name in ("AuditResult", "SyntheticResult", "ZeroRunResult")),

@@ -86,6 +86,8 @@ ELSEWHERE = {
     ("audits/zero_run/audit.py", "what.share * complement(request.confidence)"): "of AT_MEMBER",
     ("results/dp_sgd.py", "(1 - self.confidence) * (1 + ROUNDING)"): "an allowance for rounding",
     ("audits/road.py", "self.share * request.level"): "of FIXED_RUNS",
+    ("audits/policies/second_look.py", "share * level"): "κ of the scan at its part of PARTS",
+    ("cuts/look.py", "self.planned * level"): "the level that a plan was made for",
 }
 """Products and quotients of a level that share nothing, and why."""
 

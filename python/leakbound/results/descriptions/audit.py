@@ -143,7 +143,16 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
 
 def _parts(result: AuditResult) -> tuple[Metric, ...]:
     """Return what each test proved that shared the probability of error, if several did."""
-    parts: list[dict[str, Any]] = result.options.get("parts", [])
+    told: Any = result.options.get("parts")  # what was read may hold anything
+    numbers = ("level", "bound")
+    if not isinstance(told, list) or not all(
+        isinstance(part, dict)
+        and isinstance(part.get("name"), str)
+        and all(isinstance(part.get(number), float) for number in numbers)
+        for part in told
+    ):
+        return ()
+    parts = [part for part in told if part["level"] > 0]
     if not parts:
         return ()
     whole, scale = sum(part["level"] for part in parts), scale_of(result.claim)
