@@ -5,11 +5,8 @@ numbers, membership or words are needed, so that a message about a value names i
 row, and the option that helps.
 """
 
-import codecs
 import csv
 import gzip
-import io
-import json
 import re
 import sys
 import zlib
@@ -28,6 +25,7 @@ from leakbound._base.checks import WHOLE
 from leakbound._base.files import open_archive
 from leakbound._base.imports import needs
 from leakbound._base.text import grouped, thousands_in
+from leakbound.cli.formats import as_utf8, read_csv, read_json, read_parquet
 from leakbound.cli.options import KINDS, option, refuse
 from leakbound.errors import (
     FormatError,
@@ -40,23 +38,13 @@ from leakbound.errors import (
 
 Batches: TypeAlias = Iterator[Mapping[str, Any]]
 Source: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Batches]]
-Reader: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Iterable[Any]]]
-"""The names of columns, and a function that yields some of them in batches."""
 
 PIPE = Path("-")
 TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
 # Rows of a batch of parquet: a few megabytes.
 _ROWS = 1 << 18
-# Bytes that are read from parquet at once.
-_PIECE = 1 << 16
-# Bytes that tell the encoding and the ends of lines.
-_START = 1 << 16
 # Words that are looked at together.
 _PAGE = 1000
-# Bytes of text that are read at once, and the most of one row.
-_BLOCK, _LONGEST = 1 << 22, 1 << 26
-# Most bytes of a header: a file without line breaks must not fill the memory.
-_HEADER = 1 << 24
 # Most columns that a message names, and most characters of a value: a cell may hold megabytes.
 _LISTED, _QUOTED = 20, 60
 # Errors that are not about a column of a file, or already name the file.
@@ -406,13 +394,14 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
                 )
             return
         with needs("io", f"reading {path}"), _stream(path) as stored:
-            file = stored if suffix == ".parquet" else _as_utf8(stored, signs.encoding)
+            file = stored if suffix == ".parquet" else as_utf8(stored, signs.encoding)
             if suffix == ".parquet":
-                names, batches = _parquet(path, at_once)
+                names, batches = read_parquet(path, at_once)
             elif suffix in {".jsonl", ".ndjson"}:
-                names, batches = _json(file)
+                names, batches = read_json(file)
             else:
-                names, batches = _csv(path, file, signs)
+                sign = signs.sep or ("tab" if suffix == ".tsv" else ",")
+                names, batches = read_csv(file, "\t" if sign == "tab" else sign)
             yield names, lambda picked: _columns(batches(picked), picked)
     except Exception as error:
         kinds = (FormatError, EOFError, UnicodeError, csv.Error, zlib.error)
@@ -456,212 +445,6 @@ def _stream(path: Path) -> Any:
             raise FormatError("standard input is closed: give a file, or pipe a table into it")
         return nullcontext(sys.stdin.buffer)
     return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
-
-
-class _Recoded(io.RawIOBase):
-    """Text in UTF-8 with line feeds, whatever the encoding and the line ends of a file are."""
-
-    def __init__(self, start: bytes, file: Any, decoder: Any) -> None:
-        self._start, self._file, self._decoder = start, file, decoder
-        first = decoder.decode(start) if decoder else start.decode("utf-8", "replace")
-        if decoder:
-            decoder.reset()
-        # A carriage return alone ended the lines of old Macs.
-        self._is_mac = "\r" in first[:-1] and "\n" not in first
-        self._held = b""
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, and return how many bytes it holds: none at the end only."""
-        while not self._held:
-            piece = self._start or self._file.read(len(buffer))
-            self._start = b""
-            text = piece if self._decoder is None else self._utf8(piece)
-            self._held = text.replace(b"\r", b"\n") if self._is_mac else text
-            if not piece:
-                break
-        count = min(len(buffer), len(self._held))
-        buffer[:count], self._held = self._held[:count], self._held[count:]
-        return count
-
-    def _utf8(self, piece: bytes) -> bytes:
-        text: str = self._decoder.decode(piece, final=not piece)
-        return text.encode("utf-8", "surrogatepass")
-
-
-def _as_utf8(file: Any, encoding: str) -> Any:
-    """Return a file of text as one in UTF-8; UTF-16 is told by its first bytes."""
-    start = file.read(_START)
-    if not encoding:
-        zeros = start[:2].count(0)
-        marks = start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}
-        if marks:
-            encoding = "utf-16"
-        elif zeros == 1:  # of a first letter: UTF-16 without a mark
-            encoding = "utf-16-be" if start[0] == 0 else "utf-16-le"
-    utf8 = not encoding or codecs.lookup(encoding).name == "utf-8"
-    decoder = None if utf8 else codecs.getincrementaldecoder(encoding)()
-    return io.BufferedReader(_Recoded(start, file, decoder), _PIECE)
-
-
-def _csv(path: Path, file: Any, signs: Signs) -> Reader:
-    import pyarrow as pa
-    from pyarrow import csv as arrow
-
-    sign = signs.sep or ("tab" if suffix_of(path) == ".tsv" else ",")
-    separator: str = "\t" if sign == "tab" else sign
-    header = file.readline(_HEADER).decode("utf-8-sig")
-    said = re.fullmatch(r'"?sep=([,;\t|])"?\s*', header)  # as spreadsheets write it
-    if said:
-        separator, header = said[1], file.readline(_HEADER).decode("utf-8")
-    names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
-    columns = [str(place) for place in range(len(names))]  # names may repeat
-
-    def batches(picked: Sequence[str]) -> Iterator[Any]:
-        convert = arrow.ConvertOptions(
-            column_types=dict.fromkeys(columns, pa.string()),
-            include_columns=[columns[names.index(name)] for name in picked],
-        )
-        done = 0
-        for block in _blocks(file, separator.encode()):
-            try:
-                table = arrow.read_csv(
-                    pa.BufferReader(block),
-                    read_options=arrow.ReadOptions(
-                        column_names=columns, block_size=len(block) + 1, use_threads=False
-                    ),
-                    parse_options=arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
-                    convert_options=convert,
-                )
-            except pa.ArrowInvalid as error:
-                raise FormatError(_counted(str(error), done)) from error
-            done += len(table)
-            for batch in table.to_batches():
-                yield pa.record_batch(batch.columns, names=[*picked])
-
-    return names, batches
-
-
-def _blocks(file: Any, separator: bytes) -> Iterator[bytes]:
-    """Yield the rest of a file of text in blocks of whole rows.
-
-    They are read here: Arrow would read ahead in a thread, which needs Python while Python ends.
-    """
-    sign = re.escape(separator)
-    quoted = b'"[^"]*+(?:""[^"]*+)*+"[^%s\n]*+' % sign
-    bare = b'[^"%s\n][^%s\n]*+' % (sign, sign)
-    field = b"(?:%s|%s|)" % (quoted, bare)
-    rows = re.compile(b"(?:(?:%s%s)*+%s\n)*+" % (field, sign, field))
-    held = b""
-    while piece := file.read(_BLOCK):
-        held += piece
-        # A line break between quotation marks does not end a row.
-        found = rows.match(held) if b'"' in held else None
-        end = held.rfind(b"\n") + 1 if found is None else found.end()
-        if end:
-            yield held[:end]
-            held = held[end:]
-        elif len(held) > _LONGEST:
-            raise FormatError(
-                f"a row has more than {_LONGEST:,} bytes: is a quotation mark not closed?"
-            )
-    if held:
-        yield held
-
-
-def _counted(message: str, rows: int) -> str:
-    """Return an error of Arrow with rows counted from 0, through all blocks."""
-    return re.sub(r"Row #(\d+)", lambda match: f"row {int(match[1]) - 1 + rows}", message)
-
-
-def _json(file: Any) -> Reader:
-    import pyarrow as pa
-    from pyarrow import json as arrow
-
-    # Read here, as in `_blocks`: a thread that waits for Python may outlive it.
-    content = file.read()
-    content.decode("utf-8")  # which Arrow does not check
-    options = arrow.ReadOptions(block_size=_BLOCK)
-    try:
-        table = arrow.read_json(pa.BufferReader(content), options).combine_chunks()
-    except pa.ArrowInvalid as error:
-        # Arrow stops at any column that changes its type, also one that nobody asked for.
-        with suppress(ValueError, RecursionError):
-            return _json_by_column(content)
-        raise error from None
-    for place, one in enumerate(table.schema):
-        if str(one.type) == "double" and _are_large(table[one.name].to_numpy()):
-            table = table.set_column(place, one.name, _as_written(content, one.name))
-    return table.column_names, lambda _: table.combine_chunks().to_batches()
-
-
-def _json_by_column(content: bytes) -> Reader:
-    """Read objects, one in each line or in one list, by the columns that are asked for."""
-    import pyarrow as pa
-
-    text = content.decode("utf-8-sig")
-    whole_file = text.lstrip().startswith("[")
-    lines = [text] if whole_file else [line for line in text.split("\n") if line.strip()]
-    read = [json.loads(line, parse_int=_Digits, parse_float=_Digits) for line in lines]
-    records: list[Any] = read[0] if whole_file else read
-    if not all(isinstance(record, dict) for record in records):
-        raise ValueError("no objects")
-    names = [*dict.fromkeys(name for record in records for name in record)]
-
-    def batches(picked: Sequence[str]) -> Iterator[Any]:
-        columns = [[record.get(name) for record in records] for name in picked]
-        arrays = [_one_type(values, name) for values, name in zip(columns, picked, strict=True)]
-        yield pa.record_batch(arrays, names=[*picked])
-
-    return names, batches
-
-
-class _Digits(str):
-    """A number in JSON, with all of its digits."""
-
-    __slots__ = ()
-
-
-def _one_type(values: list[Any], name: str) -> Any:
-    """Return values of JSON as a column: booleans, or text of whatever they are."""
-    import pyarrow as pa
-
-    there = [value for value in values if value is not None]
-    if all(isinstance(value, bool) for value in there):
-        return pa.array(values, pa.bool_())
-    for row, value in enumerate(values):
-        if isinstance(value, list | dict):
-            kind = "a list" if isinstance(value, list) else "an object"
-            raise FormatError(
-                f"column {name!r} holds {kind} at row {row}: give one number or word in each line"
-            )
-    texts = [str(one).lower() if isinstance(one, bool | float) else one for one in values]
-    return pa.array([None if one is None else str(one) for one in texts], pa.string())
-
-
-def _are_large(values: NDArray[np.float64]) -> bool:
-    """Return whether some numbers have integers next to them that are the same double."""
-    return bool((np.abs(values[np.isfinite(values)]) >= WHOLE).any())
-
-
-def _as_written(content: bytes, name: str) -> Any:
-    """Return a column of numbers in JSON lines as text, with all of their digits."""
-    import pyarrow as pa
-
-    lines = (line for line in content.split(b"\n") if line.strip())
-    values = [json.loads(line, parse_int=str, parse_float=str).get(name) for line in lines]
-    return pa.chunked_array([pa.array(values, pa.string())])
-
-
-def _parquet(path: Path, rows: int) -> Reader:
-    from pyarrow import parquet
-
-    # By its path, and in pieces that stay in the cache: a third faster than an open file.
-    shard = parquet.ParquetFile(path, pre_buffer=False, buffer_size=_PIECE)
-    return shard.schema_arrow.names, lambda picked: shard.iter_batches(rows, columns=picked)
 
 
 def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:

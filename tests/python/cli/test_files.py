@@ -1,6 +1,5 @@
 """Files of every kind are read as what they are, or refused by file, column, row and option."""
 
-import csv
 import gzip
 import io
 import json
@@ -8,10 +7,8 @@ import os
 import re
 import struct
 import sys
-import threading
 import zipfile
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -25,7 +22,6 @@ from pyarrow import parquet
 
 import leakbound as lb
 from command_line import csv_text, leakbound, spawn
-from leakbound.cli import files
 from leakbound.cli.files import Layout, read
 from leakbound.errors import LeakboundError
 from mutations import LONG, QUICK, assaulted, mutants
@@ -136,18 +132,6 @@ def test_a_column_that_nobody_asked_for_does_not_stop_json(
     assert lb.AuditResult.from_json(answer.out).bound == BOUND
 
 
-@given(st.text(st.sampled_from('a1,\n\r"\u00e9\U0001f600'), max_size=60), st.integers(4, 9))
-def test_text_in_utf_16_is_the_same_in_pieces_of_any_size(text: str, size: int) -> None:
-    class Slow(io.BytesIO):
-        def read(self, _: int | None = -1, /) -> bytes:
-            return super().read(size)
-
-    text = "a" + text
-    for encoding, named in (("utf-16", ""), ("utf-8", ""), ("utf-32-le", "utf-32-le")):
-        found = files._as_utf8(Slow(text.encode(encoding)), named).read().decode()
-        assert found.replace("\r", "\n") == text.replace("\r", "\n")
-
-
 @pytest.mark.parametrize("case", FILES)
 def test_text_in_every_layout_packed_and_counted(case: str, tmp_path: Path) -> None:
     name, text, options = FILES[case]
@@ -192,66 +176,6 @@ def test_text_becomes_the_same_bits(
     path.write_text(csv_text(score=values, member=[0] * len(values)))
     numbers = read(path, ["score", "member"], Layout()).numbers("score")
     assert numbers.view(np.int64).tolist() == np.array(values).view(np.int64).tolist()
-
-
-class Watched(io.BytesIO):
-    """A file that knows the threads that read from it."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__(content)
-        self.threads = set[int]()
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        self.threads.add(threading.get_ident())
-        return super().read(size)
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-@pytest.mark.parametrize("odd", [False, True])
-def test_no_thread_reads_that_may_outlive_python(
-    suffix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, odd: bool
-) -> None:
-    """Arrow's readers ahead wait for Python, and abort the program where it has ended."""
-    text = rows() if suffix == ".csv" else objects()
-    text = text * 2 if odd else text  # a second header is no number
-    file = Watched((text + ("," if odd else "")).encode())
-    monkeypatch.setattr(files, "_BLOCK", 256)
-    monkeypatch.setattr(files, "_stream", lambda _: nullcontext(file))
-    (tmp_path / f"a{suffix}").touch()
-    with suppress(LeakboundError):
-        table = read(tmp_path / f"a{suffix}", ["loss", "label"], Layout(member_col="label"))
-        assert not odd or suffix == ".jsonl"
-        assert table.numbers("loss")[:120].tolist() == SCORE.tolist()
-    assert file.threads == {threading.get_ident()}
-
-
-FIELDS = st.text(st.sampled_from('a",\n é'), max_size=6)
-
-
-@given(st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=30), st.integers(1, 40))
-def test_blocks_end_where_rows_end(
-    tmp_path_factory: pytest.TempPathFactory, table: list[tuple[str, str]], size: int
-) -> None:
-    text = io.StringIO()
-    csv.writer(text, quoting=csv.QUOTE_NONNUMERIC).writerows([("x", "y"), *table])
-    path = tmp_path_factory.mktemp("table") / "a.csv"
-    path.write_text(text.getvalue(), encoding="utf-8", newline="")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "_BLOCK", size)
-        stored = read(path, ["x", "y"], Layout()).stored
-    assert [*zip(stored["x"].to_pylist(), stored["y"].to_pylist(), strict=True)] == table
-
-
-def test_rows_are_counted_through_all_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "_BLOCK", 16)
-    monkeypatch.setattr(files, "_LONGEST", 200)
-    path = tmp_path / "a.csv"
-    path.write_text(HEAD + 50 * "1.5,0\n" + "1,2,3\n")
-    assert "row 50: Expected 2 columns, got 3" in leakbound("coins", path).refusal
-    path.write_text(HEAD + '1,"' + 500 * "0\n")
-    assert "is a quotation mark not closed?" in leakbound("coins", path).refusal
 
 
 def test_what_needs_arrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
