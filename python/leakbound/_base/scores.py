@@ -8,6 +8,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from leakbound._base.types import FloatArray
 
+FILLED = "if it was filled in where a score was missing"
+"""What the warning says about one score that all of one part has, and nobody of the other."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores:

@@ -19,13 +19,14 @@ from leakbound._base.checks import (
 )
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound.audits import grouping, road
+from leakbound.audits import grouping, premises, road
 from leakbound.audits.member_count import MemberCount
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts.games import ChoiceGame
 from leakbound.errors import AbstentionError, InputError, OptionError
 from leakbound.results import Assumption, AuditResult
 
+_UNITS = "average the scores of each secret, and audit one row for it"
 _THEOREM = (
     "Given the trained model and all other draws, each guess among {k} candidates is right with "
     "probability at most e^ε / (e^ε + {k} - 1) if training is ε-DP for replacing one candidate. "
@@ -114,6 +115,7 @@ class Choices(road.Design[road.Listed, AuditResult]):
         chosen = _data(placed, "chosen", least=0, most=self.k - 1, whole=True).astype(np.int64)
         if request.ids is not None:
             check_ids(request.ids, np.ones(secrets, dtype=np.bool_))
+        premises.refuse_repeated(chosen, "the choice", _UNITS)
         # 2. Could uniform draws have given these? Candidates listed by the truth cannot.
         count = MemberCount.of_choices(chosen, self.k)
         claim, family = request.claim, isinstance(request.claim, FAMILIES)

@@ -10,7 +10,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, copies_of, numbers, real, vector
 from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, JsonValue
 from leakbound._tally.tally import Stored, Tally, by_attack, told
-from leakbound.audits import grouping, road
+from leakbound.audits import grouping, premises, road
 from leakbound.audits.member_count import MemberCount
 from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
 from leakbound.cuts import ScoreGame, TallyGame
@@ -20,6 +20,10 @@ from leakbound.results.one_run import exposed
 
 _HALF = 0.5
 """The probability of a fair coin."""
+_UNITS = (
+    "average the scores of each unit, and audit one row for it; or audit a random split of units "
+    "by RandomSplit(member, groups=…)"
+)
 _THEOREM = (
     "Given the trained model and the coins of earlier guesses, each guess is right with "
     "probability at most e^ε / (1 + e^ε) if training is ε-DP (Steinke, Nasr and Jagielski 2023, "
@@ -95,7 +99,9 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         tallies = by_attack(scores, Tally) if isinstance(scores, Stored | Mapping) else None
         if tallies is not None:
             return self._counted(tallies, request).audit(request, self.name)
-        return self.listed(scores, request).audit(request, self.name)
+        examples = self.listed(scores, request)
+        premises.refuse_repeated(examples.inputs["member"], "membership", _UNITS)
+        return examples.audit(request, self.name)
 
     def listed(self, scores: Any, request: road.Request) -> road.Examples[FloatArray]:
         """Read scores and membership in one order."""
@@ -119,6 +125,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             else lambda game, attacks: exposed(
                 game.scores, game.member, order.told_ids, attacks, order.rows
             ),
+            filled=premises.filled(attacks.scores, member),
             inputs=attacks.digested
             | {"member": member}
             | ({} if prior is None else {"prior": prior}),

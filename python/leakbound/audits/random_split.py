@@ -10,7 +10,7 @@ from leakbound._base.checks import check_features, check_length, choice
 from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.types import Aggregate, ArrayInput, HasMember
 from leakbound._tally.tally import Stored, by_attack, told
-from leakbound.audits import road
+from leakbound.audits import premises, road
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.split_challenge import challenge, challenged
@@ -54,6 +54,9 @@ class SplitWords:
 
 
 _MODEL = SplitWords()
+UNCHANGED = "Nothing was removed, added or changed in one part only after the split."
+"""What every random split assumes of its parts."""
+_UNITS = "pass groups=, the unit of each row"
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +150,8 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             words = replace(words, unit="user")
         # 1. Scores, membership and what was split as one, in one order.
         order, attacks, member = road.aligned(scores, self.member, request.ids)
+        if self.groups is None:
+            premises.refuse_repeated(member, "membership", _UNITS)
         given = {"strata": self.strata, "groups": self.groups, "labels": self.labels}
         codes = {
             name: check_codes(order.placed(values, name), member.size, name)
@@ -189,6 +194,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             attacks=attacks,
             game=lambda values: pairs.game(units.scores(values), request.seed),
             **grounds,
+            filled=premises.filled(attacks.scores, member) if words.output == _MODEL.output else {},
             inputs={**attacks.digested, "member": member, **digested},
         ).audit(request, self.name)
         return result if found is None else challenged(result, found)
@@ -246,7 +252,7 @@ def _grounds(
             "random split",
             f"The {unit}s that were trained on are a uniformly random subset, of a fixed size, "
             f"of these {unit}s{within}{moved}. The {unit}s are fixed; random are that choice, "
-            f"the matching (by {seed}) and training.",
+            f"the matching (by {seed}) and training. {UNCHANGED}",
             "declared",
         ),
         Assumption(

@@ -47,7 +47,7 @@ from leakbound.cuts import (
     ScoreGame,
     SecondLook,
 )
-from leakbound.cuts.games import TrialGame
+from leakbound.cuts.games import NEAR_CEILING, TrialGame
 from leakbound.cuts.policy import PATH_NAMES, Proved
 from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
@@ -219,7 +219,8 @@ class Examples(Generic[S]):
     if all are fair, and `count` the members that they gave. `exposed` lists the most exposed
     members by the best of several attacks, if coins are fair and independent. Proofs have a part
     `share` of the probability of error. Each member was inserted `copies` times: what is proved is
-    about all of them at once, and the record about one.
+    about all of them at once, and the record about one. `filled` has a warning for each attack of
+    which one part has a single score.
     """
 
     attacks: "AnyAttacks[S]"
@@ -229,6 +230,7 @@ class Examples(Generic[S]):
     exposed: Callable[[Any, int], Exposed] | None = None
     share: float = 1.0
     copies: int = 1
+    filled: Mapping[str, str] = field(default_factory=dict)
     theorem: str
     assumptions: tuple[Assumption, ...]
     options: Mapping[str, JsonValue]
@@ -261,7 +263,7 @@ class Examples(Generic[S]):
                 "design": design,
                 "seed": request.seed,
             },
-            warnings=(*grouping.warnings(proof.warnings, self.copies), *self.warnings),
+            warnings=(*self._told(proof), *self.warnings),
             kind="family_lower_bound" if at else "lower_bound",
             claim=claim,
             confidence=request.confidence,
@@ -273,6 +275,17 @@ class Examples(Generic[S]):
             _exposed=Lazy(lambda: listed(proof.game, attacks) if listed else None),
             _provenance=Lazy(lambda: Provenance.of(request.seed, **self.inputs)),
         )
+
+    def _told(self, proof: Proof) -> tuple[str, ...]:
+        """Return the warnings of a proof; a bound from scores that were filled in is near nothing.
+
+        Of several attacks, `proof` is that of the best.
+        """
+        filled = self.filled.get(str(proof.options.get("attack", "")), "")
+        told = grouping.warnings(proof.warnings, self.copies)
+        if not filled:
+            return told
+        return (filled, *(text for text in told if not text.startswith(NEAR_CEILING)))
 
 
 def aligned(

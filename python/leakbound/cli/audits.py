@@ -156,8 +156,10 @@ def split(
         bool,
         flag(
             "--untouched",
-            "Required: declare that the test set was not used to choose the model: no early "
-            "stopping, no tuning, no choice of a checkpoint.",
+            "Required: declare that nothing was removed, added or changed in one part only after "
+            "the split (no cleaning, deduplication, oversampling of one part), and that the test "
+            "set was not used to choose the model: no early stopping, no tuning, no choice of a "
+            "checkpoint.",
         ),
     ] = False,
     relation: options.Relation = None,
@@ -172,6 +174,7 @@ def split(
     # A part that was tuned on is not random any more, and the data cannot show it.
     if not untouched:
         refuse(
+            "nothing may have been removed, added or changed in one part only after the split, and "
             "the test set must not have been used for early stopping or tuning: confirm this with "
             "--untouched, or leave the examples that were used out of the file"
         )

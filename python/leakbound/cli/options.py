@@ -130,8 +130,9 @@ Claimed = Annotated[
     str,
     option(
         "eps=E",
-        "Guarantee to check; exit code 1 if refuted. Also eps=E,delta=D, or mu=M (Gaussian DP), "
-        "or noise=S (noise multiplier of DP-SGD).",
+        "Guarantee to check, of the whole training: all rounds, epochs and clients together. Exit "
+        "code 1 if refuted. Also eps=E,delta=D, or mu=M (Gaussian DP), or noise=S (noise "
+        "multiplier of DP-SGD).",
     ),
 ]
 Family = Annotated[

@@ -279,6 +279,10 @@ class PairTallyGame(TallyGame):
         return self.rated_by.ranked()
 
 
+NEAR_CEILING = "the bound is close to"
+"""How the warning begins that more examples may show more."""
+
+
 def tied_share(ranking: _core.Ranking, units: str = "examples", value: str = "score") -> str:
     """Return how many examples share their score with another, in words; "" if few."""
     share = ranking.tied / ranking.examples
@@ -310,7 +314,9 @@ def inverted_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
         return ()
     note = (
         f"AUC {ranking.auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
-        "inverted (higher must mean more likely a member); they are used as given"
+        "inverted (higher must mean more likely a member); they are used as given. Turned for "
+        "these examples, the sign would be chosen by their membership: a turned sign needs new "
+        "coins, or a new split"
     )
     return (note,)
 
@@ -330,6 +336,6 @@ def near_ceiling(
     if correct <= _NEAR * guesses or bound < _NEAR * ceiling():
         return ""
     return (
-        f"the bound is close to {valued(ceiling())}, which a perfect attack would have reached: "
+        f"{NEAR_CEILING} {valued(ceiling())}, which a perfect attack would have reached: "
         f"more {units} may show more"
     )

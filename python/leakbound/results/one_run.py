@@ -191,7 +191,8 @@ class AuditResult(Audit, ScoreAudit):
         Parameters
         ----------
         epsilon : float, optional
-            The claimed ε, at least 0.
+            The claimed ε, at least 0: that of the whole training, all rounds, epochs and clients
+            together. The ε of one round must be composed first.
         delta : float, optional
             The claimed δ, 0 if not given; of pure and approximate DP at most that of the bound, of
             Gaussian DP more than its failures, and of DP-SGD more than 0. Where records were

@@ -119,7 +119,7 @@ def test_halves_are_of_strata_and_of_whole_groups_and_not_of_membership() -> Non
     scores, rows = learnt_score(table, member, strata=stratum, groups=group, seed=4)
     assert np.bincount(stratum[rows]).tolist() == [20, 100, 80]
     assert not set(group[rows]) & set(np.delete(group, rows))
-    kept = {"strata": stratum[rows], "groups": group[rows]}
+    kept: dict[str, Any] = {"strata": stratum[rows], "groups": group[rows]}
     assert lb.audit(scores, lb.RandomSplit(member[rows], **kept), seed=0).bound < 2
     # whoever was a member, the halves of a seed are the same
     other = learnt_score(table, ~member, strata=stratum, groups=group, seed=4)
@@ -146,7 +146,7 @@ def test_models_of_probabilities_and_of_decisions_are_copied(model: Any) -> None
     assert not hasattr(model, "coef_")  # the copy was fitted
 
 
-class Strange(LogisticRegression):
+class Strange(LogisticRegression):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
         return np.ones((len(X), 3)) / 3
 

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from leakbound._base.formatting import number
+from leakbound._base.scores import FILLED
 from leakbound.claims import PureDP
 from leakbound.report.description import KINDS, SMALL, Terms
 from leakbound.report.parts import ScoreAudit
@@ -59,6 +60,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     # 1. Scores, or a number of examples, that cannot show what the model leaks.
     flaws = (*_of_doubts(result), *_of_scores(result))
     yield from flaws
+    yield from _of_whole(result)
     shifted = _is_shifted(result)
     target = _REACH
     claimed = one is not None and claimed_delta(result.claim, one) is not None  # an ε
@@ -76,7 +78,8 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     # 3. Where the leak is, and how to prove more.
     if proves and terms.epsilon >= SMALL and result.options.get("design") != "trials":
         yield _of_leak(result, unit)
-    if math.isfinite(reach) and terms.epsilon >= _NEAR * reach and proves and not shifted:
+    near = math.isfinite(reach) and terms.epsilon >= _NEAR * reach
+    if near and proves and not shifted and not _is_filled(result):
         yield (
             f"To prove more, audit more {unit}: a perfect attack on these {m:,} would have reached "
             f"only ε = {number(reach)}{terms.at}."
@@ -162,13 +165,36 @@ def _of_doubts(result: "AuditResult | PanoramiaResult") -> Iterator[str]:
             yield f"Check “{one.name}” before you use this result: the data contradict it."
 
 
+def _of_whole(result: AuditResult) -> Iterator[str]:
+    """Yield whose ε a refuted claim must be."""
+    one = result.checked
+    trained = result.options.get("design") in {"coins", "random_split", "choices"}
+    if one is None or one.verdict != "refuted" or not trained or "batches" in result.options:
+        return
+    yield (
+        f"Check that the claimed {asked(result.claim, one)} is that of the whole training: all "
+        "rounds, epochs and clients together. The guarantee of a single round is no claim about "
+        "the model that was released."
+    )
+
+
+def _is_filled(ranking: ScoreAudit) -> bool:
+    """Return whether all of one part share a score, as where missing ones were filled in."""
+    return any(FILLED in text for text in ranking.warnings)
+
+
 def _of_scores(ranking: ScoreAudit) -> Iterator[str]:
-    """Yield what to do about inverted scores; warnings say where scores are tied."""
+    """Yield what to do about scores that were filled in, or inverted; warnings tell ties."""
+    if _is_filled(ranking):
+        yield (
+            "Check how the scores were made: all of one part have the same, and nobody of the "
+            "other part has it. Score all records in the same way, and audit again."
+        )
     if _deviations(ranking) < -_CHANCE:
         yield (
             "Check the sign of the score: members score lower than non-members (AUC "
-            f"{ranking.auc:.3f}). Do not flip it after seeing this: decide on other data, or "
-            "audit both signs together as two attacks."
+            f"{ranking.auc:.3f}). Do not turn it for these records: a turned sign needs new coins, "
+            "or a new split."
         )
 
 

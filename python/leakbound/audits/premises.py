@@ -1,0 +1,112 @@
+"""Premises that were broken before an audit: rows that are copies, scores that were filled in."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.scores import FILLED
+from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound.errors import DesignError
+
+# Runs of one value that a shorter membership must have: layouts by class have few, coins many
+_RUNS = 16
+# Draws that would all have to agree with earlier ones by chance: once in 10⁹
+_AGREEING = 30
+# Values that are compared before all are, and whose runs are looked at first
+_FIRST, _HEAD = 64, 4096
+# Examples of a part whose one score is no accident
+_MANY = 8
+
+
+def refuse_repeated(drawn: NDArray[np.generic], what: str, cure: str) -> None:
+    """Refuse draws that are those of fewer units, repeated or tiled as copied rows are."""
+    found = repeated(drawn)
+    if found is None:
+        return
+    word, units, times = found
+    raise DesignError(
+        f"{what} of these {drawn.size:,} rows is that of {units:,}, {word} {times:,} times: a draw "
+        f"of its own for each row cannot give this. Several rows of one unit share its draw: {cure}"
+    )
+
+
+def repeated(drawn: NDArray[np.generic]) -> tuple[str, int, int] | None:
+    """Return whether draws are shorter ones "repeated" or "tiled", how many, and how often.
+
+    As by ``numpy.repeat``, where each draw stands several times in a row, or by ``numpy.tile``,
+    where all stand one behind the other again. The shorter ones must look like draws: rows that are
+    sorted by class and part are no copies.
+    """
+    size = drawn.size
+    each = _common(drawn[:_HEAD], size)
+    if each > 1 and size > _HEAD:  # hardly ever: all changes of large data take memory
+        each = _common(drawn, size)
+    if each > 1 and _drawn(drawn[::each]) and size - size // each >= _AGREEING:
+        return "repeated", size // each, each
+    period = _period(drawn)
+    if period < size and _drawn(drawn[:period]) and size - period >= _AGREEING:
+        return "tiled", period, size // period
+    return None
+
+
+def _common(drawn: NDArray[np.generic], size: int) -> int:
+    """Return the largest length of which all runs of one value are multiples, and all rows."""
+    return math.gcd(size, int(np.gcd.reduce(_changes(drawn), initial=0)))
+
+
+def _changes(drawn: NDArray[np.generic]) -> IntArray:
+    """Return where another value begins."""
+    places: IntArray = np.flatnonzero(drawn[1:] != drawn[:-1]) + 1
+    return places
+
+
+def _drawn(drawn: NDArray[np.generic]) -> bool:
+    """Return whether values change as draws do, and are not a short pattern."""
+    return _changes(drawn[: _period(drawn)]).size + 1 >= _RUNS
+
+
+def _period(drawn: NDArray[np.generic]) -> int:
+    """Return the shortest length whose copies make all values; that of all if none does."""
+    size = drawn.size
+    divisors = {
+        part for i in range(1, math.isqrt(size) + 1) if size % i == 0 for part in (i, size // i)
+    }
+    for period in sorted(divisors):
+        first = drawn[period : period + _FIRST]
+        if np.array_equal(first, drawn[: first.size]) and np.array_equal(
+            drawn[period:], drawn[: size - period]
+        ):
+            return period
+    return size
+
+
+def filled(attacks: Mapping[str, FloatArray], member: BoolArray) -> dict[str, str]:
+    """Return a warning for each attack whose scores tell one part by a value that all of it has."""
+    said = {}
+    for name, values in attacks.items():
+        for part, called, other in (
+            (False, "non-members", "member"),
+            (True, "members", "non-member"),
+        ):
+            first = int(np.argmax(member == part))
+            if not _told_apart(values, values[first], member, part=part):
+                continue
+            size, others = int(np.count_nonzero(member == part)), values[member != part]
+            # of two values in all, the score may be a guess, and a right one
+            if size >= _MANY and others.size and others.min() < others.max():
+                said[name] = (
+                    f"all {size:,} {called} have the score {values[first]:g}, and no {other} has "
+                    f"it: {FILLED}, the bound says nothing; score all records in the same way"
+                )
+                break
+    return said
+
+
+def _told_apart(values: FloatArray, value: float, member: BoolArray, *, part: bool) -> bool:
+    """Return whether all of one part have a value, and nobody of the other; some are seen first."""
+    for end in (_FIRST, values.size):
+        if not np.array_equal(values[:end] == value, member[:end] == part):
+            return False
+    return True
