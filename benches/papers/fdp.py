@@ -11,7 +11,7 @@ from leakbound.audits import Choices, audit
 from leakbound.audits.policies.reference import reference
 from leakbound.claims import GaussianDP
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import Fixed
+from leakbound.cuts import Fixed, OutsideIn
 from leakbound.stats import fdp_lower_bound, one_run_epsilon
 from outcomes import Cell, Compute, Line, Outcome, Reproduction
 
@@ -264,7 +264,7 @@ def _played(mu: float, m: int, k: int, seed: int) -> list[float]:
     scores[np.arange(m), chosen] += mu / math.sqrt(2)
     design, claim = Choices(chosen, k), GaussianDP()
     every = audit(scores, design, claim=claim, cuts=Fixed(m), seed=seed)
-    some = audit(scores, design, claim=claim, seed=seed)
+    some = audit(scores, design, claim=claim, cuts=OutsideIn(), seed=seed)
     bounds = (gdp_bound(m, m, every.correct, k=k), every.bound, some.bound)
     return [*map(epsilon_of, bounds), every.correct, some.guesses, some.correct]
 
