@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal, Self, TypeAlias
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from leakbound._base.checks import (
     check_length,
     check_membership,
+    membership_vector,
     refuse_copies,
     vector,
     whole_numbers,
@@ -112,10 +114,10 @@ class ExampleOrder:
         """
         if not copies:
             refuse_copies(member)
-        values = member.member if isinstance(member, HasMember) else member
+        values: Any = member.member if isinstance(member, HasMember) else member
         rows = self._rows(member, "member")
         if rows is not None:
-            values = vector(values, "member")
+            values = membership_vector(member)
             check_length(values, examples, "member")
             values = values[rows]
             self._moved = not _is_range(rows)
@@ -369,6 +371,11 @@ def _unmatched(known: _Ids, own: _Ids) -> str:
         (one.of, other.of, one.values[~np.isin(one.values, other.values)])
         for one, other in ((known, own), (own, known))
     ]
+    if _are_text(known) and _same_letters(known.values, own.values):
+        return (
+            f"ids of {known.of} and of {own.of} differ only in how letters such as é are composed "
+            "(NFC, NFD): bring all to one form, unicodedata.normalize('NFC', id)"
+        )
     differing = [
         f"{left.size} of {one} are not in {other} ({_first(left)})"
         for one, other, left in sides
@@ -380,6 +387,12 @@ def _unmatched(known: _Ids, own: _Ids) -> str:
         f"ids do not match: {' and '.join(differing)}; score all examples of the plan, or use "
         "the same ids (.to_numpy() of a pandas object is read by position)"
     )
+
+
+def _same_letters(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Return whether two sets of text are the same once letters are composed alike."""
+    sets = [{normalize("NFC", str(id_)) for id_ in ids.tolist()} for ids in (one, other)]
+    return sets[0] == sets[1] and len(sets[0]) == one.size
 
 
 def _first(values: NDArray[Any]) -> str:

@@ -242,11 +242,61 @@ def check_features(
 
 
 def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray:
-    """Read booleans, {0, 1}, {-1, +1} or a plan as booleans that nobody else can write to."""
+    """Read booleans, {0, 1}, {-1, +1}, words or a plan as booleans that nobody else can write to.
+
+    Words are those of one pair in `MEMBERSHIP`, in either case.
+    """
     refuse_copies(member)
-    values = vector(member.member if isinstance(member, HasMember) else member, "member")
+    values = membership_vector(member)
     check_length(values, examples, "member")
-    return booleans(values, "member")
+    if values.dtype.kind in "biuf":
+        return booleans(values, "member")
+    said = [_said(one) for one in values.tolist()]
+    read = membership_of(said)
+    if None not in read:
+        return booleans(np.array(read, dtype=np.int8), "member")
+    row = read.index(None)
+    word = said[row]
+    raise InputTypeError(
+        f"member must be True or False, 0 or 1, -1 or 1, or words such as in and out, got {word!r} "
+        f"at row {row}: say which word members have, numpy.asarray(member) == {word!r}"
+    )
+
+
+def membership_vector(member: ArrayInput | HasMember) -> NDArray[Any]:
+    """Read membership as a vector of numbers, booleans, text or objects."""
+    values = member.member if isinstance(member, HasMember) else member
+    return vector(values, "member", kinds=_REAL + "SUTO")
+
+
+MEMBERSHIP = (
+    ({"true", "t", "1", "1.0"}, {"false", "f", "0", "0.0"}),
+    ({"yes", "y"}, {"no", "n"}),
+    ({"in", "included"}, {"out", "excluded"}),
+    ({"member"}, {"nonmember", "non-member", "non_member", "non member"}),
+    ({"members"}, {"nonmembers", "non-members", "non_members"}),
+    ({"train", "training"}, {"test", "holdout", "heldout", "held-out"}),
+)
+"""Words of members and of non-members, in pairs that can mean nothing else."""
+
+
+def membership_of(words: Sequence[str]) -> list[int | None]:
+    """Return 1 for words of members and 0, or -1, for others; None for words of no one pair."""
+    lowered = [word.strip().lower() for word in words]
+    signs = {"1": 1, "1.0": 1, "-1": -1, "-1.0": -1}
+    if signs.keys() >= {*lowered}:
+        return [signs[word] for word in lowered]
+    pairs = {word: pair for pair in MEMBERSHIP for side in pair for word in side}
+    first = next((pairs[word] for word in lowered if word in pairs), (set[str](), set[str]()))
+    known = {word: int(word in first[0]) for side in first for word in side}
+    return [known.get(word) for word in lowered]
+
+
+def _said(value: object) -> str:
+    """Return a value of membership as a word."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value)
 
 
 def copies_of(drawn: object, copies: int | None) -> int:

@@ -49,7 +49,7 @@ from leakbound.cuts import (
 )
 from leakbound.cuts.games import NEAR_CEILING, TrialGame
 from leakbound.cuts.policy import PATH_NAMES, Proved
-from leakbound.errors import InputError, InputTypeError, OptionError
+from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
 from leakbound.results.base import Result
 from leakbound.results.one_run import Exposed
@@ -206,9 +206,24 @@ def _check_design(design: object) -> None:
         raise InputTypeError(
             f"design is the class {name}: call it, for example lb.audit(scores, lb.{name}(member))"
         )
+    if _are_scores(design):
+        ways += (
+            ". If these are scores of two parts, a of members and b of others: "
+            "lb.audit(numpy.concatenate([a, b]), "
+            "lb.RandomSplit(numpy.arange(len(a) + len(b)) < len(a)))"
+        )
     raise InputTypeError(
         f"design must say how membership came about, got {type(design).__name__}: pass {ways}"
     )
+
+
+def _are_scores(values: Any) -> bool:
+    """Return whether values are numbers, and not those of membership."""
+    try:
+        numbers = checks.check_scores(values)
+    except LeakboundError:
+        return False
+    return not {*np.unique(numbers).tolist()} <= {-1.0, 0.0, 1.0}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,7 +12,17 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_membership, copies_of
 from leakbound._base.console import bar
 from leakbound.cli import options
-from leakbound.cli.files import Columns, Layout, Signs, about, check_names, read, whole
+from leakbound.cli.files import (
+    Columns,
+    Layout,
+    Signs,
+    TwoFiles,
+    about,
+    check_names,
+    read,
+    read_parts,
+    whole,
+)
 from leakbound.cli.options import BundledDelivery, argument, command, flag, option, refuse
 from leakbound.cli.shards import are_shards, pairs_of, tally_of
 from leakbound.errors import InputError
@@ -64,17 +74,39 @@ _REFUTABLE = options.EXIT_CODES + (
 )
 
 
+@dataclass(frozen=True)
+class Parts:
+    """Two files of scores, in place of one with a column of membership."""
+
+    members: Annotated[
+        Path | None, option("FILE", "Scores of members, with --nonmembers, instead of FILE.")
+    ] = None
+    nonmembers: Annotated[
+        Path | None, option("FILE", "Scores of non-members: the same columns.")
+    ] = None
+
+    def files(self, files: list[Path] | None) -> list[Path]:
+        """Return the files that were given; those of both parts, if they were, are two."""
+        both = [part for part in (self.members, self.nonmembers) if part is not None]
+        if files and not both:
+            return files
+        if files or len(both) != 2:
+            refuse("give FILE, or both --members and --nonmembers")
+        return both
+
+
 @command(app, "coins", "leakbound coins scores.csv --claim eps=2 --out report", COINS)
 def coins(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         argument(
             "FILE…",
             f"Table with one row per example: {options.KINDS}. Several files, a folder, a glob, "
             "tallies, or - for csv on standard input are counted in batches.",
         ),
-    ],
+    ] = None,
     *,
+    parts: Parts,
     prior: Annotated[
         str, option("P", "Probability of being a member, or the column with this probability.")
     ] = "0.5",
@@ -100,32 +132,38 @@ def coins(
     planned, opened, agreed = _drawn(InclusionPlan, plan, opening, question.seed)
     several = _copies(copies, planned, opened)
     common = {**question.options(copies=several or 1), "sides": sides}
-    chance = _prior(prior)
+    chance, given = _prior(prior), parts.files(files)
+    if parts.members and (plan or opening):
+        refuse("--members and --nonmembers say who was a member: leave out --plan and --opening")
     # 2. Shards are counted, and counts audited.
-    if are_shards(files):
+    if not parts.members and are_shards(given):
         if len(names) > 1 or chance != 0.5 or plan or opening or delivery.bundle:
             refuse(
                 "several files or a tally are only counted: use one file with all examples for "
                 "several --attacks, --prior, --plan, --opening or --bundle"
             )
-        counted = tally_of(files, names[0], layout)
+        counted = tally_of(given, names[0], layout)
         with bar(f"Auditing {counted.m:,} examples"):
             result = audit(counted, Coins(copies=several), **common)
-        delivery.conclude(result, files[0], question.goal)
-    # 3. One file is read whole, and joined with the plan or the protocol.
-    (file,) = files
+        delivery.conclude(result, given[0], question.goal)
+    # 3. One file is read whole, and joined with the plan or the protocol; or one of each part.
+    file = given[0]
     common |= agreed
     wanted = [*names, *([chance] if isinstance(chance, str) else [])]
     needed = [*wanted, *([] if planned else [layout.member_col])]
     with bar(f"Reading {file}"):
-        table = read(file, needed, layout, optional=("id", layout.member_col))
+        if parts.members:
+            table: Columns | TwoFiles = read_parts(given, wanted, layout)
+        else:
+            table = read(file, needed, layout, optional=("id", layout.member_col))
     with bar(f"Auditing {len(table):,} examples"), about(file):
         ids = _ids_of(table, planned)
         moved = None if planned is None else ExampleOrder(ids).follow(planned, "member")
         rows = slice(None) if moved is None else moved
         scores = scores_of(table, names, named=opened is not None, rows=rows)
         priors = table.numbers(chance)[rows] if isinstance(chance, str) else chance
-        member: Any = table.member() if layout.member_col in table else None
+        told = parts.members or layout.member_col in table
+        member: Any = table.member() if told else None
         if planned is not None:
             _check_plan(planned, ids, member, len(table))
             member, ids = planned, ids if ids is None else ids[rows]
@@ -139,10 +177,11 @@ def coins(
 @command(app, "split", "leakbound split scores.csv --untouched --out report", SPLIT)
 def split(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         argument("FILE…", f"Table with one row per example: {options.KINDS}. Or tallies of pairs."),
-    ],
+    ] = None,
     *,
+    parts: Parts,
     strata: Annotated[str, option("COL", "Column that the split was stratified by.")] = "",
     groups: Annotated[str, option("COL", "Column of groups that the split kept together.")] = "",
     aggregate: Annotated[
@@ -180,22 +219,26 @@ def split(
         )
     names = options.parse_columns(attacks, "--score-col")
     common = question.options(relation, replaced="example")
-    if are_shards(files):
+    given = parts.files(files)
+    if not parts.members and are_shards(given):
         if len(names) > 1 or strata or groups or features or delivery.bundle:
             refuse(
                 "several files are tallies of pairs, which only have counts: use one file with all "
                 "examples for several --attacks, --strata, --groups, --features or --bundle"
             )
-        counted = pairs_of(files)
+        counted = pairs_of(given)
         with bar(f"Auditing {counted.pairs:,} pairs"):
             result = audit(counted, RandomSplit(), **common)
-        delivery.conclude(result, files[0], question.goal, relation)
-    (file,) = files
+        delivery.conclude(result, given[0], question.goal, relation)
+    file = given[0]
     known = options.parse_columns(features, "--features")
     labels = {"strata": strata, "groups": groups}
-    wanted = [*names, *known, *filter(None, labels.values()), layout.member_col]
+    wanted = [*names, *known, *filter(None, labels.values())]
     with bar(f"Reading {file}"):
-        table = read(file, wanted, layout)
+        if parts.members:
+            table: Columns | TwoFiles = read_parts(given, wanted, layout)
+        else:
+            table = read(file, [*wanted, layout.member_col], layout)
     with bar(f"Auditing {len(table):,} examples"), about(file):
         scores, member = scores_of(table, names), table.member()
         inputs: dict[str, Any] = {one: table.words(col) for one, col in labels.items() if col}
@@ -373,7 +416,7 @@ def zero_run(
 
 
 def scores_of(
-    table: Columns, names: list[str], *, named: bool = False, rows: Any = slice(None)
+    table: Columns | TwoFiles, names: list[str], *, named: bool = False, rows: Any = slice(None)
 ) -> Any:
     """Return the scores of one attack; of several, or if `named`, by the name of the attack."""
     scores = {name: table.numbers(name)[rows] for name in names}
@@ -416,7 +459,7 @@ def _copies(
     return None if stated == 1 and copies is None else stated
 
 
-def _ids_of(table: Columns, plan: InclusionPlan | ChoicePlan | None) -> Any:
+def _ids_of(table: Columns | TwoFiles, plan: InclusionPlan | ChoicePlan | None) -> Any:
     """Return the column of ids, as whole numbers if the ids of the plan are."""
     ids = table.ids
     numbered = plan is not None and plan.ids.dtype.kind in "iu"

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import WHOLE
+from leakbound._base.checks import WHOLE, membership_of
 from leakbound._base.files import open_archive
 from leakbound._base.imports import needs
 from leakbound._base.text import grouped, thousands_in
@@ -47,12 +47,13 @@ _ROWS = 1 << 18
 _PAGE = 1000
 # Most columns that a message names, and most characters of a value: a cell may hold megabytes.
 _LISTED, _QUOTED = 20, 60
+_SIGNS: dict[float | None, int] = {1.0: 1, 0.0: 0, -1.0: -1}
 # Errors that are not about a column of a file, or already name the file.
 _AS_THEY_ARE = (FormatError, InternalError, MissingExtraError, OptionError, InputTypeError)
 # What to do about a missing column.
 _SETTLED_BY = {
     "score": "; name the column with --score-col",
-    "member": "; name the column with --member-col",
+    "member": "; name the column with --member-col, or give two files, --members A --nonmembers B",
     "propensity": "; fit it with --features",
 }
 
@@ -116,8 +117,8 @@ class Layout(Signs):
         str,
         option(
             "IN,OUT",
-            "Labels for members and non-members, such as in,out. Not needed for 1/0, 1/-1 or "
-            "true/false.",
+            "Labels for members and non-members, such as a,b. Not needed for 1/0, 1/-1, "
+            "true/false, yes/no, in/out, member/nonmember, train/test.",
         ),
     ] = ""
 
@@ -131,14 +132,20 @@ class Layout(Signs):
     def _words(self) -> list[str]:
         return [word.strip() for word in self.member_values.split(",")]
 
-    def membership(self, word: str) -> int | None:
+    def membership(self, words: Sequence[str]) -> list[int | None]:
         """Return 1 for members, 0 or -1 for non-members, None for other words."""
+        stripped = [word.strip() for word in words]
         if self.member_values:
-            return dict(zip(self._words, (1, 0), strict=True)).get(word)
-        try:
-            return {1.0: 1, 0.0: 0, -1.0: -1}.get(float(word))
-        except ValueError:
-            return {"true": 1, "false": 0}.get(word.lower())
+            known = dict(zip(self._words, (1, 0), strict=True))
+            return [known.get(word) for word in stripped]
+        numbers = [_SIGNS.get(_float(word)) for word in stripped]
+        return membership_of(stripped) if None in numbers else numbers
+
+
+def _float(word: str) -> float | None:
+    with suppress(ValueError):
+        return float(word)
+    return None
 
 
 def suffix_of(path: Path) -> str:
@@ -290,7 +297,7 @@ class Columns:
             words = distinct.tolist()
         else:
             return _array(column)
-        read = [layout.membership(word.strip()) for word in words]
+        read = layout.membership(words)
         if None in read:
             row = np.flatnonzero(codes == read.index(None))[0]
             known = layout.member_values or "0 or 1, -1 or 1"
@@ -323,6 +330,47 @@ class Columns:
             "from 0, without the header)"
         )
         return FormatError(message)
+
+
+@dataclass(frozen=True)
+class TwoFiles:
+    """Columns of a file of members and of one of non-members, members first."""
+
+    members: Columns
+    nonmembers: Columns
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.members and name in self.nonmembers
+
+    def __len__(self) -> int:
+        return len(self.members) + len(self.nonmembers)
+
+    @property
+    def ids(self) -> NDArray[Any] | None:
+        """The column `id`, if both files have it."""
+        return self.words("id") if "id" in self else None
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        """Return a column as numbers."""
+        return np.concatenate([self.members.numbers(name), self.nonmembers.numbers(name)])
+
+    def words(self, name: str) -> NDArray[Any]:
+        """Return a column of ids, strata or groups."""
+        return np.concatenate([self.members.words(name), self.nonmembers.words(name)])
+
+    def matrix(self, names: Sequence[str]) -> Any:
+        """Return columns of numbers as a matrix; None without columns."""
+        return np.column_stack([self.numbers(name) for name in names]) if names else None
+
+    def member(self) -> NDArray[Any]:
+        """Return who was a member: the rows of the first file."""
+        return np.arange(len(self)) < len(self.members)
+
+
+def read_parts(paths: Sequence[Path], wanted: Sequence[str], signs: Signs) -> TwoFiles:
+    """Read the columns that an audit needs from a file of members and one of others."""
+    members, nonmembers = (read(path, wanted, signs) for path in paths)
+    return TwoFiles(members, nonmembers)
 
 
 def read(
@@ -368,7 +416,7 @@ def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None
         if suffix_of(path) in TEXT and re.search(r"[;\t ]", "".join(names)):
             seen += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
         number = f"{names.count(name)} columns" if name in names else "no column"
-        settled = _SETTLED_BY.get(name, "") if len(names) > 1 else ""
+        settled = _SETTLED_BY.get(name, "") if len(names) > 1 or name == "member" else ""
         raise FormatError(f"{path} has {number} {name!r}{settled}; its columns are {seen}")
 
 
@@ -483,5 +531,10 @@ def _are_numbers(values: NDArray[Any]) -> bool:
 def _array(column: Any) -> NDArray[Any]:
     """Return a column of an archive or of Arrow as a vector."""
     stored = isinstance(column, np.ndarray)
-    values: NDArray[Any] = column if stored else column.to_numpy(zero_copy_only=False)
+    try:
+        values: NDArray[Any] = column if stored else column.to_numpy(zero_copy_only=False)
+    except Exception as error:  # Arrow does not check text in parquet before it is read
+        if not type(error).__module__.startswith("pyarrow"):
+            raise
+        raise FormatError(f"a column cannot be read: {error}") from error
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

@@ -19,6 +19,7 @@ from leakbound._base.checks import (
     check_ids,
     check_membership,
     integer,
+    membership_vector,
     numbers,
     seed_of,
     vector,
@@ -229,7 +230,7 @@ class InclusionPlan(Plan):
         seed: int | None = None,
         copies: int = 1,
     ) -> None:
-        coins = np.array(check_membership(member, vector(member, "member").size))
+        coins = np.array(check_membership(member, membership_vector(member).size))
         self._hold(coins, row_names(member) if ids is None else ids, seed, copies)
 
     @classmethod

@@ -20,7 +20,7 @@ from torch.utils.data import TensorDataset
 import flat
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound._base.checks import complement
+from leakbound._base.checks import check_membership, complement
 from leakbound.stats import kl_scan_offsets as scan
 
 Game = tuple[np.ndarray, np.ndarray]
@@ -56,9 +56,13 @@ BAD_MEMBER: list[tuple[Any, type[Exception], str]] = [
     ([-1, 1, 0, 0], errors.InputError, "got 0 at row 2, while other rows hold -1"),
     ([0.0, 0.5, 1.0, 1.0], errors.InputError, "got 0.5 at row 1"),
     ([0.0, math.nan, 1.0, 1.0], errors.InputError, "got nan at row 1"),
-    (["in", "out", "in", "out"], errors.InputTypeError, "member must hold real numbers"),
+    (["a", "b", "a", "b"], errors.InputTypeError, "words such as in and out, got 'a' at row 0"),
     ([[1, 0], [1, 0]], errors.InputError, "member must be one-dimensional"),
-    (pd.Series([True, None, True, False], dtype="boolean"), errors.InputTypeError, "object"),
+    (
+        pd.Series([True, None, True, False], dtype="boolean"),
+        errors.InputTypeError,
+        "got '<NA>' at row 1",
+    ),
 ]
 
 BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -285,3 +289,39 @@ def test_strata_of_lists_are_what_is_in_them(form: Any) -> None:
     for missing in (None, math.nan, pd.NA, pd.NaT, Decimal("sNaN")):
         with pytest.raises(errors.InputTypeError, match="strata is missing at row 2"):
             strata("a", missing, "b", "b")
+
+
+PAIRS = [("in", "out"), ("Member", "non-member"), ("yes", "no"), ("train", "test"), ("1", "0")]
+PAIRS += [("True", "False"), ("1", "-1"), ("Included ", "excluded")]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_membership_may_be_words(pair: tuple[str, str]) -> None:
+    member = np.arange(8) % 3 == 0
+    words = np.where(member, *pair)
+    for values in (words, words.tolist(), words.astype(object), words.astype("S")):
+        assert check_membership(values, 8).tolist() == member.tolist()
+    assert check_membership(member.astype(object), 8).tolist() == member.tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "row"),
+    [(["in", "no"], 1), (["a", "b"], 0), (["train", "val"], 1), ([True, None], 1), (["2", "0"], 0)],
+)
+def test_other_words_are_refused_with_the_line_to_write(words: list[Any], row: int) -> None:
+    message = f"got '{words[row]}' at row {row}: say which word members have, numpy.asarray"
+    with pytest.raises(errors.InputTypeError, match=message):
+        check_membership(np.array(words, dtype=object), 2)
+
+
+def test_two_arrays_of_scores_get_the_line_to_write() -> None:
+    with pytest.raises(errors.InputTypeError, match="scores of two parts, a of members and b of"):
+        lb.audit([0.5, 1.5], [0.25, 2.5, 3.0])  # type: ignore[call-overload]
+
+
+def test_letters_that_are_composed_otherwise_are_named() -> None:
+    ids = np.array([f"\u00e9{i}" for i in range(4)])
+    plan = lb.InclusionPlan([True, False, True, False], ids=ids)
+    apart = [one.replace("\u00e9", "e\u0301") for one in ids.tolist()]
+    with pytest.raises(errors.InputError, match=r"letters such as .* are composed \(NFC, NFD\)"):
+        lb.audit([1.0, 2.0, 3.0, 4.0], lb.Coins(plan), ids=apart)

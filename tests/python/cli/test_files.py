@@ -252,7 +252,7 @@ REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     "one sign for both": ("a.csv", HEAD, ("--thousands", "."), "needs another --decimal sign"),
     "both": ("a.csv", "score;member\n1.2,5;1\n", (*SEMICOLONS, ","), "(use --decimal . if that is"),
     "beyond": ("a.csv", HEAD + "inf,1\n-1e999,1\n", (), "is too large for a double; write inf"),
-    "words": ("a.csv", HEAD + "1,in\n2,out\n", (), "name other labels with --member-values IN,OUT"),
+    "words": ("a.csv", HEAD + "1,in\n2,a\n", (), "name other labels with --member-values IN,OUT"),
     "few values": ("a.csv", HEAD + "1,0\n\n2\n", (), "row 1: Expected 2 columns, got 1"),
     "endless": ("a.csv", HEAD + '1,"' + "0\n" * 200_000, (), "it is '0\\n0\\n0"),
     "NaN": ("a.csv", HEAD + "1,0\nnan,1\n", (), "must not be NaN, but 1 of 2 are, at row 1"),
@@ -340,6 +340,28 @@ def test_three_decimals_in_every_number_are_decimals(decimal: str, tmp_path: Pat
     assert leakbound("coins", path, "--decimal", decimal).code == 0
     path.write_text(path.read_text() + f'"inf",1\n"0{decimal}123",0\n12,1\n')
     assert leakbound("coins", path, "--decimal", decimal).code == 0
+
+
+@pytest.mark.parametrize("command", [("coins",), ("split", "--untouched")])
+def test_two_files_are_two_parts(command: tuple[str, ...], tmp_path: Path) -> None:
+    order = np.argsort(~MEMBER, kind="stable")
+    both = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, rows in zip(both, (MEMBER, ~MEMBER), strict=True):
+        path.write_text(csv_text(score=SCORE[rows], id=IDS[rows]))
+    one = tmp_path / "one.csv"
+    one.write_text(csv_text(score=SCORE[order], id=IDS[order], member=MEMBER[order].astype(int)))
+    parts = ("--members", both[0], "--nonmembers", both[1])
+    how = ("--seed", "0", "--json-full")
+    results = [
+        lb.AuditResult.from_json(leakbound(*command, *given, *how).out) for given in (parts, (one,))
+    ]
+    assert results[0].bound == results[1].bound > 0
+    assert results[0].provenance.sha256 == results[1].provenance.sha256
+    for wrong in ((one, *parts), parts[:2], ()):
+        assert "give FILE, or both --members" in leakbound(*command, *wrong).refusal
+    both[1].write_text("score\nx\n")
+    assert f"{both[1]}: column 'score' must be a number" in leakbound(*command, *parts).refusal
+    assert "--members A --nonmembers B" in leakbound(*command, both[0]).refusal
 
 
 LARGE = 2**60 + np.arange(120)
