@@ -5,6 +5,7 @@ share d of the non-members. The best tests for members have power d + (1 - d)α 
 α/(1 - d) in the second: mirror images of each other.
 """
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -100,7 +101,7 @@ SYMMETRIC = [
     TradeOff.laplace(0.7),
     TradeOff.approx(1.0, 0.05),
     TradeOff.table([0, 1], [1, 0]),
-    TradeOff.table([0, 1 / (1 + np.e), 1], [1, 1 / (1 + np.e), 0]),
+    TradeOff.table([0, 1 / (1 + math.e), 1], [1, 1 / (1 + math.e), 0]),
     TradeOff.table([0, 0.1, 0.3, 0.5, 0.8, 1], [0.8, 0.5, 0.3, 0.1, 0.0, 0.0]),
 ]
 

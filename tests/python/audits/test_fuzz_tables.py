@@ -23,7 +23,7 @@ from pyarrow import parquet
 from scipy.sparse import csr_matrix
 
 import leakbound as lb
-from leakbound._base.tables import read_columns
+from leakbound._base.tables import Writing, read_columns
 from leakbound._base.text import settled
 from leakbound.attacks.synthetic.columns import pooled
 from leakbound.cli.files import Signs
@@ -313,7 +313,7 @@ def in_csv(content: Content, x: Any) -> Any:
         raise NoSuchError
     path = file(".csv")
     pd.DataFrame({"c": objects(content.values), "x": x}).to_csv(path, index=False)
-    return read_table(path, Signs())
+    return read_table(path, Signs(), Writing())
 
 
 def in_json(content: Content, x: Any) -> Any:
@@ -324,13 +324,13 @@ def in_json(content: Content, x: Any) -> Any:
     ]
     path = file(".jsonl")
     path.write_text("".join(json.dumps(one, default=str) + "\n" for one in records))
-    return read_table(path, Signs())
+    return read_table(path, Signs(), Writing())
 
 
 def in_parquet(content: Content, x: Any) -> Any:
     path = file(".parquet")
     parquet.write_table(pa.table({"c": arrow(content), "x": x}), path)
-    return read_table(path, Signs())
+    return read_table(path, Signs(), Writing())
 
 
 CONTAINERS: dict[str, Build] = {

@@ -316,7 +316,7 @@ def test_other_words_are_refused_with_the_line_to_write(words: list[Any], row: i
 
 def test_two_arrays_of_scores_get_the_line_to_write() -> None:
     with pytest.raises(errors.InputTypeError, match="scores of two parts, a of members and b of"):
-        lb.audit([0.5, 1.5], [0.25, 2.5, 3.0])  # type: ignore[call-overload]
+        lb.audit([0.5, 1.5], [0.25, 2.5, 3.0])  # type: ignore[arg-type]
 
 
 def test_letters_that_are_composed_otherwise_are_named() -> None:

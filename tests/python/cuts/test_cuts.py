@@ -35,6 +35,7 @@ def test_the_policies_here_are_all_of_them() -> None:
 
 @each
 def test_an_audit_reports_what_its_policy_finds_once(policy: CutPolicy) -> None:
+    assert isinstance(policy, Policy)
     played = game()
     found = policy.audit(played, LEVEL)
     result = lb.audit(
