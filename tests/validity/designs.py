@@ -209,8 +209,10 @@ def design_cases() -> Iterator[Case]:
     for name, wrong_coins in splits.items():
         coins = Missed(wrong_coins, "DesignError")
         yield caught(cuts=name, truth="80/20-split-as-coins", trial=coins)
-    repeated = Missed(partial(_duplicated, ids=True), "InputError")
-    yield caught(cuts="kl", truth="duplicates-with-ids", trial=repeated)
+    for told in (True, False):  # without ids, repeated memberships tell
+        repeated = Missed(partial(_duplicated, ids=told), "InputError")
+        truth = f"duplicates-{'with' if told else 'without'}-ids"
+        yield caught(cuts="kl", truth=truth, trial=repeated)
     known: tuple[tuple[Propensities, int], ...] = (("steep", 1000), ("no product", 1000))
     for wrong, m in known:
         trial = Missed(_Misspecified(wrong, features=True, m=m))
@@ -233,7 +235,6 @@ def design_cases() -> Iterator[Case]:
         quick=40,
         long=FUTILE,
     )
-    yield unseen(truth="duplicates-without-ids", trial=_Claims(partial(_duplicated, ids=False)))
     yield unseen(truth="scores-that-peek", trial=_Claims(_peeking))
     yield unseen(truth="best-of-20-unpaid", trial=_Claims(_best_of_twenty))
     yield unseen(truth="c-upper-too-small", trial=_c_upper_too_small)

@@ -37,7 +37,8 @@ def test_a_loss_is_named() -> None:
         row["bound"] -= 0.01 * (of_kl.items() <= row.items())
     (loss,) = tightness.lost(before, benchmark.Table.of(rows))
     assert loss == "lost 0.01 at m = 10,000 on Gaussian(mu=1.0), pure DP, by KLScan"
-    assert tightness.lost(before, benchmark.Table.of(rows[:-4]))[0].startswith("no more rows at m")
+    others = [row for row in rows if row["method"] != "KLScan"]
+    assert tightness.lost(before, benchmark.Table.of(others))[0].startswith("no more rows at m")
 
 
 def test_the_page_has_what_the_stored_rows_say() -> None:

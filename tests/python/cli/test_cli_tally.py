@@ -156,7 +156,7 @@ def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(
         ("empty.csv", "", "has no column 'score'"),
         (
             "words.csv",
-            "score,member\n1,in\n2,out\n",
+            "score,member\n1,inside\n2,outside\n",
             "name other labels with --member-values IN,OUT",
         ),
         ("others.csv", "loss,label\n1,1\n2,0\n", "'score'; name the column with --score-col"),
