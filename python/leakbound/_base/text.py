@@ -51,6 +51,7 @@ _UNITS = re.compile(
     r"([^\w\s.+-]{1,3}\s?|[^\W\d]{1,4}\s)?([+-]?\d[\d.,'\s]*?)\s?([^\d\s,.'+-][^\d\s]{0,7})?"
 )
 _SIGNED = re.compile(r"[+-]?(\d{1,3}([,.'\s]\d{3})+([.,]\d+)?|\d+,\d+)")
+_CODES = 3  # different numbers that are codes beside numbers of three decimals
 _GROUPED = 10  # numbers with a point: so many with three decimals each are no chance
 # A number that is known to be smaller or larger.
 _LIMITED = re.compile(r"[<>\u2264\u2265]=?\s*")
@@ -277,10 +278,12 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
 
     The sign may be the decimal one: then it separates thousands where three digits follow it in
     every number that has it, and other numbers have at most three digits, such as 1,234 and 950.
+    Few different ones beside many of three decimals are codes, such as -9 for a missing value.
     """
     other = "." if decimal == sign == "," else "," if decimal == sign else decimal
     form, small = grouped(sign, other), re.compile(r"\s*[+-]?\d{1,3}\s*")
-    found, count, others = "", 0, False
+    found, count, several = "", 0, False
+    others = set[str]()
     for word in words:
         if not any(map(str.isdigit, word)):  # such as inf
             continue
@@ -288,15 +291,17 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
             return ""
         if sign in word:
             found, count = found or word, count + 1
-            others = others or word.count(sign) > 1
+            several = several or word.count(sign) > 1
         elif sign == decimal:
             if not small.fullmatch(word):
                 return ""
-            others = True
+            others.add(word)
     if sign != decimal:
         return found
     # Three decimals in every number are as likely: in either reading numbers have one order.
-    return found if others and (decimal == "," or count >= _GROUPED) else ""
+    many = count >= _GROUPED
+    told = several or len(others) > (_CODES if many else 0)
+    return found if told and (decimal == "," or many) else ""
 
 
 def _there(words: Iterable[str]) -> Iterator[str]:

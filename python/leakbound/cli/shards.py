@@ -120,6 +120,11 @@ def pairs_of(paths: Sequence[Path]) -> PairTally:
     """Add tallies of pairs."""
     total: PairTally | None = None
     for path in files_of(paths):
+        if suffix_of(path) in TEXT | {".npz"}:
+            raise FormatError(
+                f"{path} is not a tally: give one file with a column of membership, or two files "
+                "of scores, --members A --nonmembers B"
+            )
         with about(path):
             part = PairTally.from_parquet(path)
             total = part if total is None else total + part

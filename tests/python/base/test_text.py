@@ -229,6 +229,8 @@ def test_signs_of_thousands_are_refused_or_read(sign: str) -> None:
     assert column.values.tolist() == [row * row for row in range(20, 60)]
     assert columns(rows, codes=True)[0].kind == ("number" if sign == "." else "word")
     assert columns(["1.125", "2.5", "3"])[0].kind == "number"
+    decimals = [f"{40 + row / 7:.3f}" for row in range(60)]
+    assert columns([*decimals, "-9", "-8", "0"])[0].kind == "number"  # codes
 
 
 TEXT = st.text(st.sampled_from("0159.,-<e NAk/_"), max_size=4)

@@ -119,7 +119,7 @@ def test_tallies_of_pairs_are_added_and_audited(scores: Path, tmp_path: Path) ->
     for files, said in (
         ([parts[0], parts[0]], "bucket 0 was counted more than once"),
         ([tmp_path / "coins.parquet"], "coins.parquet: these are the counts of a Tally"),
-        ([scores, scores], "is not a tally"),
+        ([scores, scores], "is not a tally: give one file with a column of membership, or two"),
         ([parts[0], "--strata", "site"], "which only have counts"),
     ):
         assert said in leakbound("split", *files, *SPLIT).refusal

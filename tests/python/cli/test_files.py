@@ -239,9 +239,11 @@ REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
     ),
     "grouped by points": (
         "a.csv",
-        "score;member\n950;0\n" + "".join(f"{i}.{i}0{i};1\n" for i in range(1, 10)) + "11.100;1\n",
+        "score;member\n950;0\n12;0\n7;1\n80;0\n"
+        + "".join(f"{i}.{i}0{i};1\n" for i in range(1, 10))
+        + "11.100;1\n",
         (*SEMICOLONS, "."),
-        "remove them, or give --decimal , --thousands .; it is '1.101' at row 1",
+        "remove them, or give --decimal , --thousands .; it is '1.101' at row 4",
     ),
     "not grouped by three": (
         "a.csv",
