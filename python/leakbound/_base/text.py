@@ -156,8 +156,9 @@ class _Words:
                 table, row = self._place(int((self.distinct[self.which] == found).argmax()))
                 raise InputError(
                     f"column {self.name!r} of {table} has signs of thousands, such as "
-                    f"{shown(found)} at row {row} (rows count from 0): remove them; a csv file is "
-                    f"read with thousands={sign!r} by pandas.read_csv, or --thousands"
+                    f"{shown(found)} at row {row} (rows count from 0): remove them, or name them "
+                    f"with --thousands, or thousands={sign!r} of pandas.read_csv; if they are "
+                    "decimal signs, write points"
                 )
 
     def refuse_few_others(self, reading: "_Reading") -> None:
