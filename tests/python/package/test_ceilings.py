@@ -1,6 +1,6 @@
 """Ceilings on the length of files, on parameters, public names and exceptions.
 
-`make lint` counts parameters, of which no function has more than 11 (PLR0913 in pyproject.toml).
+`make lint` counts parameters, of which no function has more than 12 (PLR0913 in pyproject.toml).
 """
 
 import ast
@@ -39,7 +39,7 @@ def test_files_are_short() -> None:
 def test_functions_have_few_parameters() -> None:
     ruff = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]
     assert "PLR0913" in ruff["lint"]["select"]
-    assert ruff["lint"]["pylint"]["max-args"] <= 11
+    assert ruff["lint"]["pylint"]["max-args"] <= 12
 
 
 def test_public_names_are_few() -> None:
