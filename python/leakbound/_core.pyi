@@ -15,6 +15,7 @@ __all__ = [
     "OffsetBound",
     "OutsideIn",
     "Path",
+    "Pilot",
     "PropensityRows",
     "Ranking",
     "TradeOff",
