@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
+from scipy.special import expit
 from sklearn.dummy import DummyClassifier
 
 import leakbound as lb
@@ -26,6 +27,7 @@ from leakbound.audits.zero_run.audit import ZeroRunAudit
 from leakbound.audits.zero_run.offsets import by_offsets
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
 from leakbound.benchmark.table import Summary
+from leakbound.errors import FitError
 from leakbound.propensity import (
     ConfidenceSet,
     FormTest,
@@ -92,6 +94,24 @@ def the_set_has_a_fifth() -> None:
     )
     near(known.learnt.squared_radius, fifth)
     near(fifth - more, 4 * math.log(2))
+
+
+def draws_of_halves_have_the_mean_of_their_e_values() -> None:
+    """The e-value at the truth is 1 on average, at most: its share of 1/p is p, at most."""
+    signs, truth, shares = np.tile([-1.0, 1.0], 10), np.zeros(2), []
+    for seed in range(1000):
+        labels = np.random.default_rng(seed).random(signs.size) < 0.5
+        try:
+            found = ConfidenceSet.fit(signs[:, None], labels, level=BETA, seed=seed)
+        except FitError:  # the set is everything, and the e-value is nothing
+            shares.append(0.0)
+            continue
+        best, true = (
+            np.log(expit(np.where(labels, 1, -1) * (theta[0] + theta[1] * signs))).sum()
+            for theta in (found.coefficients, truth)
+        )
+        shares.append(math.exp((2 * (best - true) - found.squared_radius) / 4))
+    assert np.mean(shares) + 3 * np.std(shares) / math.sqrt(len(shares)) <= BETA
 
 
 def a_draw_at_a_member_has_half_of_four_fifths() -> None:
@@ -377,6 +397,7 @@ def lines_of_a_summary_have_equal_parts() -> None:
 CHECKS: dict[str, Callable[[], None]] = {
     "RANKINGS": limits_of_two_rankings_have_half_each,
     "FOLDS": folds_have_equal_parts,
+    "HALVES": draws_of_halves_have_the_mean_of_their_e_values,
     "SET": the_set_has_a_fifth,
     "AT_MEMBER": a_draw_at_a_member_has_half_of_four_fifths,
     "DRAW": the_share_of_draws_is_uniform_up_to_a_half,

@@ -79,6 +79,12 @@ REFERENCE_SIDES = Share("p-value of a reference", 1.0, "members and non-members"
 # Of PANORAMIA and Zero-Run
 RANKINGS = Share("level of PANORAMIA", 1.0, "the limits on c and on c + ε", _UNION)
 FOLDS = Share("level of Zero-Run", 1.0, "folds, each by the model that did not see it", _UNION)
+HALVES = Share(
+    "level of a confidence set",
+    1.0,
+    "draws of the halves that predict each other, in the compiled core",
+    "the mean of e-values is another one; Markov's inequality",
+)
 SET = Share("level of learnt log-odds", 0.2, "the confidence set of log-odds", _BERGER_BOOS)
 AT_MEMBER = Share("level of learnt log-odds", 1 - SET.part, "tests at its members", _BERGER_BOOS)
 DRAW = Share(

@@ -19,7 +19,7 @@ from leakbound._base.odds import logit
 from leakbound._base.records import encode
 from leakbound._base.types import JsonValue, PathOrder, Sides
 from leakbound.cuts.games import Game, Ties
-from leakbound.cuts.outside_in import LadderPolicy
+from leakbound.cuts.outside_in import LadderPolicy, one_number
 from leakbound.cuts.policy import ORDERS, PATH_NAMES, Best, Policy, Proof, chance_explains, untested
 from leakbound.errors import OptionError
 
@@ -232,11 +232,8 @@ class Look(Policy):
     ) -> str:
         """See `Policy.searched`."""
         del recall  # one number of guesses, however many there are
-        roles = ", and how many of these are “member”" if sides == "auto" else ""
-        return (
-            f"One number of guesses was tested. The labels of a quarter of the {units}, which are "
-            f"not guessed about, chose it and the ranks of the guesses{roles}."
-        )
+        seen = f"The labels of a quarter of the {units}, which are not guessed about,"
+        return one_number(f"{seen} chose it and the ranks of the guesses", sides)
 
     def guessed(self, _proof: Proof, /) -> str:
         """See `Policy.guessed`."""

@@ -89,11 +89,7 @@ class LadderPolicy(PathPolicy):
     ) -> str:
         """See `Policy.searched`: one is tested, whatever labels choose."""
         del recall  # one number of guesses, however many there are
-        roles = ", and how many of these are “member”" if sides == "auto" else ""
-        return (
-            f"One number of guesses was tested. Labels of {units} that are not guessed about chose "
-            f"it{roles}."
-        )
+        return one_number(f"Labels of {units} that are not guessed about chose it", sides)
 
     def guessed(self, proof: Proof, /) -> str:
         """See `Policy.guessed`: of whole values of the score, labels chose which."""
@@ -162,6 +158,12 @@ class LadderPolicy(PathPolicy):
         guesses, correct = path.count(min(made, path.guesses))
         limit = self.limit(rule, guesses, correct, level)
         return LevelBest(limit, guesses, correct, tuple(rule.levels))
+
+
+def one_number(chosen: str, sides: Sides) -> str:
+    """Return sentences about one number of guesses and what chose it, which may choose roles."""
+    roles = ", and how many of these are “member”" if sides == "auto" else ""
+    return f"One number of guesses was tested. {chosen}{roles}."
 
 
 @lru_cache(maxsize=256)

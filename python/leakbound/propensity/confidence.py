@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import (
     check_features,
@@ -123,7 +124,7 @@ class ConfidenceSet:
             *everything,
             reference=fewer,
             own_intercept=apart,
-            level=p,
+            level=shares.HALVES.of(p),
             seed=Purpose.SET_HALVES.derived(seed),
         )
         return cls(
