@@ -129,6 +129,7 @@ class Choices(road.Design[road.Listed, AuditResult]):
             assumptions=_assumptions(claim, attacks, self.k, self.copies or 1),
             options={"k": self.k, "secrets": secrets, "relation": "replace", "unit": "candidate"},
             warnings=(*count.warnings(), *road.delta_warnings(claim.delta, secrets)),
+            filled=premises.filled_choices(attacks.scores, chosen, self.k),
             inputs={**attacks.digested, "chosen": chosen},
         ).audit(request, self.name)
 

@@ -152,6 +152,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
                 tally=tally, sides=request.sides, seed=request.seed, name="keys of the tally"
             ),
             **grounds,
+            filled=premises.filled_tallies(tallies),
             inputs=inputs,
         )
 

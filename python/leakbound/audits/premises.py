@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from leakbound._base.scores import FILLED
 from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._tally.tally import Tally
+from leakbound.cuts.games import NEAR_CEILING
 from leakbound.errors import DesignError
 
 # Runs of one value that a shorter membership must have: layouts by class have few, coins many
@@ -18,6 +20,8 @@ _AGREEING = 30
 _FIRST, _HEAD = 64, 4096
 # Examples of a part whose one score is no accident
 _MANY = 8
+# Examples of the other part that may have it: it may be their lowest, or their median
+_SHARED = 1
 
 
 def refuse_repeated(drawn: NDArray[np.generic], what: str, cure: str) -> None:
@@ -82,31 +86,78 @@ def _period(drawn: NDArray[np.generic]) -> int:
     return size
 
 
-def filled(attacks: Mapping[str, FloatArray], member: BoolArray) -> dict[str, str]:
-    """Return a warning for each attack whose scores tell one part by a value that all of it has."""
+def filled(
+    attacks: Mapping[str, FloatArray],
+    member: BoolArray,
+    parts: tuple[str, str] = ("member", "non-member"),
+) -> dict[str, str]:
+    """Return a warning for each attack whose scores tell one part by a value that all of it has.
+
+    `parts` are the words for one member and for one non-member.
+    """
     said = {}
     for name, values in attacks.items():
-        for part, called, other in (
-            (False, "non-members", "member"),
-            (True, "members", "non-member"),
-        ):
-            first = int(np.argmax(member == part))
-            if not _told_apart(values, values[first], member, part=part):
+        for part, called, other in ((False, parts[1], parts[0]), (True, parts[0], parts[1])):
+            value = values[int(np.argmax(member == part))]
+            if not _told_apart(values, value, member, part=part):
                 continue
             size, others = int(np.count_nonzero(member == part)), values[member != part]
             # of two values in all, the score may be a guess, and a right one
             if size >= _MANY and others.size and others.min() < others.max():
-                said[name] = (
-                    f"all {size:,} {called} have the score {values[first]:g}, and no {other} has "
-                    f"it: {FILLED}, the bound says nothing; score all records in the same way"
-                )
+                shared = int(np.count_nonzero(others == value))
+                said[name] = _words(size, called, f"{value:g}", other, shared)
                 break
     return said
 
 
+def filled_choices(attacks: Mapping[str, FloatArray], chosen: IntArray, k: int) -> dict[str, str]:
+    """Return the same of scores of candidates: those that were drawn, and all others."""
+    drawn = (np.arange(k) == chosen[:, None]).ravel()
+    listed = {name: values.ravel() for name, values in attacks.items()}
+    return filled(listed, drawn, ("drawn candidate", "other candidate"))
+
+
+def filled_tallies(tallies: Mapping[str, Tally]) -> dict[str, str]:
+    """Return the same of scores that are counted: all of one part have one key."""
+    said = {}
+    for name, tally in tallies.items():
+        members, others = tally.members_at, tally.examples_at - tally.members_at
+        for here, there, called, other in (
+            (others, members, "non-member", "member"),
+            (members, others, "member", "non-member"),
+        ):
+            keys = np.flatnonzero(here)
+            size, among = int(here.sum()), np.count_nonzero(there)
+            if keys.size != 1 or size < _MANY or among <= 1 or there[keys[0]] > _SHARED:
+                continue
+            value = f"{tally.values[keys[0]]:.4g}, or nearly"
+            said[name] = _words(size, called, value, other, int(there[keys[0]]))
+            break
+    return said
+
+
+def with_filled(filled: str, warnings: tuple[str, ...]) -> tuple[str, ...]:
+    """Return warnings with that of one attack, if any: its bound is then near nothing."""
+    if not filled:
+        return warnings
+    return (filled, *(text for text in warnings if not text.startswith(NEAR_CEILING)))
+
+
+def _words(size: int, called: str, value: str, other: str, shared: int) -> str:
+    who = f"only one {other} has it" if shared else f"no {other} has it"
+    return (
+        f"all {size:,} {called}s have the score {value}, and {who}: {FILLED}, the bound says "
+        "nothing; score all records in the same way"
+    )
+
+
 def _told_apart(values: FloatArray, value: float, member: BoolArray, *, part: bool) -> bool:
-    """Return whether all of one part have a value, and nobody of the other; some are seen first."""
+    """Return whether all of one part have a value, and hardly anybody of the other.
+
+    Some are looked at before all are.
+    """
     for end in (_FIRST, values.size):
-        if not np.array_equal(values[:end] == value, member[:end] == part):
+        equal, inside = values[:end] == value, member[:end] == part
+        if not equal[inside].all() or np.count_nonzero(equal & ~inside) > _SHARED:
             return False
     return True

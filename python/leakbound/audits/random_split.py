@@ -210,7 +210,13 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
                 "is in them, or a part was not added"
             )
             grounds["warnings"] += (note,)
-        return road.Examples(attacks=attacks, game=lambda game: game, **grounds, inputs=inputs)
+        return road.Examples(
+            attacks=attacks,
+            game=lambda game: game,
+            **grounds,
+            filled=premises.filled_tallies({name: one.scores for name, one in tallies.items()}),
+            inputs=inputs,
+        )
 
 
 def _grounds(

@@ -28,7 +28,7 @@ from leakbound._base.types import (
     Kind,
     Sides,
 )
-from leakbound.audits import grouping
+from leakbound.audits import grouping, premises
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.approximate_dp import approx_policy
@@ -49,7 +49,7 @@ from leakbound.cuts import (
     ScoreGame,
     SecondLook,
 )
-from leakbound.cuts.games import NEAR_CEILING, TrialGame
+from leakbound.cuts.games import TrialGame
 from leakbound.cuts.policy import PATH_NAMES, Proved
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
@@ -278,11 +278,8 @@ class Examples(Grounds, Generic[S]):
         # 5. Numbers in a record; words are made of it when somebody asks.
         fields = assemble(proof, self, request)
         fields["options"] |= {"design": design, "seed": request.seed}
-        # A bound from scores that were filled in is near nothing.
         filled = self.filled.get(str(proof.options.get("attack", "")), "")
-        if filled:
-            others = (one for one in fields["warnings"] if not one.startswith(NEAR_CEILING))
-            fields["warnings"] = (filled, *others)
+        fields["warnings"] = premises.with_filled(filled, fields["warnings"])
         doubted = self.count is not None and self.count.doubtful
         listed, attacks = None if doubted else self.exposed, len(self.attacks.scores)
         return AuditResult(

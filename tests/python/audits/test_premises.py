@@ -1,5 +1,7 @@
 """Premises that were broken before an audit are refused, or warned of."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import leakbound as lb
 from leakbound.audits.premises import repeated
 from leakbound.errors import DesignError, LeakboundError
 from leakbound.results import AuditResult
+from leakbound.results.base import Result
 
 RNG = np.random.default_rng(0)
 UNITS = RNG.random(100) < 0.5
@@ -73,6 +76,60 @@ def test_scores_of_members_only_are_warned_of(design: str, value: float) -> None
     assert "Check how the scores were made" in said
     other = lb.audit(-scores, lb.RandomSplit(~member) if design == "split" else lb.Coins(~member))
     assert any("all 150 members have the score" in text for text in other.warnings)
+
+
+MEMBER = np.random.default_rng(1).permutation(300) < 150
+FILLED = np.where(MEMBER, np.random.default_rng(2).normal(-2, 0.1, 300), -9999.0)
+
+
+def _of_candidates() -> Result:
+    rng = np.random.default_rng(0)
+    chosen, scores = rng.integers(5, size=100), np.full((100, 5), -9999.0)
+    scores[np.arange(100), chosen] = rng.normal(size=100)
+    return lb.audit(scores, lb.Choices(chosen, k=5), seed=0)
+
+
+AUDITS: dict[str, Callable[[], Result]] = {
+    "several files": lambda: lb.audit(lb.Tally.of(FILLED, MEMBER), lb.Coins(), seed=0),
+    "pairs": lambda: lb.audit(
+        lb.PairTally.of(FILLED, MEMBER, np.arange(300)), lb.RandomSplit(), seed=0
+    ),
+    "candidates": _of_candidates,
+    "zero-run": lambda: lb.audit(
+        FILLED, lb.ZeroRun(MEMBER, features=np.random.default_rng(0).normal(size=(300, 1))), seed=0
+    ),
+    "panoramia": lambda: lb.audit(
+        FILLED, lb.Panoramia(MEMBER, baseline=np.random.default_rng(0).normal(size=300)), seed=0
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_every_audit_of_scores_warns_of_one_score_for_all_of_a_part(name: str) -> None:
+    result = AUDITS[name]()
+    told = [text for text in result.warnings if "if it was filled in" in text]
+    assert result.bound > 0
+    assert len(told) == 1
+    assert "all 400 other candidates" in told[0] or "all 150 non-members have the score" in told[0]
+    assert not any("the bound is close to" in text for text in result.warnings)
+    steps = " ".join(result.summary().next_steps)
+    assert not any(word in steps for word in ("To prove more", "To see more", "overfitting"))
+
+
+@pytest.mark.parametrize("name", ["lowest", "median"])
+def test_a_gap_filled_with_a_value_of_the_others_is_warned_of(name: str) -> None:
+    scores = np.random.default_rng(3).normal(size=300)
+    inside = np.sort(scores[MEMBER])
+    scores[~MEMBER] = inside[0 if name == "lowest" else 75]
+    result = lb.audit(scores, lb.Coins(MEMBER), seed=0)
+    (told,) = (text for text in result.warnings if "if it was filled in" in text)
+    assert "and only one member has it" in told
+    scores[MEMBER] = np.where(scores[MEMBER] < inside[3], inside[0], scores[MEMBER])
+    scores[~MEMBER] = inside[0]
+    again = lb.audit(scores, lb.Coins(MEMBER), seed=0)
+    assert not any("if it was filled in" in text for text in again.warnings)
+    counted = lb.audit(lb.Tally.of(scores, MEMBER), lb.Coins(), seed=0)
+    assert not any("if it was filled in" in text for text in counted.warnings)
 
 
 def test_of_several_attacks_only_the_best_is_warned_of() -> None:

@@ -15,6 +15,7 @@ from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
 from leakbound._base.types import ArrayInput, HasMember, JsonValue, Relaxation
 from leakbound._tally.tally import Stored, Tally, by_attack, told
+from leakbound.audits import premises
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Pairs, Units
@@ -171,7 +172,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
                 *seen.assumed,
             ),
             options=options,
-            warnings=(*_warnings(proof, count, limit, claim.delta), *doubts),
+            warnings=(*_warnings(proof, seen, limit, claim.delta), *doubts),
             conditional=next(iter(conditional), None),
             conditional_by_match=next(iter(conditional[1:]), None),
             _provenance=Lazy(lambda: Provenance.of(request.seed, **seen.inputs)),
@@ -213,7 +214,13 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             game = partial(ScoreGame, member=member, sides="member", seed=request.seed)
             games = game(scores=baseline_scores), game(scores=attack_scores)
         inputs = {"baseline_scores": baseline_scores, "attack_scores": attack_scores}
-        return _Seen(games, count, {**inputs, "member": member}, conditional=tuple(conditional))
+        return _Seen(
+            games,
+            count,
+            {**inputs, "member": member},
+            conditional=tuple(conditional),
+            filled=premises.filled({"": attack_scores}, member).get("", ""),
+        )
 
     def _counted(self, scores: Any, request: Request) -> "_Seen":
         """Read counts of both rankings: no bound but the conditional one needs them together."""
@@ -265,6 +272,7 @@ class _Seen:
     assumed: tuple[Assumption, ...] = ()
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     conditional: tuple[ZeroRunResult, ...] = ()
+    filled: str = ""
 
 
 def _nothing(limit: float | None) -> str:
@@ -290,9 +298,7 @@ def _meaning(limit: float | None, *, exchangeable: bool) -> str:
     return f" Where c is at most {limit:g}, ε is at least the bound on c + ε minus {limit:g}."
 
 
-def _warnings(
-    proof: Rankings, count: MemberCount, limit: float | None, delta: float
-) -> tuple[str, ...]:
+def _warnings(proof: Rankings, seen: _Seen, limit: float | None, delta: float) -> tuple[str, ...]:
     """Say what limits the audit, and what each ranking says."""
     baseline, notes = proof.baseline, list[str]()
     if limit is None:
@@ -304,10 +310,10 @@ def _warnings(
         )
     return (
         *notes,
-        *count.warnings(),
+        *seen.count.warnings(),
         *delta_warnings(delta, proof.guesses),
         *(f"baseline: {text}" for text in baseline.warnings),
-        *(f"attack: {text}" for text in proof.attack.warnings),
+        *(f"attack: {one}" for one in premises.with_filled(seen.filled, proof.attack.warnings)),
     )
 
 

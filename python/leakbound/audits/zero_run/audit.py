@@ -15,6 +15,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import complement
 from leakbound._base.records import Lazy, encode
 from leakbound._base.types import ArrayInput, CoinSides, Correction, FloatArray, HasMember
+from leakbound.audits import premises
 from leakbound.audits.figures import histogram
 from leakbound.audits.road import (
     Design,
@@ -196,6 +197,7 @@ class ZeroRunAudit:
             asked = replace(study.request, adversary=None, cuts=fixed)
             return _proved(replace(study, request=asked, correction="tamper")).bound
 
+        told = premises.filled({name: scores}, member).get(name, "")
         kept = f"matching keeps {proof.kept} of {scores.size} examples"
         scarce = f"{kept}: members and non-members hardly overlap"
         first, source = what.assumptions
@@ -232,7 +234,7 @@ class ZeroRunAudit:
             | what.options
             | proof.options,
             warnings=(
-                *(() if withheld else audit.warnings),
+                *(() if withheld else premises.with_filled(told, audit.warnings)),
                 *tie_warnings(_core.Ranking(scores, member)),
                 *what.warnings,
                 *((scarce,) if proof.kept < _SCARCE * scores.size else ()),

@@ -76,10 +76,12 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     if not result.bound:
         return
     # 3. Where the leak is, and how to prove more.
-    if proves and terms.epsilon >= SMALL and result.options.get("design") != "trials":
+    is_filled = _is_filled(result)
+    located = proves and not is_filled and result.options.get("design") != "trials"
+    if located and terms.epsilon >= SMALL:
         yield _of_leak(result, unit)
     near = math.isfinite(reach) and terms.epsilon >= _NEAR * reach
-    if near and proves and not shifted and not _is_filled(result):
+    if near and proves and not shifted and not is_filled:
         yield (
             f"To prove more, audit more {unit}: a perfect attack on these {m:,} would have reached "
             f"only ε = {number(reach)}{terms.at}."
@@ -178,7 +180,7 @@ def _of_whole(result: AuditResult) -> Iterator[str]:
     )
 
 
-def _is_filled(ranking: ScoreAudit) -> bool:
+def _is_filled(ranking: "ScoreAudit | PanoramiaResult") -> bool:
     """Return whether all of one part share a score, as where missing ones were filled in."""
     return any(FILLED in text for text in ranking.warnings)
 
@@ -187,8 +189,8 @@ def _of_scores(ranking: ScoreAudit) -> Iterator[str]:
     """Yield what to do about scores that were filled in, or inverted; warnings tell ties."""
     if _is_filled(ranking):
         yield (
-            "Check how the scores were made: all of one part have the same, and nobody of the "
-            "other part has it. Score all records in the same way, and audit again."
+            "Check how the scores were made: all of one part have the same, which hardly anybody "
+            "of the other part has. Score all records in the same way, and audit again."
         )
     if _deviations(ranking) < -_CHANCE:
         yield (
@@ -283,7 +285,7 @@ def of_estimate(result: "PanoramiaResult") -> Iterator[str]:
             "Pass features to get a conditional lower bound from the same examples. With real "
             "non-members, real_nonmembers=True gives a lower bound without a condition."
         )
-    if result.bound and result.bound >= _NEAR * result.ceiling:
+    if result.bound and result.bound >= _NEAR * result.ceiling and not _is_filled(result):
         yield f"To see more, audit more than {result.m:,} examples: nearly all guesses were right."
 
 
