@@ -248,6 +248,11 @@ def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray
     """
     refuse_copies(member)
     values = membership_vector(member)
+    if values.size != examples and _are_rows(values, examples):
+        raise InputError(
+            f"member has {values.size} values and there are {examples} scores; if these are the "
+            f"rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
+        )
     check_length(values, examples, "member")
     if values.dtype.kind in "biuf":
         return booleans(values, "member")
@@ -261,6 +266,12 @@ def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray
         f"member must be True or False, 0 or 1, -1 or 1, or words such as in and out, got {word!r} "
         f"at row {row}: say which word members have, numpy.asarray(member) == {word!r}"
     )
+
+
+def _are_rows(values: NDArray[Any], examples: int) -> bool:
+    """Return whether values are the numbers of some rows, and no membership."""
+    within = values.dtype.kind in "iu" and values.min() >= 0 and 1 < values.max() < examples
+    return bool(within) and np.unique(values).size == values.size
 
 
 def membership_vector(member: ArrayInput | HasMember) -> NDArray[Any]:
@@ -376,6 +387,8 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
         refuse_masked(values, name)
         # Whatever may be objects is a name, and two names are one only if they are equal.
         array = array_of(values, name, exact="O" in kinds)
+    if array.dtype.kind == "O" and "O" not in kinds and array.size and array.ndim:
+        array = _of_numbers(array, name)
     if array.dtype.kind not in kinds and "O" in kinds:
         raise InputTypeError(
             f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "
@@ -390,6 +403,27 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
         # A byte other than 0 and 1, as in a mask seen as booleans, is true, and sums must count 1.
         return cast("BoolArray", array.view(np.uint8) != 0)
     return array
+
+
+def _of_numbers(objects: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return objects as doubles if all are numbers, such as decimals, that doubles tell apart."""
+    for place, one in enumerate(objects.ravel().tolist()):
+        if not isinstance(one, Real | Decimal | np.bool_):
+            row = place // max(1, objects.size // len(objects))
+            raise InputTypeError(
+                f"{name} must hold real numbers, got {shown(one)} at row {row}; encode categories "
+                "as numbers, and drop rows without a value"
+            )
+    try:
+        values = objects.astype(np.float64)
+    except (ValueError, OverflowError):  # a signalling NaN, an integer beyond all doubles
+        return objects
+    if (np.isfinite(values) & (np.abs(values) >= WHOLE)).any():
+        raise InputTypeError(
+            f"{name} has objects beyond 2^53, which float64 may not tell apart: pass their ranks, "
+            f"numpy.unique({name}, return_inverse=True)[1]"
+        )
+    return values
 
 
 def booleans(values: NDArray[np.generic], name: str) -> BoolArray:

@@ -70,8 +70,7 @@ def refuse_masked(values: Any, name: str) -> None:
     if "numpy.ma" not in sys.modules:  # whose import costs 15 ms
         return
     parts = values if isinstance(values, list | tuple) else (values,)
-    several = parts is not values or (len(parts) > 0 and isinstance(parts[0], np.ma.MaskedArray))
-    if several and any(np.ma.is_masked(part) for part in parts):
+    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
         raise InputTypeError(f"{name} has masked entries; drop them first")
 
 

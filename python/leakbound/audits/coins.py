@@ -46,6 +46,7 @@ _FAMILY_THEOREM = (
 )
 
 
+@road.of_one_array
 @dataclass(frozen=True, eq=False)
 class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult]):
     """A coin of its own decided for each of m examples whether training saw it.

@@ -64,6 +64,7 @@ UNCHANGED = "Nothing was removed, added or changed in one part only after the sp
 _UNITS = "pass groups=, the unit of each row"
 
 
+@road.of_one_array
 @dataclass(frozen=True, eq=False)
 class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally], AuditResult]):
     """The members are a random subset of the examples, as of a split into training and test set.

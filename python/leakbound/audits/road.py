@@ -8,6 +8,8 @@ proof is recorded.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
+from numbers import Real
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -209,14 +211,35 @@ def _check_design(design: object) -> None:
             f"design is the class {name}: call it, for example lb.audit(scores, lb.{name}(member))"
         )
     if _are_scores(design):
-        ways += (
-            ". If these are scores of two parts, a of members and b of others: "
-            "lb.audit(numpy.concatenate([a, b]), "
-            "lb.RandomSplit(numpy.arange(len(a) + len(b)) < len(a)))"
-        )
+        ways += f". If these are scores of two parts, {_TWO_PARTS.format('RandomSplit')}"
     raise InputTypeError(
         f"design must say how membership came about, got {type(design).__name__}: pass {ways}"
     )
+
+
+_TWO_PARTS = (
+    "a of members and b of others: lb.audit(numpy.concatenate([a, b]), "
+    "lb.{}(numpy.arange(len(a) + len(b)) < len(a)))"
+)
+D = TypeVar("D")
+
+
+def of_one_array(design: type[D]) -> type[D]:
+    """Refuse a second array of a design that takes membership alone, and say what to write."""
+    made = design.__init__
+
+    @wraps(made)
+    def checked(self: D, *arrays: Any, **options: Any) -> None:
+        if len(arrays) > 1:
+            raise InputTypeError(
+                f"{design.__name__} takes one array, which examples were members, and named "
+                f"options, got {len(arrays)}: if these are scores of two parts, "
+                f"{_TWO_PARTS.format(design.__name__)}"
+            )
+        made(self, *arrays, **options)
+
+    setattr(design, "__init__", checked)  # noqa: B010 (mypy allows no other assignment)
+    return design
 
 
 def _are_scores(values: Any) -> bool:
@@ -327,6 +350,13 @@ def aligned(
     """
     order = ExampleOrder(ids)
     attacks = Attacks.read(scores, order)
+    rows = len(attacks.scores)
+    if attacks.examples < rows == checks.membership_vector(member).size:
+        raise InputError(
+            f"scores has shape ({rows}, {attacks.examples}), and rows are attacks: pass one of its "
+            f"columns, such as scores[:, 1], or scores.T for {attacks.examples} attacks on "
+            f"{rows} examples"
+        )
     if isinstance(member, HasMember):
         attacks = attacks.taken(order.follow(member, "member"))
     included = order.member(member, attacks.examples, copies=copies)
@@ -495,6 +525,11 @@ class Attacks(AnyAttacks[FloatArray]):
 def _by_name(scores: Any) -> dict[str, Any] | None:
     """Return scores by name if they are a mapping, columns of a frame or rows; else None."""
     if isinstance(scores, Mapping):
+        if scores and all(isinstance(one, Real) for one in scores.values()):
+            raise InputError(
+                "scores is a mapping of single numbers, and needs an array for each attack: if its "
+                "keys are ids, pass [*scores.values()] and ids=[*scores]"
+            )
         return dict(scores)
     if not isinstance(scores, np.ndarray | list | tuple):
         refuse_unread(scores, "scores")

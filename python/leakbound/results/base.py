@@ -137,7 +137,8 @@ class Result(Record, _Numbers):
         if (parameter := claimed.get("parameter")) is not None:
             name = self.claim.parameter
             return Checked(name, float(parameter), None, verdict, compares=compares)
-        value, at = float(claimed["epsilon"]), float(claimed.get("delta") or 0.0)
+        value, delta = float(claimed["epsilon"]), claimed.get("delta")
+        at = 0.0 if delta is None else float(delta)
         c = claimed.get("c")
         joint = None if c is None else float(c)
         return Checked("epsilon", value, at, verdict, joint, compares=compares)

@@ -225,7 +225,8 @@ class AuditResult(Audit, ScoreAudit):
             if converted:
                 claimed = self._parameter_for_replacing(claimed)
             return self._judged(self.bound > claimed, lambda: self.ceiling > claimed)
-        claimed, at = real(epsilon, "epsilon", least=0), delta or 0.0
+        claimed = real(epsilon, "epsilon", least=0)
+        at = 0.0 if delta is None else real(delta, "delta", least=0, below=1)
         if isinstance(self.claim, FAMILIES):  # an ε is that of the rejected curve
             return self._judged(
                 self._converted(self.rejected, at, halved=converted) > claimed,

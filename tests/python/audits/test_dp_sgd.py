@@ -373,6 +373,8 @@ def test_a_claim_about_another_delta_than_the_accountants_is_refused() -> None:
         audit_dp_sgd(play(1), accounted=(3.0, 1e-5), claim=lb.ApproxDP(delta=1e-3))
     same = audit_dp_sgd(play(1), accounted=ACCOUNTED, claim=lb.ApproxDP(delta=1e-5))
     assert same.delta == 1e-5
+    with pytest.raises(errors.OptionError, match=r"is Gaussian, .* ApproxDP\(delta=1e-05\)"):
+        audit_dp_sgd(play(1), claim=lb.PureDP())
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import flat
 import leakbound as lb
 from leakbound._base.odds import logit
+from leakbound.errors import InputTypeError
 
 Game = tuple[np.ndarray, np.ndarray]
 BETA = 0.05
@@ -135,3 +136,14 @@ def test_the_scores_are_copied_once() -> None:
     tracemalloc.stop()
     assert result.m == 1_000_000
     assert scores.nbytes < peak < 1.5 * scores.nbytes
+
+
+@pytest.mark.parametrize("delta", ["", "a", [], np.array([1e-5, 1e-6]), True])
+@pytest.mark.parametrize("claim", [lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP()])
+def test_a_delta_is_a_number(delta: Any, claim: Any) -> None:
+    rng = np.random.default_rng(0)
+    member = rng.random(100) < 0.5
+    result = lb.audit(rng.normal(size=100) + member, lb.Coins(member), claim=claim, seed=0)
+    for ask in (result.check, result.with_check):
+        with pytest.raises(InputTypeError, match="delta must be a real number"):
+            ask(epsilon=1.0, delta=delta)

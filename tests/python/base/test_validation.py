@@ -35,7 +35,13 @@ BAD_SCORES: list[tuple[Any, type[Exception], str]] = [
     (np.ones((1, 2, 2)), errors.InputError, r"shape \(1, 2, 2\); pick a column"),
     (np.ones((4, 1, 1)), errors.InputError, r"shape \(4, 1, 1\)"),
     (["a", "b", "c", "d"], errors.InputTypeError, r"real numbers, got dtype <U1"),
-    ([1.0, None, 2.0, 3.0], errors.InputTypeError, "got dtype object"),
+    ([1.0, None, 2.0, 3.0], errors.InputTypeError, "got None at row 1; encode"),
+    ([pd.NA, 1.0, 2.0, 3.0], errors.InputTypeError, "got <NA> at row 0"),
+    ([2**70, 1, 2, 3], errors.InputTypeError, "objects beyond 2.53, .* pass their ranks"),
+    ([*GOOD[:3], np.ma.masked], errors.InputTypeError, "masked entries; drop them"),
+    ([Decimal("sNaN")] * 4, errors.InputTypeError, "got dtype object"),
+    (dict(enumerate(GOOD)), errors.InputError, r"pass \[\*scores.values\(\)\] and ids=\[\*scores"),
+    (np.ones((4, 2)), errors.InputError, r"shape \(4, 2\), and rows are attacks.*scores\[:, 1\]"),
     (np.array([1j, 2, 3, 4]), errors.InputTypeError, "got dtype complex128"),
     ([[1.0], [2.0, 3.0]], errors.InputError, "scores of 'attack 1' has 2 values"),
     (np.array(["2024-01-01"] * 4, dtype="M8[D]"), errors.InputTypeError, "datetime64"),
@@ -52,6 +58,8 @@ BAD_SCORES: list[tuple[Any, type[Exception], str]] = [
 
 BAD_MEMBER: list[tuple[Any, type[Exception], str]] = [
     ([1, 0, 1], errors.InputError, "3 values and there are 4 scores; both must"),
+    ([0, 2], errors.InputError, r"rows of the members, pass numpy.isin\(numpy.arange\(4\), member"),
+    ([0, 2, 4], errors.InputError, "3 values and there are 4 scores; both must"),
     ([0, 1, 2, 1], errors.InputError, r"got 2 at row 2 \(1 such rows\)"),
     ([-1, 1, 0, 0], errors.InputError, "got 0 at row 2, while other rows hold -1"),
     ([0.0, 0.5, 1.0, 1.0], errors.InputError, "got 0.5 at row 1"),
@@ -325,3 +333,27 @@ def test_letters_that_are_composed_otherwise_are_named() -> None:
     apart = [one.replace("\u00e9", "e\u0301") for one in ids.tolist()]
     with pytest.raises(errors.InputError, match=r"letters such as .* are composed \(NFC, NFD\)"):
         lb.audit([1.0, 2.0, 3.0, 4.0], lb.Coins(plan), ids=apart)
+
+
+@pytest.mark.parametrize("design", [lb.Coins, lb.RandomSplit])
+def test_a_design_of_two_arrays_gets_the_line_to_write(design: Any) -> None:
+    with pytest.raises(errors.InputTypeError, match=f"lb.{design.__name__}.numpy.arange"):
+        design(GOOD, GOOD[:2])
+    inside, outside = np.arange(8.0) + 5, np.arange(8.0)
+    member = np.arange(16) < 8
+    split = lb.audit(np.concatenate([inside, outside]), lb.RandomSplit(member), seed=0)
+    assert split.m == 16
+
+
+def test_scores_may_be_objects_that_are_numbers() -> None:
+    rng = np.random.default_rng(0)
+    member = rng.random(200) < 0.5
+    plain = np.round(rng.normal(size=200) + 2 * member, 4)
+    expected = lb.audit(plain, lb.Coins(member), seed=0).bound
+    for scores in (
+        plain.astype(object),
+        [Decimal(str(one)) for one in plain],
+        pd.Series(plain).astype(object),
+        pd.DataFrame({"a": plain.astype(object)})["a"],
+    ):
+        assert lb.audit(scores, lb.Coins(member), seed=0).bound == expected > 0

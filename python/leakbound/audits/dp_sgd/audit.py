@@ -15,7 +15,14 @@ from leakbound.audits.dp_sgd.noise import audit_noise
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
 from leakbound.audits.policies.reference import best_fixed, reference
 from leakbound.audits.road import audit
-from leakbound.claims import ApproxDP, Claim, FamilyClaim, GaussianDP, SubsampledGaussianDP
+from leakbound.claims import (
+    ApproxDP,
+    Claim,
+    FamilyClaim,
+    GaussianDP,
+    PureDP,
+    SubsampledGaussianDP,
+)
 from leakbound.claims.families import check_epsilon_at
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
@@ -42,6 +49,12 @@ def audit_dp_sgd(
     # 1. What was seen, and what is claimed of it.
     level = complement(confidence)
     stated = _accounted(accounted)
+    if isinstance(claim, PureDP):
+        delta = DELTA if stated is None else stated.delta
+        raise OptionError(
+            "claim=PureDP() is not for DP-SGD: its noise is Gaussian, and no ε holds at δ = 0; "
+            f"audit ApproxDP(delta={delta:g})"
+        )
     if not observed.steps:
         raise AbstentionError(
             "no step was watched: call step() of the optimizer that was passed, in the block"
