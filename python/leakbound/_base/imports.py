@@ -7,7 +7,7 @@ dependencies are imported where they are needed.
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -53,3 +53,20 @@ def needs(extra: str, what: str) -> Iterator[None]:
         raise MissingExtraError(
             f"{what} needs {error.name}, which is not installed: pip install 'leakbound[{extra}]'"
         ) from error
+
+
+@contextmanager
+def working_folder_last() -> Iterator[None]:
+    """Let the block import from the working folder what is not installed, and nothing else.
+
+    A file there could otherwise take the place of any package that is imported later.
+    """
+    if "" in sys.path:  # an interactive session, where the folder is searched anyway
+        yield
+        return
+    sys.path.append("")
+    try:
+        yield
+    finally:
+        with suppress(ValueError):
+            sys.path.remove("")

@@ -2,7 +2,7 @@
 
 import importlib
 import json as json_text
-import sys
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from leakbound import benchmark, simulate
+from leakbound._base.imports import working_folder_last
 from leakbound._base.records import encode
 from leakbound.cli import options, output
 from leakbound.cli.options import argument, command, option, refuse
@@ -75,16 +76,20 @@ def compare(
     plays: list[Any] = [_game(name) for name in names]
     if attack:
         plays.append(benchmark.Attack(_load(attack), truth))
-    rows = benchmark.run(
-        plays,
-        [_bound(name) for name in bound or ("kl", "outside-in", "geometric")],
-        [options.parse_family(name) for name in family or ("pure",)],
-        m=examples or (1000,),
-        seeds=range(seeds),
-        confidence=confidence,
-        processes=workers,
-        progress=True,
-    )
+    bounds = [_bound(name) for name in bound or ("kl", "outside-in", "geometric")]
+    families = [options.parse_family(name) for name in family or ("pure",)]
+    # Processes import what was named again, from where they are told to look as they begin.
+    with working_folder_last() if workers > 1 else nullcontext():
+        rows = benchmark.run(
+            plays,
+            bounds,
+            families,
+            m=examples or (1000,),
+            seeds=range(seeds),
+            confidence=confidence,
+            processes=workers,
+            progress=True,
+        )
     if store is not None:
         rows.to_parquet(store)
     summary = rows.summary()
@@ -119,11 +124,10 @@ def _bound(name: str) -> Any:
 
 
 def _load(name: str) -> Any:
-    """Import a function; its module may be in the current folder."""
+    """Import a function; its module may be in the working folder, which is searched last."""
     module, _, function = name.partition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
     try:
-        return getattr(importlib.import_module(module), function)
+        with working_folder_last():
+            return getattr(importlib.import_module(module), function)
     except Exception as error:  # importing a module can raise anything
         refuse(f"{name!r} cannot be loaded: {error!r}; give module:function")

@@ -106,7 +106,6 @@ def score(
     with bar("Loading the model"):
         from leakbound.torch import Scorer
 
-        sys.path.insert(0, "")  # of modules in the working folder
         scorer = Scorer(scored, label=roles.label, **columns, **vars(measuring))
         made_of = {"version of leakbound": __version__, "shard_rows": str(shard_rows)}
         job = _Job(scorer, out, shard_rows, roles, scorer.made_of() | made_of)

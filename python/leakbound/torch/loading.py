@@ -16,7 +16,7 @@ from torch import nn
 
 from leakbound._base.checks import instance
 from leakbound._base.console import one_line
-from leakbound._base.imports import needs
+from leakbound._base.imports import needs, working_folder_last
 from leakbound.errors import LeakboundError, OptionError
 from leakbound.torch.placement import choose, weights_digest
 
@@ -28,6 +28,8 @@ _KINDS = {
     "ForSequenceClassification": _TEXTS,
     "ForImageClassification": "AutoModelForImageClassification",
 }
+# Nothing is downloaded, and no code runs that comes with a model: nobody is asked either.
+_LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +72,10 @@ def _load(name: str, dtype: str | None, device: torch.device, _: object) -> Load
             loaded = _transformers(name, getattr(torch, dtype or "float32"))
         else:
             package, _, path = name.partition(":")
-            home = import_module(package)
-            made = attrgetter(path)(home)
-            module = made if isinstance(made, nn.Module) else made()
+            with working_folder_last():
+                home = import_module(package)
+                made = attrgetter(path)(home)
+                module = made if isinstance(made, nn.Module) else made()
             instance(module, f"what {name} returns", nn.Module)
             file = Path(getattr(home, "__file__", None) or ".")
             code = sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
@@ -94,7 +97,7 @@ def _transformers(name: str, dtype: torch.dtype) -> Loaded:
     with needs("hf", f"loading the model {name!r}"):
         import transformers
     with quiet():
-        config = transformers.AutoConfig.from_pretrained(name, local_files_only=True)
+        config = transformers.AutoConfig.from_pretrained(name, **_LOCAL)
         named = (getattr(config, "architectures", None) or ["a model without an architecture"])[0]
         kind = next((_KINDS[end] for end in _KINDS if named.endswith(end)), None)
         if kind is None:
@@ -102,7 +105,7 @@ def _transformers(name: str, dtype: torch.dtype) -> Loaded:
                 f"model {name!r} is {named}: scoring needs one of {', '.join(_KINDS)}"
             )
         model, report = getattr(transformers, kind).from_pretrained(
-            name, dtype=dtype, local_files_only=True, output_loading_info=True
+            name, dtype=dtype, output_loading_info=True, **_LOCAL
         )
         for missing in sorted(report["missing_keys"])[:1]:
             raise OptionError(
@@ -113,7 +116,7 @@ def _transformers(name: str, dtype: torch.dtype) -> Loaded:
             return Loaded(model, code=transformers.__version__)
         tokenizer = None  # inputs may be tokens already
         with suppress(OSError, ValueError, KeyError):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(name, **_LOCAL)
     names = ("pad_token_id", "eos_token_id")
     found = [getattr(owner, one, None) for one in names for owner in (tokenizer, model.config)]
     padding = next((token for token in found if isinstance(token, int)), 0)
