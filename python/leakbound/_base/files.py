@@ -8,8 +8,10 @@ import json
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from glob import escape
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeAlias
 
@@ -17,63 +19,149 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
+from leakbound._base.locks import locked_folder
 from leakbound._base.streams import SCHEME
-from leakbound.errors import FormatError
+from leakbound.errors import FormatError, OptionError
+
+# End of the name of a folder that another is replacing.
+_OLD = ".old"
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str], *, secret: bool = False) -> Iterator[BinaryIO]:
     """Open a file that takes the place of `path` when the block ends without an error.
 
     The bytes go to a new file in the same folder, reach the disk, and only then get the name; a
-    reader sees the old content or the new, and a block that raises leaves the old in place.
+    reader sees the old content or the new, and a block that raises leaves the old in place. Links
+    are followed, and the new file has the owner and the permissions of the old one; only its owner
+    can read one that is `secret`. Devices and pipes are refused: a name is all that they are.
     """
-    target = Path(path)
+    target = resolved(path)
+    old = target.stat() if target.exists() else None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        kind = "a folder" if stat.S_ISDIR(old.st_mode) else "a device or a pipe"
+        raise OptionError(f"{path} is {kind}, which a file would replace: choose another name")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    mode = None if old is None else stat.S_IMODE(old.st_mode)
+    mode = 0o600 if secret else mode
     try:
-        with temporary.open("xb") as file:
+        temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
+        with temporary.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if old is not None:
+            _give_to_owner(temporary, old)
+        if mode is not None:
+            temporary.chmod(mode)
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write `text` as UTF-8 to `path`, all of it or nothing."""
-    with replacing(path) as file:
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """Return what the links of a path lead to, which may not be there yet."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OptionError(f"{path} is a loop of links: choose another name")
+    return target
+
+
+def _give_to_owner(file: Path, old: os.stat_result) -> None:
+    """Give a file to the owner of the one it replaces, where this user can."""
+    here = file.stat()
+    if (here.st_uid, here.st_gid) != (old.st_uid, old.st_gid):
+        with suppress(OSError):
+            os.chown(file, old.st_uid, old.st_gid)
+
+
+def write_text(path: str | os.PathLike[str], text: str, *, secret: bool = False) -> None:
+    """Write `text` as UTF-8 to `path`, all of it or nothing; see `replacing`."""
+    with replacing(path, secret=secret) as file:
         file.write(text.encode())
+
+
+def secret_folder(path: str | os.PathLike[str]) -> Path:
+    """Make a folder that only its owner reads.
+
+    A folder with files stays as it is, for it may be shared, such as the home of a project; secret
+    files have permissions of their own.
+    """
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not any(folder.iterdir()):
+        with suppress(PermissionError):  # of another owner, who decides
+            folder.chmod(0o700)
+    return folder
 
 
 @contextmanager
 def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Make a folder that takes the place of `path` when the block ends without an error.
 
-    Files go to a new folder beside it, reach the disk, and only then the folder gets the name; a
-    block that raises leaves the old folder as it was.
+    Files go to a new folder beside it, reach the disk, and only then the folder gets the name. A
+    block that raises leaves the old folder as it was, and so does one that is killed: the folder is
+    without its name for a moment, and `recover_folder` gives it back.
     """
-    target = Path(path).resolve()
+    target = resolved(path)
+    if target.exists() and not target.is_dir():
+        raise OptionError(f"{path} is not a folder, and would be lost: choose another name")
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     temporary.mkdir()
     try:
         yield temporary
         _sync_folder(temporary)
-        # The old folder is renamed for a moment, and then deleted.
-        old = target.rename(f"{temporary}.old") if target.is_dir() else None
-        try:
-            temporary.rename(target)
-        except OSError:
-            if old is not None:
-                old.rename(target)
-            raise
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
+        with locked_folder(target.parent):
+            _swap(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     _sync_folder(target.parent)
+
+
+def _swap(temporary: Path, target: Path) -> None:
+    """Give a new folder the name and the permissions of the old one, which is deleted."""
+    _recover(target)
+    if not target.is_dir():
+        temporary.rename(target)
+        return
+    for was in (target, *target.iterdir()):
+        new = temporary / was.relative_to(target)
+        if new.exists() and not was.is_symlink():
+            new.chmod(stat.S_IMODE(was.stat().st_mode))
+    for left in _old_folders(target):
+        shutil.rmtree(left, ignore_errors=True)
+    old = target.rename(f"{temporary}{_OLD}")
+    try:
+        temporary.rename(target)
+    except BaseException:  # an interrupt, too
+        if not target.exists():
+            old.rename(target)
+        raise
+    try:
+        old = old.rename(temporary)  # what is half deleted must not be given back
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def recover_folder(path: str | os.PathLike[str]) -> None:
+    """Give a folder its name back if a program that replaced it was killed just then."""
+    target = resolved(path)
+    if not target.exists() and _old_folders(target):
+        with locked_folder(target.parent):  # whoever replaces it now may finish
+            _recover(target)
+
+
+def _recover(target: Path) -> None:
+    for old in _old_folders(target)[-1:] if not target.exists() else []:
+        old.rename(target)
+
+
+def _old_folders(target: Path) -> list[Path]:
+    """Return the old folders that were not given back nor deleted, the latest last."""
+    found = target.parent.glob(f".{escape(target.name)}.{'[0-9a-f]' * 16}{_OLD}")
+    return sorted(found, key=lambda folder: folder.stat().st_mtime_ns)
 
 
 def _sync_folder(folder: Path) -> None:

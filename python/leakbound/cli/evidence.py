@@ -59,7 +59,6 @@ def commit(
             refuse(f"{file} already exists and would be overwritten: choose another folder")
     opening = coins.commit(agreed)
     out.mkdir(parents=True, exist_ok=True)
-    secret.mkdir(parents=True, exist_ok=True, mode=0o700)
     opening.save(secret)
     opening.commitment.to_json(out / "commitment.json")
     typer.echo(f"{opening.commitment.sha256}  {out / 'commitment.json'}")

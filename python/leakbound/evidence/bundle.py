@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.canonical import is_digest, sha256
-from leakbound._base.files import replacing_folder
+from leakbound._base.files import recover_folder, replacing_folder
 from leakbound._base.formatting import percent
 from leakbound._base.types import ArrayInput, HasMember, JsonValue
 from leakbound.errors import FormatError, OptionError
@@ -73,6 +73,7 @@ def write_bundle(
         Other data of the audit by their names, such as `propensity`, `features` or `prior`.
     """
     place = Path(folder)
+    recover_folder(place)
     _check_place(place)
     if type(result).__name__ not in RESULTS:
         raise FormatError(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from leakbound._base.canonical import digest, sha256
-from leakbound._base.files import read_array_file, replacing_folder
+from leakbound._base.files import read_array_file, replacing, replacing_folder
 from leakbound._base.types import ArrayInput, JsonValue
 from leakbound.errors import FormatError, OptionError
 from leakbound.evidence.bundle import written
@@ -80,11 +80,12 @@ def new_challenge(
     name = f"canaries{source.suffix.lower()}"
     with replacing_folder(place) as new:
         for part in ("for-the-trainer", "secret", "public"):
-            (new / part).mkdir(mode=0o700 if part == "secret" else 0o777)
+            (new / part).mkdir()
         trained = np.repeat(plan.indices, plan.copies).tolist()
         (new / "for-the-trainer" / name).write_bytes(some(trained))
-        (new / "secret" / name).write_bytes(content)
         opening.save(new / "secret")
+        with replacing(new / "secret" / name, secret=True) as file:
+            file.write(content)
         opening.commitment.to_json(new / "public" / "commitment.json")
     return opening.commitment
 

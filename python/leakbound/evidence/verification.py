@@ -12,7 +12,7 @@ from typing import Any
 from leakbound._base.canonical import is_digest
 from leakbound._base.checks import flag, shown
 from leakbound._base.console import is_refusal, one_line
-from leakbound._base.files import open_archive
+from leakbound._base.files import open_archive, recover_folder
 from leakbound._base.formatting import printable
 from leakbound._base.records import parsed
 from leakbound._core import __version__
@@ -77,6 +77,7 @@ def verify_bundle(
     """
     left_out = () if flag(page, "page") else ("report",)
     place = Path(folder)
+    recover_folder(place)
     if not place.is_dir():
         raise OptionError(f"{place} is not a folder: give the folder of a bundle")
     if isinstance(commitment, str | os.PathLike):

@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from leakbound._base.canonical import canonical_json, is_digest, sha256
-from leakbound._base.files import write_text
+from leakbound._base.files import secret_folder, write_text
 from leakbound._base.records import parsed, text_of
 from leakbound._base.types import ArrayInput, JsonValue
 from leakbound.audits.road import Listed
@@ -162,11 +162,13 @@ class Opening:
         }
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``plan.npz`` and ``opening.json`` to a folder that only the auditor reads."""
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
+        """Write ``plan.npz`` and ``opening.json``, which only their owner can read, to a folder.
+
+        A folder that is new or empty becomes the owner's alone.
+        """
+        place = secret_folder(folder)
         self.plan.save(place / "plan.npz")
-        write_text(place / "opening.json", self.to_json() + "\n")
+        write_text(place / "opening.json", self.to_json() + "\n", secret=True)
 
     def to_json(self) -> str:
         """Return nonce and protocol as JSON; the plan is another file."""

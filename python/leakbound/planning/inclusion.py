@@ -94,8 +94,8 @@ class Plan:
         return cast("Self", kind(self.drawn[places], **several, **more))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan as a NumPy archive ``.npz``, all of it or nothing."""
-        with replacing(path) as file:
+        """Write the plan as a NumPy archive ``.npz`` that only its owner can read, or nothing."""
+        with replacing(path, secret=True) as file:
             self.write(file)
 
     def write(self, file: IO[bytes]) -> None:
