@@ -23,11 +23,13 @@ from leakbound.claims.families import curve_at, search_of
 # How far above the odds of a bet the odds are that it hopes for: e to the power of these
 _HOPES = np.array([[0.4], [1.2], [5.0]])
 # Edges between which bets stay the same: _WIDE (_RATIO^k - 1) above the least parameter
-_WIDE, _RATIO = 0.2, 1.05
+_WIDE = 0.2
+_RATIO = 1.05
 # The most probability of a right guess by which odds are chosen
 _SURE = 1 - 1e-9
 # Relative width at which a search ends; allowance for rounding, relative to what was paid
-_NARROW, _SLACK = 1e-6, 1e-12
+_NARROW = 1e-6
+_SLACK = 1e-12
 
 
 class Terms(NamedTuple):
@@ -53,8 +55,12 @@ class Bets:
 
     def place(self, theta: float) -> int:
         """Return the place of a parameter: which terms are for it."""
-        found = int(math.log1p((theta - search_of(self.claim)[0]) / _WIDE) / math.log(_RATIO))
-        return found + 1 if self.edge(found + 1) <= theta else found
+        low, _ = search_of(self.claim)
+        edges = math.log1p((theta - low) / _WIDE) / math.log(_RATIO)
+        found = int(edges)
+        if self.edge(found + 1) <= theta:  # by rounding
+            found += 1
+        return found
 
     def won(self, theta: float, trials: int, counts: IntArray, place: int) -> FloatArray:
         """Return logarithms of what each bet has left of a stake of 1, shape (hopes, sequences).
@@ -62,18 +68,23 @@ class Bets:
         `trials` are all so far, guessed or not, and `counts` guesses and correct guesses, shape
         (2, sequences). The terms are those of `place`.
         """
-        terms, (guesses, correct) = _terms(self, place), counts
-        sides: Sides = "member" if self.sequences[0].order == "member" else "both"
-        failures = curve_at(self.claim, theta, sides).delta(terms.odds)
-        roles = np.array([2.0 if one.order == "interleaved" else 1.0 for one in self.sequences])
+        terms = _terms(self, place)
+        guesses, correct = counts
+        sides: Sides = "both"
+        if self.sequences[0].order == "member":
+            sides = "member"
+        failures = curve_at(self.claim, theta=theta, sides=sides).delta(terms.odds)
+        of_both = np.array([one.order == "interleaved" for one in self.sequences])
+        roles = 1.0 + of_both
         fees = trials * np.log1p(np.expm1(terms.right) * failures * roles / 2)
-        gains, losses = terms.right * correct, terms.wrong * (guesses - correct) - fees
+        gains = terms.right * correct
+        losses = terms.wrong * (guesses - correct) - fees
         left: FloatArray = gains + losses - _SLACK * (gains - losses)
         return left
 
     def refuted(self, theta: float, trials: int, counts: IntArray, place: int) -> bool:
         """Return whether the mean over all bets has reached the inverse of the level."""
-        left = self.won(theta, trials, counts, place)
+        left = self.won(theta, trials=trials, counts=counts, place=place)
         needed = shares.BETS.price(left.size) / self.level
         return bool(np.logaddexp.reduce(left.ravel()) >= math.log(needed))
 
@@ -86,18 +97,21 @@ class Bets:
         first, last = search_of(self.claim)
         low = max(first, least)
         place = self.place(low)
-        if not self.refuted(low, trials, counts, place):
+        if not self.refuted(low, trials=trials, counts=counts, place=place):
             return least
         # 1. Places that are refuted to their ends, as far as the next one is at its beginning.
-        while self.refuted(high := self.edge(place + 1), trials, counts, place):
-            low, place = high, place + 1
-            if low == last or not self.refuted(low, trials, counts, place):
+        while self.refuted(high := self.edge(place + 1), trials=trials, counts=counts, place=place):
+            low = high
+            place += 1
+            if low == last or not self.refuted(low, trials=trials, counts=counts, place=place):
                 return low
         # 2. Halves of a place.
-        width = self.claim.width if isinstance(self.claim, FAMILIES) else 0.0
+        width = 0.0
+        if isinstance(self.claim, FAMILIES):
+            width = self.claim.width
         while high - low > max(_NARROW, width) * high:
             middle = 0.5 * (low + high)
-            if self.refuted(middle, trials, counts, place):
+            if self.refuted(middle, trials=trials, counts=counts, place=place):
                 low = middle
             else:
                 high = middle
@@ -107,20 +121,24 @@ class Bets:
 @lru_cache(maxsize=1024)
 def _terms(bets: Bets, place: int) -> Terms:
     """Choose odds for a place: what the worst trial says at the last guess of a sequence."""
-    share, mass = pooled(curve_at(bets.claim, bets.edge(place + 1), "member"))
+    end = bets.edge(place + 1)
+    share, mass = pooled(curve_at(bets.claim, theta=end, sides="member"))
     slopes = np.diff(mass) / np.diff(share)
 
     def said(rank: float) -> float:
-        return float(slopes[np.clip(np.searchsorted(share, rank) - 1, 0, slopes.size - 1)])
+        place = np.searchsorted(share, rank) - 1
+        return float(slopes[np.clip(place, 0, slopes.size - 1)])
 
     def right(one: GuessSequence) -> float:
         if one.order == "member":
             return said(one.share)
-        top, bottom = said(one.share / 2), 1 - said(1 - one.share / 2)
+        top = said(one.share / 2)
+        bottom = 1 - said(1 - one.share / 2)
         return {"member_half": top, "nonmember_half": bottom}.get(one.order, (top + bottom) / 2)
 
     chance = np.clip([right(one) for one in bets.sequences], 0.5, _SURE)
     odds = logit(chance)
     hopes = odds + _HOPES
-    pays, loses = (np.log(expit(sign * hopes) / expit(sign * odds)) for sign in (1, -1))
-    return Terms(odds, pays, loses)
+    right_pays = np.log(expit(hopes) / expit(odds))
+    wrong_pays = np.log(expit(-hopes) / expit(-odds))
+    return Terms(odds=odds, right=right_pays, wrong=wrong_pays)

@@ -27,8 +27,11 @@ def curve(proof: Proof) -> Curve:
     points = shown.points(POINTS - 1)
     on_path = shown.best is proof.best and shown.order != "ends"
     # Bounds in the units of the claim; none is above what is reported for the chosen cut.
-    guesses, correct, logit = _with_cut(points, proof.best) if on_path else points
-    ranking, game = proof.ranking, proof.game
+    if on_path:
+        points = _with_cut(points, proof.best)
+    guesses, correct, logit = points
+    ranking = proof.ranking
+    game = proof.game
     all_right = {
         "interleaved": ranking.examples,
         "ends": ranking.examples,
@@ -46,29 +49,34 @@ def curve(proof: Proof) -> Curve:
 
 def roc(ranking: _core.Ranking) -> Roc:
     """Return a ranking as a membership test, with the thresholds of its key numbers."""
-    drawn, told = ranking.roc(POINTS), _key_thresholds(ranking)
-    guesses, first = np.unique(np.concatenate([drawn[0], told[:, 0]]), return_index=True)
+    drawn = ranking.roc(POINTS)
+    told = _key_thresholds(ranking)
+    both = np.concatenate([drawn[0], told[:, 0]])
+    guesses, first = np.unique(both, return_index=True)
     members = np.concatenate([drawn[1], told[:, 1]])[first]
+    others = ranking.examples - ranking.members
     return Roc(
         guesses=guesses,
         members=members,
-        false_positive_rate=(guesses - members) / max(1, ranking.examples - ranking.members),
+        false_positive_rate=(guesses - members) / max(1, others),
         true_positive_rate=members / max(1, ranking.members),
     )
 
 
 def _key_thresholds(ranking: _core.Ranking) -> IntArray:
     """Return guesses and members at the last threshold of each low FPR, and next to one half."""
-    path, others = ranking.path("member"), ranking.examples - ranking.members
+    path = ranking.path("member")
+    examples = ranking.examples
+    others = examples - ranking.members
 
     def wrong(guesses: int) -> int:
         made, right = path.count(guesses)
         return made - right
 
-    counts = range(1, ranking.examples + 1)
+    counts = range(1, examples + 1)
     last = [bisect_right(counts, rate * others, key=wrong) for rate in LOW_RATES]
-    middle = max(1, ranking.examples // 2)
-    cuts = [path.count(n) for n in (*last, middle, middle + 1) if 0 < n <= ranking.examples]
+    middle = max(1, examples // 2)
+    cuts = [path.count(n) for n in (*last, middle, middle + 1) if n in counts]
     below = path.prefix(middle)
     return np.array([*cuts, (below.guesses, below.correct)], dtype=np.int64)
 
@@ -81,16 +89,20 @@ def histogram(scores: FloatArray, member: BoolArray) -> Histogram:
 def histogram_of(shown: ScoreCounts) -> Histogram:
     """Draw the histogram of scores that may be counted."""
     finite = np.isfinite(shown.values)
-    low, high = _range(shown, finite) if finite.any() else (0.0, 0.0)
+    low = 0.0
+    high = 0.0
+    if finite.any():
+        low, high = _range(shown, finite)
     if low == high:
-        low, high = low - 0.5, high + 0.5
+        low -= 0.5
+        high += 0.5
     edges = 2 * np.linspace(low / 2, high / 2, _BINS + 1)
     bins = np.searchsorted(edges[1:-1], shown.values, side="right")
-    members, others = (
-        np.bincount(bins, counts, minlength=_BINS).astype(np.int64)
-        for counts in (shown.members, shown.others)
+    members = np.bincount(bins, shown.members, minlength=_BINS)
+    others = np.bincount(bins, shown.others, minlength=_BINS)
+    return Histogram(
+        edges=edges, members=members.astype(np.int64), non_members=others.astype(np.int64)
     )
-    return Histogram(edges=edges, members=members, non_members=others)
 
 
 def _range(shown: ScoreCounts, finite: BoolArray) -> tuple[float, float]:
@@ -99,8 +111,10 @@ def _range(shown: ScoreCounts, finite: BoolArray) -> tuple[float, float]:
     if shown.members.dtype == np.bool_:
         first, last = np.quantile(values, _DRAWN)
         return float(first), float(last)
-    ends = np.cumsum((shown.members + shown.others)[finite])
-    low, high = values[np.searchsorted(ends, np.multiply(_DRAWN, ends[-1] - 1), side="right")]
+    examples = shown.members + shown.others
+    ends = np.cumsum(examples[finite])
+    wanted = np.multiply(_DRAWN, ends[-1] - 1)
+    low, high = values[np.searchsorted(ends, wanted, side="right")]
     return float(low), float(high)
 
 
@@ -110,7 +124,7 @@ def _with_cut(points: CurvePoints, best: BestCut) -> CurvePoints:
     if best.cut == 0:
         return points
     place = int(np.searchsorted(guesses, best.cut))
-    rest = place + int(place < guesses.size and guesses[place] == best.cut)
+    rest = int(np.searchsorted(guesses, best.cut, side="right"))
     return (
         np.concatenate([guesses[:place], [best.cut], guesses[rest:]]),
         np.concatenate([correct[:place], [best.successes], correct[rest:]]),

@@ -73,16 +73,22 @@ class PairTally(Stored):
         values = vector(order.scores(scores, "scores"), "scores")
         included = order.member(member, values.size)
         names = vector(ids, "ids", kinds="iuUO")
-        check_length(names, values.size, "ids")
+        check_length(names, examples=values.size, name="ids")
         codes = None
+        stratum = None
         if strata is not None:
-            codes = check_codes(order.placed(strata, "strata"), values.size, "strata")
-        stratum = None if codes is None else "stratum"
+            codes = check_codes(order.placed(strata, "strata"), examples=values.size, name="strata")
+            stratum = "stratum"
         pairing = pairing or Pairing.of(Tally.of(values, included), stratum=stratum)
         if (pairing.stratum is None) != (codes is None):
             raise OptionError("strata= goes with a pairing that has a stratum, and with none else")
         hashed = hashes(pairing, names)
-        return cls(*counted_pairs(pairing, names, hashed, values, included, codes), pairing)
+        return cls(
+            *counted_pairs(
+                pairing, ids=names, hashed=hashed, scores=values, member=included, strata=codes
+            ),
+            pairing,
+        )
 
     @classmethod
     def sum(cls, tallies: Iterable["PairTally"]) -> Self:
@@ -91,7 +97,7 @@ class PairTally(Stored):
 
         def counts() -> Iterator[Counts]:
             for tally in tallies:
-                instance(tally, "each of the tallies", cls)
+                instance(tally, name="each of the tallies", types=cls)
                 pairings.append(tally.pairing)
                 _check_same(pairings[0], tally.pairing)
                 yield tally.keys, tally.pairs_at, tally.wins_at
@@ -207,19 +213,22 @@ class PairTally(Stored):
     def _tally(self, grid: int) -> Tally:
         """Return what is counted on one of the grids that keys are on."""
         size = 1 << self.pairing.bits
-        rows = slice(*np.searchsorted(self.keys, [grid * size, (grid + 1) * size]))
+        first = grid * size
+        rows = slice(*np.searchsorted(self.keys, [first, first + size]))
         keys, counts, wins = (column[rows] for column in self._counts)
-        return Tally(keys - grid * size, counts, wins, self.pairing.bits)
+        return Tally(keys - first, counts, wins, self.pairing.bits)
 
     def _check(self) -> None:
         keys, counts, wins = self._counts
-        bits, size = self.pairing.bits, 1 << self.pairing.bits
+        bits = self.pairing.bits
+        size = 1 << self.pairing.bits
         # 1. Whole buckets, each once.
         marks = np.searchsorted(keys, LEFT_OVER)
         buckets = FIRST_BUCKET - keys[:marks]
-        for bucket in buckets[(counts[:marks] != 1) | (wins[:marks] != 0)][:1]:
+        again = buckets[(counts[:marks] != 1) | (wins[:marks] != 0)]
+        if again.size:
             raise InputError(
-                f"bucket {bucket} was counted more than once: add each part once, and count all "
+                f"bucket {again[0]} was counted more than once: add each part once, and count all "
                 "examples of a bucket in one batch"
             )
         if not buckets.size or buckets.max() >= self.pairing.buckets:
@@ -227,16 +236,23 @@ class PairTally(Stored):
                 f"keys must name the buckets that were counted, of {self.pairing.buckets}"
             )
         # 2. Differences, none of them negative, and both scores of each pair.
-        equal, (low, high) = size // 2, np.searchsorted(keys, [0, size])
-        check_counts(keys[low:high], counts[low:high], wins[low:high], bits)
-        check_counts(keys[high:] - size, counts[high:], wins[high:], bits)
-        pairs = counts[low:high].sum()
+        equal = size // 2
+        low, high = np.searchsorted(keys, [0, size])
+        differences = keys[low:high]
+        of_pairs = counts[low:high]
+        check_counts(differences, examples=of_pairs, members=wins[low:high], bits=bits)
+        examples = counts[high:]
+        members = wins[high:]
+        check_counts(keys[high:] - size, examples=examples, members=members, bits=bits)
+        pairs = of_pairs.sum()
         left = keys == LEFT_OVER
+        members_left = wins[left]
         if (
-            (keys[low:high] < equal).any()
-            or (counts[high:].sum(), wins[high:].sum()) != (2 * pairs, pairs)
-            or (wins[left] < 0).any()
-            or (wins[left] > counts[left]).any()
+            (differences < equal).any()
+            or examples.sum() != 2 * pairs
+            or members.sum() != pairs
+            or (members_left < 0).any()
+            or (members_left > counts[left]).any()
         ):
             raise InputError(
                 "counts contradict: each pair has one difference, of a key from "
@@ -248,7 +264,9 @@ class PairTally(Stored):
         object.__setattr__(self, "wins_at", settled)
 
     def __repr__(self) -> str:
-        wins = int(self.differences.members) if self.pairs else 0
+        wins = 0
+        if self.pairs:
+            wins = int(self.differences.members)
         counts = f"pairs={self.pairs}, wins={wins}, left_over={self.left_over}"
         return f"PairTally({counts}, bits={self.pairing.bits})"
 

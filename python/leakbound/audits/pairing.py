@@ -88,7 +88,7 @@ class Pairing:
             object.__setattr__(self, name, value)
         if self.buckets & (self.buckets - 1):
             raise OptionError(f"buckets must be a power of 2, such as 1 or 256, got {self.buckets}")
-        choice(self.unit, "unit", Unit)
+        choice(self.unit, name="unit", allowed=Unit)
 
     @classmethod
     def of(
@@ -156,37 +156,46 @@ class Pairing:
         id, score, member : str
             Columns of whole numbers or text, of numbers, and of booleans, {0, 1} or {-1, +1}.
         """
-        scores, included = counting.labelled(records, score, member)
+        scores, included = counting.labelled(records, score=score, member=member)
         (ids,) = counting.arrow_columns(records, (id,))
         if "hash" in records.schema.names:
             (hashed,) = counting.arrow_columns(records, ("hash",))
-            ends = slice(None, None, max(1, ids.size - 1))  # the first and the last
-            if not np.array_equal(hashed[ends], hashes(self, ids[ends])):
-                raise InputError(
-                    f"column 'hash' was not made with the seed {self.seed}: hash ids again"
-                )
+            self._check_hashed(ids, hashed)
         else:
             hashed = hashes(self, ids)
         strata = None
         if self.stratum is not None:
             (strata,) = counting.arrow_columns(records, (self.stratum,))
-        return counting.recorded(
-            counted_pairs(self, ids, hashed, scores, included, strata), COLUMNS, records
+        counts = counted_pairs(
+            self, ids=ids, hashed=hashed, scores=scores, member=included, strata=strata
         )
+        return counting.recorded(counts, names=COLUMNS, like=records)
+
+    def _check_hashed(self, ids: NDArray[Any], hashed: IntArray) -> None:
+        """Check the hashes that a column holds, by those of the first id and of the last."""
+        ends = slice(None, None, max(1, ids.size - 1))
+        if not np.array_equal(hashed[ends], hashes(self, ids[ends])):
+            raise InputError(
+                f"column 'hash' was not made with the seed {self.seed}: hash ids again"
+            )
 
 
 def hashes(pairing: Pairing, ids: NDArray[Any]) -> IntArray:
     """Return the first 8 bytes of the hash of each id, as words in the same order."""
+    dtype = ids.dtype
     listed: list[Any] | IntArray
-    if ids.dtype.kind in "iu" and np.can_cast(ids.dtype, np.int64):
+    if dtype.kind in "iu" and np.can_cast(dtype, np.int64):
         listed = ids.astype(np.int64)
+    elif dtype.kind == "u":
+        listed = ids.astype(str).tolist()
     else:
-        listed = ids.astype(str).tolist() if ids.dtype.kind == "u" else ids.tolist()
+        listed = ids.tolist()
         if not {str}.issuperset(map(type, listed)):
             raise InputTypeError(
-                f"ids must be all whole numbers, or all text, got {listed[0]!r} of {ids.dtype}"
+                f"ids must be all whole numbers, or all text, got {listed[0]!r} of {dtype}"
             )
-    return (hashed_ids(f"{pairing.seed}:", listed) ^ _SIGN).view(np.int64)
+    words = hashed_ids(f"{pairing.seed}:", listed)
+    return (words ^ _SIGN).view(np.int64)
 
 
 def _bucket(pairing: Pairing, hashed: IntArray) -> IntArray:
@@ -204,20 +213,26 @@ def matched(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return members, non-members in the same order, and who is left over, of whole buckets."""
     # 1. Examples by their hash; the leading bits are the bucket.
-    order = _ordered(pairing, ids, hashed, member)
+    order = _ordered(pairing, ids=ids, hashed=hashed, member=member)
     side = 2 * _bucket(pairing, hashed[order]) + member[order]
     if strata is not None:
-        stratum = np.unique(strata, return_inverse=True)[1][order].astype(np.int64)
-        side += 2 * pairing.buckets * stratum
+        _, stratum = np.unique(strata, return_inverse=True)
+        side += 2 * pairing.buckets * stratum[order].astype(np.int64)
     # 2. One side of one stratum and bucket after another, and how many the other side has.
     # NumPy sorts 16 bits by radix, three times as fast.
-    few = side.astype(np.uint16) if side.max(initial=0) < _MOST_BUCKETS else side
+    few = side
+    if side.max(initial=0) < _MOST_BUCKETS:
+        few = side.astype(np.uint16)
     turn = np.argsort(few, kind="stable")
-    order, side = order[turn], side[turn]
+    order = order[turn]
+    side = side[turn]
     starts = np.flatnonzero(np.diff(side, prepend=-1))
-    sizes, sides = np.diff(starts, append=side.size), side[starts]
-    across = np.minimum(np.searchsorted(sides, sides ^ 1), max(0, sides.size - 1))
-    facing = np.where(sides[across] == sides ^ 1, sizes[across], 0)
+    sizes = np.diff(starts, append=side.size)
+    sides = side[starts]
+    other = sides ^ 1
+    last = max(0, sides.size - 1)
+    across = np.minimum(np.searchsorted(sides, other), last)
+    facing = np.where(sides[across] == other, sizes[across], 0)
     # 3. The i-th member meets the i-th non-member, as long as there are both.
     rank = np.arange(side.size) - np.repeat(starts, sizes)
     paired = rank < np.repeat(facing, sizes)
@@ -234,23 +249,26 @@ def counted_pairs(
     strata: NDArray[np.generic] | None,
 ) -> counting.Counts:
     """Pair and count examples of whole buckets."""
-    for row in np.flatnonzero(np.isnan(scores))[:1]:
-        raise InputError(f"scores must not be NaN, but that of id {ids[row]!s} is")
-    members, others, left = matched(pairing, ids, hashed, member, strata)
-    first, second = (pairing.even(scores[rows]) for rows in (members, others))
+    nan = np.isnan(scores)
+    if nan.any():
+        raise InputError(f"scores must not be NaN, but that of id {ids[nan.argmax()]!s} is")
+    members, others, left = matched(pairing, ids=ids, hashed=hashed, member=member, strata=strata)
+    # 1. Differences of pairs, and who won them.
+    of_member = pairing.even(scores[members])
+    of_other = pairing.even(scores[others])
     with np.errstate(invalid="ignore"):  # two infinities that are equal
-        apart = np.where(first == second, 0.0, first - second)
+        apart = np.where(of_member == of_other, 0.0, of_member - of_other)
+    differences = counting.counted(np.abs(apart), member=apart > 0, bits=pairing.bits)
+    # 2. Scores of the examples in pairs.
     both = np.concatenate([members, others])
-    keys, examples, inside = counting.counted(scores[both], member[both], pairing.bits)
+    keys, examples, inside = counting.counted(scores[both], member=member[both], bits=pairing.bits)
+    in_pairs = (keys + (1 << pairing.bits), examples, inside)
+    # 3. Who is left over, and which buckets were counted.
+    members_left = np.array([member[left].sum()])
+    left_over = (np.array([LEFT_OVER]), np.array([left.size]), members_left)
     marks = FIRST_BUCKET - np.unique(_bucket(pairing, hashed))
-    return counting.added(
-        [
-            counting.counted(np.abs(apart), apart > 0, pairing.bits),
-            (keys + (1 << pairing.bits), examples, inside),
-            (np.array([LEFT_OVER]), np.array([left.size]), np.array([member[left].sum()])),
-            (marks, np.ones_like(marks), np.zeros_like(marks)),
-        ]
-    )
+    buckets = (marks, np.ones_like(marks), np.zeros_like(marks))
+    return counting.added([differences, in_pairs, left_over, buckets])
 
 
 def _ordered(pairing: Pairing, ids: NDArray[Any], hashed: IntArray, member: BoolArray) -> IntArray:
@@ -258,15 +276,22 @@ def _ordered(pairing: Pairing, ids: NDArray[Any], hashed: IntArray, member: Bool
     order = np.argsort(hashed)
     same = np.diff(hashed[order]) == 0
     edges = np.flatnonzero(np.diff(same.astype(np.int8), prepend=0, append=0))
+
+    def whole_hash(row: int) -> bytes:
+        named = f"{pairing.seed}:{ids[row]}".encode()
+        return md5(named, usedforsecurity=False).digest()
+
     for start, stop in edges.reshape(-1, 2).tolist():
-        named = {row: f"{pairing.seed}:{ids[row]}".encode() for row in order[start : stop + 1]}
-        rows = sorted(named, key=lambda row: md5(named[row], usedforsecurity=False).digest())
+        equal = slice(start, stop + 1)
+        rows = sorted(order[equal], key=whole_hash)
         for one, other in pairwise(rows):
-            if ids[one] == ids[other]:
-                torn = member[one] != member[other]
-                said = "is on both sides of the split" if torn else "occurs twice"
-                raise InputError(f"id {ids[one]!s} {said}: count each {pairing.unit} once")
-        order[start : stop + 1] = rows
+            if ids[one] != ids[other]:
+                continue
+            said = "occurs twice"
+            if member[one] != member[other]:
+                said = "is on both sides of the split"
+            raise InputError(f"id {ids[one]!s} {said}: count each {pairing.unit} once")
+        order[equal] = rows
     return order
 
 
@@ -276,17 +301,23 @@ def _scale(scores: Tally) -> tuple[float, float]:
     Where more than half are equal it is their mean distance, and 1 where all are.
     """
     finite = np.isfinite(scores.values)
-    values, counts = scores.values[finite], scores.examples_at[finite]
+    values = scores.values[finite]
+    counts = scores.examples_at[finite]
     if not values.size:
         return 0.0, 1.0
     centre = _median(values, counts)
     apart = np.abs(values - centre)
+    # Robust scaling: the median, and the median distance from it unless that is 0.
     spread = NORMAL * _median(apart, counts)
-    return centre, spread or math.fsum(apart * counts) / int(counts.sum()) or 1.0
+    if not spread:
+        spread = math.fsum(apart * counts) / int(counts.sum()) or 1.0
+    return centre, spread
 
 
 def _median(values: FloatArray, counts: IntArray) -> float:
     """Return the lower median of values that occur so often."""
     order = np.argsort(values, kind="stable")
     ends = np.cumsum(counts[order])
-    return float(values[order[np.searchsorted(ends, (ends[-1] + 1) // 2)]])
+    half = (ends[-1] + 1) // 2
+    middle = order[np.searchsorted(ends, half)]
+    return float(values[middle])

@@ -45,13 +45,18 @@ class Units:
         aggregate: Aggregate,
     ) -> "Units":
         """Gather examples into groups; raise InputError where a group straddles the split."""
-        stratum = np.zeros(member.size, dtype=np.int64) if strata is None else strata
+        if strata is None:
+            strata = np.zeros(member.size, dtype=np.int64)
         if groups is None:
-            return cls(member=member, stratum=stratum)
+            return cls(member=member, stratum=strata)
         names, first, unit = by_first_row(groups)
-        _check_whole(names, unit, member, first, "is in both parts of the split")
-        _check_whole(names, unit, stratum, first, "is in more than one stratum")
-        return cls(member=member[first], stratum=stratum[first], unit=unit, aggregate=aggregate)
+        _check_whole(
+            names, unit=unit, values=member, first=first, how="is in both parts of the split"
+        )
+        _check_whole(
+            names, unit=unit, values=strata, first=first, how="is in more than one stratum"
+        )
+        return cls(member=member[first], stratum=strata[first], unit=unit, aggregate=aggregate)
 
     @property
     def count(self) -> int:
@@ -63,7 +68,11 @@ class Units:
         if self.unit is None:
             return table
         size = np.bincount(self.unit)
-        return np.column_stack([_means(*self._by_size(column), size) for column in table.T])
+        means = []
+        for column in table.T:
+            values, unit = self._by_size(column)
+            means.append(_means(values, unit=unit, size=size))
+        return np.column_stack(means)
 
     def scores(self, values: FloatArray) -> FloatArray:
         """Return one score for each unit, a function of its rows in whatever order they are."""
@@ -75,13 +84,16 @@ class Units:
         if self.aggregate == "max":
             return largest
         values, unit = self._by_size(values)
-        if self.aggregate == "log_mean_exp":
-            beyond = ~np.isfinite(largest)
-            base = np.where(beyond, 0.0, largest)
-            total = np.bincount(unit, np.exp(np.minimum(values - base[unit], 0.0)))
-            with np.errstate(divide="ignore"):
-                return np.where(beyond, largest, base + np.log(total / size))
-        return _means(values, unit, size)
+        if self.aggregate == "mean":
+            return _means(values, unit=unit, size=size)
+        # Log-mean-exp, with exponents relative to the largest score of each unit.
+        beyond = ~np.isfinite(largest)
+        base = np.where(beyond, 0.0, largest)
+        exponents = np.minimum(values - base[unit], 0.0)
+        total = np.bincount(unit, np.exp(exponents))
+        with np.errstate(divide="ignore"):
+            log_mean = base + np.log(total / size)
+        return np.where(beyond, largest, log_mean)
 
     def _by_size(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
         """Return the values of each unit's rows in increasing order, and the units they are of.
@@ -96,9 +108,12 @@ class Units:
 
 def _means(values: FloatArray, unit: IntArray, size: IntArray) -> FloatArray:
     """Return means, in which infinities of both signs cancel in pairs."""
+    units = size.size
     finite = np.isfinite(values)
-    mean = np.bincount(unit[finite], values[finite] / size[unit[finite]], minlength=size.size)
-    far = np.bincount(unit[~finite], np.sign(values[~finite]), minlength=size.size)
+    known = unit[finite]
+    mean = np.bincount(known, values[finite] / size[known], minlength=units)
+    signs = np.sign(values[~finite])
+    far = np.bincount(unit[~finite], signs, minlength=units)
     result: FloatArray = np.where(far == 0, mean, np.copysign(np.inf, far))
     return result
 
@@ -112,14 +127,16 @@ def _check_whole(
 ) -> None:
     """Check that all examples of a group have one value."""
     torn = np.flatnonzero(values != values[first[unit]])
-    if torn.size:
-        groups = np.unique(unit[torn])
-        row = int(torn[0])
-        raise InputError(
-            f"{groups.size} of {names.size} groups are not whole: {names[unit[row]]!s} {how} "
-            f"(rows {int(first[unit[row]])} and {row}). Groups are rows that the split kept "
-            "together: leave groups out if it moved single rows, or correct them"
-        )
+    if not torn.size:
+        return
+    groups = np.unique(unit[torn])
+    row = int(torn[0])
+    group = unit[row]
+    raise InputError(
+        f"{groups.size} of {names.size} groups are not whole: {names[group]!s} {how} "
+        f"(rows {int(first[group])} and {row}). Groups are rows that the split kept "
+        "together: leave groups out if it moved single rows, or correct them"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,27 +160,23 @@ class Pairs:
         """
         rng = Purpose.PAIRS.rng(seed)
         # 1. Within each stratum the smaller side is matched with a random part of the other.
-        members, others = list[np.ndarray](), list[np.ndarray]()
+        of_members: list[IntArray] = []
+        of_others: list[IntArray] = []
         order = np.argsort(units.stratum, kind="stable")
         edges = np.flatnonzero(np.diff(units.stratum[order])) + 1
         for rows in np.split(order, edges):
             inside = units.member[rows]
-            size = min(int(inside.sum()), int((~inside).sum()))
-            members.append(rng.permutation(rows[inside])[:size])
-            others.append(rng.permutation(rows[~inside])[:size])
-        paired = np.concatenate(members), np.concatenate(others)
-        if not paired[0].size:
-            alone = {0: "non-members", units.count: "members"}.get(int(units.member.sum()))
-            message = "no stratum has both members and non-members, so there is no pair to compare"
-            if alone is not None:
-                message = (
-                    f"all {units.count} units of the split are {alone}: an audit of a random "
-                    "split compares both parts, so pass scores of the training set and of the "
-                    "held-out part"
-                )
-            raise DesignError(message)
+            members = rng.permutation(rows[inside])
+            others = rng.permutation(rows[~inside])
+            size = min(members.size, others.size)
+            of_members.append(members[:size])
+            of_others.append(others[:size])
+        paired = np.concatenate(of_members)
+        if not paired.size:
+            raise DesignError(_without_pairs(units))
         # 2. A coin puts one of the two first.
-        return cls(*paired, rng.random(paired[0].size) < 0.5)
+        member_is_first = rng.random(paired.size) < 0.5
+        return cls(members=paired, others=np.concatenate(of_others), first=member_is_first)
 
     @property
     def count(self) -> int:
@@ -188,6 +201,18 @@ class Pairs:
         )
 
 
+def _without_pairs(units: Units) -> str:
+    """Say why a split has no pair."""
+    alone = {0: "non-members", units.count: "members"}.get(int(units.member.sum()))
+    if alone is None:
+        return "no stratum has both members and non-members, so there is no pair to compare"
+    return (
+        f"all {units.count} units of the split are {alone}: an audit of a random "
+        "split compares both parts, so pass scores of the training set and of the "
+        "held-out part"
+    )
+
+
 def stretched(values: FloatArray) -> FloatArray:
     """Return z (1 + |z| / 4), z being robust standard scores: one scale for differences.
 
@@ -201,10 +226,15 @@ def stretched(values: FloatArray) -> FloatArray:
         return np.sign(values)
     largest = float(np.abs(values[finite]).max()) or 1.0
     shares = values[finite] / largest
+    # Robust scaling: the median, and the median distance from it unless that is 0.
     apart = shares - np.median(shares)
-    spread = NORMAL * float(np.median(np.abs(apart))) or float(np.sort(np.abs(apart)).mean()) or 1.0
+    distances = np.abs(apart)
+    spread = NORMAL * float(np.median(distances))
+    if not spread:
+        spread = float(np.sort(distances).mean()) or 1.0
     z = np.empty(values.size)
     with np.errstate(over="ignore"):
         z[finite] = np.clip(apart / spread, -_FARTHEST, _FARTHEST)
-    z[~finite] = np.sign(values[~finite]) * (1.0 + np.abs(z[finite]).max())
+    farthest = np.abs(z[finite]).max()
+    z[~finite] = np.sign(values[~finite]) * (1.0 + farthest)
     return z * (1.0 + STRETCH * np.abs(z))

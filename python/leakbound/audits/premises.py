@@ -17,7 +17,8 @@ _RUNS = 16
 # Draws that would all have to agree with earlier ones by chance: once in 10⁹
 _AGREEING = 30
 # Values that are compared before all are, and whose runs are looked at first
-_FIRST, _HEAD = 64, 4096
+_FIRST = 64
+_HEAD = 4096
 # Examples of a part whose one score is no accident
 _MANY = 8
 # Examples of the other part that may have it: it may be their lowest, or their median
@@ -44,11 +45,12 @@ def repeated(drawn: NDArray[np.generic]) -> tuple[str, int, int] | None:
     sorted by class and part are no copies.
     """
     size = drawn.size
-    each = _common(drawn[:_HEAD], size)
-    if each > 1 and size > _HEAD:  # hardly ever: all changes of large data take memory
-        each = _common(drawn, size)
-    if each > 1 and _drawn(drawn[::each]) and size - size // each >= _AGREEING:
-        return "repeated", size // each, each
+    times = _common(drawn[:_HEAD], size)
+    if times > 1 and size > _HEAD:  # hardly ever: all changes of large data take memory
+        times = _common(drawn, size)
+    units = size // times
+    if times > 1 and _drawn(drawn[::times]) and size - units >= _AGREEING:
+        return "repeated", units, times
     period = _period(drawn)
     if period < size and _drawn(drawn[:period]) and size - period >= _AGREEING:
         return "tiled", period, size // period
@@ -57,7 +59,8 @@ def repeated(drawn: NDArray[np.generic]) -> tuple[str, int, int] | None:
 
 def _common(drawn: NDArray[np.generic], size: int) -> int:
     """Return the largest length of which all runs of one value are multiples, and all rows."""
-    return math.gcd(size, int(np.gcd.reduce(_changes(drawn), initial=0)))
+    of_changes = np.gcd.reduce(_changes(drawn), initial=0)
+    return math.gcd(size, int(of_changes))
 
 
 def _changes(drawn: NDArray[np.generic]) -> IntArray:
@@ -68,20 +71,24 @@ def _changes(drawn: NDArray[np.generic]) -> IntArray:
 
 def _drawn(drawn: NDArray[np.generic]) -> bool:
     """Return whether values change as draws do, and are not a short pattern."""
-    return _changes(drawn[: _period(drawn)]).size + 1 >= _RUNS
+    pattern = drawn[: _period(drawn)]
+    runs = _changes(pattern).size + 1
+    return runs >= _RUNS
 
 
 def _period(drawn: NDArray[np.generic]) -> int:
     """Return the shortest length whose copies make all values; that of all if none does."""
     size = drawn.size
-    divisors = {
-        part for i in range(1, math.isqrt(size) + 1) if size % i == 0 for part in (i, size // i)
-    }
+    divisors = set[int]()
+    for part in range(1, math.isqrt(size) + 1):
+        if size % part == 0:
+            divisors.update((part, size // part))
     for period in sorted(divisors):
-        first = drawn[period : period + _FIRST]
-        if np.array_equal(first, drawn[: first.size]) and np.array_equal(
-            drawn[period:], drawn[: size - period]
-        ):
+        rest = drawn[period:]
+        first = rest[:_FIRST]
+        if not np.array_equal(first, drawn[: first.size]):
+            continue
+        if np.array_equal(rest, drawn[: rest.size]):
             return period
     return size
 
@@ -98,10 +105,12 @@ def filled(
     said = {}
     for name, values in attacks.items():
         for part, called, other in ((False, parts[1], parts[0]), (True, parts[0], parts[1])):
-            value = values[int(np.argmax(member == part))]
-            if not _told_apart(values, value, member, part=part):
+            inside = member == part
+            value = values[int(np.argmax(inside))]
+            if not _told_apart(values, value=value, inside=inside):
                 continue
-            size, others = int(np.count_nonzero(member == part)), values[member != part]
+            size = int(np.count_nonzero(inside))
+            others = values[~inside]
             # of two values in all, the score may be a guess, and a right one
             if size >= _MANY and others.size and others.min() < others.max():
                 shared = int(np.count_nonzero(others == value))
@@ -151,13 +160,14 @@ def _words(size: int, called: str, value: str, other: str, shared: int) -> str:
     )
 
 
-def _told_apart(values: FloatArray, value: float, member: BoolArray, *, part: bool) -> bool:
+def _told_apart(values: FloatArray, value: float, inside: BoolArray) -> bool:
     """Return whether all of one part have a value, and hardly anybody of the other.
 
     Some are looked at before all are.
     """
     for end in (_FIRST, values.size):
-        equal, inside = values[:end] == value, member[:end] == part
-        if not equal[inside].all() or np.count_nonzero(equal & ~inside) > _SHARED:
+        equal = values[:end] == value
+        part = inside[:end]
+        if not equal[part].all() or np.count_nonzero(equal & ~part) > _SHARED:
             return False
     return True

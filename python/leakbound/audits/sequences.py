@@ -30,8 +30,9 @@ class GuessSequence:
         guesses, correct = paths[self.order]
         least = math.ceil(self.share * int(guesses[-1]))
         stop = int(np.searchsorted(guesses, least)) + 1
-        blocks = {"member_half": walk[0], "nonmember_half": walk[1]}
-        visited = np.minimum(blocks.get(self.order, walk[0] + walk[1]), stop)
+        first, second = walk
+        blocks = {"member_half": first, "nonmember_half": second}
+        visited = np.minimum(blocks.get(self.order, first + second), stop)
         return np.append(0, guesses)[visited], np.append(0, correct)[visited]
 
 
@@ -40,10 +41,11 @@ def walk_through(paths: dict[PathOrder, Cuts]) -> Walk:
     if "member" in paths:
         blocks = np.arange(1, paths["member"][0].size + 1)
         return blocks, np.zeros_like(blocks)
-    first, second = paths["member_half"][0], paths["nonmember_half"][0]
+    first = paths["member_half"][0]
+    second = paths["nonmember_half"][0]
     # the half with fewer guesses so far goes on, the first on equality
-    begins = np.concatenate([[0], first[:-1], [0], second[:-1]])[: first.size + second.size]
     half = np.repeat([0, 1], [first.size, second.size])
+    begins = np.concatenate([[0], first[:-1], [0], second[:-1]])[: half.size]
     turn = half[np.lexsort((half, begins))]
     return np.cumsum(turn == 0), np.cumsum(turn == 1)
 
@@ -52,17 +54,24 @@ def strongest(counts: IntArray, bound: float) -> int:
     """Return the sequence with the largest likelihood ratio against a bound: it says most."""
     guesses, correct = counts
     p = 1 / (1 + math.exp(-bound))
+    wrong = guesses - correct
     share = correct / np.maximum(guesses, 1)
+    # The logarithm of the likelihood ratio of `share` to p, in `guesses` coin tosses.
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = correct * np.log(share / p) + (guesses - correct) * np.log((1 - share) / (1 - p))
-    exact = np.where(correct == guesses, -correct * math.log(p), ratio)
-    return int(np.argmax(np.where(share > p, exact, -1.0)))
+        of_right = correct * np.log(share / p)
+        of_wrong = wrong * np.log((1 - share) / (1 - p))
+        ratio = of_right + of_wrong
+    ratio = np.where(wrong == 0, -correct * math.log(p), ratio)
+    ratio = np.where(share > p, ratio, -1.0)
+    return int(np.argmax(ratio))
 
 
 def best_moment(moments: IntArray, level: float) -> tuple[int, float]:
     """Return the index and the logit of the best moment, by the mean over sequences."""
-    guesses, correct = (np.ascontiguousarray(moments[:, i]).ravel() for i in (0, 1))
-    level, sequences = shares.SEQUENCES.of(level), moments.shape[2]
+    guesses = np.ascontiguousarray(moments[:, 0]).ravel()
+    correct = np.ascontiguousarray(moments[:, 1]).ravel()
+    level = shares.SEQUENCES.of(level)
+    sequences = moments.shape[2]
     best = _core.ville_bound_of_moments(guesses, correct, sequences=sequences, beta=level)
     return best or (0, -math.inf)
 
