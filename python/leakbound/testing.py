@@ -18,7 +18,9 @@ from leakbound._base.types import Relation
 from leakbound.errors import OptionError
 from leakbound.results.base import Result
 
-pytest: Any = import_module("pytest") if find_spec("pytest") else None
+pytest: Any = None
+if find_spec("pytest"):
+    pytest = import_module("pytest")
 
 __all__ = ["InconclusiveError", "RefutedError", "assert_not_refuted"]
 
@@ -76,8 +78,8 @@ def assert_not_refuted(
     """
     __tracebackhide__ = True  # a failure shows the sentence, below the caller's own line
     flag(strict, "strict")
-    choice(inconclusive, "inconclusive", Literal["fail", "skip"])
-    instance(result, "result", Result)
+    choice(inconclusive, name="inconclusive", allowed=Literal["fail", "skip"])
+    instance(result, name="result", types=Result)
     given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "parameter": parameter}
     given |= {"relation": relation, "c": c}
     claimed = {name: value for name, value in given.items() if value is not None}
@@ -87,7 +89,9 @@ def assert_not_refuted(
         raise OptionError(f"a {type(result).__name__} cannot be asked this: {error}") from None
     verdict = result.check(**claimed)
     said = (result.with_check(**claimed) if claimed else result).summary()
-    answer = said.answer if claimed else said.headline
+    answer = said.headline
+    if claimed:
+        answer = said.answer
     if verdict == "refuted":
         raise RefutedError(answer)
     doubts = [f"contradicted: {one.name}" for one in said.contradicted] + [*said.warnings]

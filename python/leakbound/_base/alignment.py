@@ -61,7 +61,9 @@ class ExampleOrder:
         """Which rows of the scores are the examples, if these `follow` another order."""
         self._known: list[_Ids] = []
         if ids is not None:
-            named = _Ids(whole_numbers(vector(ids, "ids", kinds=_KINDS)), "ids", "ids=")
+            named = _Ids(
+                values=whole_numbers(vector(ids, "ids", kinds=_KINDS)), kind="ids", of="ids="
+            )
             self._known = [one for one in (named, _own(ids, "ids")) if one is not None]
 
     @classmethod
@@ -75,8 +77,12 @@ class ExampleOrder:
         indices = [part.values for part in parts if part is not None and part.kind == "index"]
         if len(indices) == len(parts) and not all(map(_is_range, indices)):
             alike = len({one.dtype.kind for one in indices}) == 1
-            together = indices if alike else [one.astype(object) for one in indices]
-            order._known.append(_Ids(whole_numbers(np.concatenate(together)), "index", name))
+            together = indices
+            if not alike:
+                together = [one.astype(object) for one in indices]
+            order._known.append(
+                _Ids(values=whole_numbers(np.concatenate(together)), kind="index", of=name)
+            )
         return order
 
     def scores(self, values: Any, name: str) -> Any:
@@ -99,9 +105,12 @@ class ExampleOrder:
         So nothing that a seed draws depends on the order in which scores come.
         """
         own = _own(plan, name)
-        there = None if own is None else self._joined(own)
+        there = None
+        if own is not None:
+            there = self._joined(own)
         if there is not None:
-            self.rows, self._moved = np.argsort(there), not _is_range(there)
+            self.rows = np.argsort(there)
+            self._moved = not _is_range(there)
             self._known = [replace(one, values=one.values[self.rows]) for one in self._known]
         return self.rows
 
@@ -114,11 +123,13 @@ class ExampleOrder:
         """
         if not copies:
             refuse_copies(member)
-        values: Any = member.member if isinstance(member, HasMember) else member
+        values: Any = member
+        if isinstance(member, HasMember):
+            values = member.member
         rows = self._rows(member, "member")
         if rows is not None:
             values = membership_vector(member)
-            check_length(values, examples, "member")
+            check_length(values, examples=examples, name="member")
             values = values[rows]
             self._moved = not _is_range(rows)
         return check_membership(values, examples)
@@ -136,7 +147,9 @@ class ExampleOrder:
             return values
         refuse_masked(values, name)
         array = array_of(values, name, exact=True)
-        return array[:, rows] if across else array[rows]
+        if across:
+            return array[:, rows]
+        return array[rows]
 
     @property
     def ids(self) -> NDArray[Any] | None:
@@ -158,7 +171,9 @@ class ExampleOrder:
         """
         ids = self.ids
         distinct = self._named or ids is None or np.unique(ids).size == ids.size
-        return ids if distinct else None
+        if distinct:
+            return ids
+        return None
 
     @property
     def told_ids(self) -> NDArray[Any] | None:
@@ -195,7 +210,9 @@ class ExampleOrder:
             rows = _order(known, own)
             if rows is not None:
                 return rows
-        others = [] if own.plain else [known for known in listed if not known.plain]
+        others = []
+        if not own.plain:
+            others = [known for known in listed if not known.plain]
         if others:
             raise InputError(_unmatched(others[0], own))
         return None
@@ -206,7 +223,9 @@ def row_names(values: object) -> NDArray[Any] | None:
     own = _own(values, "the rows")
     if own is None or own.kind != "index" or own.plain or not _are_names(own.values, "iuSUT"):
         return None
-    return own.values if np.unique(own.values).size == own.values.size else None
+    if np.unique(own.values).size == own.values.size:
+        return own.values
+    return None
 
 
 def picked(items: Any, rows: IntArray) -> Any:
@@ -215,8 +234,11 @@ def picked(items: Any, rows: IntArray) -> Any:
         return items.iloc[rows]
     if _package(items) == "pyarrow":
         return items.take(rows)
-    items = items.tocsr() if hasattr(items, "tocsr") else items
-    return items[rows] if hasattr(items, "shape") else [items[row] for row in rows.tolist()]
+    if hasattr(items, "tocsr"):
+        items = items.tocsr()
+    if hasattr(items, "shape"):
+        return items[rows]
+    return [items[row] for row in rows.tolist()]
 
 
 def size_of(items: Any) -> int:
@@ -227,7 +249,9 @@ def size_of(items: Any) -> int:
     rows = hasattr(items, "__len__") and hasattr(items, "__getitem__") and shape != ()
     if words or not rows:
         lazy = hasattr(items, "collect")  # a query of polars, or data of a cluster
-        hint = "pass its .collect()" if lazy else "pass an array, a frame or a list"
+        hint = "pass an array, a frame or a list"
+        if lazy:
+            hint = "pass its .collect()"
         raise InputTypeError(f"{type(items).__name__} has no rows: {hint}")
     return int(shape[0] if shape else len(items))
 
@@ -252,7 +276,9 @@ def gathered(parts: Sequence[Any], rows: IntArray) -> Any:
         ) from error
     # An index that counts the rows of each part would tell the parts.
     plain = hasattr(together, "iloc") and not together.index.is_unique
-    return together.reset_index(drop=True) if plain else together
+    if plain:
+        return together.reset_index(drop=True)
+    return together
 
 
 def _package(items: Any) -> str:
@@ -284,7 +310,9 @@ def _stacked(parts: list[Any]) -> Any:
         parts = [np.asarray(part) for part in parts]
         if len({part.dtype.kind in "SU" for part in parts}) > 1:  # 1 and "1" are two values
             parts = [part.astype(object) for part in parts]
-    options = {"join": "inner"} if kind == "pandas" else {}
+    options = {}
+    if kind == "pandas":
+        options = {"join": "inner"}
     return (getattr(module, "concatenate", None) or module.concat)(parts, **options)
 
 
@@ -313,11 +341,13 @@ def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:
         if index is None:
             return None
         values = whole_numbers(np.asarray(index))
-        return _Ids(values, "index", name, plain=_is_range(values))
-    ids = None if across else getattr(values, "ids", None)
+        return _Ids(values=values, kind="index", of=name, plain=_is_range(values))
+    ids = None
+    if not across:
+        ids = getattr(values, "ids", None)
     if ids is None or callable(ids):
         return None
-    return _Ids(whole_numbers(np.asarray(ids)), "ids", name)
+    return _Ids(values=whole_numbers(np.asarray(ids)), kind="ids", of=name)
 
 
 def _is_range(values: NDArray[Any]) -> bool:

@@ -51,11 +51,11 @@ def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
         if wrong is not None:
             raise InputTypeError(f"{name} has the name {wrong!r:.60}, which is not text")
         return {
-            cast("str", plain(key, name)): plain(part, f"{name}.{key:.60}", depth + 1)
+            cast("str", plain(key, name)): plain(part, name=f"{name}.{key:.60}", depth=depth + 1)
             for key, part in value.items()
         }
     if isinstance(value, list | tuple):
-        return [plain(part, f"{name}[{i}]", depth + 1) for i, part in enumerate(value)]
+        return [plain(part, name=f"{name}[{i}]", depth=depth + 1) for i, part in enumerate(value)]
     if value is not None and type(value) not in (bool, int, float, str):
         raise InputTypeError(
             f"{name} is of type {type(value).__name__}: give text, a number, true or false, a "

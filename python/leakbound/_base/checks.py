@@ -97,7 +97,9 @@ def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> No
     classes = (types,) if isinstance(types, type) else tuple(types)
     if not isinstance(value, classes):
         listed = ", ".join(f"{one.__name__}(...)" for one in classes)
-        hint = ": call it" if isinstance(value, type) else ""
+        hint = ""
+        if isinstance(value, type):
+            hint = ": call it"
         raise InputTypeError(f"{name} must be one of {listed}, got {shown(value)}{hint}")
 
 
@@ -112,7 +114,9 @@ def shown(value: object) -> str:
         shown = repr(value)
     except Exception:  # a repr is anybody's code, and refuses integers of 5,000 digits
         return f"an object of type {type(value).__name__}"
-    return shown if len(shown) <= _WORDS else shown[: _WORDS - 1] + "…"
+    if len(shown) <= _WORDS:
+        return shown
+    return shown[: _WORDS - 1] + "…"
 
 
 # Codes of the dtypes of real numbers: booleans, integers, floats.
@@ -125,7 +129,7 @@ WHOLE = 2.0**53
 
 def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.generic]:
     """Read `values` as a one-dimensional array of at least one element; a column is one, too."""
-    array = _read(values, name, kinds)
+    array = _read(values, name=name, kinds=kinds)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -150,7 +154,9 @@ def whole_numbers(values: NDArray[np.generic]) -> NDArray[np.generic]:
         packed = np.array(listed)
         if packed.dtype.kind == "f":  # above and below the largest of 63 bits, or of both signs
             exact = min(listed) >= 0 and max(listed).bit_length() <= _LONGEST
-            return np.array(listed, dtype=np.uint64) if exact else values.copy()
+            if exact:
+                return np.array(listed, dtype=np.uint64)
+            return values.copy()
         return packed
     if values.dtype.kind != "f" or not (np.abs(values) >= WHOLE).any():
         return values.copy()
@@ -167,14 +173,18 @@ def numbers(
     whole: bool = False,
 ) -> NDArray[np.generic]:
     """Read numbers of any shape and check that all lie within limits, both included."""
-    array: NDArray[Any] = _read(values, name, _REAL)
+    array: NDArray[Any] = _read(values, name=name, kinds=_REAL)
     # As float64: a limit beyond the range of float16 would count as infinite.
     valid = (array >= np.float64(least)) & (array <= np.float64(most))
     if whole:
         valid &= array == np.floor(array)
     for index in map(tuple, np.argwhere(~valid)[:1].tolist()):
-        kind = "a whole number" if whole else "a number"
-        place = f" at index {', '.join(map(str, index))}" if index else ""
+        kind = "a number"
+        if whole:
+            kind = "a whole number"
+        place = ""
+        if index:
+            place = f" at index {', '.join(map(str, index))}"
         raise OptionError(
             f"{name} must be {kind} in [{least:g}, {most:g}], got {array[index]:g}{place}"
         )
@@ -193,7 +203,9 @@ def vectorised(function: Callable[..., FloatArray], *arguments: NDArray[Any]) ->
     together = np.broadcast_arrays(*arguments)
     values = function(*(np.ascontiguousarray(one).ravel() for one in together))
     shape = together[0].shape
-    return values.reshape(shape) if shape else float(values[0])
+    if shape:
+        return values.reshape(shape)
+    return float(values[0])
 
 
 def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
@@ -203,7 +215,7 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
         values = np.array(stored, dtype=np.float64)
     values.flags.writeable = False
     if stored.dtype != np.float64 or isinstance(scores, Sequence):
-        _check_distinct(stored, scores, values, name)
+        _check_distinct(stored, scores=scores, values=values, name=name)
     if np.isnan(values.min()):
         rows = np.flatnonzero(np.isnan(values))
         raise InputError(
@@ -217,7 +229,7 @@ def check_features(
     features: ArrayInput, name: str = "features", columns: int | None = None
 ) -> FloatArray:
     """Read features as float64, one row for each example."""
-    table = _read(features, name, _REAL)
+    table = _read(features, name=name, kinds=_REAL)
     if table.ndim != 2 or table.size == 0:
         raise InputError(
             f"{name} must be two-dimensional, one row for each example and one column for each "
@@ -276,8 +288,9 @@ def _are_rows(values: NDArray[Any], examples: int) -> bool:
 
 def membership_vector(member: ArrayInput | HasMember) -> NDArray[Any]:
     """Read membership as a vector of numbers, booleans, text or objects."""
-    values = member.member if isinstance(member, HasMember) else member
-    return vector(values, "member", kinds=_REAL + "SUTO")
+    if isinstance(member, HasMember):
+        member = member.member
+    return vector(member, "member", kinds=_REAL + "SUTO")
 
 
 MEMBERSHIP = (
@@ -351,7 +364,7 @@ def refuse_copies(drawn: object) -> None:
 def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     """Check that every example has a different id."""
     values = vector(ids, "ids", kinds="biufSUOT")
-    check_length(values, member.size, "ids")
+    check_length(values, examples=member.size, name="ids")
     try:
         _, group, count = np.unique(values, return_inverse=True, return_counts=True)
     except (TypeError, ArithmeticError):  # such as of decimals that are no number
@@ -361,10 +374,13 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     if count.size == values.size:
         return
     included = np.bincount(group, weights=member)
-    mixed, repeated = (included > 0) & (included < count), count > 1
+    mixed = (included > 0) & (included < count)
+    repeated = count > 1
     which = np.flatnonzero(mixed if mixed.any() else repeated)
     rows = np.flatnonzero(group == which[0])
-    said = "are both members and non-members" if mixed.any() else "occur more than once"
+    said = "occur more than once"
+    if mixed.any():
+        said = "are both members and non-members"
     raise InputError(
         f"{which.size} ids {said}, the first being {values[rows[0]]!s} at {_rows(rows)}: keep one "
         "row for each example: it is either a member or a non-member"
@@ -432,11 +448,15 @@ def booleans(values: NDArray[np.generic], name: str) -> BoolArray:
     if values.dtype.kind in "biu" and values.size and {values.min(), values.max()} <= {0, 1}:
         ones.flags.writeable = False
         return ones
-    zero = -1 if values.dtype != np.bool_ and (values == -1).any() else 0
+    zero = 0
+    if values.dtype != np.bool_ and (values == -1).any():
+        zero = -1
     strange = np.flatnonzero(~(ones | (values == zero)))
     if strange.size:
         row = int(strange[0])
-        seen = f", while other rows hold {zero}" if zero else ""
+        seen = ""
+        if zero:
+            seen = f", while other rows hold {zero}"
         raise InputError(
             f"{name} must be boolean, {{0, 1}} or {{-1, +1}} throughout, got "
             f"{values[row].item()!r} at row {row}{seen} ({strange.size} such rows)"
@@ -480,4 +500,6 @@ def seed_of(seed: int | None, *, bits: int = 53) -> int:
 
     JSON readers that know no integers but doubles hold 53 bits.
     """
-    return secrets.randbits(bits) if seed is None else integer(seed, "seed", least=0)
+    if seed is None:
+        return secrets.randbits(bits)
+    return integer(seed, "seed", least=0)

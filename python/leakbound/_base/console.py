@@ -19,7 +19,12 @@ from leakbound.errors import InternalError, LeakboundError
 
 T = TypeVar("T")
 
-REFUTED, BAD_INPUT, INCONCLUSIVE, CRASH, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 70, 130, 141
+REFUTED = 1
+BAD_INPUT = 2
+INCONCLUSIVE = 3
+CRASH = 70
+INTERRUPTED = 130
+BROKEN_PIPE = 141
 
 # Environment variable that shows the traceback of a crash.
 _TRACEBACK = "LEAKBOUND_TRACEBACK"
@@ -45,7 +50,9 @@ def is_refusal(error: BaseException) -> bool:
 def one_line(error: BaseException) -> str:
     """Return the message of an exception on one line."""
     if isinstance(error, OSError) and error.filename is not None:
-        name = os.fsdecode(error.filename) if not isinstance(error.filename, int) else "a file"
+        name = "a file"
+        if not isinstance(error.filename, int):
+            name = os.fsdecode(error.filename)
         return f"{name}: {error.strerror}"
     return " ".join(str(error).split())
 
@@ -88,7 +95,9 @@ def failure(error: BaseException, worded: Callable[[str], str] = str) -> int:
         said = one_line(error)
         tell(f"leakbound: {worded(said) if isinstance(error, LeakboundError) else said}")
         return BAD_INPUT
-    hint = "" if os.environ.get(_TRACEBACK) else f" ({_TRACEBACK}=1 shows the traceback)"
+    hint = ""
+    if not os.environ.get(_TRACEBACK):
+        hint = f" ({_TRACEBACK}=1 shows the traceback)"
     if not hint:
         with suppress(Exception):
             tell("".join(traceback.format_exception(error)).rstrip())
@@ -106,7 +115,8 @@ def _flushed(code: int) -> int:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
         silence(sys.stdout)
-        code = code if code in {BAD_INPUT, CRASH} else failure(error)
+        if code not in {BAD_INPUT, CRASH}:
+            code = failure(error)
     try:
         sys.stderr.flush()
     except (OSError, ValueError):
@@ -149,7 +159,8 @@ def bar(
     progress = Progress(
         *columns, console=Console(stderr=True), transient=True, speed_estimate_period=_LOOK_BACK
     )
-    task, token = progress.add_task(what, total=total), _OPEN.set(progress)
+    task = progress.add_task(what, total=total)
+    token = _OPEN.set(progress)
     timer = Timer(_PATIENCE, progress.start)
     timer.start()
     try:

@@ -177,7 +177,8 @@ def _sync_folder(folder: Path) -> None:
 
 # Bytes that arrays may unpack to whatever they were packed from, and how often their packed size
 # more of them may be: scores and memberships pack less well.
-_PLAIN, _RATIO = 1 << 28, 100
+_PLAIN = 1 << 28
+_RATIO = 100
 # Bytes that fit in memory: if even these do not, the header is wrong.
 _SMALL = 1 << 30
 
@@ -278,11 +279,13 @@ class Checkpoints:
     def __init__(self, folder: str | os.PathLike[str] | None, made_of: Mapping[str, str]) -> None:
         content = {"scheme": _SCHEME, "random streams": SCHEME, **made_of}
         self._key = json.dumps(content, sort_keys=True)
-        self._folder = None if folder is None else Path(folder)
+        self._folder = None
+        if folder is not None:
+            self._folder = Path(folder)
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        keep_record(self._folder, content, self._folder.glob("*.npz"))
+        keep_record(self._folder, content=content, kept=self._folder.glob("*.npz"))
 
     def load(self, name: str) -> Arrays | None:
         """Return an outcome if it is kept; refuse one that is damaged or of another name."""
@@ -316,7 +319,9 @@ class Checkpoints:
         return outcome
 
     def _file(self, name: str) -> Path | None:
-        return None if self._folder is None else self._folder / f"{name}.npz"
+        if self._folder is None:
+            return None
+        return self._folder / f"{name}.npz"
 
     def _seal(self, name: str, outcome: Arrays) -> str:
         """Return a digest: the run, the name, and names, types, shapes and values of arrays."""
@@ -359,5 +364,7 @@ def _check_record(record: Path, content: Mapping[str, str]) -> None:
         raise FormatError(f"{record} is not a record of checkpoints: {remedy}")
     differing = [name for name in {**stored, **content} if stored.get(name) != content.get(name)]
     if differing:
-        other = "version of leakbound" if "scheme" in differing else " and another ".join(differing)
+        other = "version of leakbound"
+        if "scheme" not in differing:
+            other = " and another ".join(differing)
         raise FormatError(f"the files in {record.parent} are from another {other:.200}; {remedy}")

@@ -64,4 +64,6 @@ def printable(text: str, *, lines: bool = False) -> str:
         return "\n".join(map(printable, text.split("\n")))
     if not text.isprintable():
         text = "".join(c if c.isprintable() or c == "\xa0" else ascii(c)[1:-1] for c in text)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    if len(text) <= _LONGEST:
+        return text
+    return text[: _LONGEST - 1] + "…"

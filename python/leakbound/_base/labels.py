@@ -26,7 +26,9 @@ def labels_of(values: Any, name: str) -> NDArray[Any]:
     """
     array = targets_of(values, name)
     if array.ndim != 1:
-        hint = "; of one-hot rows pass their argmax(1)" if array.ndim == 2 else ""
+        hint = ""
+        if array.ndim == 2:
+            hint = "; of one-hot rows pass their argmax(1)"
         raise InputError(
             f"{name} must be one class for each example, got shape {array.shape}: pass one "
             f"column{hint}"
@@ -42,19 +44,25 @@ def labels_of(values: Any, name: str) -> NDArray[Any]:
             f"{name} is missing at index {int(missing.argmax())} ({int(missing.sum())} such rows): "
             "drop these examples, or give them a class of their own before training"
         )
-    return np.datetime_as_string(array, unit="ns") if array.dtype.kind == "M" else array
+    if array.dtype.kind == "M":
+        return np.datetime_as_string(array, unit="ns")
+    return array
 
 
 def targets_of(values: Any, name: str) -> NDArray[Any]:
     """Read what is known of each example, of whatever type: flat, if it is one column."""
     refuse_masked(values, name)
-    dense = values.toarray() if hasattr(values, "tocsr") else values
+    dense = values
+    if hasattr(values, "tocsr"):
+        dense = values.toarray()
     # The column of a frame has a type of its own, where the frame's rows have one for all.
     columns = columns_of(dense)
     array = array_of(columns[0] if len(columns) == 1 else dense, name, exact=True)
     if array.dtype.kind not in _READ:
         raise InputTypeError(f"{name} must hold numbers or text, got dtype {array.dtype}")
-    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if array.ndim == 2 and array.shape[1] == 1:
+        return array[:, 0]
+    return array
 
 
 def positions_of(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:

@@ -29,7 +29,9 @@ def readable(values: Any) -> Any:
     tensor = values.detach().cpu()
     # bfloat16 and float8 have no type of NumPy; float32 holds all of their values.
     narrow = tensor.is_floating_point() and not hasattr(np, str(tensor.dtype).split(".")[1])
-    return tensor.float() if narrow else tensor
+    if narrow:
+        return tensor.float()
+    return tensor
 
 
 def array_of(values: Any, name: str, *, exact: bool = False) -> NDArray[Any]:
@@ -115,11 +117,15 @@ def _of_one_type(values: Sequence[Any], array: NDArray[Any]) -> NDArray[Any]:
         changed = any(isinstance(one, Integral) and int(float(one)) != one for one in listed)
     else:
         changed = any(not isinstance(one, str | bytes) for one in listed)
-    return objects if changed else array
+    if changed:
+        return objects
+    return array
 
 
 def _of_columns(frame: Any, array: NDArray[Any]) -> NDArray[Any]:
     """Return a frame as objects, or as numbers if each of its columns holds numbers."""
     columns = [np.asarray(readable(column)) for column in columns_of(frame)]
     numeric = columns and all(column.dtype.kind in "biuf" for column in columns)
-    return np.column_stack(columns) if numeric else array
+    if numeric:
+        return np.column_stack(columns)
+    return array

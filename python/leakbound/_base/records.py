@@ -85,7 +85,9 @@ class Record:
         FormatError says which field is missing, unknown, of another type, or contradicts another.
         """
         table: object = data
-        schema = table.get("schema") if isinstance(table, dict) else None
+        schema = None
+        if isinstance(table, dict):
+            schema = table.get("schema")
         if type(schema) is not int or schema != SCHEMA:  # True is 1 to Python
             raise FormatError(
                 f"not a {cls.__name__} of this version of leakbound: schema must be {SCHEMA}"
@@ -142,7 +144,11 @@ def encode(value: object) -> JsonValue:
     if isinstance(value, float):
         if math.isnan(value):
             return None
-        return float(value) if math.isfinite(value) else "inf" if value > 0 else "-inf"
+        if math.isfinite(value):
+            return float(value)
+        if value > 0:
+            return "inf"
+        return "-inf"
     if callable(value):
         return getattr(value, "__qualname__", type(value).__name__)
     return cast("JsonValue", value)
@@ -272,11 +278,14 @@ def _form(hint: Any) -> Any:
     """Return the stored form, for pydantic, of a type that `encode` takes."""
     from pydantic import AfterValidator, Discriminator
 
-    origin, inner = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    inner = get_args(hint)
     if is_dataclass(hint):
         return _object(cast("Any", hint))
     if hint is float or hint is int:
-        return _number() if hint is float else _integer(_BITS)
+        if hint is float:
+            return _number()
+        return _integer(_BITS)
     if origin is Lazy:
         return Annotated[_form(inner[0]), AfterValidator(lambda value: Lazy(lambda: value))]
     if origin is np.ndarray:
@@ -292,7 +301,9 @@ def _form(hint: Any) -> Any:
     if origin in {Union, UnionType}:
         forms = [_form(one) for one in inner if one is not NoneType]
         form = forms[0] if len(forms) == 1 else Annotated[Union[*forms], Discriminator("type")]
-        return form | None if NoneType in inner else form
+        if NoneType in inner:
+            return form | None
+        return form
     return hint  # bool, int, str, one of a few words, or anything at all
 
 
@@ -309,7 +320,9 @@ def _number() -> Any:
     from typing_extensions import TypeAliasType
 
     def read(data: Any, finite: Callable[[Any], float]) -> float:
-        return float(data) if data in ("inf", "-inf") else finite(data)
+        if data in ("inf", "-inf"):
+            return float(data)
+        return finite(data)
 
     schema = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}]}
     form = Annotated[FiniteFloat, Strict(), WrapValidator(read), WithJsonSchema(schema)]

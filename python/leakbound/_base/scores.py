@@ -47,9 +47,14 @@ class Scores:
         dtype: DTypeLike | None = None,
         copy: bool | None = None,  # noqa: FBT001 - NumPy's protocol
     ) -> NDArray[Any]:
-        array = self.values if dtype is None else self.values.astype(dtype, copy=False)
-        return array.copy() if copy else array
+        array = self.values
+        if dtype is not None:
+            array = self.values.astype(dtype, copy=False)
+        if copy:
+            return array.copy()
+        return array
 
     def __repr__(self) -> str:
-        low, high = np.min(self.values), np.max(self.values)
+        low = np.min(self.values)
+        high = np.max(self.values)
         return f"Scores({self.signal}, m={len(self)}, from {low:.4g} to {high:.4g})"

@@ -40,90 +40,242 @@ _VILLE = "the mean of nonnegative supermartingales that begin at 1 is another on
 _BERGER_BOOS = "p-values maximised over a confidence set (Berger and Boos 1994)"
 
 # Of a ranking
-ATTACKS = Share("level of an audit", 1.0, "attacks that are audited together", _UNION)
-PATHS = Share("level of an attack", 1.0, "paths of a ranking", _UNION)
-PARTS = Share("level of an attack, by default", 1.0, "tests of a second look, unequal", _UNION)
-GRID = Share("level of a path", 1.0, "thresholds of a union bound, in the compiled core", _UNION)
-FAMILY_GRID = Share("level of a path, of a family", 1.0, "thresholds of a union bound", _UNION)
+ATTACKS = Share(
+    whole="level of an audit", part=1.0, between="attacks that are audited together", theorem=_UNION
+)
+PATHS = Share(whole="level of an attack", part=1.0, between="paths of a ranking", theorem=_UNION)
+PARTS = Share(
+    whole="level of an attack, by default",
+    part=1.0,
+    between="tests of a second look, unequal",
+    theorem=_UNION,
+)
+GRID = Share(
+    whole="level of a path",
+    part=1.0,
+    between="thresholds of a union bound, in the compiled core",
+    theorem=_UNION,
+)
+FAMILY_GRID = Share(
+    whole="level of a path, of a family",
+    part=1.0,
+    between="thresholds of a union bound",
+    theorem=_UNION,
+)
 JOINT = Share(
-    "level of a path, outside in",
-    1.0,
-    "counts and failures of (ε, δ)-DP: φ of it is for failures, in the compiled core",
-    "the joint certificate: κ and what failures add (leakbound_core::outside_in::joint_tail)",
+    whole="level of a path, outside in",
+    part=1.0,
+    between="counts and failures of (ε, δ)-DP: φ of it is for failures, in the compiled core",
+    theorem="the joint certificate: κ and what failures add "
+    "(leakbound_core::outside_in::joint_tail)",
 )
 EXPOSED = Share(
-    "rate of false discoveries",
-    1.0,
-    "attacks whose lists of exposed members the coins choose from",
-    "the false share of the list chosen is at most the sum of those of all lists",
+    whole="rate of false discoveries",
+    part=1.0,
+    between="attacks whose lists of exposed members the coins choose from",
+    theorem="the false share of the list chosen is at most the sum of those of all lists",
 )
 
 # Of trials and streams
-RANKS = Share("level of trials, (ε, δ)", 0.2, "the test of ranks", _UNION)
-RANKED_COINS = Share("level of trials, (ε, δ)", 1 - RANKS.part, "the bound for coins", _UNION)
-FIXED_RUNS = Share(
-    "level times the chance that runs suffice",
-    1.0,
-    "trials whose coins were tossed after runs of fixed numbers",
-    "given an event, an error is likelier than without it by one over the event's chance at most",
+RANKS = Share(
+    whole="level of trials, (ε, δ)", part=0.2, between="the test of ranks", theorem=_UNION
 )
-SEQUENCES = Share("level of a stream", 1.0, "sequences of guesses, in the compiled core", _VILLE)
-BETS = Share("level of a stream of trials", 1.0, "bets at several odds on sequences", _VILLE)
+RANKED_COINS = Share(
+    whole="level of trials, (ε, δ)",
+    part=1 - RANKS.part,
+    between="the bound for coins",
+    theorem=_UNION,
+)
+FIXED_RUNS = Share(
+    whole="level times the chance that runs suffice",
+    part=1.0,
+    between="trials whose coins were tossed after runs of fixed numbers",
+    theorem="given an event, an error is likelier than without it by one over the event's chance "
+    "at most",
+)
+SEQUENCES = Share(
+    whole="level of a stream",
+    part=1.0,
+    between="sequences of guesses, in the compiled core",
+    theorem=_VILLE,
+)
+BETS = Share(
+    whole="level of a stream of trials",
+    part=1.0,
+    between="bets at several odds on sequences",
+    theorem=_VILLE,
+)
 
 # Of the design
-MEMBER_SIDES = Share("p-value of a number of members", 1.0, "too many and too few", _TWO_SIDES)
-CANDIDATES = Share("p-value of a draw of candidates", 1.0, "candidates of a secret", _UNION)
-CHALLENGERS = Share("p-value of a challenge", 1.0, "models that bet against a split", _UNION)
-REFERENCE_SIDES = Share("p-value of a reference", 1.0, "members and non-members", _TWO_SIDES)
+MEMBER_SIDES = Share(
+    whole="p-value of a number of members",
+    part=1.0,
+    between="too many and too few",
+    theorem=_TWO_SIDES,
+)
+CANDIDATES = Share(
+    whole="p-value of a draw of candidates",
+    part=1.0,
+    between="candidates of a secret",
+    theorem=_UNION,
+)
+CHALLENGERS = Share(
+    whole="p-value of a challenge",
+    part=1.0,
+    between="models that bet against a split",
+    theorem=_UNION,
+)
+REFERENCE_SIDES = Share(
+    whole="p-value of a reference", part=1.0, between="members and non-members", theorem=_TWO_SIDES
+)
 
 # Of PANORAMIA and Zero-Run
-RANKINGS = Share("level of PANORAMIA", 1.0, "the limits on c and on c + ε", _UNION)
-FOLDS = Share("level of Zero-Run", 1.0, "folds, each by the model that did not see it", _UNION)
+RANKINGS = Share(
+    whole="level of PANORAMIA", part=1.0, between="the limits on c and on c + ε", theorem=_UNION
+)
+FOLDS = Share(
+    whole="level of Zero-Run",
+    part=1.0,
+    between="folds, each by the model that did not see it",
+    theorem=_UNION,
+)
 HALVES = Share(
-    "level of a confidence set",
-    1.0,
-    "draws of the halves that predict each other, in the compiled core",
-    "the mean of e-values is another one; Markov's inequality",
+    whole="level of a confidence set",
+    part=1.0,
+    between="draws of the halves that predict each other, in the compiled core",
+    theorem="the mean of e-values is another one; Markov's inequality",
 )
-SET = Share("level of learnt log-odds", 0.2, "the confidence set of log-odds", _BERGER_BOOS)
-AT_MEMBER = Share("level of learnt log-odds", 1 - SET.part, "tests at its members", _BERGER_BOOS)
+SET = Share(
+    whole="level of learnt log-odds",
+    part=0.2,
+    between="the confidence set of log-odds",
+    theorem=_BERGER_BOOS,
+)
+AT_MEMBER = Share(
+    whole="level of learnt log-odds",
+    part=1 - SET.part,
+    between="tests at its members",
+    theorem=_BERGER_BOOS,
+)
 DRAW = Share(
-    "level at a member of a set",
-    0.5,
-    "one draw of what is kept, where a share of all draws, up to a half, must agree",
-    "Markov's inequality, the share needed being uniform (Ramdas and Manole 2023)",
+    whole="level at a member of a set",
+    part=0.5,
+    between="one draw of what is kept, where a share of all draws, up to a half, must agree",
+    theorem="Markov's inequality, the share needed being uniform (Ramdas and Manole 2023)",
 )
-SET_NUMBERS = Share("level at a member, offsets", 1.0, "numbers of guesses", _UNION)
-PERCENTILE = Share("level of replicates", 0.5, "the percentile of bounds of refits", _UNION)
-AT_REPLICATE = Share("level of replicates", 1 - PERCENTILE.part, "tests at replicates", _UNION)
-OFFSET_PATHS = Share("level of unlike odds", 1.0, "paths of a ranking", _UNION)
-FAILURES = Share("level of unlike odds, (ε, δ)", 0.5, "guesses right by failures", _UNION)
-COUNT = Share("level of unlike odds, (ε, δ)", 1 - FAILURES.part, "the other guesses", _UNION)
+SET_NUMBERS = Share(
+    whole="level at a member, offsets", part=1.0, between="numbers of guesses", theorem=_UNION
+)
+PERCENTILE = Share(
+    whole="level of replicates",
+    part=0.5,
+    between="the percentile of bounds of refits",
+    theorem=_UNION,
+)
+AT_REPLICATE = Share(
+    whole="level of replicates",
+    part=1 - PERCENTILE.part,
+    between="tests at replicates",
+    theorem=_UNION,
+)
+OFFSET_PATHS = Share(
+    whole="level of unlike odds", part=1.0, between="paths of a ranking", theorem=_UNION
+)
+FAILURES = Share(
+    whole="level of unlike odds, (ε, δ)",
+    part=0.5,
+    between="guesses right by failures",
+    theorem=_UNION,
+)
+COUNT = Share(
+    whole="level of unlike odds, (ε, δ)",
+    part=1 - FAILURES.part,
+    between="the other guesses",
+    theorem=_UNION,
+)
 
 # Of tests of propensities
-SCEPTICS = Share("p-value of propensities", 1.0, "sceptics that bet against them", _UNION)
-TERMS = Share("p-value of a form", 1.0, "terms that the model may lack", _UNION)
-SIGNS = Share("p-value of a term", 1.0, "scores above and below 0", _TWO_SIDES)
+SCEPTICS = Share(
+    whole="p-value of propensities",
+    part=1.0,
+    between="sceptics that bet against them",
+    theorem=_UNION,
+)
+TERMS = Share(
+    whole="p-value of a form", part=1.0, between="terms that the model may lack", theorem=_UNION
+)
+SIGNS = Share(
+    whole="p-value of a term", part=1.0, between="scores above and below 0", theorem=_TWO_SIDES
+)
 
 # Of DP-SGD
 DP_SGD_PARTS = Share(
-    "level at which a run is refuted", 1.0, "membership, steps and sampling", _UNION
+    whole="level at which a run is refuted",
+    part=1.0,
+    between="membership, steps and sampling",
+    theorem=_UNION,
 )
-RATE = Share("level of the steps' ε", 0.5, "the lower limit of the sampling rate", _UNION)
-STEPS = Share("level of the steps' ε", 1 - RATE.part, "bounds on the noise of steps", _UNION)
-NOISE = Share("level of steps", 0.5, "squares of the noise", _UNION)
-COINS = Share("level of steps", 1 - NOISE.part, "coins of steps", _UNION)
-FAVOURED = Share("level of coins", 0.9, "bets or one game: what is planned to prove more", _UNION)
-OTHER = Share("level of coins", 1 - FAVOURED.part, "the other one of these", _UNION)
-SIZES = Share("p-value of sampling", 0.96, "mean and variance of batch sizes", _UNION)
-DISTINCT_SIZES = Share("p-value of sampling", 1 - SIZES.part, "how many sizes there are", _UNION)
-MEAN_SIDES = Share("p-value of the mean size", 1.0, "too large and too small", _TWO_SIDES)
-VARIANCE_SIDES = Share("p-value of the variance", 1.0, "too large and too small", _TWO_SIDES)
-RATE_SIDES = Share("level of limits of the rate", 1.0, "the lower and the upper one", _UNION)
+RATE = Share(
+    whole="level of the steps' ε",
+    part=0.5,
+    between="the lower limit of the sampling rate",
+    theorem=_UNION,
+)
+STEPS = Share(
+    whole="level of the steps' ε",
+    part=1 - RATE.part,
+    between="bounds on the noise of steps",
+    theorem=_UNION,
+)
+NOISE = Share(whole="level of steps", part=0.5, between="squares of the noise", theorem=_UNION)
+COINS = Share(whole="level of steps", part=1 - NOISE.part, between="coins of steps", theorem=_UNION)
+FAVOURED = Share(
+    whole="level of coins",
+    part=0.9,
+    between="bets or one game: what is planned to prove more",
+    theorem=_UNION,
+)
+OTHER = Share(
+    whole="level of coins", part=1 - FAVOURED.part, between="the other one of these", theorem=_UNION
+)
+SIZES = Share(
+    whole="p-value of sampling",
+    part=0.96,
+    between="mean and variance of batch sizes",
+    theorem=_UNION,
+)
+DISTINCT_SIZES = Share(
+    whole="p-value of sampling",
+    part=1 - SIZES.part,
+    between="how many sizes there are",
+    theorem=_UNION,
+)
+MEAN_SIDES = Share(
+    whole="p-value of the mean size",
+    part=1.0,
+    between="too large and too small",
+    theorem=_TWO_SIDES,
+)
+VARIANCE_SIDES = Share(
+    whole="p-value of the variance", part=1.0, between="too large and too small", theorem=_TWO_SIDES
+)
+RATE_SIDES = Share(
+    whole="level of limits of the rate",
+    part=1.0,
+    between="the lower and the upper one",
+    theorem=_UNION,
+)
 
 # Of what is shown
-DESCRIBED_SIDES = Share("level of an interval", 1.0, "its lower and its upper end", _UNION)
-SUMMARY_LINES = Share("family-wise level of a benchmark", 1.0, "lines of its summary", _UNION)
+DESCRIBED_SIDES = Share(
+    whole="level of an interval", part=1.0, between="its lower and its upper end", theorem=_UNION
+)
+SUMMARY_LINES = Share(
+    whole="family-wise level of a benchmark",
+    part=1.0,
+    between="lines of its summary",
+    theorem=_UNION,
+)
 
 
 def table() -> dict[str, Share]:

@@ -76,8 +76,11 @@ def settled(
     if not texts:
         return [*columns]
     others = {column.kind for column in columns if column.kind not in {"text", "empty"}}
-    others = others if kind is None else {kind}
-    tried = _READINGS if not others else [one for one in _READINGS if {one.kind} == others]
+    if kind is not None:
+        others = {kind}
+    tried = [*_READINGS]
+    if others:
+        tried = [one for one in _READINGS if {one.kind} == others]
     words = _Words.of(texts, name)
     if not codes and _NUMBER in tried:
         words.refuse_thousands()
@@ -113,11 +116,19 @@ class _Words:
         cells = np.concatenate([column.values for column in columns])
         distinct, which, counts = np.unique(cells, return_inverse=True, return_counts=True)
         known = np.array([not _is_mark(word) for word in distinct.tolist()], dtype=np.bool_)
-        return cls(columns, name, distinct, which.reshape(-1), counts, known)
+        return cls(
+            columns=columns,
+            name=name,
+            distinct=distinct,
+            which=which.reshape(-1),
+            counts=counts,
+            known=known,
+        )
 
     def read(self, reading: "_Reading") -> list[Column] | None:
         """Read all words as one kind of values; None if some cannot be read."""
-        known, writing = self.distinct[self.known], self.columns[0].writing
+        known = self.distinct[self.known]
+        writing = self.columns[0].writing
         try:
             reading.values(self._few().tolist(), writing, self.name)
             values = reading.values(known.tolist(), writing, self.name)
@@ -128,8 +139,11 @@ class _Words:
         place = np.maximum(np.cumsum(self.known) - 1, 0)[self.which]
         missing = ~self.known[self.which]
         read = values[place] if values.size else self.distinct[self.which]
-        read = np.where(missing, "", read) if read.dtype.kind == "U" else read
-        found: ColumnKind = reading.kind if values.size else "empty"
+        if read.dtype.kind == "U":
+            read = np.where(missing, "", read)
+        found: ColumnKind = "empty"
+        if values.size:
+            found = reading.kind
         parts = zip(self._split(read), self._split(missing), self._split(self.which), strict=True)
         return [
             Column(one, gone, "empty" if gone.all() else found, marks=self._marks(cells))
@@ -138,20 +152,23 @@ class _Words:
 
     def refuse_thousands(self) -> None:
         """Refuse numbers with signs of thousands that are not named."""
-        writing, few = self.columns[0].writing, self._few().tolist()
+        writing = self.columns[0].writing
+        few = self._few().tolist()
         for sign in (",", ".", "'", " "):
             if sign == writing.thousands or not any(sign in word for word in few):
                 continue
             words = self.distinct[self.known].tolist()
             if sign == writing.decimal:
-                found = thousands_in(words, sign, sign)
+                found = thousands_in(words, sign=sign, decimal=sign)
             else:
                 form = grouped(sign, writing.decimal)
                 with_sign = [word for word in words if form.fullmatch(word)]
                 read = [form.fullmatch(one) or self._is_read(one, _NUMBER) for one in words]
                 share = self.counts[self.known][np.array(read, dtype=np.bool_)].sum()
                 enough = share >= _SHARE * self.counts[self.known].sum()
-                found = with_sign[0] if with_sign and enough else ""
+                found = ""
+                if with_sign and enough:
+                    found = with_sign[0]
             if found:
                 table, row = self._place(int((self.distinct[self.which] == found).argmax()))
                 raise InputError(
@@ -175,9 +192,12 @@ class _Words:
         if share < _SHARE or any(map(_is_code, others)):
             return
         cell = int(strange[self.which].argmax())
-        first, (table, row) = str(self.distinct[self.which[cell]]), self._place(cell)
+        first = str(self.distinct[self.which[cell]])
+        table, row = self._place(cell)
         listed = [first, *(one for one in others if one != first)][:_OTHERS]
-        more = f" and {len(others) - _OTHERS} more" if len(others) > _OTHERS else ""
+        more = ""
+        if len(others) > _OTHERS:
+            more = f" and {len(others) - _OTHERS} more"
         kind = NAMES[reading.kind]
         raise InputError(
             f"column {self.name!r} of {table} holds {kind}, but {shown(first)} at row {row} (rows "
@@ -223,7 +243,9 @@ class _Words:
 
     def _is_near(self, word: str, reading: "_Reading") -> bool:
         """Return whether a word is a value, or a number beyond a limit of detection."""
-        limited = _LIMITED.match(word) if reading.kind == "number" else None
+        limited = None
+        if reading.kind == "number":
+            limited = _LIMITED.match(word)
         return self._is_read(word[limited.end() :] if limited else word, reading)
 
     def _split(self, cells: NDArray[Any]) -> list[NDArray[Any]]:
@@ -246,7 +268,9 @@ class _Words:
 
 def suspicion(column: Column, name: str) -> str:
     """Say what tells that a column of words was meant to hold numbers or dates, if anything."""
-    return _Words.of([column], name).suspicion() if column.kind == "word" else ""
+    if column.kind == "word":
+        return _Words.of([column], name).suspicion()
+    return ""
 
 
 _DATE = "a date"
@@ -282,8 +306,11 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
     Few different ones beside many of three decimals are codes, such as -9 for a missing value.
     """
     other = "." if decimal == sign == "," else "," if decimal == sign else decimal
-    form, small = grouped(sign, other), re.compile(r"\s*[+-]?\d{1,3}\s*")
-    found, count, several = "", 0, False
+    form = grouped(sign, other)
+    small = re.compile(r"\s*[+-]?\d{1,3}\s*")
+    found = ""
+    count = 0
+    several = False
     others = set[str]()
     for word in words:
         if not any(map(str.isdigit, word)):  # such as inf
@@ -291,7 +318,8 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
         if sign in word and not form.fullmatch(word):
             return ""
         if sign in word:
-            found, count = found or word, count + 1
+            found = found or word
+            count += 1
             several = several or word.count(sign) > 1
         elif sign == decimal:
             if not small.fullmatch(word):
@@ -302,7 +330,9 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
     # Three decimals in every number are as likely: in either reading numbers have one order.
     many = count >= _GROUPED
     told = several or len(others) > (_CODES if many else 0)
-    return found if told and (decimal == "," or many) else ""
+    if told and (decimal == "," or many):
+        return found
+    return ""
 
 
 def _there(words: Iterable[str]) -> Iterator[str]:
@@ -328,7 +358,9 @@ class _Reading:
 
 
 def _numbers(words: Sequence[str], writing: Writing, _: str) -> NDArray[Any]:
-    numbers = [_number(word, writing.decimal, writing.thousands) for word in words]
+    numbers = [
+        _number(word, decimal=writing.decimal, thousands=writing.thousands) for word in words
+    ]
     if any(isinstance(value, int) for value in numbers):
         return objects(numbers)
     return np.array(numbers, dtype=np.float64)
@@ -337,7 +369,7 @@ def _numbers(words: Sequence[str], writing: Writing, _: str) -> NDArray[Any]:
 def _number(word: str, decimal: str = ".", thousands: str = "") -> int | float:
     """Read a number: beyond 2^53 a whole one as an integer, with all of its digits."""
     if thousands and thousands in word:
-        word = ungrouped(word, thousands, decimal)
+        word = ungrouped(word, sign=thousands, decimal=decimal)
     if "_" in word or _CODE.match(word) or (decimal == "," and "." in word):
         raise ValueError(word)
     pointed = word.replace(decimal, ".")

@@ -46,10 +46,13 @@ def counted(scores: NDArray[Any], member: BoolArray, bits: int) -> Counts:
 
 def counted_pieces(pieces: Iterable[tuple[NDArray[Any], BoolArray]], bits: int) -> Counts:
     """Count pieces of scores and membership by key; messages number rows from the first piece."""
-    counts, first = KeyCounts(bits), 0
+    counts = KeyCounts(bits)
+    first = 0
     for scores, member in pieces:
         with np.errstate(over="ignore"):
-            read = scores if scores.dtype in _READ else scores.astype(np.float32)
+            read = scores
+            if scores.dtype not in _READ:
+                read = scores.astype(np.float32)
         row = counts.add(read, member)
         if row is not None:
             raise InputError(
@@ -67,7 +70,9 @@ def added(parts: Iterable[Counts]) -> Counts:
         held.append(part)
         if sum(keys.size for keys, _, _ in held) > max(_HELD, 4 * held[0][0].size):
             held = [_merged(held)]
-    return _merged(held) if held else (_NONE, _NONE, _NONE)
+    if held:
+        return _merged(held)
+    return (_NONE, _NONE, _NONE)
 
 
 def lowest_scores(keys: IntArray, bits: int) -> FloatArray:
@@ -136,7 +141,7 @@ def arrow(what: str) -> Any:
 
 def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[NDArray[Any]]:
     """Return columns of Arrow records as arrays; InputTypeError where one is missing or null."""
-    columns = [arrow_column(batch, name, first) for name in names]
+    columns = [arrow_column(batch, name=name, first=first) for name in names]
     return [column.to_numpy(zero_copy_only=False) for column in columns]
 
 
@@ -154,14 +159,18 @@ def arrow_column(batch: Any, name: str, first: int = 0) -> Any:
         raise InputTypeError(f"column {name!r} is null at row {row}: every example needs a value")
     if pa.types.is_decimal(column.type):
         column = column.cast("float64")
-    return column.combine_chunks() if isinstance(batch, pa.Table) else column
+    if isinstance(batch, pa.Table):
+        return column.combine_chunks()
+    return column
 
 
 def recorded(counts: Counts, names: Sequence[str], like: Any = None) -> Any:
     """Return counts as a pyarrow.RecordBatch with columns of these names, for a Table a Table."""
     pa = arrow("a tally in Arrow's form")
     columns = [pa.array(column, type=pa.int64()) for column in counts]
-    kind = pa.Table if isinstance(like, pa.Table) else pa.RecordBatch
+    kind = pa.RecordBatch
+    if isinstance(like, pa.Table):
+        kind = pa.Table
     return kind.from_arrays(columns, names=list(names))
 
 

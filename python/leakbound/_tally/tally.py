@@ -38,7 +38,7 @@ class Stored(ABC):
     def __post_init__(self) -> None:
         for name, given in self.named_counts.items():
             values = counting.whole(given, name)
-            check_length(values, len(self.keys), name)
+            check_length(values, examples=len(self.keys), name=name)
             values.flags.writeable = False
             object.__setattr__(self, name, values)
         keys, counts, _ = self._counts
@@ -229,12 +229,14 @@ class Tally(Stored):
         cls, scores: ArrayInput, member: ArrayInput | HasMember, *, bits: int = counting.TALLY_BITS
     ) -> "Tally":
         """Count scores that are in memory: scores and membership as for `audit`, shape (m,)."""
-        bits, order = counting.check_bits(bits), ExampleOrder()
+        bits = counting.check_bits(bits)
+        order = ExampleOrder()
         values = vector(order.scores(scores, "scores"), "scores")
-        included, ids = order.member(member, values.size), order.told_ids
+        included = order.member(member, values.size)
+        ids = order.told_ids
         if ids is not None:
             check_ids(ids, included)
-        return cls(*counting.counted(values, included, bits), bits)
+        return cls(*counting.counted(values, member=included, bits=bits), bits)
 
     @classmethod
     def sum(cls, tallies: Iterable["Tally"]) -> "Tally":
@@ -248,7 +250,7 @@ class Tally(Stored):
 
         def counts() -> Iterator[counting.Counts]:
             for tally in tallies:
-                instance(tally, "each of the tallies", cls)
+                instance(tally, name="each of the tallies", types=cls)
                 bits.add(tally.bits)
                 if len(bits) > 1:
                     raise InputError(
@@ -341,9 +343,9 @@ class Tally(Stored):
             As for `Tally`.
         """
         counts = counting.counted(
-            *counting.labelled(records, score, member), counting.check_bits(bits)
+            *counting.labelled(records, score=score, member=member), counting.check_bits(bits)
         )
-        return counting.recorded(counts, counting.COLUMNS, records)
+        return counting.recorded(counts, names=counting.COLUMNS, like=records)
 
     @classmethod
     def from_arrow(cls, data: Any, *, bits: int | None = None) -> "Tally":
@@ -361,10 +363,8 @@ class Tally(Stored):
         if described is None:
             described = {"bits": counting.TALLY_BITS if bits is None else bits, "shards": ()}
         with reading():
-            width, shards = (
-                counting.check_bits(described["bits"]),
-                frozenset(map(str, described["shards"])),
-            )
+            width = counting.check_bits(described["bits"])
+            shards = frozenset(map(str, described["shards"]))
         if bits not in {None, width}:
             raise InputError(f"the tally has keys of {width} bits, but bits={bits} was given")
 
@@ -378,7 +378,9 @@ class Tally(Stored):
 
 def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:
     """Return tallies of one attack, named "", or of several; None if scores are listed."""
-    tallies = {"": scores} if isinstance(scores, Stored) else scores
+    tallies = scores
+    if isinstance(scores, Stored):
+        tallies = {"": scores}
     if not isinstance(tallies, Mapping) or not tallies:
         return None
     for one in tallies.values():

@@ -19,7 +19,8 @@ from leakbound.errors import InputError, InputTypeError
 # Members and non-members from which something can be learnt
 _FEWEST = 2
 # Trees of the default model, and examples of a leaf
-_TREES, _LEAF = 200, 5
+_TREES = 200
+_LEAF = 5
 
 
 class LearntScore(NamedTuple):
@@ -93,20 +94,23 @@ def learnt_score(
     # 1. Outputs and membership in one order, which is that of a plan.
     order = ExampleOrder(ids)
     table = _table(order.scores(outputs, "outputs"))
-    rows = order.follow(member, "member") if isinstance(member, HasMember) else None
-    table = table if rows is None else table[rows]
+    rows = None
+    if isinstance(member, HasMember):
+        rows = order.follow(member, "member")
+    if rows is not None:
+        table = table[rows]
     labels = order.member(member, len(table), copies=True)
     if ids is not None:
         check_ids(ids, labels)
     codes = {
-        name: by_first_row(check_codes(order.placed(values, name), len(table), name))
+        name: by_first_row(check_codes(order.placed(values, name), examples=len(table), name=name))
         for name, values in (("strata", strata), ("groups", groups))
         if values is not None
     }
     # 2. Halves that do not depend on membership.
     unit = codes["groups"][2] if "groups" in codes else np.arange(len(table))
     stratum = codes["strata"][2] if "strata" in codes else np.zeros(len(table), np.int64)
-    learning = _halves(unit, stratum, start)
+    learning = _halves(unit, stratum=stratum, seed=start)
     found = labels[learning]
     if min(found.sum(), (~found).sum()) < _FEWEST or learning.all():
         raise InputError(
@@ -116,11 +120,14 @@ def learnt_score(
         )
     # 3. The score is learnt on one half, and returned for the other.
     kept = np.flatnonzero(~learning)
-    fitted = _fitted(model, table[learning], found, start)
-    named = order.told_ids if order.distinct_ids is None else order.distinct_ids
-    names = np.arange(len(table)) if named is None else named
+    fitted = _fitted(model, table=table[learning], member=found, seed=start)
+    names = order.distinct_ids
+    if names is None:
+        names = order.told_ids
+    if names is None:
+        names = np.arange(len(table))
     values = check_scores(_values(fitted, table[kept]))
-    return LearntScore(Scores(values, names[kept], "learnt"), kept)
+    return LearntScore(Scores(values=values, ids=names[kept], signal="learnt"), kept)
 
 
 def _table(outputs: Any) -> FloatArray:
@@ -177,5 +184,5 @@ def _values(fitted: Any, table: FloatArray) -> NDArray[Any]:
             f"model must answer with one number or two probabilities for each example, got shape "
             f"{answer.shape}"
         )
-    check_length(answer, len(table), "the model's answer")
+    check_length(answer, examples=len(table), name="the model's answer")
     return answer

@@ -77,21 +77,21 @@ def score(
         )
     if callable(signal):
         name = str(getattr(signal, "__name__", type(signal).__name__))
-        measured = _asked(f"signal {name}", signal, _answer(model, ask, X), y)
+        measured = _asked(f"signal {name}", signal, _answer(model, ask=ask, x=X), y)
         values = np.asarray(checks.numbers(measured, "scores"), dtype=np.float64)
-        checks.check_length(np.atleast_1d(values), size_of(y), "scores")
-        return as_scores(values, ids, name)
-    checks.choice(signal, "signal", Answers)
+        checks.check_length(np.atleast_1d(values), examples=size_of(y), name="scores")
+        return as_scores(values, ids=ids, attack=name)
+    checks.choice(signal, name="signal", allowed=Answers)
     if not hasattr(model, "predict_proba") and ask is not model:
-        return _by_decision(model, X, y, signal, ids)
-    chances = _probabilities(_answer(model, ask, X))
-    own = _positions(y, getattr(model, "classes_", None), chances.shape[1], ids)
-    checks.check_length(own, len(chances), "y")
+        return _by_decision(model, x=X, y=y, signal=signal, ids=ids)
+    chances = _probabilities(_answer(model, ask=ask, x=X))
+    own = _positions(y, classes=getattr(model, "classes_", None), columns=chances.shape[1], ids=ids)
+    checks.check_length(own, examples=len(chances), name="y")
     with np.errstate(divide="ignore"):
         logs: FloatArray = np.log(chances)
     if signal == "cross_entropy":
-        return as_scores(logs[np.arange(own.size), own], ids, signal)
-    return as_scores(margin_threshold(logs, own).values, ids, signal)
+        return as_scores(logs[np.arange(own.size), own], ids=ids, attack=signal)
+    return as_scores(margin_threshold(logs, own).values, ids=ids, attack=signal)
 
 
 def margin_threshold(
@@ -117,13 +117,14 @@ def margin_threshold(
     if z.shape[1] < 2:
         raise InputError(f"logits must have at least two columns, got {z.shape[1]}")
     own = checks.numbers(labels, "labels", least=0, most=z.shape[1] - 1, whole=True).ravel()
-    checks.check_length(own, len(z), "labels")
-    rows, own = np.arange(len(z)), own.astype(np.intp)
+    checks.check_length(own, examples=len(z), name="labels")
+    rows = np.arange(len(z))
+    own = own.astype(np.intp)
     others = z.copy()
     others[rows, own] = -np.inf
     with np.errstate(invalid="ignore"):  # two infinite logits have no margin: refused as NaN
         margins = z[rows, own] - np.logaddexp.reduce(others, axis=1)
-    return as_scores(margins, ids, "margin_threshold")
+    return as_scores(margins, ids=ids, attack="margin_threshold")
 
 
 def offline_lira(
@@ -164,7 +165,7 @@ def offline_lira(
     [1.414, 0.0]
     """
     own = checks.check_scores(margins, "margins")
-    references = _table(reference_margins, "reference_margins", own.size)
+    references = _table(reference_margins, name="reference_margins", columns=own.size)
     infinite = np.argwhere(np.isinf(references))
     if infinite.size:
         row, column = infinite[0]
@@ -181,7 +182,7 @@ def offline_lira(
         raise OptionError(
             "reference_margins have no spread about their means: give different models"
         )
-    return as_scores((own - means) / np.sqrt(squares / freedom), ids, "offline_lira")
+    return as_scores((own - means) / np.sqrt(squares / freedom), ids=ids, attack="offline_lira")
 
 
 def rmia(
@@ -226,7 +227,9 @@ def rmia(
     """
     scale = checks.real(offline_scale, "offline_scale", least=0, below=1)
     own = checks.check_scores(log_probabilities, "log_probabilities")
-    references = _table(reference_log_probabilities, "reference_log_probabilities", own.size)
+    references = _table(
+        reference_log_probabilities, name="reference_log_probabilities", columns=own.size
+    )
     for values, name in ((own, "log_probabilities"), (references, "reference_log_probabilities")):
         if values.max() > 0:
             raise OptionError(
@@ -237,7 +240,7 @@ def rmia(
     mean = np.logaddexp.reduce(np.where(without, references, -np.inf), axis=0)
     mean -= np.log(without.sum(0))
     marginal = np.logaddexp(np.log1p(scale) + mean, np.log1p(-scale)) - np.log(2)
-    return as_scores(np.asarray(own - marginal), ids, "rmia")
+    return as_scores(np.asarray(own - marginal), ids=ids, attack="rmia")
 
 
 def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:
@@ -245,7 +248,7 @@ def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores
     scores = checks.check_scores(values, attack)
     labels = np.arange(values.size) if ids is None else checks.vector(ids, "ids", kinds="biufSUOT")
     checks.check_ids(labels, np.zeros(values.size, dtype=np.bool_))
-    return Scores(scores, labels, attack)
+    return Scores(values=scores, ids=labels, signal=attack)
 
 
 def _table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
@@ -289,14 +292,18 @@ def _by_decision(model: Any, x: Any, y: ArrayInput, signal: str, ids: ArrayInput
         )
     if signal != "logit_margin":
         raise OptionError(f"{kind} has no predict_proba, which {signal!r} needs")
-    answer = _answer(model, model.decision_function, x)
+    answer = _answer(model, ask=model.decision_function, x=x)
     values = np.asarray(checks.numbers(answer, "decision_function"), dtype=np.float64)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
-    logits = np.column_stack([np.zeros(len(values)), values]) if values.ndim == 1 else values
-    by_class = _one_against_rest(model, x, logits, labels_of(classes, f"classes_ of {kind}"))
-    own = _positions(y, classes, by_class.shape[1], ids)
-    return as_scores(margin_threshold(by_class, own).values, ids, signal)
+    logits = values
+    if values.ndim == 1:
+        logits = np.column_stack([np.zeros(len(values)), values])
+    by_class = _one_against_rest(
+        model, x=x, values=logits, classes=labels_of(classes, f"classes_ of {kind}")
+    )
+    own = _positions(y, classes=classes, columns=by_class.shape[1], ids=ids)
+    return as_scores(margin_threshold(by_class, own).values, ids=ids, attack=signal)
 
 
 def _one_against_rest(model: Any, x: Any, values: FloatArray, classes: NDArray[Any]) -> FloatArray:
@@ -315,7 +322,7 @@ def _one_against_rest(model: Any, x: Any, values: FloatArray, classes: NDArray[A
         readings = readings[:1] if _says_pairs(model) else [values, *readings]
     if len(readings) == 1 or not hasattr(model, "predict"):
         return readings[0]
-    answer = labels_of(_answer(model, model.predict, x), "what the model predicts")
+    answer = labels_of(_answer(model, ask=model.predict, x=x), "what the model predicts")
     predicted = positions_of(answer, classes)
     return max(readings, key=lambda one: float((one.argmax(1) == predicted).mean()))
 
@@ -384,8 +391,12 @@ def _positions(y: Any, classes: Any, columns: int, ids: ArrayInput | None) -> In
     wrong = np.flatnonzero(positions < 0)
     if wrong.size:
         row = int(wrong[0])
-        known = None if ids is None else checks.vector(ids, "ids", kinds="biufSUOT")
-        place = f"index {row}" if known is None or known.size <= row else f"id {known[row]}"
+        known = None
+        if ids is not None:
+            known = checks.vector(ids, "ids", kinds="biufSUOT")
+        place = f"index {row}"
+        if known is not None and known.size > row:
+            place = f"id {known[row]}"
         name = checks.shown(labels.tolist()[row])
         raise InputError(
             f"y has the class {name} at {place}, which the model was not fitted to "

@@ -107,26 +107,29 @@ class Choices(road.Design[road.Listed, AuditResult]):
         # 1. Scores of all candidates and the chosen ones, in one order.
         order = ExampleOrder(request.ids)
         named = scores if isinstance(scores, Mapping) else {"": scores}
-        attacks = road.Attacks.named(named, order, lambda raw, name: _table(raw, name, self.k))
+        attacks = road.Attacks.named(
+            named, order, lambda raw, name: _table(raw, name=name, k=self.k)
+        )
         attacks = attacks.taken(order.follow(self.chosen, "chosen"))
         secrets = attacks.examples
         placed = vector(order.placed(self.chosen, "chosen"), "chosen")
-        check_length(placed, secrets, "chosen")
+        check_length(placed, examples=secrets, name="chosen")
         chosen = _data(placed, "chosen", least=0, most=self.k - 1, whole=True).astype(np.int64)
         if request.ids is not None:
             check_ids(request.ids, np.ones(secrets, dtype=np.bool_))
-        premises.refuse_repeated(chosen, "the choice", _UNITS)
+        premises.refuse_repeated(chosen, what="the choice", cure=_UNITS)
         # 2. Could uniform draws have given these? Candidates listed by the truth cannot.
         count = MemberCount.of_choices(chosen, self.k)
-        claim, family = request.claim, isinstance(request.claim, FAMILIES)
+        claim = request.claim
+        family = isinstance(request.claim, FAMILIES)
         theorem = _FAMILY_THEOREM if family else _APPROX_THEOREM if claim.delta else _THEOREM
         return road.Examples(
             attacks=attacks,
-            game=lambda values: game_of(values, chosen, request.seed),
+            game=lambda values: game_of(values, chosen=chosen, seed=request.seed),
             count=count,
             copies=self.copies or 1,
             theorem=theorem.format(k=self.k),
-            assumptions=_assumptions(claim, attacks, self.k, self.copies or 1),
+            assumptions=_assumptions(claim, attacks=attacks, k=self.k, copies=self.copies or 1),
             options={"k": self.k, "secrets": secrets, "relation": "replace", "unit": "candidate"},
             warnings=(*count.warnings(), *road.delta_warnings(claim.delta, secrets)),
             filled=premises.filled_choices(attacks.scores, chosen, self.k),
@@ -140,9 +143,11 @@ def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:
         raise AbstentionError(
             f"all {scores.size} scores are equal: use a score that differs between candidates"
         )
-    rows, k = np.arange(chosen.size), scores.shape[1]
+    rows = np.arange(chosen.size)
+    k = scores.shape[1]
     # 1. The guess: among several best ones a draw that knows neither the truth nor the order.
-    guess, best = scores.argmax(axis=1), scores.max(axis=1)
+    guess = scores.argmax(axis=1)
+    best = scores.max(axis=1)
     tied = scores == best[:, None]
     several = np.flatnonzero(tied.sum(axis=1) > 1)
     drawn = Purpose.CHOICE_TIES.rng(seed).random((several.size, k))
@@ -184,23 +189,25 @@ def _table(scores: Any, name: str, k: int) -> FloatArray:
 def _assumptions(
     claim: Claim, attacks: road.Attacks, k: int, copies: int
 ) -> tuple[Assumption, ...]:
-    subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
+    subject = "ε"
+    if isinstance(claim, FAMILIES):
+        subject = "The trade-off function"
     return (
         Assumption(
-            "independent uniform draws",
-            f"For each secret one of its {k} candidates was drawn uniformly and independently, and "
-            "the model was trained on it instead of the others. Random are these draws, training "
-            "and the audit; everything else is fixed.",
-            "declared",
+            name="independent uniform draws",
+            statement=f"For each secret one of its {k} candidates was drawn uniformly and "
+            "independently, and the model was trained on it instead of the others. Random are "
+            "these draws, training and the audit; everything else is fixed.",
+            status="declared",
         ),
         Assumption(
-            "replace one candidate",
-            f"{subject} refers to replacing the candidate of one secret by another candidate of "
-            "that secret. Training that is ε-DP under adding or removing one example may "
-            "reach 2ε here."
+            name="replace one candidate",
+            statement=f"{subject} refers to replacing the candidate of one secret by another "
+            "candidate of that secret. Training that is ε-DP under adding or removing one example "
+            "may reach 2ε here."
             + grouping.assumed(copies, "candidate")
             + (f" δ is {claim.delta:g}{' for all of them' * (copies > 1)}." if claim.delta else ""),
-            "declared",
+            status="declared",
         ),
         *road.assumed(
             claim,

@@ -97,11 +97,13 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         self, scores: road.Listed | Tally | Mapping[str, Tally], request: road.Request, /
     ) -> AuditResult:
         """See `Design.audit`."""
-        tallies = by_attack(scores, Tally) if isinstance(scores, Stored | Mapping) else None
+        tallies = None
+        if isinstance(scores, Stored | Mapping):
+            tallies = by_attack(scores, Tally)
         if tallies is not None:
             return self._counted(tallies, request).audit(request, self.name)
         examples = self.listed(scores, request)
-        premises.refuse_repeated(examples.inputs["member"], "membership", _UNITS)
+        premises.refuse_repeated(examples.inputs["member"], what="membership", cure=_UNITS)
         return examples.audit(request, self.name)
 
     def listed(self, scores: Any, request: road.Request) -> road.Examples[FloatArray]:
@@ -111,20 +113,35 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
                 "member is missing: give Coins(member), or audit a Tally, which has members"
             )
         order, attacks, member = road.aligned(scores, self.member, request.ids, copies=True)
-        prior = None if self._fair else self._prior_of(member.size, request.claim, order)
-        count = MemberCount.of_coins(int(member.sum()), member.size, prior)
+        prior = None
+        if not self._fair:
+            prior = self._prior_of(member.size, claim=request.claim, order=order)
+        count = MemberCount.of_coins(int(member.sum()), examples=member.size, prior=prior)
         # A plan knows its coins, so that half of them may be members by chance.
-        halved = () if getattr(self.member, "seed", None) is not None else count.halved()
+        halved: tuple[str, ...] = ()
+        if getattr(self.member, "seed", None) is None:
+            halved = count.halved()
         return road.Examples(
             attacks=attacks,
             game=lambda values: ScoreGame(
                 scores=values, member=member, sides=request.sides, seed=request.seed
             ),
-            **_grounds(request, prior, count, attacks, halved, self.copies or 1),
+            **_grounds(
+                request,
+                prior=prior,
+                count=count,
+                attacks=attacks,
+                halved=halved,
+                copies=self.copies or 1,
+            ),
             exposed=None
             if prior is not None
             else lambda game, attacks: exposed(
-                game.scores, game.member, order.told_ids, attacks, order.rows
+                game.scores,
+                member=game.member,
+                ids=order.told_ids,
+                attacks=attacks,
+                given=order.rows,
             ),
             filled=premises.filled(attacks.scores, member),
             inputs=attacks.digested
@@ -137,13 +154,22 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         if self.member is not None:
             raise OptionError("a tally already has the counts of members: leave out member")
         if request.ids is not None or not self._fair:
-            given = "ids=" if self._fair else "a prior other than 1/2"
+            given = "a prior other than 1/2"
+            if self._fair:
+                given = "ids="
             raise OptionError(
                 f"{given} needs single examples, and a tally only has counts: pass scores"
             )
         attacks, (tally, *_) = road.AnyAttacks(tallies), tallies.values()
         count = MemberCount.of_coins(tally.members, tally.m)
-        grounds = _grounds(request, None, count, attacks, count.halved(), self.copies or 1)
+        grounds = _grounds(
+            request,
+            prior=None,
+            count=count,
+            attacks=attacks,
+            halved=count.halved(),
+            copies=self.copies or 1,
+        )
         options, inputs = told(tallies)
         grounds["options"] |= options
         grounds["assumptions"] += (Assumption(*tally.assumed, "declared"),)
@@ -168,7 +194,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             values = np.full(examples, real(self.prior, "prior", above=0, below=1))
         else:
             placed = order.placed(self.prior, "prior")
-            check_length(vector(placed, "prior"), examples, "prior")
+            check_length(vector(placed, "prior"), examples=examples, name="prior")
             values = numbers(vector(placed, "prior"), "prior", least=0, most=1).astype(np.float64)
         certain = np.flatnonzero((values <= 0) | (values >= 1))
         if certain.size:
@@ -195,20 +221,20 @@ def _grounds(
     copies: int,
 ) -> dict[str, Any]:
     """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
-    claim, family = request.claim, isinstance(request.claim, FAMILIES)
+    claim = request.claim
+    family = isinstance(request.claim, FAMILIES)
     if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
         raise OptionError(
             'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
             "the bound is on adding or removing one"
         )
     theorem = _FAMILY_THEOREM if family else _APPROX_THEOREM if claim.delta else _THEOREM
-    coins, odds = ("fair coin", "fair coins")
+    coins = "fair coin"
+    odds = "fair coins"
     if prior is not None:
-        theorem, coins, odds = (
-            _PRIOR_THEOREM,
-            "coin, of the probability given,",
-            "coins of known odds",
-        )
+        theorem = _PRIOR_THEOREM
+        coins = "coin, of the probability given,"
+        odds = "coins of known odds"
     broken = request.cuts.ties == "broken" if request.cuts else request.sides == "auto"
     parted = prior is not None or not isinstance(claim, PureDP) or broken
     assumptions = (
@@ -218,12 +244,12 @@ def _grounds(
             "these coins, training and the audit; everything else is fixed.",
         ),
         Assumption(
-            "add or remove one example",
-            f"{'The trade-off function' if family else 'ε'} refers to adding or removing one "
-            "training example, including audited ones."
+            name="add or remove one example",
+            statement=f"{'The trade-off function' if family else 'ε'} refers to adding or removing "
+            "one training example, including audited ones."
             + grouping.assumed(copies, "example")
             + (f" δ is {claim.delta:g}{' for all of them' * (copies > 1)}." if claim.delta else ""),
-            "declared",
+            status="declared",
         ),
         *road.assumed(
             claim,
@@ -247,8 +273,11 @@ def _grounds(
 
 def _described(prior: FloatArray) -> JsonValue:
     """Return prior probabilities as options show them: the one value, or the range and the mean."""
-    low, high = float(prior.min()), float(prior.max())
-    return low if low == high else {"least": low, "most": high, "mean": float(prior.mean())}
+    low = float(prior.min())
+    high = float(prior.max())
+    if low == high:
+        return low
+    return {"least": low, "most": high, "mean": float(prior.mean())}
 
 
 def as_if_fair(scores: FloatArray, member: ArrayInput, request: road.Request) -> AuditResult:

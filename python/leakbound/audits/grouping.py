@@ -41,7 +41,9 @@ def of_one(bound: float, copies: int) -> float:
     if copies == 1:
         return bound
     part = bound / copies
-    return part if part * copies <= bound else math.nextafter(part, 0.0)
+    if part * copies <= bound:
+        return part
+    return math.nextafter(part, 0.0)
 
 
 def curve(proved: Curve, copies: int) -> Curve:

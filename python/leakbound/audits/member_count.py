@@ -63,7 +63,8 @@ class MemberCount:
     @classmethod
     def of_choices(cls, chosen: IntArray, k: int) -> "MemberCount":
         """Count the secrets that have the candidate chosen whose number is the strangest of k."""
-        counts, chance = np.bincount(chosen, minlength=k), np.full(chosen.size, 1 / k)
+        counts = np.bincount(chosen, minlength=k)
+        chance = np.full(chosen.size, 1 / k)
         value = int(np.abs(counts - chosen.size / k).argmax())
         count = cls._of(int(counts[value]), chance, chance, f"draws of {k} candidates", _CHOICES)
         are = f"secrets have candidate {value} chosen"
@@ -84,7 +85,7 @@ class MemberCount:
             examples=examples,
             expected=examples / 2,
             spread=spread,
-            log_p=min(0.0, _doubled(_tail(side, np.full(1, _HALF), examples))),
+            log_p=min(0.0, _doubled(_tail(side, chance=np.full(1, _HALF), coins=examples))),
             given_by=_FAIR,
             ways_out=_PAIRS if pairs else _COINS,
         )
@@ -102,7 +103,9 @@ class MemberCount:
     ) -> "MemberCount":
         """Hold the number against the ends of the ranges that are nearest to it."""
         above = members > low.sum()
-        chance = high if above else low
+        chance = low
+        if above:
+            chance = high
         expected = float(chance.sum())
         within = expected >= members if above else expected <= members
         if within:
@@ -147,8 +150,10 @@ class MemberCount:
     def assumption(self, name: str, text: str, status: Status = "declared") -> Assumption:
         """Return that assumption, with the numbers where they contradict it."""
         if self.doubtful:
-            return Assumption(name, f"{text} But {self.found}.", "contradicted")
-        return Assumption(name, text, status)
+            return Assumption(
+                name=name, statement=f"{text} But {self.found}.", status="contradicted"
+            )
+        return Assumption(name=name, statement=text, status=status)
 
     def warnings(self) -> tuple[str, ...]:
         """Return one warning, or none."""
@@ -164,7 +169,9 @@ class MemberCount:
         if 2 * self.members != self.examples or self.given_by != _FAIR:
             return ()
         # both tails have the middle in common
-        chance = 2 * math.exp(_tail(self.members, np.full(1, _HALF), self.examples)) - 1
+        chance = (
+            2 * math.exp(_tail(self.members, chance=np.full(1, _HALF), coins=self.examples)) - 1
+        )
         if chance >= _HALVED:
             return ()
         said = (
@@ -195,4 +202,6 @@ def _power(log_p: float) -> str:
     if log_p == -math.inf:
         return "0"
     exponent = math.floor(log_p / math.log(10))
-    return f"{math.exp(log_p):.2g}" if exponent > -300 else f"1e{exponent}"
+    if exponent > -300:
+        return f"{math.exp(log_p):.2g}"
+    return f"1e{exponent}"

@@ -118,7 +118,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     features: ArrayInput | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        choice(self.aggregate, "aggregate", Aggregate)
+        choice(self.aggregate, name="aggregate", allowed=Aggregate)
 
     def audit(
         self,
@@ -130,7 +130,9 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         """See `Design.audit`; `words` say what was split."""
         if isinstance(request.claim, SubsampledGaussianDP):
             request = replace(request, claim=replace(request.claim, relation="replace"))
-        tallies = by_attack(scores, PairTally) if isinstance(scores, Stored | Mapping) else None
+        tallies = None
+        if isinstance(scores, Stored | Mapping):
+            tallies = by_attack(scores, PairTally)
         if tallies is not None:
             return self._counted(tallies, request).audit(request, self.name)
         if self.member is None:
@@ -143,25 +145,32 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         # 1. Scores, membership and what was split as one, in one order.
         order, attacks, member = road.aligned(scores, self.member, request.ids)
         if self.groups is None:
-            premises.refuse_repeated(member, "membership", _UNITS)
+            premises.refuse_repeated(member, what="membership", cure=_UNITS)
         codes = {
-            name: check_codes(order.placed(values, name), member.size, name)
+            name: check_codes(order.placed(values, name), examples=member.size, name=name)
             for name, values in (("strata", self.strata), ("groups", self.groups))
             if values is not None
         }
         numbered = {name: by_first_row(one)[2] for name, one in codes.items()}
-        units = Units.of(member, numbered.get("strata"), codes.get("groups"), self.aggregate)
+        units = Units.of(
+            member,
+            strata=numbered.get("strata"),
+            groups=codes.get("groups"),
+            aggregate=self.aggregate,
+        )
         # 2. Pairs of a member and a non-member: which is which was a fair coin.
         pairs = Pairs.drawn(units, request.seed)
         bets = None
         if self.features is not None:
             table = check_features(order.placed(self.features, "features"), "features")
-            check_length(table[:, 0], member.size, "features")
-            bets = challenge(pairs, units.features(table), request.seed, words.columns)
+            check_length(table[:, 0], examples=member.size, name="features")
+            bets = challenge(
+                pairs, features=units.features(table), seed=request.seed, names=words.columns
+            )
         grounds = _grounds(
             request.claim,
-            attacks,
-            words,
+            attacks=attacks,
+            words=words,
             pairs=(pairs.count, units.count - 2 * pairs.count),
             stratified=self.strata is not None,
             whole=self.groups is not None,
@@ -179,7 +188,9 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             filled=premises.filled(attacks.scores, member) if words.output == _MODEL.output else {},
             inputs={**attacks.digested, "member": member, **digested},
         ).audit(request, self.name)
-        return result if bets is None else challenged(result, bets)
+        if bets is None:
+            return result
+        return challenged(result, bets)
 
     def _counted(
         self, tallies: dict[str, PairTally], request: road.Request
@@ -195,8 +206,8 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         words = replace(_MODEL, unit=pairing.unit)
         grounds = _grounds(
             request.claim,
-            attacks,
-            words,
+            attacks=attacks,
+            words=words,
             pairs=(tally.pairs, tally.left_over),
             stratified=pairing.stratum is not None,
             whole=pairing.unit == "user",
@@ -232,29 +243,36 @@ def _grounds(
 ) -> dict[str, Any]:
     """Return what is said of a split, of strata or of whole users: of so many pairs."""
     unit = words.unit
-    subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
-    within = ", within each stratum" if stratified else ""
-    moved = ", with all rows of a user in one part" if whole else ""
+    subject = "ε"
+    if isinstance(claim, FAMILIES):
+        subject = "The trade-off function"
+    within = ""
+    if stratified:
+        within = ", within each stratum"
+    moved = ""
+    if whole:
+        moved = ", with all rows of a user in one part"
     assumptions = (
         Assumption(
-            "random split",
-            f"The {unit}s that were trained on are a uniformly random subset, of a fixed size, "
-            f"of these {unit}s{within}{moved}. The {unit}s are fixed; random are that choice, "
-            f"the matching (by {seed}) and training. {UNCHANGED}",
-            "declared",
+            name="random split",
+            statement=f"The {unit}s that were trained on are a uniformly random subset, of a fixed "
+            f"size, of these {unit}s{within}{moved}. The {unit}s are fixed; random are that "
+            f"choice, the matching (by {seed}) and training. {UNCHANGED}",
+            status="declared",
         ),
         Assumption(
-            "audited examples did not choose the model",
-            "Training did not use the held-out examples: not for early stopping, to select a "
-            "checkpoint, or to tune an option. Validation data is another part of the data.",
-            "declared",
+            name="audited examples did not choose the model",
+            statement="Training did not use the held-out examples: not for early stopping, to "
+            "select a checkpoint, or to tune an option. Validation data is another part of the "
+            "data.",
+            status="declared",
         ),
         Assumption(
-            f"replace one {unit}",
-            f"{subject} refers to replacing one {unit} by another, including audited ones"
+            name=f"replace one {unit}",
+            statement=f"{subject} refers to replacing one {unit} by another, including audited ones"
             f"{within}. Training that is ε-DP under adding or removing one {unit} may reach 2ε "
             "here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
-            "declared",
+            status="declared",
         ),
         *road.assumed(
             claim,
@@ -336,9 +354,12 @@ def challenge(
     # 2. Each classifier bets on a part by what it learnt of the parts before.
     results = {}
     for name, model in falsification.default_sceptics().items():
-        tails, correct, guesses = list[float](), 0, 0
+        tails = list[float]()
+        correct = 0
+        guesses = 0
         for k in range(1, _PARTS):
-            past, tested = np.concatenate(parts[:k]), parts[k]
+            past = np.concatenate(parts[:k])
+            tested = parts[k]
             learnt_from = np.concatenate([past, past + count])
             rows = np.concatenate([tested, tested + count])
             with threadpool_limits(1):  # so few rows keep other threads waiting
@@ -353,15 +374,18 @@ def challenge(
             right = int(((guess > 0) == first[surest]).sum())
             if surest.size:
                 fair = np.zeros(surest.size)
-                tails.append(float(poisson_binomial_tail_offsets(right, fair, 0.0, log=True)))
-            correct, guesses = correct + right, guesses + surest.size
+                tails.append(
+                    float(poisson_binomial_tail_offsets(right, offsets=fair, epsilon=0.0, log=True))
+                )
+            correct += right
+            guesses += surest.size
         results[name] = (falsification.fisher(tails) if tails else 1.0, correct, guesses)
     # 3. The best counts, at a price for having had several (Bonferroni).
     best = min(results, key=lambda name: results[name][0])
     p_value, correct, guesses = results[best]
-    telling = _telling(table, labels, names)
+    telling = _telling(table, labels=labels, names=names)
     p_value = min(1.0, shares.CHALLENGERS.price(len(results)) * p_value)
-    return Challenge(p_value, correct, guesses, best, telling)
+    return Challenge(p_value=p_value, correct=correct, guesses=guesses, model=best, telling=telling)
 
 
 def _telling(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> str:
@@ -373,7 +397,9 @@ def _telling(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> str:
         gaps = np.cumsum(np.where(labels[order], 1, -1))[ends]
         advantages.append(2 * float(np.abs(gaps).max()) / labels.size)
     best = int(np.argmax(advantages))
-    name = repr(names[best]) if names else f"{best} of the features, counted from 0,"
+    name = f"{best} of the features, counted from 0,"
+    if names:
+        name = repr(names[best])
     return f"column {name} tells most (advantage {advantages[best]:.2f})"
 
 

@@ -35,7 +35,7 @@ class Attack:
 
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
-        rng, member = tossed(Purpose.USER_GAME, m, seed)
+        rng, member = tossed(Purpose.USER_GAME, m=m, seed=seed)
         scores = check_scores(self.attack(member.copy(), int(rng.integers(2**32))), "attack(…)")
         truth = real(self.truth, "truth", least=0)
         return Game(scores=scores, member=member, truth=truth, parameter="epsilon")
@@ -61,8 +61,10 @@ class Scores:
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
         path = Path(self.source)
-        written = (path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else None
-        scores, member = _stored(path, self.column, written)
+        written = None
+        if path.exists():
+            written = (path.stat().st_mtime_ns, path.stat().st_size)
+        scores, member = _stored(path, column=self.column, _written=written)
         if m > scores.size:
             raise OptionError(f"{path} has only {scores.size:,} examples: m={m:,} is too large")
         rows = Purpose.CORPUS_ROWS.rng(integer(seed, "seed", least=0)).permutation(scores.size)[:m]

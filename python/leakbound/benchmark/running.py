@@ -28,7 +28,8 @@ from leakbound.simulate import Game
 from leakbound.stats import clopper_pearson, normal_quantile
 
 # Numbers of guesses that the oracle tries, and those tested if tests are slow.
-_NUMBERS, _TESTED = 32, 6
+_NUMBERS = 32
+_TESTED = 6
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Named(NamedTuple):
         if isinstance(bound, Audit):
             name, options = words(bound.cuts) if bound.cuts else ("default", "")
             more = words(replace(bound, cuts=None))[1]
-            return cls(bound, name, ", ".join(filter(None, (options, more))))
+            return cls(bound=bound, name=name, options=", ".join(filter(None, (options, more))))
         if not callable(bound) and not hasattr(bound, "audit"):
             raise InputTypeError(
                 f"a bound must be a cut policy or callable as bound(scores, member, claim, level), "
@@ -142,9 +143,11 @@ def _promise(game: Game, sides: str, numbers: Any, level: float) -> FloatArray:
     """Return μ of the Gaussian curve through the limit on each number of guesses alone."""
     ranked = game.member[np.argsort(-game.scores, kind="stable")]
     right = np.concatenate([[0], np.cumsum(ranked)])
-    correct, share = right[numbers], np.minimum(1.0, 2 * numbers / ranked.size)
+    correct = right[numbers]
+    share = np.minimum(1.0, 2 * numbers / ranked.size)
     if sides == "both":
-        top, bottom = (numbers + 1) // 2, numbers // 2
+        top = (numbers + 1) // 2
+        bottom = numbers // 2
         correct = right[top] + bottom - (right[-1] - right[ranked.size - bottom])
         share = numbers / ranked.size
     p = np.asarray(clopper_pearson(correct, numbers, beta=level))
@@ -219,7 +222,7 @@ def run(
     flag(progress, "progress")
     flag(reference, "reference")
     for claim in claims:
-        instance(claim, "claims", CLAIMS)
+        instance(claim, name="claims", types=CLAIMS)
     sizes = [integer(one, "m", least=1) for one in m]
     numbers = [integer(one, "seeds", least=0) for one in seeds]
     named = [*map(Named.of, bounds)]
@@ -227,10 +230,20 @@ def run(
     names: list[list[Any]] = [[*map(label, games)], [one.name for one in claims], sizes, numbers]
     names.append([(one.name, one.options) for one in named])
     if not all(names) or any(len(set(part)) < len(part) for part in names):
-        message = "two games or two bounds have one name" if all(names) else "nothing to do"
+        message = "nothing to do"
+        if all(names):
+            message = "two games or two bounds have one name"
         raise OptionError(f"{message}: name games, bounds, claims, m and seeds, each once")
     tasks = [
-        _Task(play, size, seed, claims, named, confidence, reference)
+        _Task(
+            play=play,
+            m=size,
+            seed=seed,
+            claims=claims,
+            bounds=named,
+            confidence=confidence,
+            reference=reference,
+        )
         for play, size, seed in product(games, sizes, numbers)
     ]
     played = _played(tasks, integer(processes, "processes", least=1))
@@ -260,7 +273,9 @@ def _play(task: _Task) -> list[Row]:
     for claim in task.claims:
         truth, unknown = (None, flaw) if flaw else _tried(_truth, task, claim, game)
         what = game, claim, complement(task.confidence), task.seed
-        best = oracle(*what) if task.reference and not unknown else None
+        best = None
+        if task.reference and not unknown:
+            best = oracle(*what)
         for bound in task.bounds:
             began = time.perf_counter()
             value, said = (None, unknown) if unknown else _tried(bound.compute, *what)
@@ -277,7 +292,9 @@ def _play(task: _Task) -> list[Row]:
                 "error": said,
             }
             if not said:
-                false = None if truth is None else value > truth
+                false = None
+                if truth is not None:
+                    false = value > truth
                 row |= {"bound": value, "truth": truth, "oracle": best, "false_claim": false}
             rows.append(row)
     return rows
@@ -308,4 +325,6 @@ def _truth(task: _Task, claim: Claim, game: Game) -> float | None:
     key = label(task.play), task.m, claim, game.parameter, game.truth
     if key not in _TRUTHS:
         _TRUTHS[key] = game.least(claim)
-    return None if math.isnan(_TRUTHS[key]) else _TRUTHS[key]
+    if math.isnan(_TRUTHS[key]):
+        return None
+    return _TRUTHS[key]

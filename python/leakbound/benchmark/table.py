@@ -70,7 +70,9 @@ class Summary:
             told = "{false_claims} of {judged} ({0:.1f} to {1:.1f} %)".format(
                 100 * line["low"], 100 * line["high"], **line
             )
-            judged = [told, "FALSE" if line in self.false else ""] if line["judged"] else ["-", ""]
+            judged = ["-", ""]
+            if line["judged"]:
+                judged = [told, "FALSE" if line in self.false else ""]
             names = [line["game"], line["claim"], method(line), f"{line['m']:,}"]
             rows.append([*names, *digits, *judged, str(line["errors"]), f"{line['seconds']:.2g}"])
         rows = [[cell.replace("|", "\\|") for cell in cells] for cells in rows]
@@ -126,12 +128,15 @@ class Table:
 
 def method(line: Row) -> str:
     """Return the name of a bound with its options."""
-    return f"{line['method']}({line['options']})" if line["options"] else str(line["method"])
+    if line["options"]:
+        return f"{line['method']}({line['options']})"
+    return str(line["method"])
 
 
 def _line(group: Row) -> Row:
     """Return the aggregates of the rows of a group."""
-    false, judged = group["false_claim_sum"] or 0, group["false_claim_count"]
+    false = group["false_claim_sum"] or 0
+    judged = group["false_claim_count"]
     found = {name: group[f"{name}_mean"] for name in ("bound", "truth", "oracle")}
     mean, truth, oracle = (math.nan if one is None else one for one in found.values())
     return {
@@ -143,7 +148,7 @@ def _line(group: Row) -> Row:
         "judged": judged,
         "low": clopper_pearson(false, judged, beta=_BEYOND) if false else 0.0,
         "high": 1 - clopper_pearson(judged - false, judged, beta=_BEYOND) if judged > false else 1,
-        "p_value": binomial_tail(false, judged, 1 - group["confidence"]) if judged else 1.0,
+        "p_value": binomial_tail(false, n=judged, p=1 - group["confidence"]) if judged else 1.0,
         "games": group["count_all"],
         "errors": group["count_all"] - group["bound_count"],
         "error": group["error_max"],

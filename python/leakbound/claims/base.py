@@ -78,7 +78,16 @@ class Guarantee(ABC):
         1.9277
         """
         members_only = flag(one_sided, "one_sided")  # 1 would be a hit of the cache for True
-        return _lower_bound(self, correct, guesses, m, level, form, test, members_only)
+        return _lower_bound(
+            self,
+            correct=correct,
+            guesses=guesses,
+            m=m,
+            level=level,
+            form=form,
+            test=test,
+            one_sided=members_only,
+        )
 
     @abstractmethod
     def _least_refuted(
@@ -101,11 +110,11 @@ def _lower_bound(
     made = integer(guesses, "guesses", least=0, most=claim.most_guesses)
     if not made:
         return 0.0
-    choice(form, "form", TailBound)
-    choice(test, "test", FdpTest)
+    choice(form, name="form", allowed=TailBound)
+    choice(test, name="test", allowed=FdpTest)
     right = integer(correct, "correct", least=0, most=made)
     examples = real(m, "m", above=0, below=math.inf)
-    counts = counts_of(right, made, examples, one_sided=one_sided)
+    counts = counts_of(right, guesses=made, m=examples, one_sided=one_sided)
     error = real(level, "level", least=_SMALLEST, below=1)
     return claim._least_refuted(counts, error, form, test)  # noqa: SLF001
 
@@ -117,7 +126,9 @@ def counts_of(correct: int, guesses: int, m: float, *, one_sided: bool, k: int =
 
 def tail_of(counts: CountOptions, bound: TailBound, delta: float) -> TailOptions:
     """Return the bound on so many correct guesses under (ε, δ)-DP, as the core takes it."""
-    m, k, one_sided = counts["m"], counts["k"], counts["one_sided"]
+    m = counts["m"]
+    k = counts["k"]
+    one_sided = counts["one_sided"]
     return {"bound": bound, "m": m, "delta": delta, "k": k, "one_sided": one_sided}
 
 
@@ -148,7 +159,9 @@ class PureDP(Guarantee):
     ) -> float:
         pair = (np.array([n], dtype=np.uint64) for n in (counts["correct"], counts["guesses"]))
         p = float(_core.clopper_pearson(*pair, beta=np.array([level]))[0])
-        return max(0.0, math.log(p) - math.log1p(-p)) if p > 0 else 0.0
+        if p > 0:
+            return max(0.0, math.log(p) - math.log1p(-p))
+        return 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +189,7 @@ class ApproxDP(Guarantee):
         self, counts: CountOptions, level: float, form: TailBound, _test: FdpTest
     ) -> float:
         made = integer(counts["guesses"], "guesses", least=1, most=_MOST)
-        tail = tail_of(counts, form, self.delta)
+        tail = tail_of(counts, bound=form, delta=self.delta)
         return _core.approx_epsilon(counts["correct"], made, level, tail)
 
 
@@ -267,7 +280,8 @@ def loss_of_one(epsilon: float, delta: float, within: float, *, copies: int) -> 
 
     There is one where R δ is at most `within`; it is rounded down.
     """
-    low, high = 0.0, epsilon
+    low = 0.0
+    high = epsilon
     if delta * group_factor(high, copies) <= within:
         return high
     for _ in range(_HALVINGS):

@@ -69,9 +69,9 @@ def subsampled_gaussian(
     far = min(_FARTHEST, 2.0 ** (math.ceil(4 * math.log2(end)) / 4))
     half = np.linspace(0, far, min(_POINTS, max(2, round(100 * far))) + 1)
     grid = np.concatenate([-half[:0:-1], half])
-    delta = _delta(loss, grid, "remove")
+    delta = _delta(loss, epsilon=grid, order="remove")
     if sides != "member" and not replaced:
-        delta = np.maximum(delta, _delta(loss, grid, "add"))
+        delta = np.maximum(delta, _delta(loss, epsilon=grid, order="add"))
     return TradeOff.profile(grid, np.clip(delta + _NOISE, 0.0, 1.0))
 
 
@@ -85,7 +85,8 @@ def _delta(loss: Any, epsilon: FloatArray, order: str) -> FloatArray:
     """
     law = getattr(loss, f"_pmf_{order}").to_dense_pmf()
     mass: FloatArray = np.maximum(vars(law)["_probs"], 0.0)
-    first, step = vars(law)["_lower_loss"], vars(law)["_discretization"]
+    first = vars(law)["_lower_loss"]
+    step = vars(law)["_discretization"]
     losses = (first + np.arange(mass.size)) * step
     # Sums over all losses from each one on, and over none.
     tail = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
@@ -117,7 +118,9 @@ def attained(
     # 1. The loss of one step on a lattice, under P, under Q, and under Q tilted towards P.
     one = _Step(noise_multiplier, sampling_rate, replaced=relation == "replace")
     losses, member, other = _lattice(one, steps)
-    step = float(losses[1] - losses[0]) if losses.size > 1 else 1.0
+    step = 1.0
+    if losses.size > 1:
+        step = float(losses[1] - losses[0])
     tilted = other * np.exp(losses)
     scale = float(tilted.sum())
     # 2. A window that holds the sum of all steps but for a chance of e^-37.
@@ -148,7 +151,9 @@ def attained(
     x = np.concatenate([[0.0], level[keep], [1.0]])
     y = np.concatenate([[1.0], 1.0 - power[keep], [0.0]])
     curve = TradeOff.table(*convex_hull(x, y))
-    return curve if sides == "member" else curve.symmetrized()
+    if sides == "member":
+        return curve
+    return curve.symmetrized()
 
 
 @dataclass(frozen=True)
@@ -165,8 +170,10 @@ class _Step:
 
     def loss(self, x: FloatArray) -> FloatArray:
         """Return ln dP/dQ at x."""
-        included = privacy_loss(x, self.noise, self.rate)
-        return included - privacy_loss(-x, self.noise, self.rate) if self.replaced else included
+        included = privacy_loss(x, noise_multiplier=self.noise, sampling_rate=self.rate)
+        if self.replaced:
+            return included - privacy_loss(-x, noise_multiplier=self.noise, sampling_rate=self.rate)
+        return included
 
     def edges(self, losses: FloatArray) -> FloatArray:
         """Return where the loss takes some values."""
@@ -180,7 +187,9 @@ class _Step:
     def laws(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of cells under P and Q."""
         without = _cells(edges / self.noise)
-        shifts = (1.0, -1.0) if self.replaced else (1.0,)
+        shifts: tuple[float, ...] = (1.0,)
+        if self.replaced:
+            shifts = (1.0, -1.0)
         mixed = [
             (1 - self.rate) * without + self.rate * _cells((edges - shift) / self.noise)
             for shift in shifts
@@ -222,8 +231,11 @@ def _cells(edges: FloatArray) -> FloatArray:
 
 def _window(losses: FloatArray, steps: int, *laws: FloatArray) -> tuple[int, int]:
     """Return the first point of the lattice, and the number, that hold sums under some laws."""
-    step = float(losses[1] - losses[0]) if losses.size > 1 else 1.0
-    low, high = math.inf, -math.inf
+    step = 1.0
+    if losses.size > 1:
+        step = float(losses[1] - losses[0])
+    low = math.inf
+    high = -math.inf
     for law in laws:
         mean = float(law @ losses)
         spread = math.sqrt(max(float(law @ (losses - mean) ** 2), step**2))
@@ -234,8 +246,10 @@ def _window(losses: FloatArray, steps: int, *laws: FloatArray) -> tuple[int, int
             beyond = float(np.min((steps * cumulants - _LN_OUTSIDE) / rates))
             beyond = min(beyond, steps * float(centred.max()))
             edge = steps * mean + sign * beyond
-            low, high = min(low, edge), max(high, edge)
-    start, stop = math.floor(low / step) - 1, math.ceil(high / step) + 1
+            low = min(low, edge)
+            high = max(high, edge)
+    start = math.floor(low / step) - 1
+    stop = math.ceil(high / step) + 1
     return start, 1 << (stop - start).bit_length()
 
 

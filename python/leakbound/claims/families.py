@@ -21,7 +21,8 @@ _MOST_STEPS = 10**6
 # δ on top of failures, where a message proposes one
 _USUAL_DELTA = 1e-5
 # Noise multipliers of DP-SGD between which audits search: beyond, ε says nothing or is 0
-_LEAST_NOISE, _MOST_NOISE = 0.1, 50.0
+_LEAST_NOISE = 0.1
+_MOST_NOISE = 50.0
 
 
 def checked_rate(value: object) -> float:
@@ -62,8 +63,10 @@ class FamilyClaim(Guarantee):
         mirror image: guesses may do what f or f⁻¹ allows.
         """
         curve = self.tradeoff(theta)
-        instance(curve, f"tradeoff({theta:g})", TradeOff)
-        return curve if sides == "member" else curve.symmetrized()
+        instance(curve, name=f"tradeoff({theta:g})", types=TradeOff)
+        if sides == "member":
+            return curve
+        return curve.symmetrized()
 
     def attained(self, theta: float, sides: Sides) -> TradeOff:
         """Return the curve that ε is converted from, once a value of the parameter is rejected.
@@ -87,10 +90,14 @@ class FamilyClaim(Guarantee):
 
         None if none is rejected, or if no mechanism at all explains the count.
         """
-        return None if unexplained(counts, level) else self._critical(counts, level, test)
+        if unexplained(counts, level):
+            return None
+        return self._critical(counts, level=level, test=test)
 
     def _critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
-        sides: Sides = "member" if counts["one_sided"] else "both"
+        sides: Sides = "both"
+        if counts["one_sided"]:
+            sides = "member"
         return self.least_private(
             lambda theta: _core.fdp_rejects(counts, self.curve(theta, sides).core, level, test)
         )
@@ -112,7 +119,8 @@ class FamilyClaim(Guarantee):
                 break
             if high == last:
                 return last
-            low, step = high, 2 * step
+            low = high
+            step = 2 * step
         # 2. Halves between the last rejected and the first that was not.
         while high - low > self.width * high:
             middle = self._middle(low, high)
@@ -133,7 +141,7 @@ class FamilyClaim(Guarantee):
     def _least_refuted(
         self, counts: CountOptions, level: float, _form: TailBound, test: FdpTest
     ) -> float:
-        return self.critical(counts, level, test) or 0.0
+        return self.critical(counts, level=level, test=test) or 0.0
 
 
 @dataclass(frozen=True)
@@ -217,7 +225,7 @@ class SubsampledGaussianDP(FamilyClaim):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sampling_rate", checked_rate(self.sampling_rate))
         object.__setattr__(self, "steps", integer(self.steps, "steps", least=1, most=_MOST_STEPS))
-        choice(self.relation, "relation", Relation)
+        choice(self.relation, name="relation", allowed=Relation)
 
     @property
     def name(self) -> str:
@@ -233,14 +241,24 @@ class SubsampledGaussianDP(FamilyClaim):
         from leakbound.claims.dp_sgd import subsampled_gaussian
 
         return subsampled_gaussian(
-            _noise(theta), self.sampling_rate, self.steps, sides, self.relation
+            _noise(theta),
+            sampling_rate=self.sampling_rate,
+            steps=self.steps,
+            sides=sides,
+            relation=self.relation,
         )
 
     def attained(self, theta: float, sides: Sides) -> TradeOff:
         """See `FamilyClaim.attained`: tests of the losses attain this curve."""
         from leakbound.claims.dp_sgd import attained
 
-        return attained(_noise(theta), self.sampling_rate, self.steps, sides, self.relation)
+        return attained(
+            _noise(theta),
+            sampling_rate=self.sampling_rate,
+            steps=self.steps,
+            sides=sides,
+            relation=self.relation,
+        )
 
     def least_delta(self, sides: Sides) -> float:  # noqa: ARG002 (the same for all)
         """See `FamilyClaim.least_delta`: losses of Gaussian noise have no limit.
@@ -303,11 +321,11 @@ class TradeOffFamily(FamilyClaim):
     bracket: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        instance(self.parameter, "parameter", str)
+        instance(self.parameter, name="parameter", types=str)
         function: object = self.tradeoff
         if not callable(function) or getattr(function, "__hash__", None) is None:
             raise InputTypeError(f"tradeoff must be a function of a number, got {function!r}")
-        instance(self.bracket, "bracket", tuple)
+        instance(self.bracket, name="bracket", types=tuple)
         if len(self.bracket) != 2:
             raise OptionError(f"bracket must be two numbers, got {self.bracket!r}")
         low = real(self.bracket[0], "bracket[0]", least=0, below=math.inf)
@@ -336,7 +354,9 @@ CLAIMS = (PureDP, ApproxDP, *FAMILIES)
 
 def least_delta_to_store(claim: Claim, sides: Sides) -> float | None:
     """Return the `least_delta` of a family whose function is not stored; None of other claims."""
-    return claim.least_delta(sides) if isinstance(claim, TradeOffFamily) else None
+    if isinstance(claim, TradeOffFamily):
+        return claim.least_delta(sides)
+    return None
 
 
 def check_epsilon_at(claim: Claim, delta: float, least: float | None = None) -> None:
@@ -346,11 +366,14 @@ def check_epsilon_at(claim: Claim, delta: float, least: float | None = None) -> 
     """
     if not isinstance(claim, FAMILIES):
         return
-    least = claim.least_delta("both") if least is None else least
+    if least is None:
+        least = claim.least_delta("both")
     if delta >= least:
         return
     failures = math.nextafter(least, 0.0)
-    above = f" above {failures:g}" if failures else ""
+    above = ""
+    if failures:
+        above = f" above {failures:g}"
     asked = min(failures + _USUAL_DELTA, (1 + failures) / 2)
     raise OptionError(
         f"{claim.name} has no ε without a δ{above}: at delta = {delta:g} every ε would be refuted, "
@@ -360,7 +383,9 @@ def check_epsilon_at(claim: Claim, delta: float, least: float | None = None) -> 
 
 def search_of(claim: Claim) -> tuple[float, float]:
     """Return the values of a claim's parameter between which bounds are."""
-    return claim.search if isinstance(claim, FAMILIES) else (0.0, math.inf)
+    if isinstance(claim, FAMILIES):
+        return claim.search
+    return (0.0, math.inf)
 
 
 def curve_at(claim: Claim, theta: float, sides: Sides) -> TradeOff:

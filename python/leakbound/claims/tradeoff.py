@@ -28,7 +28,9 @@ _PARAMETERS: dict[Family, set[str]] = {
 # 64 roundings of numbers near 1
 _CLOSE = 2.0**-46
 # Lines of a polygon, within these deviations of a Gaussian loss and the ±700 that a profile takes
-_LINES, _DEVIATIONS, _FARTHEST = 1025, 8.0, 600.0
+_LINES = 1025
+_DEVIATIONS = 8.0
+_FARTHEST = 600.0
 
 
 def convex_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -42,7 +44,7 @@ def convex_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         if corners and corners[-1][0] == here[0]:
             continue
         # corners above the line between their neighbours go
-        while len(corners) > 1 and _above(corners[-2], corners[-1], here):
+        while len(corners) > 1 and _above(corners[-2], b=corners[-1], c=here):
             corners.pop()
         corners.append(here)
     hull = np.array(corners)
@@ -82,7 +84,7 @@ class TradeOff(Record):
     parameters: dict[str, NDArray[np.float64]]
 
     def __post_init__(self) -> None:
-        choice(self.family, "family", Family)
+        choice(self.family, name="family", allowed=Family)
         vars(self)["_core"] = self._build()
 
     @classmethod
@@ -155,7 +157,8 @@ class TradeOff(Record):
         return cls(family, {name: np.atleast_1d(value) for name, value in parameters.items()})
 
     def _build(self) -> _core.TradeOff:
-        values, needed = self.parameters, _PARAMETERS[self.family]
+        values = self.parameters
+        needed = _PARAMETERS[self.family]
         alone = self.family not in {"table", "profile"}
         if set(values) != needed or (alone and any(value.size != 1 for value in values.values())):
             sizes = ", ".join(f"{name} of {value.size}" for name, value in values.items())
@@ -259,12 +262,14 @@ class TradeOff(Record):
 
 def least_delta(curve: TradeOff) -> float:
     """Return the least δ at which a curve has a finite ε, exact as a double."""
-    low, high = 0.0, math.nextafter(0.0, 1.0)
+    low = 0.0
+    high = math.nextafter(0.0, 1.0)
     if math.isfinite(curve.epsilon(low)):
         return low
     if math.isfinite(curve.epsilon(high)):  # the curve has no failures, but its losses no limit
         return high
-    low, high = high, 1.0
+    low = high
+    high = 1.0
     while math.nextafter(low, 1.0) < high:
         middle = 0.5 * (low + high)
         if math.isfinite(curve.epsilon(middle)):

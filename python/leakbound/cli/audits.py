@@ -129,10 +129,11 @@ def coins(
     """Audit scores of examples whose membership coins decided."""
     # 1. Options, before anything is read.
     names = options.parse_columns(attacks, "--score-col")
-    planned, opened, agreed = _drawn(InclusionPlan, plan, opening, question.seed)
-    several = _copies(copies, planned, opened)
+    planned, opened, agreed = _drawn(InclusionPlan, plan=plan, opening=opening, seed=question.seed)
+    several = _copies(copies, plan=planned, opening=opened)
     common = {**question.options(copies=several or 1), "sides": sides}
-    chance, given = _prior(prior), parts.files(files)
+    chance = _prior(prior)
+    given = parts.files(files)
     if parts.members and (plan or opening):
         refuse("--members and --nonmembers say who was a member: leave out --plan and --opening")
     # 2. Shards are counted, and counts audited.
@@ -142,7 +143,7 @@ def coins(
                 "several files or a tally are only counted: use one file with all examples for "
                 "several --attacks, --prior, --plan, --opening or --bundle"
             )
-        counted = tally_of(given, names[0], layout)
+        counted = tally_of(given, score=names[0], layout=layout)
         with bar(f"Auditing {counted.m:,} examples"):
             result = audit(counted, Coins(copies=several), **common)
         delivery.conclude(result, given[0], question.goal)
@@ -158,15 +159,21 @@ def coins(
             table = read(file, needed, layout, optional=("id", layout.member_col))
     with bar(f"Auditing {len(table):,} examples"), about(file):
         ids = _ids_of(table, planned)
-        moved = None if planned is None else ExampleOrder(ids).follow(planned, "member")
+        moved = None
+        if planned is not None:
+            moved = ExampleOrder(ids).follow(planned, "member")
         rows = slice(None) if moved is None else moved
         scores = scores_of(table, names, named=opened is not None, rows=rows)
         priors = table.numbers(chance)[rows] if isinstance(chance, str) else chance
         told = parts.members or layout.member_col in table
-        member: Any = table.member() if told else None
+        member: Any = None
+        if told:
+            member = table.member()
         if planned is not None:
-            _check_plan(planned, ids, member, len(table))
-            member, ids = planned, ids if ids is None else ids[rows]
+            _check_plan(planned, ids=ids, member=member, examples=len(table))
+            member = planned
+            if ids is not None:
+                ids = ids[rows]
         result = audit(scores, Coins(member, prior=priors, copies=several), ids=ids, **common)
     # 4. A bundle needs the inputs too.
     inputs = {"scores": scores, "plan": opened or member, "ids": ids}
@@ -240,7 +247,8 @@ def split(
         else:
             table = read(file, [*wanted, layout.member_col], layout)
     with bar(f"Auditing {len(table):,} examples"), about(file):
-        scores, member = scores_of(table, names), table.member()
+        scores = scores_of(table, names)
+        member = table.member()
         inputs: dict[str, Any] = {one: table.words(col) for one, col in labels.items() if col}
         inputs |= {"features": table.matrix(known)} if known else {}
         design = RandomSplit(member, aggregate=aggregate, **inputs)
@@ -271,8 +279,8 @@ def choices(
 
     # 1. Options, before anything is read.
     names = options.parse_columns(attacks, "--score-col")
-    planned, opened, agreed = _drawn(ChoicePlan, plan, opening, question.seed)
-    several = _copies(copies, planned, opened)
+    planned, opened, agreed = _drawn(ChoicePlan, plan=plan, opening=opening, seed=question.seed)
+    several = _copies(copies, plan=planned, opening=opened)
     common = question.options(relation, replaced="candidate", copies=several or 1)
     common |= agreed
     with bar(f"Reading {file}"):
@@ -285,8 +293,11 @@ def choices(
     with bar(f"Auditing {len(table):,} secrets"), about(file):
         named = {name: table.matrix(listed) for name, listed in columns.items()}
         scores = named if len(names) > 1 or opened else named[names[0]]
-        ids, k = _ids_of(table, planned), len(columns[names[0]])
-        chosen: Any = table.numbers("chosen") if planned is None else planned
+        ids = _ids_of(table, planned)
+        k = len(columns[names[0]])
+        chosen: Any = planned
+        if planned is None:
+            chosen = table.numbers("chosen")
         result = audit(scores, Choices(chosen, k, copies=several), ids=ids, **common)
     inputs = {"scores": scores, "plan": opened or chosen, "ids": ids}
     delivery.conclude(result, file, question.goal, relation, inputs)
@@ -340,12 +351,15 @@ def panoramia(
     from leakbound import Panoramia
 
     goal = options.parse_claim(claim, ("eps", "eps,delta", "c,eps", "c,eps,delta"))
-    common, columns = search.options(), options.parse_columns(features, "--features")
+    common = search.options()
+    columns = options.parse_columns(features, "--features")
     with bar(f"Reading {file}"):
         table = read(file, [baseline_col, score_col, *columns, layout.member_col], layout)
     with bar(f"Auditing {len(table):,} examples"), about(file):
-        member, matrix = table.member(), table.matrix(columns)
-        scores, known = table.numbers(score_col), table.numbers(baseline_col)
+        member = table.member()
+        matrix = table.matrix(columns)
+        scores = table.numbers(score_col)
+        known = table.numbers(baseline_col)
         allowed = vars(relaxations).copy()
         delta = allowed.pop("delta")
         design = Panoramia(member, baseline=known, features=matrix, **allowed)
@@ -399,7 +413,8 @@ def zero_run(
     from leakbound.propensity import LogisticPropensity
 
     # 1. Propensities are a column, or learnt from features.
-    names, common = options.parse_columns(attacks, "--score-col"), question.options()
+    names = options.parse_columns(attacks, "--score-col")
+    common = question.options()
     columns = options.parse_columns(features, "--features")
     with bar(f"Reading {file}"):
         table = read(file, [*names, *(columns or ["propensity"]), layout.member_col], layout)
@@ -407,7 +422,9 @@ def zero_run(
     with bar(f"Auditing {len(table):,} examples"), about(file):
         member = table.member()
         odds: Any = LogisticPropensity() if columns else table.numbers("propensity")
-        inputs = {"features": table.matrix(columns)} if columns else {}
+        inputs = {}
+        if columns:
+            inputs = {"features": table.matrix(columns)}
         scores = scores_of(table, names)
         design = ZeroRun(member, odds, **vars(correction), **inputs)
         result = audit(scores, design, ids=table.ids, sides=sides, **common)
@@ -420,7 +437,9 @@ def scores_of(
 ) -> Any:
     """Return the scores of one attack; of several, or if `named`, by the name of the attack."""
     scores = {name: table.numbers(name)[rows] for name in names}
-    return scores if named or len(names) > 1 else scores[names[0]]
+    if named or len(names) > 1:
+        return scores
+    return scores[names[0]]
 
 
 def _prior(text: str) -> float | str:
@@ -452,18 +471,24 @@ def _copies(
     copies: int | None, plan: InclusionPlan | ChoicePlan | None, opening: Opening | None
 ) -> int | None:
     """Return how often each member was inserted: as stated, agreed on or planned; None if not."""
-    agreed = None if opening is None else opening.agreed.options.get("copies")
+    agreed = None
+    if opening is not None:
+        agreed = opening.agreed.options.get("copies")
     if copies is not None and agreed not in {None, copies}:
         refuse(f"--copies {copies}: the protocol has {agreed}, so leave --copies out")
     stated = copies_of(plan, agreed if copies is None else copies)
-    return None if stated == 1 and copies is None else stated
+    if stated == 1 and copies is None:
+        return None
+    return stated
 
 
 def _ids_of(table: Columns | TwoFiles, plan: InclusionPlan | ChoicePlan | None) -> Any:
     """Return the column of ids, as whole numbers if the ids of the plan are."""
     ids = table.ids
     numbered = plan is not None and plan.ids.dtype.kind in "iu"
-    return whole(ids) if ids is not None and numbered else ids
+    if ids is not None and numbered:
+        return whole(ids)
+    return ids
 
 
 def _check_plan(plan: InclusionPlan, ids: Any, member: Any, examples: int) -> None:

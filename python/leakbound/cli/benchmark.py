@@ -118,9 +118,9 @@ def _game(name: str) -> Any:
 
 def _bound(name: str) -> Any:
     value = name.partition(":")[2]
-    return (
-        options.parse_cuts(name) if value.replace(",", "").isdigit() or not value else _load(name)
-    )
+    if value.replace(",", "").isdigit() or not value:
+        return options.parse_cuts(name)
+    return _load(name)
 
 
 def _load(name: str) -> Any:

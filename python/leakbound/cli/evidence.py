@@ -51,7 +51,9 @@ def commit(
         refuse("give either --examples M to flip coins now, or --plan FILE")
     if plan and copies is not None:
         refuse("--plan already has its copies: leave --copies out")
-    stated: Any = agreed.get("copies", 1) if copies is None else copies
+    stated: Any = copies
+    if copies is None:
+        stated = agreed.get("copies", 1)
     coins: Plan = Plan.load(plan) if plan else InclusionPlan.create(examples or 0, copies=stated)
     for file in (secret / "opening.json", out / "commitment.json", secret / "plan.npz"):
         # The plan may be in its place already.
@@ -91,7 +93,9 @@ def new(
     protocol: Annotated[Path | None, option("FILE", "Rules of the audit: .toml or .json.")] = None,
 ) -> None:
     """Create a challenge."""
-    agreed = None if protocol is None else read_protocol(protocol)
+    agreed = None
+    if protocol is not None:
+        agreed = read_protocol(protocol)
     commitment = new_challenge(canaries, out, protocol=agreed)
     typer.echo(f"{commitment.sha256}  {out / 'public' / 'commitment.json'}")
     typer.echo(
@@ -151,7 +155,9 @@ def verify(
     ] = _PATIENCE,
 ) -> None:
     """Verify a bundle."""
-    published = None if commitment is None else Commitment.from_json(commitment)
+    published = None
+    if commitment is not None:
+        published = Commitment.from_json(commitment)
     with bar("Auditing again"), _within(most_seconds):
         verification = verify_bundle(folder, commitment=published, page=page)
     rows = [(_MARKS[check.passed], check.name, check.words) for check in verification.checks]

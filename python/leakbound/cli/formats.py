@@ -27,7 +27,8 @@ _PIECE = 1 << 16
 # Bytes that tell the encoding and the ends of lines.
 _START = 1 << 16
 # Bytes of text that are read at once, and the most of one row.
-_BLOCK, _LONGEST = 1 << 22, 1 << 26
+_BLOCK = 1 << 22
+_LONGEST = 1 << 26
 # Most bytes of a header: a file without line breaks must not fill the memory.
 _HEADER = 1 << 24
 
@@ -36,7 +37,9 @@ class _Recoded(io.RawIOBase):
     """Text in UTF-8 with line feeds, whatever the encoding and the line ends of a file are."""
 
     def __init__(self, start: bytes, file: Any, decoder: Any) -> None:
-        self._start, self._file, self._decoder = start, file, decoder
+        self._start = start
+        self._file = file
+        self._decoder = decoder
         first = decoder.decode(start) if decoder else start.decode("utf-8", "replace")
         if decoder:
             decoder.reset()
@@ -53,8 +56,12 @@ class _Recoded(io.RawIOBase):
         while not self._held:
             piece = self._start or self._file.read(len(buffer))
             self._start = b""
-            text = piece if self._decoder is None else self._utf8(piece)
-            self._held = text.replace(b"\r", b"\n") if self._is_mac else text
+            text = piece
+            if self._decoder is not None:
+                text = self._utf8(piece)
+            self._held = text
+            if self._is_mac:
+                self._held = text.replace(b"\r", b"\n")
             if not piece:
                 break
         count = min(len(buffer), len(self._held))
@@ -75,10 +82,14 @@ def as_utf8(file: Any, encoding: str) -> Any:
         if marks:
             encoding = "utf-16"
         elif zeros == 1:  # of a first letter: UTF-16 without a mark
-            encoding = "utf-16-be" if start[0] == 0 else "utf-16-le"
+            encoding = "utf-16-le"
+            if start[0] == 0:
+                encoding = "utf-16-be"
     utf8 = not encoding or codecs.lookup(encoding).name == "utf-8"
-    decoder = None if utf8 else codecs.getincrementaldecoder(encoding)()
-    return io.BufferedReader(_Recoded(start, file, decoder), _PIECE)
+    decoder = None
+    if not utf8:
+        decoder = codecs.getincrementaldecoder(encoding)()
+    return io.BufferedReader(_Recoded(start=start, file=file, decoder=decoder), _PIECE)
 
 
 def read_csv(file: Any, separator: str) -> Reader:
@@ -89,7 +100,8 @@ def read_csv(file: Any, separator: str) -> Reader:
     header = file.readline(_HEADER).decode("utf-8-sig")
     said = re.fullmatch(r'"?sep=([,;\t|])"?\s*', header)  # as spreadsheets write it
     if said:
-        separator, header = said[1], file.readline(_HEADER).decode("utf-8")
+        separator = said[1]
+        header = file.readline(_HEADER).decode("utf-8")
     names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
     columns = [str(place) for place in range(len(names))]  # names may repeat
 
@@ -132,7 +144,9 @@ def _blocks(file: Any, separator: bytes) -> Iterator[bytes]:
     while piece := file.read(_BLOCK):
         held += piece
         # A line break between quotation marks does not end a row.
-        found = rows.match(held) if b'"' in held else None
+        found = None
+        if b'"' in held:
+            found = rows.match(held)
         end = held.rfind(b"\n") + 1 if found is None else found.end()
         if end:
             yield held[:end]
@@ -178,9 +192,12 @@ def _json_by_column(content: bytes) -> Reader:
 
     text = content.decode("utf-8-sig")
     whole_file = text.lstrip().startswith("[")
-    lines = [text] if whole_file else [line for line in text.split("\n") if line.strip()]
-    read = [json.loads(line, parse_int=_Digits, parse_float=_Digits) for line in lines]
-    records: list[Any] = read[0] if whole_file else read
+    lines = [text]
+    if not whole_file:
+        lines = [line for line in text.split("\n") if line.strip()]
+    records: Any = [json.loads(line, parse_int=_Digits, parse_float=_Digits) for line in lines]
+    if whole_file:
+        records = records[0]
     if not all(isinstance(record, dict) for record in records):
         raise ValueError("no objects")
     names = [*dict.fromkeys(name for record in records for name in record)]
@@ -208,7 +225,9 @@ def _one_type(values: list[Any], name: str) -> Any:
         return pa.array(values, pa.bool_())
     for row, value in enumerate(values):
         if isinstance(value, list | dict):
-            kind = "a list" if isinstance(value, list) else "an object"
+            kind = "an object"
+            if isinstance(value, list):
+                kind = "a list"
             raise FormatError(
                 f"column {name!r} holds {kind} at row {row}: give one number or word in each line"
             )

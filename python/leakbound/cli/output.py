@@ -77,9 +77,12 @@ def _missing(match: re.Match[str]) -> str:
 
 
 def _flag(match: re.Match[str]) -> str:
-    name, value = match[1] or match[3], (match[2] or "").strip('"')
+    name = match[1] or match[3]
+    value = (match[2] or "").strip('"')
     flag = f"--{name.replace('_', '-')}"
-    return flag if value in {"", "True"} else f"{flag} {value}"
+    if value in {"", "True"}:
+        return flag
+    return f"{flag} {value}"
 
 
 _CODES = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
@@ -107,7 +110,9 @@ def end(result: Result, *, lenient: bool) -> NoReturn:
     Unless lenient, a result with warnings or contradicted assumptions is inconclusive instead of
     not refuted: inverted scores refute nothing, however much the model leaks.
     """
-    code = 0 if result.checked is None else _CODES[result.checked.verdict]
+    code = 0
+    if result.checked is not None:
+        code = _CODES[result.checked.verdict]
     doubts = [f"contradicted: {one.name}" for one in result.summary().contradicted]
     doubts += [in_its_words(text) for text in result.warnings]
     if doubts and not lenient and result.checked is not None and code == 0:
@@ -168,7 +173,9 @@ def show(result: Result) -> None:
     say(grid([("", False), ("", True), ("", False)], rows))
     say("")
     for one in dict.fromkeys((*said.contradicted, *said.assumptions)):
-        tone = "bold red" if one.status == "contradicted" else None
+        tone = None
+        if one.status == "contradicted":
+            tone = "bold red"
         say(f"{one.status}: {one.name}. {one.statement}", tone)
     say(f"seed: {result.provenance.seed}; --seed {result.provenance.seed} repeats this audit")
     for text in result.warnings:

@@ -63,7 +63,9 @@ class Goal:
         if self.claim and self.target is not None:
             refuse("--claim already sets the target: give either --claim or --target")
         goal = options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
-        half = None if self.truth is None else real(self.truth, "--truth", above=0) / 2
+        half = None
+        if self.truth is not None:
+            half = real(self.truth, "--truth", above=0) / 2
         bound = goal.get("mu", goal.get("eps", half if self.target is None else self.target))
         if bound is None:
             refuse("give the bound with --target or --claim, or the assumed truth with --truth")
@@ -147,7 +149,9 @@ def plan(
         power = planning.power(m, assumed, target=bound, **common)
         if power.probability >= chance:
             return planning.CanariesNeeded(m=m, power=power)
-        return planning.CanariesNeeded(m=None, power=power, reason=why_short(m, power, sides))
+        return planning.CanariesNeeded(
+            m=None, power=power, reason=why_short(m, forecast=power, sides=sides)
+        )
 
     simulated = track(attacks.items(), "Planning", total=len(attacks), shown=True)
     plans = {words: needed(assumed) for words, assumed in simulated}
@@ -157,10 +161,14 @@ def plan(
         typer.echo(f"[{listed}]" if len(plans) > 1 else listed)
     else:
         of = units(sides) + (f", each inserted {copies} times," if copies > 1 else "")
-        _show(plans, goal.stated, bound, of, m)
+        _show(plans, claim=goal.stated, goal=bound, of=of, m=m)
         if first.m is not None:
-            policy = cuts if common["cuts"] else ""
-            following = _command(audited, bound, policy, sides, goal.claim, copies)
+            policy = ""
+            if common["cuts"]:
+                policy = cuts
+            following = _command(
+                audited, goal=bound, cuts=policy, sides=sides, stated=goal.claim, copies=copies
+            )
             output.say(f"Next: {following}", "bold")
     raise typer.Exit(INCONCLUSIVE if first.m is None else 0)
 
@@ -173,13 +181,17 @@ def _show(
     enough = [(words, one.power) for words, one in plans.items() if one.m is not None and one.power]
     if enough:
         words, least = enough[-1]
-        weakest = f", for an attack that finds {words}" if len(plans) > 1 else ""
+        weakest = ""
+        if len(plans) > 1:
+            weakest = f", for an attack that finds {words}"
         output.say(
             f"{least.m:,} {of} prove {said}, with probability {_chance(least)}{weakest}.", "bold"
         )
     else:
         output.say(f"Out of reach: {said}: {next(iter(plans.values())).reason}.", "bold")
-        more = "raise --most" if m is None else "leave out -m to find how many are needed"
+        more = "leave out -m to find how many are needed"
+        if m is None:
+            more = "raise --most"
         output.say(f"Choose a smaller --target, or {more}.")
     headings = (
         of.partition(",")[0],
@@ -195,9 +207,13 @@ def _show(
         if power is None:
             rows.append((words, "out of reach", *["-"] * (len(headings) - 1)))
             continue
-        few = "" if one.m or m else "> "
+        few = "> "
+        if one.m or m:
+            few = ""
         between = f"{number(power.low)} to {number(power.high)}"
-        levels = f" of {power.levels[0]:,}…{power.levels[-1]:,}" if len(power.levels) > 1 else ""
+        levels = ""
+        if len(power.levels) > 1:
+            levels = f" of {power.levels[0]:,}…{power.levels[-1]:,}"
         ends = (number(power.median), number(power.ceiling), f"{power.guesses:,}{levels}")
         rows.append((words, f"{few}{power.m:,}", _chance(power), between, *ends))
     output.say("")
@@ -228,4 +244,6 @@ def _chance(power: Power) -> str:
 
 
 def _symbol(claim: PlannedClaim) -> str:
-    return "μ" if isinstance(claim, GaussianDP) else "ε"
+    if isinstance(claim, GaussianDP):
+        return "μ"
+    return "ε"

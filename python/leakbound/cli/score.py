@@ -108,7 +108,9 @@ def score(
 
         scorer = Scorer(scored, label=roles.label, **columns, **vars(measuring))
         made_of = {"version of leakbound": __version__, "shard_rows": str(shard_rows)}
-        job = _Job(scorer, out, shard_rows, roles, scorer.made_of() | made_of)
+        job = _Job(
+            scorer=scorer, out=out, rows=shard_rows, signs=roles, made_of=scorer.made_of() | made_of
+        )
     with bar("Reading ids"):
         sizes = {path: job.size(path) for path in files}
     # 2. Shards that are not there yet.
@@ -151,7 +153,7 @@ class _Job:
         files = [file for file in sorted(self.out.iterdir()) if not file.name.startswith(".")]
         if files == [self.out / RECORD]:
             files.pop().unlink()
-        keep_record(self.out, self.made_of, files)
+        keep_record(self.out, content=self.made_of, kept=files)
         for file in files:
             if file not in shards and file.name != RECORD:
                 raise FormatError(
@@ -163,12 +165,15 @@ class _Job:
         """Score what is not scored yet, and show how far that is."""
         total = sum(rows for shard, rows in shards.items() if not shard.exists())
         pieces = (piece for path in sizes for piece in self._pieces(path))
-        begun, told, done = time.monotonic(), 0.0, 0
+        begun = time.monotonic()
+        told = 0.0
+        done = 0
         with bar("Scoring", total=total) as move:
             for shard, (where, first, records) in zip(shards, pieces, strict=True):
-                if not self._score(shard, where, first, records):
+                if not self._score(shard, path=where, first=first, records=records):
                     continue
-                done, spent = done + len(records), time.monotonic() - begun
+                done += len(records)
+                spent = time.monotonic() - begun
                 speed = f"{done / spent:,.4g} examples/s"
                 move(completed=done, description=f"Scoring, {speed}")
                 if spent > told + _PAUSE and done < total and not sys.stderr.isatty():
@@ -180,7 +185,9 @@ class _Job:
         """Yield the records of each shard of a file, and the number of the first."""
         import pyarrow as pa
 
-        columns, first, held = self.scorer.columns(), 0, list[Any]()
+        columns = self.scorer.columns()
+        first = 0
+        held = list[Any]()
         names = list(dict.fromkeys(["id", *self.scorer.keep, *columns]))
 
         def piece() -> Any:
@@ -194,7 +201,8 @@ class _Job:
                 held = [pa.concat_tables([*held, pa.table(dict(stored))])]
                 while len(held[0]) >= self.rows:
                     yield path, first, piece()
-                    held, first = [held[0][self.rows :]], first + self.rows
+                    held = [held[0][self.rows :]]
+                    first += self.rows
         if len(held[0]):
             yield path, first, piece()
 

@@ -59,15 +59,19 @@ def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
     tallies = {path for path in files if _is_tally(path)}
     path = min(tallies, default=PIPE)
     with about(path):
-        bits = Tally.from_parquet(path).bits if tallies else TALLY_BITS
+        bits = TALLY_BITS
+        if tallies:
+            bits = Tally.from_parquet(path).bits
 
     stopped = Event()
 
     def one(path: Path) -> Tally | None:
         if path in tallies:
             return Tally.from_parquet(path)
-        counts = counted_pieces(_rows(path, score, layout, stopped), bits)
-        return Tally(*counts, bits) if counts[0].size else None
+        counts = counted_pieces(_rows(path, score=score, layout=layout, stopped=stopped), bits)
+        if counts[0].size:
+            return Tally(*counts, bits)
+        return None
 
     def parts(move: Callable[..., None], pool: Executor) -> Iterator[Tally]:
         nonlocal path
@@ -212,7 +216,7 @@ def tally(
     """Count shards of scores into a tally."""
     if out.suffix.lower() != ".parquet":
         refuse(f"--out {out}: a tally is a .parquet file; use --out {out.with_suffix('.parquet')}")
-    whole = tally_of(shards, score_col, layout)
+    whole = tally_of(shards, score=score_col, layout=layout)
     whole.to_parquet(out)
     typer.echo(
         f"{out}: {whole.m:,} examples, {whole.members:,} members, {len(whole):,} keys of "

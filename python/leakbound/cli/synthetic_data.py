@@ -71,14 +71,17 @@ def synthetic(
     delivery: Delivery,
 ) -> None:
     """Audit a synthetic table in a file."""
-    common, names = question.options(relation), options.parse_columns(attacks, "--attacks")
+    common = question.options(relation)
+    names = options.parse_columns(attacks, "--attacks")
     marks = next(csv.reader([columns.missing], skipinitialspace=True), [])
     writing = Writing(signs.sign, signs.grouping, tuple(marks))
     with bar("Reading the tables"):
         inside, outside, generated = (
-            read_table(path, signs, writing) for path in (members, nonmembers, table)
+            read_table(path, signs=signs, writing=writing) for path in (members, nonmembers, table)
         )
-        third = None if reference is None else read_table(reference, signs, writing)
+        third = None
+        if reference is not None:
+            third = read_table(reference, signs=signs, writing=writing)
     codes = options.parse_columns(columns.categorical, "--categorical")
     roles: dict[str, Any] = dict.fromkeys(codes, "codes")
     if columns.strata:

@@ -80,9 +80,12 @@ def write_bundle(
             f"a {type(result).__name__} cannot be recomputed from its options, so it has no bundle"
         )
     drawn: Any = plan
-    opening = drawn if isinstance(drawn, Opening) else None
+    opening = None
+    if isinstance(drawn, Opening):
+        opening = drawn
     if opening is not None:
-        drawn, protocol = opening.plan, protocol or opening.protocol
+        drawn = opening.plan
+        protocol = protocol or opening.protocol
     if isinstance(drawn, HasMember) and not isinstance(drawn, Plan):
         several = getattr(drawn, "copies", 1)
         drawn = InclusionPlan(drawn.member, ids=getattr(drawn, "ids", None), copies=several)
@@ -91,9 +94,11 @@ def write_bundle(
             f"model must be the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
         )
     # 1. The recipe of the audit, which is run once more from the files.
-    data = _data_of(scores, drawn, inputs)
-    agreed = None if protocol is None else checked_protocol(protocol)
-    recipe = _recipe(result, data, dict(options or {}), agreed)
+    data = _data_of(scores, plan=drawn, inputs=inputs)
+    agreed = None
+    if protocol is not None:
+        agreed = checked_protocol(protocol)
+    recipe = _recipe(result, data=data, options=dict(options or {}), protocol=agreed)
     content, arrays = recipe.encoded()
     # 2. The files, with those of a commitment if there is one.
     texts: dict[str, str] = {
@@ -121,8 +126,8 @@ def write_bundle(
         files["plan.npz"], tossed = written(drawn.write), drawn.seed
     # 3. The statement about all files, and the sums over both.
     digests = {name: sha256(file) for name, file in files.items()}
-    notes = manifest.notes_of(result, manifest.environment(), tossed)
-    files[MANIFEST] = manifest.statement(digests, result, notes, model)
+    notes = manifest.notes_of(result, made=manifest.environment(), tossed=tossed)
+    files[MANIFEST] = manifest.statement(digests, result=result, notes=notes, model=model)
     files[SUMS] = manifest.sums(digests | {MANIFEST: sha256(files[MANIFEST])})
     _put(place, files)
 
@@ -134,7 +139,9 @@ def _check_place(place: Path) -> None:
     held = {one.name for one in place.iterdir()} if place.is_dir() else {place.name}
     statement = place / MANIFEST
     ours = statement.is_file() and manifest.STATEMENT.encode() in statement.read_bytes()
-    others = held - manifest.FILES.keys() if ours else held
+    others = held
+    if ours:
+        others = held - manifest.FILES.keys()
     if others:
         raise OptionError(
             f"{place} contains {min(others)!r}, which would be lost: move it "
@@ -150,10 +157,10 @@ def _recipe(
 ) -> Recipe:
     """Return the recipe of a result, which must follow the protocol if there is one."""
     if protocol is None:
-        return recipe_of(result, data, options)
+        return recipe_of(result, data=data, options=options)
     agreed = Agreed.of(protocol)
-    recipe = recipe_of(result, data, {"cuts": agreed.options["cuts"], **options})
-    wrong = departure(agreed, result, recipe)
+    recipe = recipe_of(result, data=data, options={"cuts": agreed.options["cuts"], **options})
+    wrong = departure(agreed, result=result, recipe=recipe)
     if wrong:
         raise FormatError(f"the audit does not follow the protocol: {wrong}")
     return recipe
@@ -163,10 +170,13 @@ def _data_of(scores: Any, plan: Any, inputs: dict[str, Any]) -> dict[str, Any]:
     """Return the data arguments of the audit by name, with ids of scores and tables."""
     ids = inputs.pop("ids", None)
     if ids is None and hasattr(scores, "iloc"):
-        ids = None if np.array_equal(scores.index, np.arange(len(scores))) else scores.index
+        if not np.array_equal(scores.index, np.arange(len(scores))):
+            ids = scores.index
     elif ids is None:
         ids = getattr(scores, "ids", None)
-    named = {} if ids is None else {"ids": np.asarray(ids)}
+    named = {}
+    if ids is not None:
+        named = {"ids": np.asarray(ids)}
     return {"scores": scores, "member": plan, **inputs, **named}
 
 
@@ -219,7 +229,8 @@ def model_index(result: Audit, *, model: str, dataset: str) -> list[JsonValue]:
     for name, text in names.items():
         if not isinstance(text, str) or not text.strip():
             raise OptionError(f"{name} must be a non-empty name, got {text!r:.80}")
-    implied, said = result.implied(), result.summary()
+    implied = result.implied()
+    said = result.summary()
     if not KINDS[result.kind].proves:
         raise OptionError(
             f"a result of kind {result.kind!r} is not a bound, not a metric of a model card"

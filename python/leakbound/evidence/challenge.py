@@ -54,7 +54,8 @@ def new_challenge(
         the canaries is added, as `canaries_sha256`. A protocol that `judge_challenge` could not
         follow with this number of canaries is refused.
     """
-    source, place = Path(canaries), Path(folder)
+    source = Path(canaries)
+    place = Path(folder)
     if place.exists() and any(place.iterdir()):
         raise OptionError(f"{place} is not empty: choose a new folder")
     if not source.is_file():
@@ -191,7 +192,9 @@ def _lines(text: str) -> list[str]:
         lines.pop()
     for place, line in enumerate(lines, 1):
         if not line or line[-1] == "\r":
-            what = "ends in CR CR LF, and one CR would be lost" if line else "is blank"
+            what = "is blank"
+            if line:
+                what = "ends in CR CR LF, and one CR would be lost"
             raise ValueError(f"line {place} {what}: canaries are numbered by their lines")
     return lines
 

@@ -21,7 +21,8 @@ from leakbound.results.base import Result
 
 LAYOUT = 1
 """Number of the layout of bundles, raised whenever a file changes its name or meaning."""
-MANIFEST, SUMS = "manifest.json", "SHA256SUMS"
+MANIFEST = "manifest.json"
+SUMS = "SHA256SUMS"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
 MOST_ARRAYS = 1 << 32
@@ -150,7 +151,8 @@ def _opened(entry: os.DirEntry[str]) -> IO[bytes]:
     if not entry.is_file(follow_symlinks=False):
         raise FormatError(f"{entry.name} is not a regular file; links are not followed")
     file = os.fdopen(os.open(entry.path, flags | getattr(os, "O_BINARY", 0)), "rb")
-    status, most = os.fstat(file.fileno()), FILES[entry.name]
+    status = os.fstat(file.fileno())
+    most = FILES[entry.name]
     if status.st_size <= most and stat.S_ISREG(status.st_mode):
         return file
     file.close()

@@ -78,7 +78,7 @@ class Recipe:
         options: dict[str, JsonValue] = {}
         for name, value in self.arguments.items():
             if name in _ARRAYS and not isinstance(value, float | LogisticPropensity | None):
-                data[name] = _stored(name, value, arrays)
+                data[name] = _stored(name, value=value, arrays=arrays)
             else:
                 options[name] = _option(name, value)
         return {"audit": self.audit, "options": options, "data": data}, arrays
@@ -88,7 +88,9 @@ class Recipe:
         """Return the recipe stored as JSON and arrays."""
         if not isinstance(content, dict) or content.keys() != {"audit", "options", "data"}:
             raise FormatError("it must have exactly audit, options and data")
-        audit, options, data = content["audit"], content["options"], content["data"]
+        audit = content["audit"]
+        options = content["options"]
+        data = content["data"]
         if not isinstance(audit, str) or audit not in DESIGNS:
             raise FormatError(
                 f"unknown design {audit!r:.60}: it must be one of {', '.join(DESIGNS)}"
@@ -100,7 +102,8 @@ class Recipe:
         arguments = {name: _read_option(name, value) for name, value in options.items()}
         used: set[str] = set()
         arguments |= {
-            name: _read_data(name, form, arrays, plan, used) for name, form in data.items()
+            name: _read_data(name, form=form, arrays=arrays, plan=plan, used=used)
+            for name, form in data.items()
         }
         if used != set(arrays):
             raise FormatError(f"the arrays {', '.join(sorted(set(arrays) - used))} are no argument")
@@ -143,7 +146,8 @@ def difference(again: Result, result: Result, *, exact: bool = True) -> str:
     claim and confidence, which are not computed; digests of computed numbers are then ignored.
     Everything else must be equal, whatever version a result names.
     """
-    one, other = dict(_leaves(again.to_dict())), dict(_leaves(result.to_dict()))
+    one = dict(_leaves(again.to_dict()))
+    other = dict(_leaves(result.to_dict()))
     # Options come first: they say why numbers differ.
     places = sorted(dict.fromkeys([*one, *other]), key=lambda place: place[0] != "options")
     for place in places:
@@ -216,10 +220,12 @@ def _option(name: str, value: Any) -> JsonValue:
 
 def _read_option(name: str, content: Any) -> Any:
     if name in _OBJECTS and (isinstance(content, dict) or name != "cuts"):
-        return build(content, name, _OBJECTS[name])
+        return build(content, name=name, kinds=_OBJECTS[name])
     if name in _DATA or isinstance(content, dict | list):
         raise FormatError(f"{name} is {shown(content)}, which is not a value of this option")
-    return float(content) if content in ("inf", "-inf") else content
+    if content in ("inf", "-inf"):
+        return float(content)
+    return content
 
 
 def _stored(name: str, value: Any, arrays: dict[str, NDArray[Any]]) -> JsonValue:
@@ -229,8 +235,10 @@ def _stored(name: str, value: Any, arrays: dict[str, NDArray[Any]]) -> JsonValue
     if isinstance(value, Mapping | tuple):
         parts = value.values() if isinstance(value, Mapping) else value
         for place, part in enumerate(parts):
-            _stored(f"{name}.{place}", part, arrays)
-        return [str(key) for key in value] if isinstance(value, Mapping) else _LIMITS
+            _stored(f"{name}.{place}", value=part, arrays=arrays)
+        if isinstance(value, Mapping):
+            return [str(key) for key in value]
+        return _LIMITS
     array = np.asarray(value)
     if array.dtype.kind == "O" and {type(part) for part in array.ravel().tolist()} == {str}:
         array = array.astype(np.str_)
@@ -244,9 +252,15 @@ def _read_data(name: str, form: Any, arrays: Mapping[str, Any], plan: Any, used:
     """Return an argument of arrays: one, several by name, two limits, or the plan."""
     if form == "plan" and name == "member" and plan is not None:
         return plan
-    names = form if isinstance(form, list) and name == "scores" else []
-    limits = [0, 1] if form == _LIMITS and name == "propensity" else []
-    places = [name] if form == "array" else [f"{name}.{i}" for i, _ in enumerate(names or limits)]
+    names = []
+    if isinstance(form, list) and name == "scores":
+        names = form
+    limits = []
+    if form == _LIMITS and name == "propensity":
+        limits = [0, 1]
+    places = [name]
+    if form != "array":
+        places = [f"{name}.{i}" for i, _ in enumerate(names or limits)]
     distinct = all(isinstance(one, str) for one in names) and len(set(names)) == len(names)
     if not (places and distinct and set(places) <= arrays.keys()):
         raise FormatError(f"{name} is {form!r:.80}, which is not data of a bundle")
@@ -254,7 +268,9 @@ def _read_data(name: str, form: Any, arrays: Mapping[str, Any], plan: Any, used:
     values = [arrays[place] for place in places]
     if names:
         return dict(zip(names, values, strict=True))
-    return tuple(values) if limits else values[0]
+    if limits:
+        return tuple(values)
+    return values[0]
 
 
 def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
@@ -282,18 +298,25 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
         if encode(said) != encode(did):
             return f"{name}: the protocol has {_shown(name, said)}, the audit {_shown(name, did)}"
     audited = result.options.get("attacks")
-    names, listed = list(agreed.attacks), list(audited) if isinstance(audited, dict) else []
+    names = list(agreed.attacks)
+    listed = []
+    if isinstance(audited, dict):
+        listed = list(audited)
     if not listed:
         bare = "scores have no name: give them as {name: scores}"
         return f"attacks: the protocol has {names}, but {bare}"
     if names != listed:
         return f"attacks: the protocol has {names}, but {listed!r:.200} were audited"
     wrong = _other_check(agreed.checked, result)
-    return f"checked: {wrong}" if wrong else ""
+    if wrong:
+        return f"checked: {wrong}"
+    return ""
 
 
 def _shown(name: str, value: Any) -> str:
-    return '"auto"' if name == "cuts" and value is None else shown(encode(value))
+    if name == "cuts" and value is None:
+        return '"auto"'
+    return shown(encode(value))
 
 
 def _other_check(agreed: Any, result: Result) -> str:
@@ -304,7 +327,9 @@ def _other_check(agreed: Any, result: Result) -> str:
         checked = {one.parameter: one.value, "delta": one.delta or 0.0}
         checked |= {"relation": one.compares or "add_remove"}
         checked |= {} if one.c is None else {"c": one.c}
-    stated = {} if agreed is None else {"delta": 0.0, "relation": "add_remove", **agreed}
+    stated = {}
+    if agreed is not None:
+        stated = {"delta": 0.0, "relation": "add_remove", **agreed}
     if stated == checked:
         return ""
     return f"the protocol has {agreed or 'nothing'}, but {checked or 'nothing'} was checked"

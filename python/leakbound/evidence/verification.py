@@ -75,7 +75,9 @@ def verify_bundle(
     relative 1e-9, and everything else must be the same: counts, choices, words, statuses,
     warnings, and the verdict that follows from the bound computed here.
     """
-    left_out = () if flag(page, "page") else ("report",)
+    left_out: tuple[str, ...] = ("report",)
+    if flag(page, "page"):
+        left_out = ()
     place = Path(folder)
     recover_folder(place)
     if not place.is_dir():
@@ -128,13 +130,17 @@ class _Bundle:
         except Exception as error:  # whatever was read is anybody's
             if name == "files" and isinstance(error, OSError):
                 raise
-            passed, words = False, one_line(error) or type(error).__name__
-            shape = () if name in {"audit", "report"} else _SHAPE
-            if not (is_refusal(error) or isinstance(error, shape)):
+            passed = False
+            words = one_line(error) or type(error).__name__
+            refused = is_refusal(error)
+            if name not in {"audit", "report"}:
+                refused = refused or isinstance(error, _SHAPE)
+            if not refused:
                 words = f"{type(error).__name__}: {words}"
         words = printable(" ".join(words.split()))
-        words = words if len(words) <= _WORDS else words[: _WORDS - 1] + "…"
-        self.checks.append(Check(name, passed, words))
+        if len(words) > _WORDS:
+            words = words[: _WORDS - 1] + "…"
+        self.checks.append(Check(name=name, passed=passed, words=words))
         return passed is not False
 
     def _files(self) -> tuple[bool, str]:
@@ -143,13 +149,16 @@ class _Bundle:
         if missing := _NEEDED - digests.keys():
             return False, f"{min(missing)} is missing"
         rest = {name: one for name, one in digests.items() if name != SUMS}
-        expected, stated = manifest.sums(rest), self.files.texts[SUMS]
+        expected = manifest.sums(rest)
+        stated = self.files.texts[SUMS]
         if expected != stated:
             here, there = (
                 set(one.decode("ascii", "replace").split("\n")) for one in (expected, stated)
             )
             strange = sorted(line[66:] or line for line in here ^ there)
-            what = f"{strange[0]!r:.80} was changed, added or removed" if strange else "lines moved"
+            what = "lines moved"
+            if strange:
+                what = f"{strange[0]!r:.80} was changed, added or removed"
             return False, f"{SUMS} does not match these files: {what}"
         return True, f"{len(rest)} files, none missing, added or changed"
 
@@ -161,7 +170,9 @@ class _Bundle:
 
     def _result(self) -> tuple[bool, str]:
         content = self._json("result.json")
-        kind = content.get("type") if isinstance(content, dict) else None
+        kind = None
+        if isinstance(content, dict):
+            kind = content.get("type")
         if not isinstance(kind, str) or kind not in recipe.RESULTS:
             return False, f"result.json is of type {kind!r:.60}"
         self.result = recipe.RESULTS[kind].from_dict(content)
@@ -173,7 +184,9 @@ class _Bundle:
         if manifest.assumptions_of(self.result, vouchers) != stored:
             return False, "assumptions.json has others than the result"
         contradicted = [one.name for one in self.result.summary().contradicted]
-        said = f"; contradicted by the data: {', '.join(contradicted)}" if contradicted else ""
+        said = ""
+        if contradicted:
+            said = f"; contradicted by the data: {', '.join(contradicted)}"
         return True, f"{len(stored)}, with the name of who vouches for each{said}"
 
     def _plan(self) -> tuple[bool | None, str]:
@@ -184,7 +197,9 @@ class _Bundle:
         seed = self.plan.seed
         if seed is not None:
             kind: Any = type(self.plan)
-            k = [self.plan.k] if self.plan.k else []
+            k = []
+            if self.plan.k:
+                k = [self.plan.k]
             same: Any = {"seed": seed, "ids": self.plan.ids, "copies": self.plan.copies}
             if kind.create(len(self.plan), *k, **same) != self.plan:
                 return False, f"its coins do not follow from its seed, {seed}{self._elsewhere}"
@@ -194,7 +209,9 @@ class _Bundle:
         # 1. What only the manifest says: the model, the layout, and on what machine it was made.
         statement = self._json(MANIFEST)
         first = statement["subject"][0]
-        model = first["digest"]["sha256"] if first["name"] == "model" else None
+        model = None
+        if first["name"] == "model":
+            model = first["digest"]["sha256"]
         if model is not None and not is_digest(model):
             return False, f"the digest of its model is {shown(model)}"
         notes = statement["predicate"]["configuration"][0]["annotations"]
@@ -208,16 +225,23 @@ class _Bundle:
                 return False, f"{shown(version)} is not a version of {name}"
         here = manifest.environment()
         made = {name: str(notes[name]) for name in here} | made
-        tossed = None if self.plan is None else self.plan.seed
-        expected = manifest.notes_of(self.result, made, tossed)
+        tossed = None
+        if self.plan is not None:
+            tossed = self.plan.seed
+        expected = manifest.notes_of(self.result, made=made, tossed=tossed)
         files = self.files.digests.items()
         rest = {name: one for name, one in files if name not in {MANIFEST, SUMS}}
-        if manifest.statement(rest, self.result, expected, model) != self.files.texts[MANIFEST]:
+        if (
+            manifest.statement(rest, result=self.result, notes=expected, model=model)
+            != self.files.texts[MANIFEST]
+        ):
             wrong = [name for name in expected if notes.get(name) != expected[name]]
             said = f"{MANIFEST} does not match these files, this result and this plan"
             return False, f"{said}{': ' * bool(wrong)}{', '.join(wrong)}"
         self.exact = made == here
-        what = f"about the model {model[:16]}…" if model else "no digest of a model"
+        what = "no digest of a model"
+        if model:
+            what = f"about the model {model[:16]}…"
         return True, f"an in-toto statement of leakbound {made['leakbound']}, {what}"
 
     @property
@@ -230,7 +254,9 @@ class _Bundle:
 
     def _inputs(self) -> tuple[bool, str]:
         content = self._json("audit.json")
-        layout = content.pop("layout", None) if isinstance(content, dict) else None
+        layout = None
+        if isinstance(content, dict):
+            layout = content.pop("layout", None)
         if type(layout) is not int or layout != manifest.LAYOUT:
             return False, "audit.json is of another layout"
         try:
@@ -254,9 +280,11 @@ class _Bundle:
         if "protocol.json" not in self.files.texts:
             return None, "none: you have to trust the auditor that options were chosen in advance"
         agreed = Agreed.of(checked_protocol(self._json("protocol.json")))
-        wrong = recipe.departure(agreed, self.result, self.recipe)
+        wrong = recipe.departure(agreed, result=self.result, recipe=self.recipe)
         canaries = agreed.canaries_sha256
-        named = f", on canaries of SHA-256 {canaries}" if canaries else ""
+        named = ""
+        if canaries:
+            named = f", on canaries of SHA-256 {canaries}"
         return not wrong, wrong or f"the audit matches it{named}"
 
     def _commitment(self) -> tuple[bool | None, str]:

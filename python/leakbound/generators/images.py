@@ -59,7 +59,9 @@ class Labeler:
             from sklearn.pipeline import make_pipeline
             from sklearn.preprocessing import StandardScaler
         logistic = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
-        model = logistic if self.classifier is None else clone(self.classifier)
+        model = logistic
+        if self.classifier is not None:
+            model = clone(self.classifier)
         model.fit(array.reshape(len(array), -1), classes)
         return FittedLabeler(model, names)
 
@@ -108,7 +110,7 @@ class PCAMixture:
     def __post_init__(self) -> None:
         integer(self.components, "components", least=1)
         integer(self.mixtures, "mixtures", least=1)
-        instance(self.labeler, "labeler", Labeler)
+        instance(self.labeler, name="labeler", types=Labeler)
         integer(self.seed, "seed", least=0)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
@@ -137,14 +139,21 @@ class PCAMixture:
         noise = (flat - pca.inverse_transform(reduced)).std(0)
         wanted = float((noise**2).sum())
         left = wanted - float(((pca.components_ * noise) ** 2).sum())
-        scale = np.sqrt(wanted / left) if left > ROUNDING * wanted else 0.0
-        labeler = None if classes is None else self.labeler.fit(array, classes)
-        limits, kind, shape = (array.min(), array.max()), array.dtype, array.shape[1:]
+        scale = 0.0
+        if left > ROUNDING * wanted:
+            scale = np.sqrt(wanted / left)
+        labeler = None
+        if classes is not None:
+            labeler = self.labeler.fit(array, classes)
+        limits = (array.min(), array.max())
+        kind = array.dtype
+        shape = array.shape[1:]
         roots = np.linalg.cholesky(mixture.covariances_)
 
         def draw(n: int, seed: int) -> Samples:
             rng = Purpose.MIXTURE_SAMPLES.rng(seed)
-            weights, directions = mixture.weights_, pca.components_
+            weights = mixture.weights_
+            directions = pca.components_
             which = rng.choice(weights.size, n, p=weights / weights.sum())
             drawn = mixture.means_[which]
             for k in range(weights.size):
@@ -155,9 +164,13 @@ class PCAMixture:
             left -= (left @ directions.T) @ directions
             # Within the members' range, and whole where they are.
             flat = np.clip(pca.mean_ + drawn @ directions + scale * left, *limits)
-            whole = flat if kind.kind == "f" else np.round(flat)
+            whole = flat
+            if kind.kind != "f":
+                whole = np.round(flat)
             values = whole.astype(kind).reshape(-1, *shape)
-            return Samples(values) if labeler is None else labeler.label(values, seed=seed)
+            if labeler is None:
+                return Samples(values)
+            return labeler.label(values, seed=seed)
 
         return FittedGenerator(draw)
 
@@ -185,7 +198,7 @@ class FolderOfSamples:
     labeler: Labeler = field(default_factory=Labeler)
 
     def __post_init__(self) -> None:
-        instance(self.labeler, "labeler", Labeler)
+        instance(self.labeler, name="labeler", types=Labeler)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Read the files, in the dtype of the members that the external generator learnt from.
@@ -199,7 +212,8 @@ class FolderOfSamples:
             raise FormatError(
                 f"{self.path}: some files have labels and others do not; give labels in all or none"
             )
-        pool, labeler = joined(parts), None
+        pool = joined(parts)
+        labeler = None
         if classes is None:
             pool = Samples(pool.values)
         elif pool.labels is None:
@@ -212,13 +226,17 @@ class FolderOfSamples:
                     f"{n} samples are needed and the files have only {len(pool)}: generate more"
                 )
             drawn = pool.take(Purpose.FOLDER_SAMPLES.rng(seed).permutation(len(pool))[:n])
-            return drawn if labeler is None else labeler.label(drawn.values, seed=seed)
+            if labeler is None:
+                return drawn
+            return labeler.label(drawn.values, seed=seed)
 
         return FittedGenerator(draw, pool)
 
 
 def _files(path: Path) -> list[Path]:
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        files = sorted(path.iterdir())
     files = [file for file in files if file.suffix.lower() in IMAGES + ARRAYS and file.is_file()]
     if not files:
         raise FormatError(f"{path} has no samples: give {', '.join(IMAGES + ARRAYS)} files")
@@ -239,13 +257,16 @@ def _read(file: Path, members: NDArray[Any]) -> Samples:
         else:
             with open_archive(file) as archive:
                 values = archive["values"]
-                labels = archive["labels"] if "labels" in archive.names else None
+                labels = None
+                if "labels" in archive.names:
+                    labels = archive["labels"]
         if not values.ndim or values.shape[1:] != members.shape[1:] or not len(values):
             raise OptionError(
                 f"its shape is {values.shape}, but that of the members is {members.shape}"
             )
         # Bytes are not converted to floats: their scale is unknown.
-        kind, wanted = values.dtype.kind, members.dtype
+        kind = values.dtype.kind
+        wanted = members.dtype
         if kind not in "biuf" or (kind == "f") != (wanted.kind == "f"):
             raise OptionError(
                 f"its dtype is {values.dtype}, but that of the members is {wanted}: use one dtype"

@@ -53,7 +53,7 @@ def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None
         raise InputTypeError(
             f"labels must be classes, got dtype {classes.dtype}: make numbers a column of members"
         )
-    check_length(classes, examples, "labels")
+    check_length(classes, examples=examples, name="labels")
     return classes
 
 
@@ -93,12 +93,13 @@ def split_members(
     """
     n = integer(n, "n", least=1, most=MOST_EXAMPLES)
     rng = Purpose.MEMBER_SPLIT.rng(integer(seed, "seed", least=0))
-    shares = SHARES if shares is None else shares
+    if shares is None:
+        shares = SHARES
     sizes = [real(share, f"the share of {name}", above=0) for name, share in shares.items()]
     pieces_of: NDArray[Any] = np.arange(n)
     if documents is not None:
         pieces_of = vector(documents, "documents", kinds="biufSUT")
-        check_length(pieces_of, n, "documents")
+        check_length(pieces_of, examples=n, name="documents")
     _, document, pieces = np.unique(pieces_of, return_inverse=True, return_counts=True)
     # Documents in random order, each in the part where its middle falls.
     order = rng.permutation(pieces.size)
@@ -155,7 +156,8 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     common: np.dtype[Any] = np.dtype(np.float64)
     if drawn.dtype.kind == real_members.dtype.kind == "f":
         common = min(drawn.dtype, real_members.dtype, key=lambda dtype: dtype.itemsize)
-    prints, own = _fingerprints(drawn.astype(common)), _fingerprints(real_members.astype(common))
+    prints = _fingerprints(drawn.astype(common))
+    own = _fingerprints(real_members.astype(common))
     copies = np.flatnonzero(np.isin(prints, own))
     _, which, count = np.unique(own, return_inverse=True, return_counts=True)
     # Good's estimate of the share of records that repeat by chance, doubled.

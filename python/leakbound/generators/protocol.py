@@ -37,13 +37,17 @@ class Samples:
     def take(self, positions: ArrayInput | slice) -> "Samples":
         """Return some of the samples, such as a part for training and a part for the audit."""
         index = positions if isinstance(positions, slice) else np.asarray(positions)
-        return Samples(self.values[index], None if self.labels is None else self.labels[index])
+        if self.labels is None:
+            return Samples(self.values[index])
+        return Samples(self.values[index], self.labels[index])
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __repr__(self) -> str:
-        labels = "" if self.labels is None else f", labels={np.unique(self.labels).size}"
+        labels = ""
+        if self.labels is not None:
+            labels = f", labels={np.unique(self.labels).size}"
         return f"Samples(n={len(self)}, shape={self.values.shape[1:]}{labels})"
 
 

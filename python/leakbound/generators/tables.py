@@ -76,15 +76,19 @@ class Marginal:
         values, counts = np.unique(column.astype(np.float64), return_counts=True)
         # Each distinct value is an interval of shares, as wide as it is frequent.
         cumulative = np.concatenate([[0.0], np.cumsum(counts) / column.size])
-        low, high = values.copy(), values.copy()
-        step, decimals = 0.0, 0
+        low = values.copy()
+        high = values.copy()
+        step = 0.0
+        decimals = 0
         if not categorical:
             once = counts == 1
             middle = (values[1:] + values[:-1]) / 2
             low[1:][once[1:]] = middle[once[1:]]
             high[:-1][once[:-1]] = middle[once[:-1]]
             step, decimals = _step(values, column.dtype)
-        return cls(values, cumulative, low, high, step, decimals)
+        return cls(
+            values=values, cumulative=cumulative, low=low, high=high, step=step, decimals=decimals
+        )
 
     def codes(self, column: NDArray[Any]) -> IntArray:
         """Return the position of each of the fitted column's values among the distinct ones."""
@@ -115,18 +119,25 @@ class Columns:
     ) -> tuple["Columns", IntArray]:
         """Learn the columns, and return the codes of the members too: shape (n, columns)."""
         rows, names = read_table(members, labels)
-        columns, kinds, classes = [*rows.T], categories(rows, named), None
+        columns = [*rows.T]
+        kinds = categories(rows, named)
+        classes = None
         if names is not None:
             classes, label = np.unique(names, return_inverse=True)
-            columns, kinds = [*columns, label], (*kinds, True)
+            columns = [*columns, label]
+            kinds = (*kinds, True)
         pairs = list(zip(columns, kinds, strict=True))
         marginals = tuple(Marginal.fit(column, categorical=kind) for column, kind in pairs)
         codes = [one.codes(column) for one, column in zip(marginals, columns, strict=True)]
-        return cls(marginals, kinds, rows.dtype, classes), np.column_stack(codes)
+        return cls(
+            marginals=marginals, categorical=kinds, dtype=rows.dtype, classes=classes
+        ), np.column_stack(codes)
 
     def samples(self, codes: IntArray, rng: np.random.Generator) -> Samples:
         """Return rows of codes as samples, each value somewhere in its code's neighbourhood."""
-        labels = None if self.classes is None else self.classes[codes[:, -1]]
+        labels = None
+        if self.classes is not None:
+            labels = self.classes[codes[:, -1]]
         width = codes.shape[1] - (self.classes is not None)
         values = [
             self.marginals[j].place(codes[:, j], rng.random(len(codes))) for j in range(width)
@@ -204,7 +215,9 @@ class SequentialCART:
             (None, Donors.fit(np.zeros_like(codes[:, 0]), codes[:, 0]))
         ]
         for j in range(1, codes.shape[1]):
-            kind = DecisionTreeClassifier if columns.categorical[j] else DecisionTreeRegressor
+            kind = DecisionTreeRegressor
+            if columns.categorical[j]:
+                kind = DecisionTreeClassifier
             tree = kind(
                 min_samples_leaf=self.leaf, random_state=Purpose.CART_TREES.derived(0, bits=32)
             )
@@ -215,7 +228,8 @@ class SequentialCART:
             steps.append((tree, Donors.fit(tree.apply(codes[:, :j]), codes[:, j])))
 
         def draw(n: int, seed: int) -> Samples:
-            rng, codes = Purpose.CART_SAMPLES.rng(seed), np.empty((n, len(steps)), np.int64)
+            rng = Purpose.CART_SAMPLES.rng(seed)
+            codes = np.empty((n, len(steps)), np.int64)
             for j, (tree, donors) in enumerate(steps):
                 leaves = np.zeros(n, np.int64) if tree is None else tree.apply(codes[:, :j])
                 codes[:, j] = donors.draw(leaves, rng)
@@ -258,7 +272,8 @@ class ChowLiuTree:
             steps.append((cumulative / cumulative[:, -1:], donors))
 
         def draw(n: int, seed: int) -> Samples:
-            rng, codes = Purpose.CHOW_LIU_SAMPLES.rng(seed), np.empty((n, len(steps)), np.int64)
+            rng = Purpose.CHOW_LIU_SAMPLES.rng(seed)
+            codes = np.empty((n, len(steps)), np.int64)
             drawn = np.zeros((n, len(steps) + 1), np.int64)  # column -1 is the root's parent
             for j in order:
                 cumulative, donors = steps[j]

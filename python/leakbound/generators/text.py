@@ -78,7 +78,8 @@ def chunk_texts(
     length = integer(length, "length", least=2)
     most = integer(most, "most", least=1)
     rng = Purpose.CHUNKS.rng(integer(seed, "seed", least=0))
-    pieces, documents = [], []
+    pieces = []
+    documents = []
     for number, text in enumerate(texts):
         tokens = np.asarray(list(text.encode() if encode is None else encode(text)), np.int64)
         count = tokens.size // length
@@ -170,18 +171,21 @@ class LanguageModel:
         reserved = max(1, round(self.prompts * len(chunks)))
         with reproducible():
             network = _load(self.model, seed=self.seed).to(self.device)
-            tokens, both = network.get_input_embeddings().num_embeddings, 2 * chunks.shape[1]
+            tokens = network.get_input_embeddings().num_embeddings
+            both = 2 * chunks.shape[1]
             places = getattr(network.config, "max_position_embeddings", None) or both
             if chunks.max() >= tokens or places < both:
                 raise OptionError(
                     f"the model knows tokens 0 to {tokens - 1} and takes {places} of them; members "
                     f"hold token {chunks.max()}, and a prompt and a sample are {both} tokens"
                 )
-            _train(network, chunks[:-reserved].astype(np.int64), self)
-        prompts, each = chunks[-reserved:], self.samples_per_prompt
+            _train(network, chunks=chunks[:-reserved].astype(np.int64), options=self)
+        prompts = chunks[-reserved:]
+        each = self.samples_per_prompt
 
         def draw(n: int, seed: int) -> Samples:
-            rng, count = Purpose.LANGUAGE_PROMPTS.rng(seed), len(prompts)
+            rng = Purpose.LANGUAGE_PROMPTS.rng(seed)
+            count = len(prompts)
             if n > count * each:
                 raise InputError(
                     f"{n} samples are needed, but {count} prompts with samples_per_prompt={each} "
@@ -191,7 +195,7 @@ class LanguageModel:
             turns = np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]
             chosen = prompts[rng.permutation(turns)].astype(np.int64)
             with reproducible():
-                written = _continue(network, chosen, self, seed=seed)
+                written = _continue(network, prompts=chosen, options=self, seed=seed)
             return Samples(written.astype(prompts.dtype))
 
         return FittedGenerator(draw, (network, prompts))
@@ -243,7 +247,9 @@ def _continue(
     written = list[torch.Tensor]()
     with torch.no_grad():
         for part in torch.split(torch.from_numpy(prompts), AT_ONCE):
-            tokens, memory, row = part.to(network.device), None, list[torch.Tensor]()
+            tokens = part.to(network.device)
+            memory = None
+            row = list[torch.Tensor]()
             for _ in range(prompts.shape[1]):
                 output = network(input_ids=tokens, past_key_values=memory, use_cache=True)
                 # Drawn on the processor, so that every device writes the same.
@@ -251,6 +257,7 @@ def _continue(
                 best, which = logits.topk(min(options.top_k, logits.shape[1]))
                 drawn = torch.multinomial(best.softmax(1), 1, generator=dice)
                 row.append(which.gather(1, drawn))
-                tokens, memory = row[-1].to(network.device), output.past_key_values
+                tokens = row[-1].to(network.device)
+                memory = output.past_key_values
             written.append(torch.cat(row, 1))
     return torch.cat(written).numpy()

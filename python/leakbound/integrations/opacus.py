@@ -98,7 +98,9 @@ class WatchedOptimizer:
         self._rows = list[int]()
         self._clipped = False
         exact = like.dtype in {torch.float32, torch.float64}
-        dtype = like.dtype if exact else torch.float32
+        dtype = torch.float32
+        if exact:
+            dtype = like.dtype
         self._own = [
             nn.Parameter(torch.zeros(design.size, dtype=dtype, device=like.device))
             for _ in range(PARAMETERS)
@@ -122,8 +124,11 @@ class WatchedOptimizer:
     @property
     def examples(self) -> tuple[int, int] | None:
         """The least and the most training examples N that give the expected batch size ⌊N q⌋."""
-        size, rate = self.optimizer.expected_batch_size, self.recorder.design.sampling_rate
-        return possible_examples(size, rate) if size else None
+        size = self.optimizer.expected_batch_size
+        rate = self.recorder.design.sampling_rate
+        if size:
+            return possible_examples(size, rate)
+        return None
 
     def _attach(self) -> None:
         """Watch the two moments that matter: before clipping, and before the step."""
@@ -207,7 +212,8 @@ class WatchedOptimizer:
         ends = not self.optimizer._check_skip_next_step(pop_next=False)  # noqa: SLF001 (no other way)
         waiting = self._waiting
         now = np.full(waiting.size, ends) | (waiting >> min(self._batches, _BITS) & 1 == 0)
-        self._waiting, self._batches = waiting[~now], self._batches + 1
+        self._waiting = waiting[~now]
+        self._batches += 1
         # Of a split batch, rows of the same backward pass are put together.
         parts = zip_longest(self._rows, self._append(waiting[now]), fillvalue=0)
         self._rows = [before + added for before, added in parts]
@@ -215,7 +221,8 @@ class WatchedOptimizer:
 
     def _append(self, due: IntArray) -> list[int]:
         """Append rows of canaries to the last batch accumulated; return the rows of each before."""
-        sizes, several = list[int](), False
+        sizes = list[int]()
+        several = False
         for parameter in self._model:
             gradients = getattr(parameter, "grad_sample", None)
             if gradients is None:
@@ -260,7 +267,10 @@ class WatchedOptimizer:
         for parameter in self._own:
             if parameter.grad is not None:
                 parameter.grad.zero_()
-        self._waiting, self._batches, self._rows, self._clipped = None, 0, [], False
+        self._waiting = None
+        self._batches = 0
+        self._rows = []
+        self._clipped = False
 
     def _values(self) -> FloatArray:
         """Return the released gradient along each canary's own, in units of the clipping norm."""
@@ -268,7 +278,8 @@ class WatchedOptimizer:
         if any(one is None for one in grads):
             raise OptionError("the optimizer released no gradient of the watcher's parameters")
         released = np.stack([np.asarray(one.detach().cpu(), dtype=np.float64) for one in grads])  # type: ignore[union-attr]
-        optimizer, divisor = self.optimizer, 1.0
+        optimizer = self.optimizer
+        divisor = 1.0
         if optimizer.loss_reduction == "mean":  # the optimizer divides sums, by this number
             divisor = float(
                 optimizer.expected_batch_size * optimizer.accumulated_iterations * self.ranks

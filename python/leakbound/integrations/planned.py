@@ -52,11 +52,11 @@ class PlannedCallback:
         out: str | os.PathLike[str] | None = None,
     ) -> None:
         # Everything is checked now, and not after hours of training.
-        instance(plan, "plan", InclusionPlan)
+        instance(plan, name="plan", types=InclusionPlan)
         complement(confidence)
         signal_name(signal)
         if accounted is not None and not callable(accounted):
-            instance(accounted, "accounted", Accounted)
+            instance(accounted, name="accounted", types=Accounted)
             if claim is not None:
                 check_delta(accounted.delta, claim)
         if accounted is not None and plan.copies > 1:
@@ -68,9 +68,13 @@ class PlannedCallback:
             plan.included(column)  # which refuses another number than that of the coins
         with needs("plot", "the report of an audit"):
             import matplotlib as mpl  # noqa: F401
-        self._plan, self._canaries, self._signal = plan, canaries, signal
-        self._claim, self._confidence = claim, confidence
-        self._accounted, self._out = accounted, out
+        self._plan = plan
+        self._canaries = canaries
+        self._signal = signal
+        self._claim = claim
+        self._confidence = confidence
+        self._accounted = accounted
+        self._out = out
 
     def insert(self, dataset: Any) -> Any:
         """Return a dataset with the included canaries behind its own examples: train on it.
@@ -116,18 +120,18 @@ class PlannedCallback:
             )
         # What cannot be scored is refused now, and not after hours of training.
         if self._signal == "loss_drop":
-            self._before = self._score(model, loader, "cross_entropy").values
+            self._before = self._score(model, loader=loader, signal="cross_entropy").values
         else:
-            self._score(model, loader, self._signal, first=1)
+            self._score(model, loader=loader, signal=self._signal, first=1)
 
     def _end(self, model: nn.Module, loader: Any, folder: str | os.PathLike[str]) -> None:
         """Score all canaries, audit the scores, and write the result and its report."""
         # 1. Score, as the difference from the beginning where the signal is one.
         if self._before is None:
-            scores = self._score(model, loader, self._signal)
+            scores = self._score(model, loader=loader, signal=self._signal)
         else:
-            after = self._score(model, loader, "cross_entropy")
-            scores = Scores(after.values - self._before, after.ids, "loss_drop")
+            after = self._score(model, loader=loader, signal="cross_entropy")
+            scores = Scores(values=after.values - self._before, ids=after.ids, signal="loss_drop")
         self.scores = scores
         # 2. Audit, and put the accountant's claim beside the bound.
         accounted = self._accounted() if callable(self._accounted) else self._accounted

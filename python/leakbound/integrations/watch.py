@@ -91,15 +91,19 @@ def watch_dp_sgd(
     with needs("dp", "watch_dp_sgd"):
         from leakbound.integrations.opacus import check_optimizer, number_of_examples
     check_optimizer(optimizer)
-    size = None if examples is None else number_of_examples(examples, optimizer)
-    return DPSGDWatch(optimizer, design, size)
+    size = None
+    if examples is not None:
+        size = number_of_examples(examples, optimizer)
+    return DPSGDWatch(optimizer=optimizer, design=design, examples=size)
 
 
 class DPSGDWatch:
     """A training run with canaries, from the beginning to the end of its block: `watch_dp_sgd`."""
 
     def __init__(self, optimizer: Any, design: CanaryDesign, examples: int | None) -> None:
-        self._optimizer, self._design, self._examples = optimizer, design, examples
+        self._optimizer = optimizer
+        self._design = design
+        self._examples = examples
         self._watched: WatchedOptimizer | None = None
         self._observed: Observed | None = None
 
@@ -151,7 +155,9 @@ class DPSGDWatch:
     def observed(self) -> Observed:
         """Coins, scores and sizes of batches, once the block has been left."""
         if self._observed is None:
-            state = "entered" if self._watched is None else "left"
+            state = "left"
+            if self._watched is None:
+                state = "entered"
             raise OptionError(
                 f"the block of this watch has not been {state}: audit after training in it"
             )
@@ -159,7 +165,9 @@ class DPSGDWatch:
 
     def __repr__(self) -> str:
         design = self._design
-        steps = 0 if self._watched is None else self._watched.recorder.steps
+        steps = 0
+        if self._watched is not None:
+            steps = self._watched.recorder.steps
         return (
             f"DPSGDWatch({steps} of {design.max_steps} steps, {design.canaries} canaries, "
             f"{design.step_canaries} step canaries)"

@@ -30,11 +30,15 @@ from leakbound.errors import FormatError, InputError, InputTypeError, OptionErro
 from leakbound.results import Assumption, AuditResult
 
 # Runs in a batch, or later their share of those before: each batch has a new classifier
-_BATCH, _GROWTH = 50, 0.25
+_BATCH = 50
+_GROWTH = 0.25
 # Runs that a classifier learns from at most, its trees, and runs in a leaf at least
-_LESSONS, _TREES, _LEAF = 10_000, 60, 3
+_LESSONS = 10_000
+_TREES = 60
+_LEAF = 3
 # Knots of a feature's part of the log-odds, and the inverse penalty on its coefficients
-_KNOTS, _PENALTY = 5, 0.3
+_KNOTS = 5
+_PENALTY = 0.3
 # Runs on each input that every leaf is given beside its own: they say nothing, and outweigh the
 # few runs of a rare output, which would come first otherwise
 _UNSEEN = 20
@@ -103,13 +107,13 @@ def audit_mechanism(
     >>> result.summary().answer
     'The claimed ε = 1 is refuted (95 % confidence).'
     """
-    instance(claim, "claim", CLAIMS)
+    instance(claim, name="claim", types=CLAIMS)
     for name, function in {"run": run, "score": run if score is None else score}.items():
         if not callable(function):
             raise InputTypeError(f"{name} must be a function, got {shown(function)}")
     theta = real(parameter, "parameter", least=0, below=math.inf)
     stream = Stream(claim=claim, confidence=confidence)
-    curve = curve_at(claim, theta, "both").delta(np.linspace(0, 5, 11))
+    curve = curve_at(claim, theta=theta, sides="both").delta(np.linspace(0, 5, 11))
     made_of = {
         "claim": [claim.name, digest(curve)],
         "parameter": theta,
@@ -119,16 +123,17 @@ def audit_mechanism(
         "random streams": SCHEME,
     }
     most = integer(most_runs, "most_runs", least=10, most=MOST_EXAMPLES)
-    runs = _Runs(run, (d0, d1), path, made_of)
+    runs = _Runs(run=run, inputs=(d0, d1), path=path, made_of=made_of)
     runs.open(seed, most)
     with bar("running the mechanism", total=most) as move:
         while stream.bound <= theta and runs.scored < most:
-            start, stop = runs.scored, runs.next_end(most)
+            start = runs.scored
+            stop = runs.next_end(most)
             outputs = runs.until(stop, move)
             if score is not None:
                 stream.update(score(outputs[start:]), runs.member[start:stop])
             elif start:
-                scores = _learnt(outputs, runs.member[:start], runs.seed)
+                scores = _learnt(outputs, member=runs.member[:start], seed=runs.seed)
                 stream.update(scores, runs.member[start:stop])
             # Kept at once: who goes on later must not divide runs otherwise whose coins were used
             runs.ends.append(stop)
@@ -156,8 +161,12 @@ class _Runs:
         path: str | os.PathLike[str] | None,
         made_of: dict[str, Any],
     ) -> None:
-        self._run, self._inputs, self._made_of = run, inputs, made_of
-        self._path = None if path is None else Path(path)
+        self._run = run
+        self._inputs = inputs
+        self._made_of = made_of
+        self._path = None
+        if path is not None:
+            self._path = Path(path)
         self._outputs: list[Any] = []
         self.ends: list[int] = []  # of batches whose coins were used
         self._stored: list[int] = []  # ends in the file, some still to be repeated
@@ -165,11 +174,15 @@ class _Runs:
     @property
     def scored(self) -> int:
         """Runs whose coins were used."""
-        return self.ends[-1] if self.ends else 0
+        if self.ends:
+            return self.ends[-1]
+        return 0
 
     def open(self, seed: int | None, most: int) -> None:
         """Read the file if there is one, and toss the coins."""
-        stored = self._read(self._path) if self._path is not None and self._path.exists() else None
+        stored = None
+        if self._path is not None and self._path.exists():
+            stored = self._read(self._path)
         self.seed = seed_of(stored["seed"] if stored and seed is None else seed)
         self._made_of["seed"] = self.seed
         self.member = Purpose.MECHANISM_COINS.coins(self.seed, most)
@@ -186,7 +199,9 @@ class _Runs:
             raise OptionError(f"{self._path} has {len(self._outputs)} runs, more than {most=}")
         # The first run on each input; noise that is from elsewhere cannot be compared
         for number in np.unique(self.member[: len(self._outputs)], return_index=True)[1].tolist():
-            now, again, before = self._one(number), self._one(number), self._outputs[number]
+            now = self._one(number)
+            again = self._one(number)
+            before = self._outputs[number]
             if np.array_equal(now, again) and not np.array_equal(now, before):
                 raise OptionError(
                     f"run {number} returns {shown(now)} now, and {shown(before)} in {self._path}: "
@@ -223,7 +238,9 @@ class _Runs:
             "not whole numbers: if runs share seeds or ignore their generator, they are not "
             "independent. Ignore this if the mechanism rounds its outputs"
         )
-        return [told] if repeated else []
+        if repeated:
+            return [told]
+        return []
 
     def _one(self, number: int) -> Any:
         coin = bool(self.member[number])
@@ -238,7 +255,9 @@ class _Runs:
                 f"{where} raised {type(error).__name__}: {error}; the same seed repeats it"
             ) from error
         output = _numbers_of(returned, where)
-        first = self._outputs[0] if self._outputs else output
+        first = output
+        if self._outputs:
+            first = self._outputs[0]
         if (output.shape, output.dtype.kind) != (first.shape, first.dtype.kind):
             raise InputError(
                 f"{where} returned {output.dtype} of shape {output.shape}, and run 0 "
@@ -263,10 +282,12 @@ class _Runs:
             )
 
     def _read(self, path: Path) -> dict[str, Any]:
-        wrong, made_of = "", dict[str, Any]()
+        wrong = ""
+        made_of = dict[str, Any]()
         try:
             with open_archive(path) as content:
-                self._outputs, ends = list(content["outputs"]), content["ends"].astype(np.int64)
+                self._outputs = list(content["outputs"])
+                ends = content["ends"].astype(np.int64)
                 made_of = dict(json.loads(str(content["made_of"])))
             self._stored = [int(one) for one in ends]
             if (np.diff(ends, prepend=0, append=len(self._outputs)) < 0).any():
@@ -286,7 +307,8 @@ def _numbers_of(returned: Any, where: str) -> NDArray[Any]:
 
     No number is changed: what a mask hides, or float64 would round, is refused.
     """
-    output, wrong = np.zeros(0), ""
+    output = np.zeros(0)
+    wrong = ""
     if isinstance(returned, bytes | bytearray | memoryview):
         wrong = "bytes are not read as numbers"
     else:
@@ -335,7 +357,9 @@ def _parts(returned: Any, depth: int = 64) -> Iterator[Any]:
 
 def _is_rounded(part: Any) -> bool:
     """Whether float64 rounds an integer of a part of an output."""
-    whole = part if isinstance(part, int) else np.asarray(readable(part))
+    whole = part
+    if not isinstance(part, int):
+        whole = np.asarray(readable(part))
     if isinstance(whole, np.ndarray) and whole.dtype.kind not in "iu":
         return False
     return any(int(float(one)) != one for one in np.ravel(whole).tolist())
@@ -360,7 +384,8 @@ def _learnt(outputs: Any, member: BoolArray, seed: int) -> FloatArray:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import SplineTransformer
 
-    known, table = member.size, outputs.reshape(len(outputs), -1)
+    known = member.size
+    table = outputs.reshape(len(outputs), -1)
     lessons = slice(max(0, known - _LESSONS), known)
     if member[lessons].all() or not member[lessons].any():
         return np.zeros(len(table) - known)
@@ -379,7 +404,9 @@ def _learnt(outputs: Any, member: BoolArray, seed: int) -> FloatArray:
     added = make_pipeline(spline, LogisticRegression(C=_PENALTY))
     added.fit(ranks[lessons], member[lessons])
     trees.fit(ranks[lessons], member[lessons])
-    said = _likely(trees.apply(ranks[lessons]), member[lessons], trees.apply(ranks[known:]))
+    said = _likely(
+        trees.apply(ranks[lessons]), member=member[lessons], asked=trees.apply(ranks[known:])
+    )
     return np.asarray(added.decision_function(ranks[known:]) + logit(said))
 
 

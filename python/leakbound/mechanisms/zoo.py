@@ -26,7 +26,8 @@ from leakbound.claims import GaussianDP, PureDP
 from leakbound.errors import InputError, OptionError
 
 # What a sparse vector that releases values has for a query below, and for one that is not asked
-_BELOW, _UNASKED = -1000.0, -2000.0
+_BELOW = -1000.0
+_UNASKED = -2000.0
 # Scales of a sparse vector's noise, times ε: of the threshold, of queries, and that times c
 _SCALES = {
     "": (2, 0, 4),
@@ -38,7 +39,8 @@ _SCALES = {
     "no_threshold_noise": (0, 0, 1),
 }
 # Uniform numbers are multiples of this; so many next to the inverse of an output may lead to it
-_GRID, _NEAR = 2.0**-53, np.arange(-4.0, 5.0)
+_GRID = 2.0**-53
+_NEAR = np.arange(-4.0, 5.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,7 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         real(self.epsilon, "epsilon", above=0, below=math.inf)
-        choice(vars(self)["fault"], "fault", get_type_hints(type(self))["fault"])
+        choice(vars(self)["fault"], name="fault", allowed=get_type_hints(type(self))["fault"])
 
     @property
     def parameter(self) -> float:
@@ -112,8 +114,10 @@ class FloatLaplace(Mechanism):
         """Return the noisy query."""
         if not self.fault:
             return data + int(np.subtract(*rng.geometric(-math.expm1(-self.epsilon), 2)))
-        sign = 1.0 if rng.random() < 0.5 else -1.0
-        return float(self._output(data, sign, 1 - rng.random()))
+        sign = -1.0
+        if rng.random() < 0.5:
+            sign = 1.0
+        return float(self._output(data, sign=sign, uniform=1 - rng.random()))
 
     def score(self, outputs: FloatArray) -> FloatArray:
         """Return 1 for outputs that `d1` alone can give, -1 for those of `d0` alone, and else 0."""
@@ -127,7 +131,9 @@ class FloatLaplace(Mechanism):
         """Return whether some uniform number leads from an input to each output."""
         noise = (outputs - data)[:, None]
         inverse = np.rint(np.exp(-self.epsilon * np.abs(noise)) / _GRID) + _NEAR
-        reached = self._output(data, np.sign(noise), np.clip(inverse, 1, 1 / _GRID) * _GRID)
+        reached = self._output(
+            data, sign=np.sign(noise), uniform=np.clip(inverse, 1, 1 / _GRID) * _GRID
+        )
         equal: BoolArray = np.any(reached == outputs[:, None], axis=1)
         return equal
 
@@ -200,15 +206,18 @@ class NoisyMax(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        pair = ((5.0, 0.0), (6.0, 1.0)) if self.fault == "released_value" else ((1, 0), (0, 1))
-        vars(self).update(d0=np.array(pair[0]), d1=np.array(pair[1]))
+        vars(self).update(d0=np.array((1, 0)), d1=np.array((0, 1)))
+        if self.fault == "released_value":
+            vars(self).update(d0=np.array((5.0, 0.0)), d1=np.array((6.0, 1.0)))
 
     def run(self, data: Any, rng: np.random.Generator) -> Any:
         """Return the place of the larger count, and with "released_value" the noisy count."""
         scale = (1 if self.fault == "half_noise" else 2) / self.epsilon
         values = data + rng.exponential(scale, len(data))
         place = int(values.argmax())
-        return np.array([place, values[place]]) if self.fault == "released_value" else place
+        if self.fault == "released_value":
+            return np.array([place, values[place]])
+        return place
 
 
 def _whole(values: ArrayInput, name: str, most: int) -> IntArray:
@@ -229,8 +238,8 @@ class _Randomizer:
 
         Reports are integers of shape (n,) for `GRR`, and booleans of shape (n, k) for the others.
         """
-        instance(rng, "rng", np.random.Generator)
-        return self._draw(_whole(vector(values, "values"), "values", self.k - 1), rng)
+        instance(rng, name="rng", types=np.random.Generator)
+        return self._draw(_whole(vector(values, "values"), name="values", most=self.k - 1), rng)
 
     def log_ratio(self, reports: ArrayInput, value: int, other: int) -> FloatArray:
         """Return ln P(report | value) - ln P(report | other): the best score for an audit.
@@ -279,7 +288,7 @@ class GRR(_Randomizer):
         return np.where(kept, values, (values + rng.integers(1, self.k, values.size)) % self.k)
 
     def _says(self, reports: ArrayInput, value: int) -> Any:
-        return _whole(vector(reports, "reports"), "reports", self.k - 1) == value
+        return _whole(vector(reports, "reports"), name="reports", most=self.k - 1) == value
 
 
 class _UnaryEncoding(_Randomizer):
@@ -294,7 +303,7 @@ class _UnaryEncoding(_Randomizer):
         return bits
 
     def _says(self, reports: ArrayInput, value: int) -> Any:
-        bits = _whole(reports, "reports", 1)
+        bits = _whole(reports, name="reports", most=1)
         if bits.ndim != 2 or bits.shape[1] != self.k or not bits.size:
             raise InputError(f"reports must have shape (n, {self.k}), got {bits.shape}")
         return bits[:, value] == 1

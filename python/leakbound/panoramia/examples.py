@@ -26,7 +26,9 @@ class Examples:
     @classmethod
     def read(cls, data: object, name: str) -> Self:
         """Read a pair (x, y), or x alone; messages call it by its name."""
-        pair: Any = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
+        pair: Any = (data, None)
+        if isinstance(data, tuple) and len(data) == 2:
+            pair = data
         inputs, labels = pair
         x: NDArray[Any] = numbers(inputs, f"{name}'s inputs")
         if not x.size or x.ndim < 2:
@@ -34,7 +36,7 @@ class Examples:
         if labels is None:
             return cls(x, None)
         y = vector(labels, f"{name}'s labels", kinds="biu")
-        check_length(y, len(x), f"{name}'s labels")
+        check_length(y, examples=len(x), name=f"{name}'s labels")
         return cls(x, y.astype(np.int64))
 
     def take(self, rows: IntArray | slice) -> "Examples":
@@ -44,7 +46,9 @@ class Examples:
     def joined(self, other: "Examples") -> "Examples":
         """Return these examples, and others of the same kind after them."""
         labelled = self.y is not None and other.y is not None
-        y = np.concatenate([self.y, other.y]) if labelled else None
+        y = None
+        if labelled:
+            y = np.concatenate([self.y, other.y])
         return Examples(np.concatenate([self.x, other.x]), y)
 
     def check_alike(self, others: "Examples", name: str) -> None:

@@ -64,7 +64,7 @@ class Parts:
         if pairs >= self.all:
             return self
         train, validation = (pairs * part // self.all for part in (self.train, self.validation))
-        return Parts(train, validation, pairs - train - validation)
+        return Parts(train=train, validation=validation, test=pairs - train - validation)
 
     def check(self) -> None:
         """Check that no part is too small."""
@@ -96,11 +96,12 @@ def play(
 
     def sample(part: int, target: str | None, pairs: int | None = None) -> Sample:
         """Return pairs of a part as the attack on a target sees them, members first."""
-        mine, theirs = rows[part][:pairs], other_rows[part][:pairs]
+        mine = rows[part][:pairs]
+        theirs = other_rows[part][:pairs]
         return Sample(
-            members.examples.take(mine).joined(others.examples.take(theirs)),
-            np.concatenate([members.signals(target, mine), others.signals(target, theirs)]),
-            np.repeat([True, False], mine.size),
+            examples=members.examples.take(mine).joined(others.examples.take(theirs)),
+            signals=np.concatenate([members.signals(target, mine), others.signals(target, theirs)]),
+            member=np.repeat([True, False], mine.size),
         )
 
     def fit(target: str | None, pairs: int | None = None, ready: object = None) -> FittedAttack:

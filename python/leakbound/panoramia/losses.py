@@ -33,7 +33,9 @@ class Losses:
 
 def helper_name(index: int) -> str:
     """Return what a helper is called among models."""
-    return f"{_HELPER} {index + 1}" if index else _HELPER
+    if index:
+        return f"{_HELPER} {index + 1}"
+    return _HELPER
 
 
 def is_helper(model: str) -> bool:
@@ -66,17 +68,22 @@ def losses_of(answers: Mapping[str, FloatArray], targets: Iterable[str]) -> Iter
             for side, values in losses.items()
         }
         medians = {side: float(np.median(values)) for side, values in losses.items()}
-        yield Losses(model, labels, edges, counts, medians)
+        yield Losses(model=model, logarithmic=labels, edges=edges, sides=counts, medians=medians)
 
 
 def fallen(answers: FloatArray, before: FloatArray | None) -> FloatArray:
     """Return how far the loss fell since initialisation, or how small it is where none is known."""
     if before is None:
-        return answers[:, 0] if answers.shape[1] == 1 else -answers.mean(axis=1)
+        if answers.shape[1] == 1:
+            return answers[:, 0]
+        smallness: FloatArray = -answers.mean(axis=1)
+        return smallness
     return _losses(before) - _losses(answers)
 
 
 def _losses(answers: FloatArray) -> FloatArray:
     """Turn log-odds of labels into losses, -ln σ, or take the mean loss of tokens."""
     labels = answers.shape[1] == 1
-    return np.logaddexp(0.0, -answers[:, 0]) if labels else np.asarray(answers.mean(axis=1))
+    if labels:
+        return np.logaddexp(0.0, -answers[:, 0])
+    return np.asarray(answers.mean(axis=1))

@@ -65,7 +65,7 @@ class Helper:
     learning_rate: float = 2e-3
 
     def __post_init__(self) -> None:
-        choice(self.trained_on, "trained_on", Trained)
+        choice(self.trained_on, name="trained_on", allowed=Trained)
         integer(self.epochs, "epochs", least=1)
         integer(self.batch_size, "batch_size", least=1)
         real(self.learning_rate, "learning_rate", above=0)
@@ -120,11 +120,11 @@ class Options:
     conditional: bool = False
 
     def __post_init__(self) -> None:
-        instance(self.attack, "attack", StackedAttack)
+        instance(self.attack, name="attack", types=StackedAttack)
         flag(self.union, "union")
         flag(self.conditional, "conditional")
         for helper in self.helpers:
-            instance(helper, "helper", Helper)
+            instance(helper, name="helper", types=Helper)
         shares = [real(share, "shares", above=0, below=1) for share in self.shares]
         if len(shares) != 3 or sum(shares) >= 1:
             raise OptionError(
@@ -139,7 +139,7 @@ class Options:
         if not seeds or len(set(seeds)) < len(seeds):
             raise OptionError(f"seeds must be different, and at least one, got {self.seeds}")
         complement(self.confidence)
-        instance(self.cuts, "cuts", CUT_POLICIES)
+        instance(self.cuts, name="cuts", types=CUT_POLICIES)
         if isinstance(self.cuts, SecondLook):
             raise OptionError("cuts=SecondLook is not for PANORAMIA: use KLScan or OutsideIn")
         if self.conditional and self.attack.modality == "text":

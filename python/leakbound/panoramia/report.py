@@ -104,7 +104,7 @@ class PanoramiaReport(Composed):
         them with probability at most k (1 - confidence): for a verdict at 95 %, run with
         ``Options(confidence=1 - 0.05 / k)``. "inconclusive" means that none could have refuted it.
         """
-        verdicts = {verdict for *_, verdict in _checks(self, epsilon, delta, c)}
+        verdicts = {verdict for *_, verdict in _checks(self, epsilon=epsilon, delta=delta, c=c)}
         ranked: tuple[Verdict, ...] = ("refuted", "not refuted")
         return next((verdict for verdict in ranked if verdict in verdicts), "inconclusive")
 
@@ -145,11 +145,14 @@ class PanoramiaReport(Composed):
 
 def describe(report: PanoramiaReport) -> Description:
     """Describe a run: the target with the largest estimate, and all targets in an overview."""
-    lead, said = largest(report.rows), largest(report.rows).estimates[0].summary()
+    lead = largest(report.rows)
+    said = largest(report.rows).estimates[0].summary()
     estimates = [row for row in report.rows if row.audit == "PANORAMIA"]
     assert lead.c_lb is not None
     assert lead.c_plus_epsilon_lb is not None
-    c, both, estimated_epsilon = lead.c_lb, lead.c_plus_epsilon_lb, str(lead.epsilon_tilde)
+    c = lead.c_lb
+    both = lead.c_plus_epsilon_lb
+    estimated_epsilon = str(lead.epsilon_tilde)
     headline = NOTHING
     if estimate(lead) > 0:
         of = f" for “{lead.target}”, the largest of {len(estimates)} targets"
@@ -158,15 +161,24 @@ def describe(report: PanoramiaReport) -> Description:
             f"the mean over {len(report.seeds)} seeds. This is not a lower bound on ε."
         )
     # Grounds of the estimate first, then those of the conditional bounds.
-    own = [Section("Why the bounds hold", said.sections[0].paragraphs[:1], report.assumptions)]
+    own = [
+        Section(
+            title="Why the bounds hold",
+            paragraphs=said.sections[0].paragraphs[:1],
+            assumptions=report.assumptions,
+        )
+    ]
     conditional = sorted(
         (row for row in report.rows if row.conditional), key=lambda row: row.target != lead.target
     )
     if conditional:
         beside = conditional[0].conditional[0]
         title = "Grounds of the conditional lower bounds"
-        own.append(Section(title, (beside.theorem,), beside.assumptions))
-    note, table = note_of(report.rows), [HEADINGS, *report.table()]
+        own.append(
+            Section(title=title, paragraphs=(beside.theorem,), assumptions=beside.assumptions)
+        )
+    note = note_of(report.rows)
+    table = [HEADINGS, *report.table()]
     return replace(
         said,
         title="PANORAMIA",
@@ -179,18 +191,26 @@ def describe(report: PanoramiaReport) -> Description:
         answer=_answer(report),
         paragraphs=(_evidence(report),),
         metrics=(
-            Metric("Estimate ε̃", estimated_epsilon, "estimate, not a lower bound"),
-            Metric("c + ε at least", str(both), "attack, with the model"),
-            Metric("c at least", str(c), "baseline, without the model"),
-            Metric("Examples", f"{lead.m:,}", f"tested with each of {len(report.seeds)} seeds"),
+            Metric(name="Estimate ε̃", value=estimated_epsilon, note="estimate, not a lower bound"),
+            Metric(name="c + ε at least", value=str(both), note="attack, with the model"),
+            Metric(name="c at least", value=str(c), note="baseline, without the model"),
+            Metric(
+                name="Examples",
+                value=f"{lead.m:,}",
+                note=f"tested with each of {len(report.seeds)} seeds",
+            ),
         ),
-        levels=estimated(str(c), c.mean, str(both), both.mean, estimated_epsilon),
+        levels=estimated(
+            str(c), c_lb=c.mean, both=str(both), both_lb=both.mean, epsilon=estimated_epsilon
+        ),
         figures=(saturation_figure(report.saturation), *map(loss_figure, report.losses)),
         sections=tuple(own),
         numbers=said.numbers | {"epsilon": report.bound, "epsilon_ceiling": report.ceiling},
         papers=("PANORAMIA", "Zero-Run") if conditional else ("PANORAMIA",),
         about={"Parts": ", ".join(f"{count:,} {part}" for part, count in report.sizes.items())},
-        overview=Overview("All targets", table, note, audits_figure(report.rows)),
+        overview=Overview(
+            title="All targets", table=table, note=note, figure=audits_figure(report.rows)
+        ),
     )
 
 
@@ -213,7 +233,7 @@ def _answer(report: PanoramiaReport) -> str:
     if one is None:
         return ""
     delta = one.delta or 0.0
-    checks = _checks(report, one.value, delta, one.c)
+    checks = _checks(report, epsilon=one.value, delta=delta, c=one.c)
     # The first that has the verdict speaks for the run.
     row, result, limit, _ = next(check for check in checks if check[-1] == one.verdict)
     answer = result.with_check(epsilon=one.value, delta=delta, c=limit).summary().answer
@@ -258,11 +278,11 @@ _MARKS = {
 def saturation_figure(saturation: Saturation) -> Figure:
     """Return c against the baseline's training data."""
     return Figure(
-        "saturation",
-        "c against training data",
-        partial(_plot_saturation, saturation),
-        "Grey lines show individual seeds; dots show their mean. If the line still rises at the "
-        "right end, the true c is larger and ε̃ is smaller.",
+        name="saturation",
+        title="c against training data",
+        draw=partial(_plot_saturation, saturation),
+        caption="Grey lines show individual seeds; dots show their mean. If the line still rises "
+        "at the right end, the true c is larger and ε̃ is smaller.",
     )
 
 
@@ -282,31 +302,37 @@ def _plot_saturation(saturation: Saturation, ax: "Axes | None") -> "Axes":
 def audits_figure(rows: Sequence[PanoramiaRow]) -> Figure:
     """Return every audit of every target, as a page opens with them."""
     return Figure(
-        "audits",
-        "All targets, audit by audit",
-        partial(_plot_audits, rows),
-        "● lower bound, ■ conditional lower bound, ○ estimate (not a bound). Marks show the mean "
-        "over seeds; ticks show individual seeds.",
+        name="audits",
+        title="All targets, audit by audit",
+        draw=partial(_plot_audits, rows),
+        caption="● lower bound, ■ conditional lower bound, ○ estimate (not a bound). Marks show "
+        "the mean over seeds; ticks show individual seeds.",
     )
 
 
 def _kind(row: PanoramiaRow) -> str:
     if row.epsilon_tilde is not None:
         return "estimate"
-    return "conditional lower bound" if row.conditional else "lower bound"
+    if row.conditional:
+        return "conditional lower bound"
+    return "lower bound"
 
 
 def _plot_audits(rows: Sequence[PanoramiaRow], ax: "Axes | None") -> "Axes":
     with house_style():
         ax = new_axes(ax)
         for place, row in enumerate(rows):
-            spread, (marker, colour, face) = row.epsilon_tilde or row.epsilon, _MARKS[_kind(row)]
+            spread = row.epsilon_tilde or row.epsilon
+            marker, colour, face = _MARKS[_kind(row)]
             assert spread is not None
             values = [result.bound for result in row.results]
             ax.plot([0, spread.mean], [place] * 2, color=RULE, linewidth=0.9)
             ax.plot(values, [place] * len(values), "|", color=colour, markersize=7)
             ax.plot(spread.mean, place, marker, color=colour, mfc=face, markersize=6.5)
-            sign, end = "ε̃ =" if face == PAPER else "ε ≥", (max(spread.mean, *values), place)
+            sign = "ε ≥"
+            if face == PAPER:
+                sign = "ε̃ ="
+            end = (max(spread.mean, *values), place)
             beside: dict[str, Any] = {
                 "xytext": (9, 0),
                 "textcoords": "offset points",
@@ -343,7 +369,9 @@ def loss_figure(losses: Losses) -> Figure:
             "and c is large."
         )
     name = f"losses of {losses.model}"
-    return Figure(name, f"Losses under {of}", partial(_plot_losses, losses), caption)
+    return Figure(
+        name=name, title=f"Losses under {of}", draw=partial(_plot_losses, losses), caption=caption
+    )
 
 
 def _plot_losses(losses: Losses, ax: "Axes | None") -> "Axes":

@@ -57,14 +57,16 @@ class GameScores:
         cls, seed: int, nonmembers: table.NonMembers, game: Arrays, targets: Collection[str]
     ) -> "GameScores":
         """Read coins and scores from the outcome of a game."""
-        losses = targets if nonmembers == "real" else ()
+        losses: Collection[str] = ()
+        if nonmembers == "real":
+            losses = targets
         return cls(
-            seed,
-            nonmembers,
-            game["coins"],
-            game["baseline"],
-            {target: game[f"attack-{target}"] for target in targets},
-            {target: game[f"losses-{target}"] for target in losses},
+            seed=seed,
+            nonmembers=nonmembers,
+            member=game["coins"],
+            baseline=game["baseline"],
+            attacks={target: game[f"attack-{target}"] for target in targets},
+            losses={target: game[f"losses-{target}"] for target in losses},
         )
 
     def __len__(self) -> int:
@@ -136,7 +138,9 @@ def audit_all(
         # 2. Zero-Run, twice on the same confidence set.
         if shown:
             pairs = [
-                PairAudit.prepare(game.attacks[target], game.member, known, seed=game.seed, **level)
+                PairAudit.prepare(
+                    game.attacks[target], member=game.member, shown=known, seed=game.seed, **level
+                )
                 for game, known in zip(generated, shown, strict=True)
             ]
             for audit, correction in CORRECTIONS.items():
@@ -180,9 +184,11 @@ def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Shown:
     score replaces them: the bound holds if membership depends on an example only through that
     score. The validation part is D'; a sceptic may use all features.
     """
-    known, baseline = game["baseline-validation"], game["baseline"]
+    known = game["baseline-validation"]
+    baseline = game["baseline"]
     coins = np.repeat([True, False], known.size // 2)
-    others, audited = columns(known), columns(baseline, known)
+    others = columns(known)
+    audited = columns(baseline, known)
     guide = LogisticPropensity(calibration=None).fit(others, coins, seed=seed)
     return Shown(
         learning=Learning(

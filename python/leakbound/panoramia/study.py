@@ -93,14 +93,33 @@ def run(
     from leakbound.panoramia.models.target import device_for  # brings torch
 
     # 1. Checks before hours of work.
-    options = Options() if options is None else options
-    instance(options, "options", Options)
-    real = None if nonmembers is None else Examples.read(nonmembers, "nonmembers")
+    if options is None:
+        options = Options()
+    instance(options, name="options", types=Options)
+    real = None
+    if nonmembers is not None:
+        real = Examples.read(nonmembers, "nonmembers")
     data = Examples.read(members, "members")
-    teaching = _teaching(generator, options, len(data), ids, documents, generator_ids)
+    teaching = _teaching(
+        generator,
+        options=options,
+        members=len(data),
+        ids=ids,
+        documents=documents,
+        generator_ids=generator_ids,
+    )
     models = dict(model) if isinstance(model, Mapping) else {"target": model}
     options = replace(options, device=device_for(options.device, models.values()))
-    study = _Study(models, data, teaching, generator, options, real, initial, _Ticks(progress))
+    study = _Study(
+        models=models,
+        members=data,
+        teaching=teaching,
+        generator=generator,
+        options=options,
+        nonmembers=real,
+        initial=initial,
+        tick=_Ticks(progress),
+    )
     study.check()
     store = Checkpoints(checkpoints, study.ingredients())
     # 2. Non-members are generated.
@@ -119,7 +138,9 @@ def run(
     answers |= store.phase("targets", partial(study.ask_models, examples))
     # 4. For each seed, members are told from generated and from real non-members.
     sides = {name: study.side(name, part, answers) for name, part in examples.items()}
-    kinds: tuple[NonMembers, ...] = ("generated",) if real is None else ("generated", "real")
+    kinds: tuple[NonMembers, ...] = ("generated", "real")
+    if real is None:
+        kinds = ("generated",)
     games = {
         (seed, others): store.phase(
             f"game-{seed}-{others}", partial(study.play, seed, others, sides)
@@ -130,10 +151,12 @@ def run(
     # 5. Every model is audited in every way.
     scores = tuple(GameScores.of(*key, game, models) for key, game in games.items())
     generated_games = [games[seed, "generated"] for seed in options.seeds]
-    shown = study.shown(generated_games, sides) if options.conditional else []
-    rows = audit_all(scores, shown, options)
+    shown = []
+    if options.conditional:
+        shown = study.shown(generated_games, sides)
+    rows = audit_all(scores, shown=shown, options=options)
     sizes = (*study.sizes(), study.parts.train)
-    saturation = saturation_of(generated_games, sizes, options)
+    saturation = saturation_of(generated_games, sizes=sizes, options=options)
     return PanoramiaReport(
         rows=rows,
         saturation=saturation,
@@ -150,7 +173,9 @@ class _Ticks:
     """Counts steps and reports the share of them done."""
 
     def __init__(self, progress: Progress | None) -> None:
-        self._progress, self._done, self.total = progress, 0, 1
+        self._progress = progress
+        self._done = 0
+        self.total = 1
 
     def __call__(self, what: str) -> None:
         """Say that a step begins."""
@@ -174,7 +199,8 @@ class _Study:
 
     def check(self) -> None:
         """Check models, sizes and what helpers need."""
-        options, others = self.options, self.nonmembers
+        options = self.options
+        others = self.nonmembers
         if not self.models:
             raise OptionError("model must be a trained model, or several by name; got none")
         if others is None and self.helped_by("real"):
@@ -199,7 +225,9 @@ class _Study:
     def parts(self) -> Parts:
         """Sizes of the parts of a game."""
         train, validation = (round(share * len(self.members)) for share in self.options.shares[1:])
-        return Parts(train, validation, self.audited.size - train - validation)
+        return Parts(
+            train=train, validation=validation, test=self.audited.size - train - validation
+        )
 
     @property
     def held_out(self) -> Examples | None:
@@ -235,7 +263,8 @@ class _Study:
     def generate(self) -> Arrays:
         """Fit the generator, and draw what the audit and the helper need."""
         self.tick("fitting the generator")
-        generator, lesson = self.generator, self.members.take(self.teaching)
+        generator = self.generator
+        lesson = self.members.take(self.teaching)
         sampler = generator.fit(lesson.x, lesson.y) if hasattr(generator, "fit") else generator
         needed = self.parts.all
         if self.helped_by("generated"):
@@ -264,12 +293,19 @@ class _Study:
             lesson = self.members.take(order)
         if helper.trained_on == "real" and self.nonmembers is not None:
             lesson = self.nonmembers.take(slice(len(self.nonmembers) // 2))
-        inputs, device = self.options.inputs, self.options.device or "cpu"
+        inputs = self.options.inputs
+        device = self.options.device or "cpu"
         model = train(
-            helper, next(iter(self.models.values())), lesson, inputs, index, self.tick, device
+            helper,
+            target=next(iter(self.models.values())),
+            examples=lesson,
+            inputs=inputs,
+            seed=index,
+            progress=self.tick,
+            device=device,
         )
         return {
-            f"{helper_name(index)} {name}": signals(model, examples, inputs)
+            f"{helper_name(index)} {name}": signals(model, examples=examples, inputs=inputs)
             for name, examples in sides.items()
         }
 
@@ -281,10 +317,14 @@ class _Study:
         for target, model in self.models.items():
             self.tick(f"asking {target}")
             for name, examples in sides.items():
-                answers[f"target {target} {name}"] = signals(model, examples, self.options.inputs)
+                answers[f"target {target} {name}"] = signals(
+                    model, examples=examples, inputs=self.options.inputs
+                )
         if self.initial is not None and "real" in sides:
             for name in ("members", "real"):
-                answers[f"initial {name}"] = signals(self.initial, sides[name], self.options.inputs)
+                answers[f"initial {name}"] = signals(
+                    self.initial, examples=sides[name], inputs=self.options.inputs
+                )
         return answers
 
     def side(self, name: str, examples: Examples, answers: Arrays) -> Side:
@@ -295,11 +335,18 @@ class _Study:
         helper = np.stack(helpers or [*said.values()][:1], axis=1)[:, : len(helpers)]
         before = answers.get(f"initial {name}")
         falls = {target: fallen(values, before) for target, values in said.items()}
-        return Side(examples, helper, {key: x[:, None] for key, x in said.items()}, falls)
+        return Side(
+            examples=examples,
+            helper=helper,
+            targets={key: x[:, None] for key, x in said.items()},
+            falls=falls,
+        )
 
     def play(self, seed: int, others: NonMembers, sides: Mapping[str, Side]) -> Arrays:
         """Play one game; how c grows is asked of generated non-members alone."""
-        sizes = self.sizes() if others == "generated" else ()
+        sizes: tuple[int, ...] = ()
+        if others == "generated":
+            sizes = self.sizes()
         parts = self.parts.within(len(sides[others]))
         both = sides["members"], sides[others]
         return play(*both, parts, sizes, self.options, seed=seed, tick=self.tick)
@@ -312,7 +359,8 @@ class _Study:
 
     def shown(self, games: Sequence[Arrays], sides: Mapping[str, Side]) -> list[Shown]:
         """Return what is known of the audited examples of each game without a target."""
-        members, others = sides["members"].table, sides["generated"].table
+        members = sides["members"].table
+        others = sides["generated"].table
         return [
             shown_of(
                 game,
@@ -335,7 +383,7 @@ def _teaching(
     if not (hasattr(generator, "fit") or hasattr(generator, "sample")):
         raise InputTypeError(f"generator must have a method fit or sample, got {generator!r}")
     labels = np.arange(members) if ids is None else vector(ids, "ids", kinds="biufSU")
-    check_length(labels, members, "ids")
+    check_length(labels, examples=members, name="ids")
     check_ids(labels, np.ones(members, dtype=np.bool_))
     if generator_ids is not None:
         chosen = vector(generator_ids, "generator_ids", kinds="biufSU")

@@ -107,23 +107,31 @@ class PanoramiaRow(Record):
     @property
     def c_lb(self) -> Spread | None:
         """Lower bounds on c, for PANORAMIA."""
-        return self._of(lambda result: result.c_lb) if self._estimated else None
+        if self._estimated:
+            return self._of(lambda result: result.c_lb)
+        return None
 
     @property
     def c_plus_epsilon_lb(self) -> Spread | None:
         """Lower bounds on c + ε; None where there is none, for O(1) and Zero-Run."""
         known = self._estimated or self.audit == "RM;RN"
-        return self._of(lambda result: result.c_plus_epsilon_lb) if known else None
+        if known:
+            return self._of(lambda result: result.c_plus_epsilon_lb)
+        return None
 
     @property
     def epsilon_tilde(self) -> Spread | None:
         """Estimates of ε, for PANORAMIA."""
-        return self._of(lambda result: result.epsilon_tilde) if self._estimated else None
+        if self._estimated:
+            return self._of(lambda result: result.epsilon_tilde)
+        return None
 
     @property
     def epsilon(self) -> Spread | None:
         """Lower bounds on ε; None for PANORAMIA, which gives an estimate."""
-        return None if self._estimated else self._of(lambda result: result.bound)
+        if self._estimated:
+            return None
+        return self._of(lambda result: result.bound)
 
     @property
     def _estimated(self) -> bool:
@@ -151,12 +159,16 @@ class Saturation:
     def growth(self) -> float:
         """Mean gain of c_lb from the last step to the whole training data; 0 with one size."""
         table = np.stack(self.c_lb)
-        return float((table[:, -1] - table[:, -2]).mean()) if table.shape[1] > 1 else 0.0
+        if table.shape[1] > 1:
+            return float((table[:, -1] - table[:, -2]).mean())
+        return 0.0
 
 
 def estimate(row: PanoramiaRow) -> float:
     """Return the mean of ε̃ over seeds."""
-    return 0.0 if row.epsilon_tilde is None else row.epsilon_tilde.mean
+    if row.epsilon_tilde is None:
+        return 0.0
+    return row.epsilon_tilde.mean
 
 
 def largest(rows: Sequence[PanoramiaRow]) -> PanoramiaRow:
@@ -168,7 +180,9 @@ def note_of(rows: Sequence[PanoramiaRow]) -> str:
     """Return what the numbers of the table mean."""
     audits = dict.fromkeys(row.audit for row in rows)
     defined = (DEFINITIONS[audit] for audit in audits if audit in DEFINITIONS)
-    conditional = [CONDITION] if any(row.conditional for row in rows) else []
+    conditional = []
+    if any(row.conditional for row in rows):
+        conditional = [CONDITION]
     return " ".join([NOTE, *defined, *conditional])
 
 

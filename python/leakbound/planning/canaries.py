@@ -92,13 +92,14 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
     True
     """
     inputs, labels, classes = _data(x, y)
-    size, start = integer(n, "n", least=1, most=len(inputs)), seed_of(seed, bits=128)
+    size = integer(n, "n", least=1, most=len(inputs))
+    start = seed_of(seed, bits=128)
     rng = Purpose.CANARY_EXAMPLES.rng(start)
     chosen = rng.permutation(len(inputs))[:size]
     place = np.searchsorted(classes, labels[chosen])
     # A step of at least one class around the circle of classes: never the right one.
     wrong = classes[(place + rng.integers(1, classes.size, size)) % classes.size]
-    return _tossed("mislabelled", inputs[chosen], wrong, start, taken=chosen[:, None])
+    return _tossed("mislabelled", x=inputs[chosen], y=wrong, seed=start, taken=chosen[:, None])
 
 
 def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None) -> Canaries:
@@ -121,13 +122,14 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
     (5, 2)
     """
     inputs, _, classes = _data(x, y)
-    size, start = integer(n, "n", least=1, most=10**8), seed_of(seed, bits=128)
+    size = integer(n, "n", least=1, most=10**8)
+    start = seed_of(seed, bits=128)
     rng = Purpose.CANARY_PIXELS.rng(start)
     pixels = rng.uniform(inputs.min(), inputs.max(), (size, *inputs.shape[1:]))
     if inputs.dtype.kind in "iu":  # integers stay integers
         pixels = np.rint(pixels)
     labels = classes[rng.integers(classes.size, size=size)]
-    return _tossed("random pixels", pixels.astype(inputs.dtype, copy=False), labels, start)
+    return _tossed("random pixels", x=pixels.astype(inputs.dtype, copy=False), y=labels, seed=start)
 
 
 def _data(x: ArrayInput, y: ArrayInput) -> tuple[NDArray[Any], IntArray, IntArray]:
@@ -139,7 +141,7 @@ def _data(x: ArrayInput, y: ArrayInput) -> tuple[NDArray[Any], IntArray, IntArra
             "x must have a row for each example and y one class, got shapes "
             f"{inputs.shape} and {labels.shape}"
         )
-    check_length(labels, len(inputs), "y")
+    check_length(labels, examples=len(inputs), name="y")
     classes = np.unique(labels)
     if classes.size < 2:
         raise InputError(f"y must have at least two classes, got {classes.tolist()} only")
@@ -165,10 +167,12 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
     >>> random_tokens(4, 6, vocabulary=100, seed=0).x.shape
     (4, 6)
     """
-    size, width = integer(n, "n", least=1), integer(length, "length", least=2)
-    words, start = integer(vocabulary, "vocabulary", least=2), seed_of(seed, bits=128)
+    size = integer(n, "n", least=1)
+    width = integer(length, "length", least=2)
+    words = integer(vocabulary, "vocabulary", least=2)
+    start = seed_of(seed, bits=128)
     tokens = Purpose.CANARY_TOKENS.rng(start).integers(words, size=(size, width))
-    return _tossed("random tokens", tokens, tokens, start)
+    return _tossed("random tokens", x=tokens, y=tokens, seed=start)
 
 
 def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None) -> Canaries:
@@ -203,7 +207,8 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     >>> canaries.x.tolist(), canaries.y.tolist()
     ([[5, 6, 10], [8, 9, 11]], [[-100, -100, 10], [-100, -100, 11]])
     """
-    words, start = integer(vocabulary, "vocabulary", least=2), seed_of(seed, bits=128)
+    words = integer(vocabulary, "vocabulary", least=2)
+    start = seed_of(seed, bits=128)
     read = numbers(prefixes, "prefixes", least=0, most=words - 1, whole=True)
     tokens = np.array(read, dtype=np.int64)
     if tokens.ndim != 2 or tokens.shape[1] < 2:
@@ -214,7 +219,7 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     labels = np.full_like(tokens, _IGNORED)
     labels[:, -1] = tokens[:, -1]
     taken = np.arange(len(tokens))[:, None]
-    return _tossed("new tokens", tokens, labels, start, taken=taken)
+    return _tossed("new tokens", x=tokens, y=labels, seed=start, taken=taken)
 
 
 def _tossed(

@@ -82,7 +82,7 @@ class Commitment:
         `source` is the JSON itself, as text or bytes, or the path of a file of it; a str that does
         not start with a brace is a path.
         """
-        content = _object(source, {"scheme", "sha256", "examples"}, "a commitment")
+        content = _object(source, names={"scheme", "sha256", "examples"}, what="a commitment")
         return cls(**cast("dict[str, Any]", content))
 
 
@@ -114,7 +114,8 @@ class Opening:
             raise OptionError(
                 "the protocol of an opening fixes the seed: plan.commit(protocol) draws one"
             )
-        planned, agreed = self.plan.copies, self.protocol.get("copies", 1)
+        planned = self.plan.copies
+        agreed = self.protocol.get("copies", 1)
         if planned not in {1, agreed}:
             raise OptionError(
                 f"the protocol has {agreed} copies of each member, and the plan {planned}: state "
@@ -150,7 +151,8 @@ class Opening:
         return Commitment(sha256(canonical_json(self._content())), len(self.plan))
 
     def _content(self) -> dict[str, JsonValue]:
-        drawn, k = self.plan.drawn, self.plan.k
+        drawn = self.plan.drawn
+        k = self.plan.k
         coins = np.where(drawn, b"1", b"0").astype("S1").tobytes().decode("ascii")
         return {
             "scheme": SCHEME,
@@ -178,10 +180,14 @@ class Opening:
 
 def read_opening(source: str | bytes | os.PathLike[str], plan: Any) -> Opening:
     """Read nonce and protocol next to a plan; raise FormatError if they are invalid."""
-    content = _object(source, {"scheme", "nonce", "protocol"}, "an opening")
+    content = _object(source, names={"scheme", "nonce", "protocol"}, what="an opening")
     _check_scheme(content["scheme"])
     try:
-        return Opening(plan, cast("Any", content["protocol"]), cast("Any", content["nonce"]))
+        return Opening(
+            plan=plan,
+            protocol=cast("Any", content["protocol"]),
+            nonce=cast("Any", content["nonce"]),
+        )
     except (OptionError, TypeError) as error:
         raise FormatError(f"not an opening: {error}") from error
 
@@ -226,7 +232,8 @@ def _object(source: Any, names: set[str], what: str) -> dict[str, JsonValue]:
         table = parsed(text_of(source, _LARGEST))
         flaw = f"it must have exactly {', '.join(sorted(names))}"
     except FormatError as error:
-        table, flaw = None, str(error)
+        table = None
+        flaw = str(error)
     if not isinstance(table, dict) or table.keys() != names:
         raise FormatError(f"not {what} of leakbound: {flaw}")
     return table

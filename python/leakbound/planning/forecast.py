@@ -83,7 +83,9 @@ class Power(Record):
         if not (0 < self.confidence < 1 and 0 <= self.probability <= 1):
             return f"confidence is {self.confidence:g}, probability {self.probability:g}"
         ordered = self.low <= self.median <= self.high
-        return "" if ordered else "low, median and high are not in this order"
+        if ordered:
+            return ""
+        return "low, median and high are not in this order"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,7 +109,9 @@ class CanariesNeeded(Record):
 
     def _flaw(self) -> str:
         agree = (self.m is None) == bool(self.reason)
-        return "" if agree else f"m is {self.m}, and reason says {self.reason!r}"
+        if agree:
+            return ""
+        return f"m is {self.m}, and reason says {self.reason!r}"
 
 
 def ceiling(
@@ -141,9 +145,10 @@ def ceiling(
     >>> ceiling(1000) < ceiling(1000, 1000)  # the search over cuts has its price
     True
     """
-    choice(sides, "sides", Sides)
-    instance(claim, "claim", _CLAIMS)
-    beta, several = complement(confidence), _checked_copies(copies, claim, m, sides)
+    choice(sides, name="sides", allowed=Sides)
+    instance(claim, name="claim", types=_CLAIMS)
+    beta = complement(confidence)
+    several = _checked_copies(copies, claim=claim, m=m, sides=sides)
     if guesses is None:
         plan = _Plan.of(integer(m, "m", least=_FEWEST), beta, claim, cuts, sides)
         return of_one(plan.ceiling, several)
@@ -205,15 +210,18 @@ def power(
     True
     """
     integer(m, "m", least=_FEWEST, most=MOST_EXAMPLES)
-    instance(claim, "claim", _CLAIMS)
-    choice(sides, "sides", Sides)
+    instance(claim, name="claim", types=_CLAIMS)
+    choice(sides, name="sides", allowed=Sides)
     integer(simulations, "simulations", least=1, most=_MOST_SIMULATIONS)
     seed = integer(seed, "seed", least=0)
     goal = real(target, "target", least=0, below=math.inf)
-    assumed, beta = truth_of(truth, claim), complement(confidence)
-    several = _checked_copies(copies, claim, m, sides)
+    assumed = truth_of(truth, claim)
+    beta = complement(confidence)
+    several = _checked_copies(copies, claim=claim, m=m, sides=sides)
     plan = _Plan.of(m, beta, claim, cuts, sides)
-    played = games_of(of_copies(assumed, several), m, sides, simulations, seed)
+    played = games_of(
+        of_copies(assumed, several), m=m, sides=sides, simulations=simulations, seed=seed
+    )
     games = track(played, f"{m:,} {units(sides)}", total=simulations)
     proved, guesses = np.array([plan.prove(ranking) for ranking in games]).T
     bounds = np.array([of_one(bound, several) for bound in proved.tolist()])
@@ -278,11 +286,11 @@ def canaries_needed(
     goal = real(target, "target", above=0, below=math.inf)
     enough = real(probability, "probability", above=0, below=1)
     limit = integer(most, "most", least=_FEWEST, most=MOST_EXAMPLES)
-    instance(claim, "claim", _CLAIMS)
+    instance(claim, name="claim", types=_CLAIMS)
     assumed = truth_of(truth, claim)
-    several = _checked_copies(copies, claim, limit, sides)
+    several = _checked_copies(copies, claim=claim, m=limit, sides=sides)
     reason = beyond_truth(
-        goal, assumed, claim, chance=enough, confidence=confidence, copies=several
+        goal, truth=assumed, claim=claim, chance=enough, confidence=confidence, copies=several
     )
     if reason:
         return CanariesNeeded(m=None, power=None, reason=reason)
@@ -303,16 +311,20 @@ def canaries_needed(
     sizes = [min(fewest << i, limit) for i in range((limit // fewest).bit_length() + 1)]
     start = next((i for i, m in enumerate(sizes) if ceiling(m, **same) >= goal), None)
     if start is None:
-        reason = why_short(limit, ceiling(limit, **same), sides)
+        reason = why_short(limit, forecast=ceiling(limit, **same), sides=sides)
         return CanariesNeeded(m=None, power=None, reason=reason)
     # 2. Double the number until it is enough.
-    low, high = sizes[max(0, start - 1)], at(sizes[start])
+    low = sizes[max(0, start - 1)]
+    high = at(sizes[start])
     for m in sizes[start + 1 :]:
         if high.probability >= enough:
             break
-        low, high = high.m, at(m)
+        low = high.m
+        high = at(m)
     if high.probability < enough:
-        return CanariesNeeded(m=None, power=high, reason=why_short(high.m, high, sides))
+        return CanariesNeeded(
+            m=None, power=high, reason=why_short(high.m, forecast=high, sides=sides)
+        )
     # 3. Bisect between the last number that is too small and the first that is enough.
     while high.m - low > max(1.0, (_RATIO - 1) * high.m) and high.m > fewest:
         middle = at((low + high.m) // 2)
@@ -322,7 +334,9 @@ def canaries_needed(
 
 def units(sides: Sides) -> str:
     """Return the unit that m counts."""
-    return "pairs" if sides == "pairs" else "canaries"
+    if sides == "pairs":
+        return "pairs"
+    return "canaries"
 
 
 def why_short(m: int, forecast: Power | float, sides: Sides) -> str:
@@ -341,7 +355,7 @@ def _checked_copies(copies: int, claim: PlannedClaim, m: int, sides: Sides) -> i
     several = integer(copies, "copies", least=1)
     if several > 1 and sides == "pairs":
         raise OptionError('copies are for canaries, and sides="pairs" is for a random split')
-    check(several, claim, m)
+    check(several, claim=claim, examples=m)
     return several
 
 
@@ -392,7 +406,7 @@ class _Plan:
             beta *= first.share
         planned = cast("PathPolicy", policy)
         planned.check(m)
-        return cls(m, beta, sides, planned)
+        return cls(m=m, beta=beta, sides=sides, policy=planned)
 
     @property
     def name(self) -> str:

@@ -73,7 +73,7 @@ class Plan:
         seeded: dict[str, JsonValue] = {"seed": secrets.randbelow(2**53), **protocol}
         if self.copies > 1:
             seeded = {"copies": self.copies, **seeded}
-        opening = Opening(self, seeded, secrets.token_hex(NONCE))
+        opening = Opening(plan=self, protocol=seeded, nonce=secrets.token_hex(NONCE))
         # The audit is rehearsed on uninformative scores, so that errors appear before training.
         opening.agreed.rehearse(self.drawn, self.k)
         return opening
@@ -90,7 +90,9 @@ class Plan:
         places = taken.astype(np.int64)
         several = {"ids": self.ids[places], "copies": self.copies}
         kind: Any = type(self)
-        more = {"k": self.k} if self.k else {}
+        more = {}
+        if self.k:
+            more = {"k": self.k}
         return cast("Self", kind(self.drawn[places], **several, **more))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -100,7 +102,9 @@ class Plan:
 
     def write(self, file: IO[bytes]) -> None:
         """Write the plan to a binary file that is open, as `save` does."""
-        several: dict[str, Any] = {"copies": np.int64(self.copies)} if self.copies > 1 else {}
+        several: dict[str, Any] = {}
+        if self.copies > 1:
+            several = {"copies": np.int64(self.copies)}
         np.savez_compressed(
             file,
             inclusion_plan=np.int64(_OF_COPIES if several else SCHEMA),
@@ -118,7 +122,9 @@ class Plan:
             with open_archive(path, most=_MOST) as archive:
                 return cls._of(archive)
         except (LeakboundError, ValueError, TypeError) as error:
-            what = path if isinstance(path, str | os.PathLike) else "the content"
+            what: str | os.PathLike[str] = "the content"
+            if isinstance(path, str | os.PathLike):
+                what = path
             message = f"{what} is not an InclusionPlan or ChoicePlan: {error}; write plans "
             raise FormatError(message + "with plan.save(path)") from error
 
@@ -144,9 +150,14 @@ class Plan:
         layout = int(archive["inclusion_plan"])
         if layout not in {SCHEMA, _OF_COPIES}:
             raise FormatError(f"its layout must be number {SCHEMA} or {_OF_COPIES}")
-        seed, k = str(archive["seed"]), int(archive["k"])
-        copies = int(archive["copies"]) if layout == _OF_COPIES else 1
-        kind: Any = ChoicePlan if k else InclusionPlan
+        seed = str(archive["seed"])
+        k = int(archive["k"])
+        copies = 1
+        if layout == _OF_COPIES:
+            copies = int(archive["copies"])
+        kind: Any = InclusionPlan
+        if k:
+            kind = ChoicePlan
         if not issubclass(kind, cls):
             raise FormatError(f"it is a {kind.__name__}, but a {cls.__name__} is needed")
         more = {"ids": archive["ids"], "seed": int(seed) if seed else None, "copies": copies}
@@ -157,7 +168,9 @@ class Plan:
     ) -> None:
         """Set draws, ids, seed and copies; arrays are read-only."""
         check_copies(several := integer(copies, "copies", least=1), drawn.size)
-        coins = np.ones(drawn.size, dtype=np.bool_) if k else drawn
+        coins = drawn
+        if k:
+            coins = np.ones(drawn.size, dtype=np.bool_)
         names = np.arange(drawn.size) if ids is None else _read_ids(ids, coins)
         for array in (drawn, names):
             array.flags.writeable = False
@@ -167,7 +180,9 @@ class Plan:
     @property
     def _shown(self) -> str:
         """Seed and copies as the representation has them."""
-        seed = "" if self.seed is None else f", seed={self.seed}"
+        seed = ""
+        if self.seed is not None:
+            seed = f", seed={self.seed}"
         return seed + (f", copies={self.copies}" if self.copies > 1 else "")
 
     def _check_items(self, items: Any) -> None:
@@ -261,7 +276,8 @@ class InclusionPlan(Plan):
         >>> InclusionPlan.create(8, seed=0).member.astype(int)
         array([0, 1, 1, 1, 1, 0, 1, 0])
         """
-        n, seed = integer(n, "n", least=1, most=MOST_EXAMPLES), seed_of(seed, bits=128)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
+        seed = seed_of(seed, bits=128)
         # Bits of the counter-based generator Philox, whose stream NumPy keeps between versions.
         return cls(Purpose.COINS.coins(seed, n), ids=ids, seed=seed, copies=copies)
 
@@ -349,7 +365,9 @@ class ChoicePlan(Plan):
     ) -> None:
         k = integer(k, "k", least=2, most=MOST_K)
         drawn = numbers(vector(chosen, "chosen"), "chosen", least=0, most=k - 1, whole=True)
-        names = row_names(chosen) if ids is None else ids
+        names = ids
+        if ids is None:
+            names = row_names(chosen)
         self._hold(drawn.astype(np.int64), names, seed, copies, k)
 
     @classmethod
@@ -367,7 +385,8 @@ class ChoicePlan(Plan):
         At most 10^8 secrets and 10^6 candidates; seed, ids and copies as for
         `InclusionPlan.create`.
         """
-        m, k = integer(m, "m", least=1, most=MOST_EXAMPLES), integer(k, "k", least=2, most=MOST_K)
+        m = integer(m, "m", least=1, most=MOST_EXAMPLES)
+        k = integer(k, "k", least=2, most=MOST_K)
         seed = seed_of(seed, bits=128)
         words = Purpose.CHOICES.philox(seed).random_raw(m)
         drawn = (words % np.uint64(k)).astype(np.int64)

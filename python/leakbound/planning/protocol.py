@@ -63,7 +63,7 @@ class Agreed:
     def __post_init__(self) -> None:
         names = [one.name for one in fields(Request) if one.name in self.options]
         Request(**{"seed": 0} | {name: self.options[name] for name in names})
-        choice(self.options.get("design", Coins.name), "design", Design)
+        choice(self.options.get("design", Coins.name), name="design", allowed=Design)
 
     @classmethod
     def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreed":
@@ -76,9 +76,9 @@ class Agreed:
         options: dict[str, Any] = {
             name: protocol[name] for name in OPTIONS if name in protocol and name not in arrays
         }
-        options["claim"] = build(protocol["claim"], "claim", _CLAIMS)
+        options["claim"] = build(protocol["claim"], name="claim", kinds=_CLAIMS)
         automatic = protocol["cuts"] == "auto"
-        options["cuts"] = None if automatic else build(protocol["cuts"], "cuts", _CUTS)
+        options["cuts"] = None if automatic else build(protocol["cuts"], name="cuts", kinds=_CUTS)
         if "prior" in options:
             options["prior"] = real(options["prior"], "prior", above=0, below=1)
         if "copies" in options:
@@ -87,11 +87,13 @@ class Agreed:
         if "canaries_sha256" in protocol and not is_digest(digest):
             _refuse(f"canaries_sha256 is {shown(digest)}; it must have 64 hexadecimal digits")
         return cls(
-            _attacks(protocol["attacks"]),
-            options,
-            frozenset(arrays),
-            _checked(protocol["checked"], options["claim"]) if "checked" in protocol else None,
-            cast("str | None", digest),
+            attacks=_attacks(protocol["attacks"]),
+            options=options,
+            arrays=frozenset(arrays),
+            checked=_checked(protocol["checked"], options["claim"])
+            if "checked" in protocol
+            else None,
+            canaries_sha256=cast("str | None", digest),
         )
 
     def audit(self, scores: Listed, member: Any, **options: Any) -> AuditResult:
@@ -151,7 +153,9 @@ def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
     known = (*PROTOCOL, *OPTIONS, *_MORE)
     for name in (one for one in content if one not in known):
         near = difflib.get_close_matches(name[:60], known, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        hint = ""
+        if near:
+            hint = f" (did you mean {near[0]!r}?)"
         _refuse(
             f"the protocol has {name!r:.60}, which is not an option of this audit{hint}; "
             "put remarks for readers under notes"
@@ -165,9 +169,13 @@ def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
 
 def build(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> Any:
     """Build a claim or a policy from its table: its type, and its fields by name."""
-    kind = kinds.get(str(value["type"])) if isinstance(value, dict) and "type" in value else None
+    kind = None
+    if isinstance(value, dict) and "type" in value:
+        kind = kinds.get(str(value["type"]))
     if kind is None:
-        example = '{ type = "PureDP" }' if name == "claim" else '"auto" or { type = "KLScan" }'
+        example = '"auto" or { type = "KLScan" }'
+        if name == "claim":
+            example = '{ type = "PureDP" }'
         _refuse(
             f"{name} is {shown(value)}, which this version does not know: use a table such as "
             f"{example}, its type one of {', '.join(kinds)}"
@@ -217,7 +225,9 @@ def _checked(stated: Any, claim: Any) -> dict[str, Any]:
         or len({"epsilon", own} & stated.keys()) != 1
         or ("delta" in stated and "epsilon" not in stated)
     ):
-        other = "" if own == "epsilon" else f", or {own} alone"
+        other = ""
+        if own != "epsilon":
+            other = f", or {own} alone"
         _refuse(
             f"checked is {shown(stated)}: give epsilon and delta{other}, and relation for a "
             "random split"
@@ -225,7 +235,7 @@ def _checked(stated: Any, claim: Any) -> dict[str, Any]:
     for name in stated.keys() - {"relation"}:
         real(stated[name], f"checked: {name}", least=0)
     if "relation" in stated:
-        choice(stated["relation"], "checked: relation", Relation)
+        choice(stated["relation"], name="checked: relation", allowed=Relation)
     if "epsilon" in stated:
         check_epsilon_at(claim, stated.get("delta", 0.0))
     return dict(stated)

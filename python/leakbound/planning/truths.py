@@ -42,7 +42,9 @@ class Gaussian:
         if isinstance(claim, GaussianDP):
             return self.mu
         if not claim.delta:
-            return math.inf if self.mu else 0.0
+            if self.mu:
+                return math.inf
+            return 0.0
         return gaussian(1, self.mu, seed=0).epsilon(claim.delta)
 
     def pairs(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
@@ -114,9 +116,11 @@ def truth_of(truth: float | Truth, claim: PlannedClaim) -> Truth:
 
 def _gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest μ whose mechanism is (ε, δ)-DP."""
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while gaussian(1, high, seed=0).delta(epsilon) <= delta:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     while high - low > _PRECISION * high:
         middle = (low + high) / 2
         within = gaussian(1, middle, seed=0).delta(epsilon) <= delta
@@ -132,7 +136,8 @@ def games_of(
         for number in range(simulations):
             yield _core.Ranking(*truth.pairs(m, Purpose.POWER_OF_PAIRS.rng(seed, number)))
         return
-    stream, step = Purpose.POWER.derived(seed), max(1, _CHUNK // m)
+    stream = Purpose.POWER.derived(seed)
+    step = max(1, _CHUNK // m)
     strength, fraction = (
         (truth.mu, None) if isinstance(truth, Gaussian) else (truth.epsilon, truth.fraction)
     )

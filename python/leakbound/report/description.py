@@ -61,7 +61,9 @@ class Terms:
     @property
     def within(self) -> str:
         """Within which family the bound holds, if in one."""
-        return f" within {self.family}" if self.at else ""
+        if self.at:
+            return f" within {self.family}"
+        return ""
 
     @property
     def is_infinite(self) -> bool:
@@ -78,7 +80,9 @@ class Terms:
     @property
     def parameter(self) -> str:
         """What is bounded, as in "ε at δ = 1e-05"."""
-        return self.own.split(" ≥ ")[0] if self.is_infinite else f"ε{self.at}"
+        if self.is_infinite:
+            return self.own.split(" ≥ ")[0]
+        return f"ε{self.at}"
 
     def sure(self, confidence: str) -> str:
         """Return the confidence in brackets, with the bound in a family's own unit."""
@@ -307,4 +311,4 @@ def estimated(c: str, c_lb: float, both: str, both_lb: float, epsilon: str) -> L
         f"ε̃ = {epsilon}, an estimate; c + ε is at least {both}",
         "not shown by this audit",
     )
-    return Levels(c_lb, max(c_lb, both_lb), names)
+    return Levels(first=c_lb, second=max(c_lb, both_lb), names=names)

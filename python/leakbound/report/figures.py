@@ -36,11 +36,16 @@ def plot_bound(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
     with style.house_style():
         ax = style.new_axes(ax)
         series = drawing.series
-        relation = "≈" if drawing.kind == "exploratory_lower_bound" else "≥"
+        relation = "≥"
+        if drawing.kind == "exploratory_lower_bound":
+            relation = "≈"
         for one in series:
-            ranking, curve = one.ranking, one.ranking.curve
+            ranking = one.ranking
+            curve = one.ranking.curve
             tested = np.isfinite(curve.bound)
-            marker = "o" if np.count_nonzero(tested) <= _FEW else ""
+            marker = ""
+            if np.count_nonzero(tested) <= _FEW:
+                marker = "o"
             cuts = (curve.guesses[tested], curve.bound[tested])
             ax.plot(*cuts, color=one.colour, marker=marker, markersize=3)
             text = f"{one.prefix}{one.symbol} {relation} {one.bound}"
@@ -64,7 +69,9 @@ def plot_bound(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.legend(loc="upper left")
         what = f"lower bound on {', '.join(one.symbol for one in reversed(series))}"
-        style.name_axes(ax, "Bound against guesses", "guesses made", what, drawing.kind)
+        style.name_axes(
+            ax, title="Bound against guesses", x="guesses made", y=what, kind=drawing.kind
+        )
     return ax
 
 
@@ -85,7 +92,7 @@ def _plot_profile(drawing: Drawing, ax: "Axes | None") -> "Axes":
         ax.set_ylim(bottom=0)
         if drawing.rejectable is not None:
             ax.legend(loc="upper right")
-        style.name_axes(ax, "ε against δ", "δ", "lower bound on ε", drawing.kind)
+        style.name_axes(ax, title="ε against δ", x="δ", y="lower bound on ε", kind=drawing.kind)
     return ax
 
 
@@ -93,7 +100,8 @@ def plot_precision_recall(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
     """Draw precision against recall, with the cut that the bound is from."""
     with style.house_style():
         ax = style.new_axes(ax)
-        series, low = drawing.series, 0.5
+        series = drawing.series
+        low = 0.5
         ax.axhline(0.5, label="coin toss", **_CHANCE)
         for one in series:
             curve = one.ranking.curve
@@ -106,7 +114,7 @@ def plot_precision_recall(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
         ax.set_xlim(-0.01, 1.01)
         ax.legend(loc="best")
         what = "share of correct guesses"
-        style.name_axes(ax, "Precision and recall", "recall", what, drawing.kind)
+        style.name_axes(ax, title="Precision and recall", x="recall", y=what, kind=drawing.kind)
     return ax
 
 
@@ -140,7 +148,9 @@ def plot_roc(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
                 bound = drawing.copies * one.ranking.bound
                 most = np.minimum(np.exp(bound) * grid, 1 - np.exp(-bound) * (1 - grid))
             if most is not None:
-                several = f", {drawing.copies} copies" if drawing.copies > 1 else ""
+                several = ""
+                if drawing.copies > 1:
+                    several = f", {drawing.copies} copies"
                 label = f"most for {one.symbol} = {one.bound}{several}"
                 ax.plot(grid, most, color=one.colour, label=label, **_DASHED)
         ax.plot(grid, grid, label="coin toss", **_CHANCE)
@@ -158,9 +168,11 @@ def plot_histogram(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
     with style.house_style():
         ax = style.new_axes(ax)
         histogram = drawing.series[0].ranking.histogram
-        style.draw_classes(ax, histogram.edges, histogram.members, histogram.non_members)
+        style.draw_classes(
+            ax, edges=histogram.edges, members=histogram.members, others=histogram.non_members
+        )
         per_bin = f"{drawing.series[0].units} per bin"
-        style.name_axes(ax, "Scores", "score (higher: more likely a member)", per_bin)
+        style.name_axes(ax, title="Scores", x="score (higher: more likely a member)", y=per_bin)
         ax.set_title("Scores", pad=20)
     return ax
 
@@ -178,7 +190,8 @@ def _mark_chosen(ax: "Axes", series: Series) -> None:
 
     Labels may have chosen how many guesses are of each role: the curve shows equal numbers.
     """
-    ranking, curve = series.ranking, series.ranking.curve
+    ranking = series.ranking
+    curve = series.ranking.curve
     chosen = np.flatnonzero(curve.guesses == ranking.guesses)
     rim: dict[str, Any] = {"markeredgewidth": 1.3, "markersize": 8.5}
     more = ranking.correct / np.maximum(1, curve.correct[chosen])

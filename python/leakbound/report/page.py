@@ -48,11 +48,16 @@ def render(
     compares this audit with others, if the result has no overview itself.
     """
     # 1. The description and its figures; the height of an overview depends on its rows.
-    said, source = result.summary(), result.provenance
+    said = result.summary()
+    source = result.provenance
     overview = overview or said.overview
     texts = [text for section in said.sections for text in section.paragraphs]
-    opening = [overview.figure] if overview is not None and overview.figure else []
-    size = (8.6, 1.1 + 0.17 * len(overview.table)) if overview is not None else _FIGURE_SIZE
+    opening = []
+    if overview is not None and overview.figure:
+        opening = [overview.figure]
+    size = _FIGURE_SIZE
+    if overview is not None:
+        size = (8.6, 1.1 + 0.17 * len(overview.table))
     versions = {"leakbound": source.leakbound, "Python": source.python, "NumPy": source.numpy}
     digests = {f"SHA-256 of {name}": digest for name, digest in source.sha256.items()}
     # 2. The template does the layout.
@@ -100,7 +105,9 @@ def _range(said: Description) -> dict[str, Any]:
 
     Parts of zero length have no name.
     """
-    first, second, claimed = said.levels.first, said.levels.second, said.claimed
+    first = said.levels.first
+    second = said.levels.second
+    claimed = said.claimed
     top = 1.12 * max(0.1, first, second, claimed or 0.0)
     there = {"first": first > 0, "second": second > first, "rest": True}
     parts = zip(there, said.levels.names, strict=True)
@@ -153,7 +160,9 @@ def _glue(text: str) -> str:
 
 def _power(small: re.Match[str]) -> str:
     """Write 1e-05 as 10⁻⁵, and 2.5e-06 as 2.5·10⁻⁶."""
-    factor = f"{small[1]}·" if small[1] else ""
+    factor = ""
+    if small[1]:
+        factor = f"{small[1]}·"
     return f"{factor}10⁻{small[2].translate(_RAISED)}"
 
 
@@ -163,8 +172,9 @@ def draw(
     """Draw figures for a page: for each its title, its SVG with a description, and its caption."""
     drawn = []
     for one in figures:
-        own, words = re.sub(r"\W+", "-", f"{ident}-{one.name}"), f"{one.title}. {one.caption}"
-        inline = _inline(svg(one, heading=False, size=size), own, words)
+        own = re.sub(r"\W+", "-", f"{ident}-{one.name}")
+        words = f"{one.title}. {one.caption}"
+        inline = _inline(svg(one, heading=False, size=size), ident=own, words=words)
         drawn.append({"title": one.title, "svg": inline, "caption": one.caption})
     return drawn
 

@@ -215,7 +215,9 @@ class ScoreAudit(Record):
             return f"bound is {self.bound:g}, outside [0, ceiling], and ceiling {self.ceiling:g}"
         if not 0 <= self.auc <= 1 or (self.reason and 0 < self.bound < math.inf):
             return f"auc is {self.auc:g}, outside [0, 1], or reason is not that of the bound"
-        return "" if _possible(self) else "an array of curve, roc or histogram cannot be"
+        if _possible(self):
+            return ""
+        return "an array of curve, roc or histogram cannot be"
 
     def _within_reach(self) -> bool:
         return self.bound <= self.ceiling + ROUNDING * abs(self.ceiling) < math.inf
@@ -228,7 +230,9 @@ class ScoreAudit(Record):
 def _possible(audit: ScoreAudit) -> bool:
     """Return whether arrays that were read can be those of the audit."""
     # arrays of one figure are of one length, shares in [0, 1], counts in [0, m]
-    curve, roc, bins = audit.curve, audit.roc, audit.histogram
+    curve = audit.curve
+    roc = audit.roc
+    bins = audit.histogram
     lengths = [{part.size for part in vars(figure).values()} for figure in (curve, roc)]
     lengths.append({bins.edges.size - 1, bins.members.size, bins.non_members.size})
     shares = (curve.precision, curve.recall, roc.false_positive_rate, roc.true_positive_rate)

@@ -47,7 +47,9 @@ def new_axes(ax: "Axes | None") -> "Axes":
 
 def name_axes(ax: "Axes", title: str, x: str, y: str, kind: Kind = "lower_bound") -> None:
     """Write title and axis names; numbers that are not bounds carry in words what they are."""
-    words = "" if kind == "lower_bound" else KINDS[kind].tag
+    words = ""
+    if kind != "lower_bound":
+        words = KINDS[kind].tag
     ax.set_title(title, pad=20 if words else 8)
     ax.set(xlabel=x, ylabel=y)
     ax.tick_params(which="both", length=0)

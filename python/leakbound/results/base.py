@@ -51,7 +51,8 @@ else:
 
 
 # False positive rates at which true ones are read, and points of the grid of the best advantage
-_RATES, _POINTS = (0.001, 0.01), 4001
+_RATES = (0.001, 0.01)
+_POINTS = 4001
 # More than the error of a trade-off function, which is taken off
 _ROUNDING = 1e-12
 
@@ -81,7 +82,7 @@ def implied_by(curve: TradeOff | None) -> Implied:
     """Return what a refuted curve implies, rounded down; guessing where none is refuted."""
     low, high = _RATES
     if curve is None:
-        return Implied(0.0, low, high, 0.5)
+        return Implied(advantage=0.0, tpr_at_fpr_0_001=low, tpr_at_fpr_0_01=high, posterior=0.5)
     rates = np.linspace(0.0, 1.0, _POINTS)
     for _ in range(3):  # concave: the best point of a grid is next to the best of all
         gain = 1 - np.asarray(curve.f(rates)) - rates
@@ -133,15 +134,20 @@ class Result(Record, _Numbers):
 
     def _checked(self, **claimed: Any) -> Checked:
         """Return the record of a guarantee, put to the test."""
-        verdict, compares = self.check(**claimed), claimed.get("relation")
+        verdict = self.check(**claimed)
+        compares = claimed.get("relation")
         if (parameter := claimed.get("parameter")) is not None:
             name = self.claim.parameter
             return Checked(name, float(parameter), None, verdict, compares=compares)
         value, delta = float(claimed["epsilon"]), claimed.get("delta")
         at = 0.0 if delta is None else float(delta)
         c = claimed.get("c")
-        joint = None if c is None else float(c)
-        return Checked("epsilon", value, at, verdict, joint, compares=compares)
+        joint = None
+        if c is not None:
+            joint = float(c)
+        return Checked(
+            parameter="epsilon", value=value, delta=at, verdict=verdict, c=joint, compares=compares
+        )
 
     def _flaw_of_check(self) -> str:
         """Return how a verdict that was read contradicts the bound; empty if it does not."""
@@ -175,7 +181,9 @@ class Result(Record, _Numbers):
             Where to draw; new axes if None.
         """
         said = self.summary()
-        opening = said.overview.figure if said.overview is not None else None
+        opening = None
+        if said.overview is not None:
+            opening = said.overview.figure
         drawings = {one.name: one.draw for one in (opening, *said.figures) if one is not None}
         chosen = kind or next(iter(drawings))
         if chosen not in drawings:
@@ -205,7 +213,8 @@ class Result(Record, _Numbers):
         about : mapping of str to str, optional
             Other facts to list below the title, such as the training data.
         """
-        today, missing = dt.date.today(), "not stated"
+        today = dt.date.today()
+        missing = "not stated"
         facts = {"Model": model or missing, "Auditor": auditor or missing}
         facts |= {"Date": str(date or today), **(about or {})}
         write_text(path, render(self, title=title, about=facts))
@@ -355,7 +364,9 @@ class Verification:
 
     def __str__(self) -> str:
         """Return the verdict in a line."""
-        return f"INVALID: {self.why}" if self.why else "VALID"
+        if self.why:
+            return f"INVALID: {self.why}"
+        return "VALID"
 
 
 def judged(
@@ -366,7 +377,9 @@ def judged(
         return "inconclusive"
     if refuted:
         return "refuted"
-    return "not refuted" if refutable() else "inconclusive"
+    if refutable():
+        return "not refuted"
+    return "inconclusive"
 
 
 def check_delta(delta: float, claim: Claim) -> None:
@@ -375,7 +388,9 @@ def check_delta(delta: float, claim: Claim) -> None:
         check_epsilon_at(claim, delta)
         return
     if real(delta, "delta", least=0, below=1) > claim.delta:
-        limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
+        limit = "only delta = 0"
+        if claim.delta:
+            limit = f"at most {claim.delta:g}"
         raise OptionError(f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}")
 
 
@@ -383,4 +398,6 @@ def flaw_of(part: object, *, sound: bool, confidence: float = 0.5) -> str:
     """Return why what was read is not a valid result; empty if it is."""
     if not 0 < confidence < 1:
         return f"confidence is {confidence:g}, outside (0, 1)"
-    return "" if sound else f"the parts of this {type(part).__name__} contradict each other"
+    if sound:
+        return ""
+    return f"the parts of this {type(part).__name__} contradict each other"

@@ -64,7 +64,9 @@ class SamplingResult(Record):
 
     def _shared(self) -> dict[str, float]:
         """Return each p-value multiplied by the price of its share."""
-        distinct = 1.0 if self.p_distinct is None else self.p_distinct
+        distinct = 1.0
+        if self.p_distinct is not None:
+            distinct = self.p_distinct
         of_either = shares.SIZES.price(2)
         return {
             "mean": of_either * self.p_mean,
@@ -194,7 +196,9 @@ class StepsResult(Record):
     @property
     def test(self) -> Literal["noise", "coins"]:
         """Which test proves the bound."""
-        return "noise" if self.noise.bound < self.by_coins else "coins"
+        if self.noise.bound < self.by_coins:
+            return "noise"
+        return "coins"
 
     def epsilon(self, delta: float) -> float:
         """Return the ε of the whole training that the bound converts to; 0 if nothing is proved.
@@ -255,8 +259,8 @@ class Accounted(Record):
     """What the guarantee compares. Audits of DP-SGD are on adding or removing one example."""
 
     def __post_init__(self) -> None:
-        instance(self.source, "source", str)
-        choice(self.relation, "relation", Relation)
+        instance(self.source, name="source", types=str)
+        choice(self.relation, name="relation", allowed=Relation)
         values: dict[str, float] = {
             "epsilon": real(self.epsilon, "epsilon", least=0),
             "delta": real(self.delta, "delta", above=0, below=1),
@@ -272,7 +276,9 @@ class Accounted(Record):
     @property
     def name(self) -> str:
         """How reports call it."""
-        by = f" ({self.source})" if self.source else ""
+        by = ""
+        if self.source:
+            by = f" ({self.source})"
         return f"ε = {self.epsilon:.4g} at δ = {self.delta:g}{by}"
 
 
@@ -346,7 +352,9 @@ class DPSGDAudit(Composed):
             the audit. If nothing is claimed, the verdict is on the mechanism as stated.
         """
         if epsilon is None and parameter is None:
-            return "refuted" if self.refuted_by else "not refuted"
+            if self.refuted_by:
+                return "refuted"
+            return "not refuted"
         if parameter is None and delta is None:
             delta = self.delta
         return self.membership.check(
@@ -360,8 +368,9 @@ class DPSGDAudit(Composed):
 
     def _flaw(self) -> str:
         for part in self.refuted_by:
-            choice(part, "refuted_by", Part)
-        stated, attained = self.accounted, self.attainable
+            choice(part, name="refuted_by", allowed=Part)
+        stated = self.accounted
+        attained = self.attainable
         wrong = stated is not None and attained is not None and stated.epsilon < attained
         sound = (
             len(set(self.refuted_by)) == len(self.refuted_by)
@@ -372,12 +381,18 @@ class DPSGDAudit(Composed):
         return self._flaw_unless(sound)
 
     def __repr__(self) -> str:
-        accounted = "" if self.accounted is None else f"accounted {self.accounted.epsilon:.4g}, "
-        refuted = f", refuted by {' and '.join(self.refuted_by)}" if self.refuted_by else ""
-        proved, sure = down(self.epsilon()), percent(self.confidence)
-        claim, own = self.membership.claim, ""
+        accounted = ""
+        if self.accounted is not None:
+            accounted = f"accounted {self.accounted.epsilon:.4g}, "
+        refuted = ""
+        if self.refuted_by:
+            refuted = f", refuted by {' and '.join(self.refuted_by)}"
+        proved = down(self.epsilon())
+        sure = percent(self.confidence)
+        claim = self.membership.claim
+        own = ""
         if scale_of(claim).unit:  # the bound on a family's own parameter alone
-            own = f" ({in_code(claim, self.bound, math.inf)})"
+            own = f" ({in_code(claim, bound=self.bound, epsilon=math.inf)})"
         return (
             f"DPSGDAudit({accounted}epsilon >= {proved}{own} @ {sure}, delta={self.delta:g}, "
             f"noise multiplier <= {up(self.steps.bound)}{refuted})"

@@ -91,7 +91,8 @@ class Exposed:
     """Ids of these examples, as text, where `ids`, scores or a plan told them; else empty."""
 
     def _flaw(self) -> str:
-        named, distinct = len(self.ids) in {0, self.rows.size}, np.unique(self.rows).size
+        named = len(self.ids) in {0, self.rows.size}
+        distinct = np.unique(self.rows).size
         if named and distinct == self.rows.size and (self.rows >= 0).all() and self.rate == RATE:
             return ""
         return "exposed has rows, ids or a rate that no audit lists"
@@ -170,7 +171,7 @@ class AuditResult(Audit, ScoreAudit):
         # What was refuted of all copies is δ = that of the claim, and smaller ones.
         at = real(delta, "delta", least=0, below=1)
         self._check_delta(0.0, at)
-        return loss_of_one(self.bound, at, self.claim.delta, copies=self.copies)
+        return loss_of_one(self.bound, delta=at, within=self.claim.delta, copies=self.copies)
 
     def check(
         self,
@@ -291,10 +292,12 @@ class AuditResult(Audit, ScoreAudit):
         Every ε of a family comes from here, and so does the refusal of a δ at which it has none.
         """
         checked = real(delta, "delta", least=0, below=1)
-        check_epsilon_at(self.claim, checked, self._least_delta)
+        check_epsilon_at(self.claim, delta=checked, least=self._least_delta)
         if curve is not None and halved:
             curve = TradeOff.gaussian(curve.parameters["mu"].item() / 2)
-        return 0.0 if curve is None else float(curve.epsilon(checked))
+        if curve is None:
+            return 0.0
+        return float(curve.epsilon(checked))
 
     @property
     def _least_delta(self) -> float | None:
@@ -303,7 +306,9 @@ class AuditResult(Audit, ScoreAudit):
             return self.least_delta
         # A file of before this was stored: only the name of its function is left.
         curve = self.rejected or self.rejectable
-        return 0.0 if curve is None else least_delta(curve)
+        if curve is None:
+            return 0.0
+        return least_delta(curve)
 
     def _judged(self, refuted: bool, refutable: Callable[[], bool]) -> Verdict:  # noqa: FBT001
         return judged(self.kind, refuted=refuted, refutable=refutable, withheld=self.is_withheld)
@@ -345,19 +350,22 @@ class AuditResult(Audit, ScoreAudit):
         """
         stated = real(epsilon, "epsilon", least=0, below=math.inf)
         at = real(delta, "delta", least=0, below=1)
-        instance(source, "source", str)
+        instance(source, name="source", types=str)
         if not KINDS[self.kind].proves:
             raise OptionError(
                 f"this audit is {KINDS[self.kind].tag}: it has no proved ε to compare"
             )
         # Both are about one change of the data, or what follows for the other is said.
-        choice(unit, "unit", Unit)
-        advice, audited = "", self.options.get("unit", "example")
+        choice(unit, name="unit", allowed=Unit)
+        advice = ""
+        audited = self.options.get("unit", "example")
         if (unit == "user") != (audited == "user"):  # a record, or a candidate, is an example
             advice = "by group privacy, for k examples of a user: (kε, (e^(kε) - 1)/(e^ε - 1) δ)"
         elif self._crosses(relation, by_parameter=False):
             twice, failure = replacing(stated, at)
-            none = ", which is no guarantee" if failure >= 1 else ""
+            none = ""
+            if failure >= 1:
+                none = ", which is no guarantee"
             advice = f"by leakbound.claims.replacing, ({twice:.6g}, {failure:.3g}){none}"
         if advice:
             raise OptionError(
@@ -372,7 +380,7 @@ class AuditResult(Audit, ScoreAudit):
     def _crosses(self, relation: Relation | None, *, by_parameter: bool) -> bool:
         """Return whether a claim about adding or removing one example has to be converted."""
         if relation is not None:
-            choice(relation, "relation", Relation)
+            choice(relation, name="relation", allowed=Relation)
         if self.relation == "add_remove":
             if relation == "replace":
                 raise OptionError(
@@ -419,9 +427,13 @@ class AuditResult(Audit, ScoreAudit):
         replaced = ""
         if self.relation == "replace":
             replaced = f" for replacing one {self.options.get('unit', 'example')}"
-        several = f", copies={self.copies}" if self.copies > 1 else ""
-        epsilon = as_epsilon(self.claim, self.bound, self.rejected)
-        said = in_code(self.claim, self.bound, epsilon, proves=KINDS[self.kind].proves)
+        several = ""
+        if self.copies > 1:
+            several = f", copies={self.copies}"
+        epsilon = as_epsilon(self.claim, value=self.bound, curve=self.rejected)
+        said = in_code(
+            self.claim, bound=self.bound, epsilon=epsilon, proves=KINDS[self.kind].proves
+        )
         return (
             f"{type(self).__name__}({said} @ "
             f"{percent(self.confidence)}, {stated_claim(self).name}{replaced}{several}, "
@@ -436,7 +448,9 @@ def as_epsilon(
     """Return a value of the claim's parameter as an ε, that of its curve at `delta_of` a family."""
     if not isinstance(claim, FAMILIES):
         return value
-    return 0.0 if curve is None else float(curve.epsilon(delta_of(claim, least_delta)))
+    if curve is None:
+        return 0.0
+    return float(curve.epsilon(delta_of(claim, least_delta)))
 
 
 def _delta_before(epsilon: float, delta: float) -> float:
@@ -449,12 +463,17 @@ def _delta_before(epsilon: float, delta: float) -> float:
 
 def in_code(claim: Claim, bound: float, epsilon: float, *, proves: bool = True) -> str:
     """Write a bound in ASCII, as an ε; of a family with its own parameter in brackets."""
-    scale, sign = scale_of(claim), ">=" if proves else "~"
+    scale = scale_of(claim)
+    sign = "~"
+    if proves:
+        sign = ">="
     if not isinstance(claim, FAMILIES):
         return f"{claim.parameter} {sign} {scale.rounded(bound)}"
-    name, own_sign = claim.parameter, sign
+    name = claim.parameter
+    own_sign = sign
     if scale.inverse:
-        name, own_sign = scale.name.replace(" ", "_"), "<="
+        name = scale.name.replace(" ", "_")
+        own_sign = "<="
     own = f"{name} {own_sign} {scale.rounded(bound)}{scale.at.replace('δ', 'delta')}"
     if math.isinf(epsilon):  # no curve of the family has a finite one
         return own
@@ -466,7 +485,7 @@ def valued(claim: Claim, value: float, sides: Sides) -> str:
     own = scale_of(claim).equal(value)
     if not isinstance(claim, FAMILIES):
         return down(value)
-    epsilon = as_epsilon(claim, value, claim.attained(value, sides) if value else None)
+    epsilon = as_epsilon(claim, value=value, curve=claim.attained(value, sides) if value else None)
     return f"ε = {down(epsilon)} at δ = {delta_of(claim):g} ({own})"
 
 
@@ -479,7 +498,7 @@ def converted(result: AuditResult, value: float) -> float | None:
         curve = claim.attained(value, result.options.get("sides", "both"))
     except FormatError:
         return None
-    return as_epsilon(claim, value, curve)
+    return as_epsilon(claim, value=value, curve=curve)
 
 
 def exposed(
@@ -499,5 +518,7 @@ def exposed(
     stops = np.flatnonzero(ends & (1 + wrong <= rate * correct))
     first = order[: stops[-1] + 1] if stops.size else order[:0]
     rows = first[member[first]]
-    names = () if ids is None else tuple(map(str, ids[rows].tolist()))
-    return Exposed(RATE, rows if given is None else given[rows], names)
+    names: tuple[str, ...] = ()
+    if ids is not None:
+        names = tuple(map(str, ids[rows].tolist()))
+    return Exposed(rate=RATE, rows=rows if given is None else given[rows], ids=names)

@@ -106,7 +106,9 @@ class PanoramiaResult(Audit):
 
     @property
     def _allowance(self) -> float:
-        return self.c_lb if self.c_upper is None else self.c_upper
+        if self.c_upper is None:
+            return self.c_lb
+        return self.c_upper
 
     def check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Verdict:
         """Say whether the audit refutes a claimed ε, alone or together with a claimed c.
@@ -131,7 +133,9 @@ class PanoramiaResult(Audit):
         if c is not None:
             total = claimed + real(c, "c", least=0)
             refuted = self.c_lb > c or self.c_plus_epsilon_lb > total
-            alone = 0.0 if self.options["real_nonmembers"] else self.baseline.ceiling
+            alone = 0.0
+            if not self.options["real_nonmembers"]:
+                alone = self.baseline.ceiling
             reach = max(alone - c, self.attack.ceiling - total)
             return judged(self.kind, refuted=refuted, refutable=lambda: reach > 0)
         # Alone, ε is bounded only where c has an upper limit.
@@ -156,9 +160,14 @@ class PanoramiaResult(Audit):
         return self._flaw_unless(sound)
 
     def __repr__(self) -> str:
-        known = "" if self.c_upper is None else f"c <= {self.c_upper:g} given, "
-        sign = "~" if self.kind == "estimate" else ">="
-        nature = "estimate, not a lower bound" if self.kind == "estimate" else self.kind
+        known = ""
+        if self.c_upper is not None:
+            known = f"c <= {self.c_upper:g} given, "
+        sign = ">="
+        nature: str = self.kind
+        if self.kind == "estimate":
+            sign = "~"
+            nature = "estimate, not a lower bound"
         beside = "".join(
             f"; conditional lower bound by {one.correction.replace('_', '-')}: "
             f"epsilon >= {down(one.bound)}{', withheld' * one.withheld}"

@@ -79,9 +79,13 @@ def meaning_of(
         return MEANINGS[kind]
     if withheld:
         return _WITHHELD
-    condition = f", and {terms.condition}" if terms.condition else ""
+    condition = ""
+    if terms.condition:
+        condition = f", and {terms.condition}"
     trials = terms.units == "trials"
-    audited = "this mechanism" if trials else "the procedure that trained this model"
+    audited = "the procedure that trained this model"
+    if trials:
+        audited = "this mechanism"
     if refuted:
         says = (
             f"At the stated confidence{condition}, no {terms.guarantee} with {terms.smaller} "
@@ -135,11 +139,15 @@ class Scale:
         """Return what is shown for a value of the parameter."""
         if not self.inverse:
             return theta
-        return 1 / theta if theta else math.inf
+        if theta:
+            return 1 / theta
+        return math.inf
 
     def rounded(self, bound: float) -> str:
         """Return a bound with two decimals, rounded in the safe direction."""
-        return up(self.value(bound)) if self.inverse else down(bound)
+        if self.inverse:
+            return up(self.value(bound))
+        return down(bound)
 
     def formula(self, bound: float) -> str:
         """Return a bound with the name of its parameter and its sign."""
@@ -147,25 +155,31 @@ class Scale:
 
     def equal(self, value: float) -> str:
         """Return a value of a family's own parameter with its name; "" if it has none."""
-        return self.formula(value).replace(self.sign, "=", 1) if self.unit else ""
+        if self.unit:
+            return self.formula(value).replace(self.sign, "=", 1)
+        return ""
 
     def behind(self, bound: float, *, proves: bool = True) -> str:
         """Return a bound on a family's own parameter, to put behind its ε; "" if it has none."""
         if not self.unit:
             return ""
-        return self.formula(bound) if proves else self.formula(bound).replace(self.sign, "≈", 1)
+        if proves:
+            return self.formula(bound)
+        return self.formula(bound).replace(self.sign, "≈", 1)
 
 
 def guesses_of(path: PathName, guessed: str) -> str:
     """Return which guesses were made, and where in the ranking by what they are called."""
-    return ordered(_ROLES[path], _ORDERS[path], guessed)
+    return ordered(_ROLES[path], order=_ORDERS[path], guessed=guessed)
 
 
 def ordered(roles: str, order: str, guessed: str) -> str:
     """Put behind guesses in which order they come, or who chose their ranks."""
     if guessed == PILOT_GUESSES:
         order = "at ranks that a pilot sample chose"
-    return f"{roles}, {order}" if order else roles
+    if order:
+        return f"{roles}, {order}"
+    return roles
 
 
 def audited(ranking: Any) -> int:
@@ -191,8 +205,11 @@ def of_copies(result: Any) -> str:
     copies = int(result.options.get("copies", 1))
     if copies == 1:
         return ""
-    claim, scale = result.claim, scale_of(result.claim)
-    at = f" at δ = {claim.delta:g}" if isinstance(claim, ApproxDP) else ""
+    claim = result.claim
+    scale = scale_of(result.claim)
+    at = ""
+    if isinstance(claim, ApproxDP):
+        at = f" at δ = {claim.delta:g}"
     return f"{scale.formula(copies * result.bound)}{at} for the {copies} copies of each at once"
 
 
@@ -213,12 +230,20 @@ def delta_of(claim: Claim, least_delta: float | None = None) -> float:
 def scale_of(claim: Claim) -> Scale:
     """Return how values of the claim's parameter are written."""
     if isinstance(claim, SubsampledGaussianDP):
-        return Scale("noise multiplier", "≤", "at most", inverse=True, unit="1 / noise multiplier")
+        return Scale(
+            name="noise multiplier",
+            sign="≤",
+            limit="at most",
+            inverse=True,
+            unit="1 / noise multiplier",
+        )
     name = claim.parameter
     shown = {"epsilon": "ε", "mu": "μ"}.get(name, name.replace("_", " "))
     if not isinstance(claim, FAMILIES):
         return Scale(shown)
-    at = " at δ = 0" if isinstance(claim, LaplaceDP) else ""
+    at = ""
+    if isinstance(claim, LaplaceDP):
+        at = " at δ = 0"
     return Scale(shown, unit=f"{shown} of {claim.name}", at=at)
 
 
@@ -254,7 +279,10 @@ def terms_of(
         at = f" at δ = {delta:g}"
         guarantee = f"guarantee of {name}"
         return Terms(guarantee, name, *values, at, condition, units, replaced, delta, *own)
-    pair = f"(ε, {claim.delta:g})" if claim.delta else "ε"
+    pair = "ε"
+    if claim.delta:
+        pair = f"(ε, {claim.delta:g})"
     family = f"{pair}-differential privacy{replaced}"
-    guarantee, delta = f"{pair}-DP guarantee{replaced}", claim.delta
+    guarantee = f"{pair}-DP guarantee{replaced}"
+    delta = claim.delta
     return Terms(guarantee, family, *values, "", condition, units, replaced, delta)

@@ -24,7 +24,9 @@ _PRECISION = 1e-13
 # The least δ of a Gaussian, which is never 0.
 LEAST_DELTA = math.ulp(0.0)
 # Where curves of a family are compared with a game's: the largest ε, points, and rounding.
-_FARTHEST, _POINTS, _SLACK = 30.0, 601, 1e-12
+_FARTHEST = 30.0
+_POINTS = 601
+_SLACK = 1e-12
 _LARGEST_PARAMETER = 1e3
 
 
@@ -90,7 +92,9 @@ class Game:
         parameter below 10^3 will do; NaN if the truth is not known.
         """
         if math.isnan(self.truth) or not isinstance(claim, FAMILIES):
-            return math.nan if math.isnan(self.truth) else self.epsilon(claim.delta)
+            if math.isnan(self.truth):
+                return math.nan
+            return self.epsilon(claim.delta)
         if isinstance(claim, GaussianDP) and self.parameter == "mu" and not claim.delta:
             return self.truth
         epsilon = np.linspace(0, _FARTHEST, _POINTS)
@@ -99,9 +103,12 @@ class Game:
         def holds(theta: float) -> bool:
             return bool((leak <= claim.curve(theta, "both").delta(epsilon) + _SLACK).all())
 
-        low, high = claim.search[0], min(claim.search[1], _LARGEST_PARAMETER)
+        low = claim.search[0]
+        high = min(claim.search[1], _LARGEST_PARAMETER)
         if holds(low) or not holds(high):
-            return low if holds(low) else math.inf
+            if holds(low):
+                return low
+            return math.inf
         while high - low > _SLACK + 1e-6 * high:
             middle = (low + high) / 2
             low, high = (low, middle) if holds(middle) else (middle, high)
@@ -130,7 +137,7 @@ def null(m: int, *, seed: int) -> Game:
     >>> null(1000, seed=0).truth
     0.0
     """
-    rng, member = tossed(Purpose.NULL_GAME, m, seed)
+    rng, member = tossed(Purpose.NULL_GAME, m=m, seed=seed)
     return Game(scores=rng.normal(size=m), member=member, truth=0.0, parameter="epsilon")
 
 
@@ -162,7 +169,7 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
     >>> round(game.epsilon(1e-5), 3)
     4.377
     """
-    rng, member = tossed(Purpose.GAUSSIAN_GAME, m, seed)
+    rng, member = tossed(Purpose.GAUSSIAN_GAME, m=m, seed=seed)
     mu = real(mu, "mu", least=0, below=math.inf)
     return Game(
         scores=np.where(member, mu / 2, -mu / 2) + rng.normal(size=m),
@@ -204,7 +211,7 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     >>> game.truth, round(game.epsilon(1e-5), 3)
     (1.0, 4.377)
     """
-    rng, member = tossed(Purpose.MIXTURE_GAME, m, seed)
+    rng, member = tossed(Purpose.MIXTURE_GAME, m=m, seed=seed)
     mu = real(mu, "mu", least=0, below=math.inf)
     share = real(dependence, "dependence", least=0, most=1)
     common = rng.normal()
@@ -252,13 +259,14 @@ def randomized_response(
     >>> game.truth, bool(abs(right.mean() - 1 / (1 + np.exp(-1.5))) < 0.05)
     (1.5, True)
     """
-    rng, member = tossed(Purpose.RESPONSE_GAME, m, seed)
+    rng, member = tossed(Purpose.RESPONSE_GAME, m=m, seed=seed)
     epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
     failure = real(delta, "delta", least=0, below=1)
     share = real(fraction, "fraction", above=0, most=1)
     answered = rng.permutation(m) < math.ceil(share * m)
     plain = answered & (rng.random(m) < failure)
-    honest, noise = rng.random(m) * (1 + math.exp(-epsilon)) < 1, rng.random(m) < 0.5
+    honest = rng.random(m) * (1 + math.exp(-epsilon)) < 1
+    noise = rng.random(m) < 0.5
     said = np.where(plain, member, np.where(answered, member == honest, noise))
     # Sizes are in (0, 1] for noise, (1, 2] for reports and (2, 3] for the plain truth.
     size = 1 - rng.random(m) + answered + plain

@@ -105,7 +105,8 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
     >>> round(clopper_pearson(118, 120, beta=0.05), 6)
     0.948466
     """
-    successes, trials = counts(v, "v", least=0), counts(n, "n", least=1)
+    successes = counts(v, "v", least=0)
+    trials = counts(n, "n", least=1)
     numbers(np.subtract(trials, successes, dtype=np.float64), "n - v", least=0)
     level = reals(beta, "beta", least=1e-300, most=1 - sys.float_info.epsilon)
     return vectorised(
@@ -158,7 +159,7 @@ def poisson_binomial_tail(
     >>> poisson_binomial_tail(2, [0.5, 0.25, 1.0])
     0.625
     """
-    return _tails(v, _vector(p, "p"), 0.0, counts, "p", log=log)
+    return _tails(v, values=_vector(p, "p"), epsilon=0.0, counts=counts, name="p", log=log)
 
 
 def poisson_binomial_tail_offsets(
@@ -186,7 +187,14 @@ def poisson_binomial_tail_offsets(
     >>> round(poisson_binomial_tail_offsets(8, [-1.0, 0.0, 1.0], 0.25, counts=[5, 5, 5]), 6)
     0.675674
     """
-    return _tails(v, _vector(offsets, "offsets"), epsilon, counts, "offsets", log=log)
+    return _tails(
+        v,
+        values=_vector(offsets, "offsets"),
+        epsilon=epsilon,
+        counts=counts,
+        name="offsets",
+        log=log,
+    )
 
 
 def poisson_binomial_epsilon(
@@ -219,12 +227,16 @@ def poisson_binomial_epsilon(
     level = real(beta, "beta", above=0, below=1)
     rows = numbers(_table(offsets, "offsets"), "offsets")
     table = np.ascontiguousarray(rows, dtype=np.float64)
-    groups = None if counts is None else _whole(_table(counts, "counts"), "counts")
+    groups = None
+    if counts is not None:
+        groups = _whole(_table(counts, "counts"), "counts")
     if table.ndim == 2 or (groups is not None and groups.ndim == 2):
-        return _replicates(v, table, groups, level)
+        return _replicates(v, offsets=table, counts=groups, beta=level)
     thresholds = _thresholds(v)
     values = _core.poisson_binomial_epsilon(table, thresholds.ravel(), beta=level, counts=groups)
-    return values.reshape(thresholds.shape) if thresholds.shape else float(values[0])
+    if thresholds.shape:
+        return values.reshape(thresholds.shape)
+    return float(values[0])
 
 
 def _tails(
@@ -241,7 +253,9 @@ def _tails(
     thresholds, epsilons = np.broadcast_arrays(
         _thresholds(v), numbers(epsilon, "epsilon", least=-_FINITE, most=_FINITE)
     )
-    groups = None if counts is None else _whole(vector(counts, "counts"), "counts")
+    groups = None
+    if counts is not None:
+        groups = _whole(vector(counts, "counts"), "counts")
     tails, logarithms, _ = _core.poisson_binomial_tail(
         values,
         np.ascontiguousarray(thresholds).ravel(),
@@ -249,8 +263,13 @@ def _tails(
         counts=groups,
         offsets=name == "offsets",
     )
-    wanted, shape = logarithms if in_logs else tails, thresholds.shape
-    return wanted.reshape(shape) if shape else float(wanted[0])
+    wanted = tails
+    if in_logs:
+        wanted = logarithms
+    shape = thresholds.shape
+    if shape:
+        return wanted.reshape(shape)
+    return float(wanted[0])
 
 
 def _replicates(
@@ -258,7 +277,8 @@ def _replicates(
 ) -> FloatArray:
     """Return one ε for each row of offsets, of counts, or of both."""
     thresholds = _thresholds(vector(np.atleast_1d(np.asarray(v)), "v"))
-    rows, terms = thresholds.size, offsets.shape[-1]
+    rows = thresholds.size
+    terms = offsets.shape[-1]
     # Rows belong to replicates, columns to terms; what has no rows is shared by all.
     tables: list[tuple[str, NDArray[Any] | None]] = [("offsets", offsets), ("counts", counts)]
     for name, table in tables:

@@ -59,7 +59,7 @@ def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayI
     odds = _log_odds(order.placed(log_odds, "log_odds"))
     sign = np.where(order.member(member, odds.size), 1.0, -1.0)
     drawn = checks.numbers(checks.vector(uniforms, "uniforms"), "uniforms", least=0, most=1)
-    checks.check_length(drawn, odds.size, "uniforms")
+    checks.check_length(drawn, examples=odds.size, name="uniforms")
     kept: BoolArray = drawn < np.exp(np.minimum(0.0, -sign * odds))
     return kept
 
@@ -102,12 +102,16 @@ def tamper_probability(
     given = checks.vector(order.placed(guesses, "guesses"), "guesses")
     made = checks.numbers(given, "guesses", least=-1, most=1, whole=True).astype(np.int64)
     odds = _log_odds(order.placed(log_odds, "log_odds"))
-    checks.check_length(made, odds.size, "guesses")
-    checks.choice(variant, "variant", TamperVariant)
-    claimed = 0.0 if epsilon is None else checks.real(epsilon, "epsilon", least=0)
+    checks.check_length(made, examples=odds.size, name="guesses")
+    checks.choice(variant, name="variant", allowed=TamperVariant)
+    claimed = 0.0
+    if epsilon is not None:
+        claimed = checks.real(epsilon, "epsilon", least=0)
     if variant == "paper":
         size = np.abs(odds)
-        return np.exp(-size) if epsilon is None else survival(size, np.array(claimed))
+        if epsilon is None:
+            return np.exp(-size)
+        return survival(size, np.array(claimed))
     # by cases: 0 · ±inf is NaN
     excess = np.maximum(np.where(made > 0, odds, np.where(made < 0, -odds, 0.0)), 0.0)
     return survival(excess, np.array(claimed))
@@ -126,7 +130,8 @@ def surviving_guesses(probabilities: FloatArray, share: float) -> int:
     with its probability.
     """
     # the tail falls with v: halve
-    low, high = 0, probabilities.size
+    low = 0
+    high = probabilities.size
     while low < high:
         middle = (low + high + 1) // 2
         # a tail may come out 1e-15 too small
@@ -163,7 +168,7 @@ def residual_scores(
     values = checks.check_scores(order.placed(scores, "scores"))
     shift = _log_odds(order.placed(log_odds, "log_odds"))
     checks.numbers(shift, "log_odds", least=-1e300, most=1e300)
-    checks.check_length(shift, values.size, "log_odds")
+    checks.check_length(shift, examples=values.size, name="log_odds")
     if prior is None:
         share = expit(shift)
     else:
@@ -175,9 +180,10 @@ def residual_scores(
         )
     # In units in which no square overflows; the unit is 1 for any but enormous scores.
     unit = _unit(values[finite])
-    values, share = values / unit, share / unit
+    values = values / unit
+    share = share / unit
     # The fit is to Y - π, so that no membership is looked at; its residual is about Y.
-    residual = values - _line(shift / _unit(shift), values - share, finite)
+    residual = values - _line(shift / _unit(shift), y=values - share, finite=finite)
     spread = np.mean((residual - share)[finite] ** 2)
     spread -= np.mean((share * (1 / unit - share))[finite])
     least = max(_LEAST_VARIANCE / unit / unit, sys.float_info.min)
@@ -187,13 +193,17 @@ def residual_scores(
 def _unit(values: FloatArray) -> float:
     """Return the largest size of some numbers if their squares may overflow, else 1."""
     largest = float(np.abs(values).max())
-    return largest if largest > _ENORMOUS else 1.0
+    if largest > _ENORMOUS:
+        return largest
+    return 1.0
 
 
 def _line(x: FloatArray, y: FloatArray, finite: BoolArray) -> FloatArray:
     """Return the least-squares line of y on x, a constant where x is constant."""
-    known, target = x[finite], y[finite]
-    centre, level = known.mean(), target.mean()
+    known = x[finite]
+    target = y[finite]
+    centre = known.mean()
+    level = target.mean()
     if np.ptp(known) < 1e-12:
         return np.full(x.size, level)
     slope = np.dot(known - centre, target - level) / np.dot(known - centre, known - centre)
@@ -284,7 +294,7 @@ def composition_bound(
     >>> round(composition_bound(95, 100, 1000, claim=PureDP(), epsilon_ds=0.5), 4)
     1.6724
     """
-    checks.instance(claim, "claim", (PureDP, ApproxDP, GaussianDP))
+    checks.instance(claim, name="claim", types=(PureDP, ApproxDP, GaussianDP))
     failures = checks.real(delta_ds, "delta_ds", least=0, below=1)
     if (epsilon_ds is None) == (mu_ds is None):
         raise OptionError("give either epsilon_ds or mu_ds, the worst leakage of features")
@@ -292,15 +302,17 @@ def composition_bound(
     delta = 1 - (1 - claim.delta) * (1 - failures)
     if isinstance(claim, GaussianDP):
         family = GaussianDP(delta=delta)
-        together = fdp_lower_bound(correct, guesses, m, claim=family, tau=tau, test=test)
+        together = fdp_lower_bound(correct, guesses=guesses, m=m, claim=family, tau=tau, test=test)
         shift = (
             shift_mu(epsilon_ds) if epsilon_ds is not None else checks.real(mu_ds, "mu_ds", least=0)
         )
         return _apart(together, shift)
     if epsilon_ds is None:
         raise OptionError(f"mu_ds is for GaussianDP(), got {claim!r}: give epsilon_ds")
-    together = one_run_epsilon(correct, guesses, m, delta=delta, beta=tau)
-    return remaining_leakage(together, checks.real(epsilon_ds, "epsilon_ds", least=0), claim)
+    together = one_run_epsilon(correct, guesses=guesses, m=m, delta=delta, beta=tau)
+    return remaining_leakage(
+        together, epsilon_ds=checks.real(epsilon_ds, "epsilon_ds", least=0), claim=claim
+    )
 
 
 def remaining_leakage(together: float, epsilon_ds: float, claim: ComposableClaim) -> float:

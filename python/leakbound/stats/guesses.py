@@ -65,8 +65,8 @@ def one_run_p_value(
     >>> round(one_run_p_value(75, 80, 1000, epsilon=1.5, delta=1e-5), 6)
     0.002023
     """
-    counts = read_counts(correct, guesses, m, k, one_sided=one_sided)
-    options = _options(counts, delta, bound)
+    counts = read_counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
+    options = _options(counts, delta=delta, bound=bound)
     claimed = checks.real(epsilon, "epsilon", least=0, below=math.inf)
     return _core.approx_p_value(counts["correct"], counts["guesses"], claimed, options)
 
@@ -96,8 +96,9 @@ def one_run_epsilon(
     >>> round(one_run_epsilon(75, 80, 1000, delta=1e-5, beta=0.05), 4)
     1.9277
     """
-    counts = read_counts(correct, guesses, m, k, one_sided=one_sided)
-    options, level = _options(counts, delta, bound), checks.real(beta, "beta", above=0, below=1)
+    counts = read_counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
+    options = _options(counts, delta=delta, bound=bound)
+    level = checks.real(beta, "beta", above=0, below=1)
     return _core.approx_epsilon(counts["correct"], counts["guesses"], level, options)
 
 
@@ -111,14 +112,14 @@ def read_counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool
         )
     right = checks.integer(correct, "correct", least=0, most=made)
     examples = checks.real(m, "m", above=0, below=math.inf)
-    return counts_of(right, made, examples, one_sided=members_only, k=k)
+    return counts_of(right, guesses=made, m=examples, one_sided=members_only, k=k)
 
 
 def _options(counts: CountOptions, delta: float, bound: TailBound) -> TailOptions:
-    checks.choice(bound, "bound", TailBound)
+    checks.choice(bound, name="bound", allowed=TailBound)
     if counts["k"] > 2 and bound != "exact":
         raise OptionError(f'bound="{bound}" is for membership, k=2, got k={counts["k"]}: set k=2')
-    return tail_of(counts, bound, checks.real(delta, "delta", least=0, below=1))
+    return tail_of(counts, bound=bound, delta=checks.real(delta, "delta", least=0, below=1))
 
 
 def fdp_rejects(
@@ -166,8 +167,8 @@ def fdp_rejects(
     >>> fdp_rejects(80, 100, 100, tradeoff=TradeOff.gaussian(0.5))
     True
     """
-    counts = _counts(correct, guesses, m, k, one_sided=one_sided)
-    checks.choice(test, "test", FdpTest)
+    counts = _counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
+    checks.choice(test, name="test", allowed=FdpTest)
     return _core.fdp_rejects(
         counts, _tested(tradeoff, counts).core, checks.real(tau, "tau", above=0, below=1), test
     )
@@ -198,8 +199,8 @@ def fdp_p_value(
     >>> round(fdp_p_value(60, 100, 100, tradeoff=TradeOff.gaussian(0.0)), 4)
     0.0284
     """
-    counts = _counts(correct, guesses, m, k, one_sided=one_sided)
-    checks.choice(test, "test", FdpTest)
+    counts = _counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
+    checks.choice(test, name="test", allowed=FdpTest)
     return _core.fdp_p_value(counts, _tested(tradeoff, counts).core, test)
 
 
@@ -232,27 +233,30 @@ def fdp_lower_bound(
     >>> round(fdp_lower_bound(80, 100, 100, claim=GaussianDP(), test="recursion"), 4)
     0.5307
     """
-    counts = _counts(correct, guesses, m, k, one_sided=one_sided)
-    checks.instance(claim, "claim", FAMILIES)
-    checks.choice(test, "test", FdpTest)
+    counts = _counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
+    checks.instance(claim, name="claim", types=FAMILIES)
+    checks.choice(test, name="test", allowed=FdpTest)
     return claim.critical(counts, checks.real(tau, "tau", above=0, below=1), test) or 0.0
 
 
 def _tested(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
     """Return the curve that bounds the guesses: both orders of the two, where both are guessed."""
-    checks.instance(tradeoff, "tradeoff", TradeOff)
+    checks.instance(tradeoff, name="tradeoff", types=TradeOff)
     both = counts["k"] == 2 and not counts["one_sided"]
-    return tradeoff.symmetrized() if both else tradeoff
+    if both:
+        return tradeoff.symmetrized()
+    return tradeoff
 
 
 def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
-    made, most = checks.integer(guesses, "guesses", least=1), FamilyClaim.most_guesses
+    made = checks.integer(guesses, "guesses", least=1)
+    most = FamilyClaim.most_guesses
     if made > most:
         raise OptionError(
             f"guesses must be at most {most} under f-DP, got {made}: fix fewer guesses in "
             "advance, for example about a random part of the examples"
         )
-    return read_counts(correct, made, m, k, one_sided=one_sided)
+    return read_counts(correct, guesses=made, m=m, k=k, one_sided=one_sided)
 
 
 def kl_scan_offsets(
@@ -295,7 +299,7 @@ def kl_scan_offsets(
     policy = KLScan(kappa=kappa, min_guesses=least)
     policy.check(path.guesses)
     values = checks.reals(checks.vector(offsets, "offsets"), "offsets", least=-300, most=300)
-    checks.check_length(values, path.guesses, "offsets")
+    checks.check_length(values, examples=path.guesses, name="offsets")
     return _core.kl_scan_offsets(
         path,
         values,

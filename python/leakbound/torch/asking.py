@@ -19,7 +19,8 @@ from leakbound.torch.data import Batch
 
 _ROWS = 4  # rows that a model is tried on
 # How near two answers are that differ by rounding, as a share of the largest number.
-_EXACT, _HALF = 1e-3, 2e-2
+_EXACT = 1e-3
+_HALF = 2e-2
 # Whether models of transformers predict next tokens, where their own loss does not tell.
 _KINDS = {
     "ForCausalLM": True,
@@ -51,7 +52,8 @@ class Asked:
         self, model: nn.Module, *, next_token: bool | None = None, otherwise: bool | None = None
     ) -> None:
         self.model = model
-        self._next_token, self._otherwise = next_token, otherwise
+        self._next_token = next_token
+        self._otherwise = otherwise
         self._by_data = False
         self._needs_places: bool | None = None
         self._own = [one for one in model.modules() if "labels" in _arguments(one)]
@@ -118,14 +120,17 @@ class Asked:
             return batch
         if self._needs_places is None:
             self._needs_places = self._tries_places(batch, padding)
-        return batch.given(position_ids=_places(batch, padding)) if self._needs_places else batch
+        if self._needs_places:
+            return batch.given(position_ids=_places(batch, padding))
+        return batch
 
     # Padding on the left
 
     def _tries_places(self, batch: Batch, padding: Tensor) -> bool:
         """Return whether a padded row needs places to be answered as without its padding."""
         row = int(padding.argmax())
-        one, columns = batch.rows(slice(row, row + 1)), int(padding[row])
+        one = batch.rows(slice(row, row + 1))
+        columns = int(padding[row])
         alone = unwrapped(self._answer(one.without_first(columns)))
         if not _is_logits(alone):
             return False  # of a function of the user's, who knows what it returns
@@ -185,18 +190,22 @@ class Asked:
         logits = unwrapped(self._answer(few))
         if not _is_logits(logits) or logits.shape[:-1] != few.targets.shape:
             return None
-        told = (self._by_loss(one, few, logits) for one in self._own)
+        told = (self._by_loss(one, few=few, logits=logits) for one in self._own)
         return next((one for one in told if one is not None), None)
 
     def _by_loss(self, own: nn.Module, few: Batch, logits: Tensor) -> bool | None:
         """Return which labels the loss of a module is of, if `logits` are the module's."""
         labels = few.labels().to(torch.int64)
         kinds = [kind for end, kind in _KINDS.items() if type(own).__name__.endswith(end)]
-        named = kinds[0] if kinds else None
+        named = None
+        if kinds:
+            named = kinds[0]
         try:
             answer = few.given(labels=labels).through(own)
         except Exception:  # of a model that another one calls in its own way
-            return named if own is self.model else None
+            if own is self.model:
+                return named
+            return None
         if _distance(unwrapped(answer), logits) > _near(logits):
             return None
         loss = getattr(answer, "loss", None)
@@ -206,7 +215,9 @@ class Asked:
         following = _mean_loss(logits[:, :-1], labels[:, 1:])
         room = _near(logits) * (1 + abs(float(loss)))
         fits = [abs(float(loss) - mean) <= room for mean in (here, following)]
-        return named if fits[0] == fits[1] else fits[1]
+        if fits[0] == fits[1]:
+            return named
+        return fits[1]
 
     def _sees_ahead(self, batch: Batch) -> bool:
         """Return whether the answer about the first token of a row changes with later tokens."""
@@ -214,7 +225,8 @@ class Asked:
         row = int(real.sum(1).argmax())
         first = int(real[row].to(torch.int64).argmax())
         one = self._ready(batch.rows(slice(row, row + 1)))
-        low, high = batch.inputs.min(), batch.inputs.max()
+        low = batch.inputs.min()
+        high = batch.inputs.max()
         others = one.inputs.clone()
         others[:, first + 1 :] = torch.where(others[:, first + 1 :] == low, high, low)
         answers = [unwrapped(self._answer(each)) for each in (one, one.of(others))]
@@ -253,7 +265,8 @@ def _read_off(batch: Batch) -> set[bool]:
     Labels that are the tokens in their places are those of models that predict the next one; labels
     that are the next tokens already are predicted in their own places.
     """
-    inputs, labels = batch.inputs, batch.targets
+    inputs = batch.inputs
+    labels = batch.targets
     if not batch.labelled:
         return {True}
     if inputs.shape != labels.shape or inputs.is_floating_point() or inputs.is_complex():
@@ -276,7 +289,9 @@ def _left_padding(batch: Batch) -> Tensor | None:
     before = mask.bool().cumsum(1) == 0
     padding = before.sum(1)
     padding = padding.masked_fill(padding == mask.shape[1], 0)
-    return padding if bool(padding.any()) else None
+    if bool(padding.any()):
+        return padding
+    return None
 
 
 def _places(batch: Batch, padding: Tensor) -> Tensor:
@@ -290,7 +305,9 @@ def _is_logits(output: object) -> bool:
 
 
 def _near(logits: Tensor) -> float:
-    return _EXACT if logits.element_size() >= torch.float32.itemsize else _HALF
+    if logits.element_size() >= torch.float32.itemsize:
+        return _EXACT
+    return _HALF
 
 
 def _distance(found: object, expected: Tensor) -> float:

@@ -47,7 +47,9 @@ def tensor_of(array: Column) -> Tensor:
 def dense(values: Any, name: str) -> None:
     """Raise for tensors whose rows are not numbers at places: sparse and nested ones."""
     if isinstance(values, Tensor) and (values.is_nested or values.layout != torch.strided):
-        kind = "nested" if values.is_nested else str(values.layout)
+        kind = "nested"
+        if not values.is_nested:
+            kind = str(values.layout)
         raise InputTypeError(f"{name} must be a dense tensor, got a {kind} one: pass to_dense()")
 
 
@@ -93,7 +95,9 @@ def _tokens(values: Any) -> list[NDArray[Any]]:
     except (TypeError, ValueError, RuntimeError):
         return []
     plain = all(row.ndim == 1 and (row.dtype.kind in "biu" or not row.size) for row in rows)
-    return rows if plain else []
+    if plain:
+        return rows
+    return []
 
 
 def _listed(values: Any) -> Sequence[Any]:
@@ -107,7 +111,9 @@ def _padded(ragged: dict[str, list[NDArray[Any]]], *, masked: bool) -> dict[str,
     lengths = {name: [len(row) for row in rows] for name, rows in ragged.items()}
     found: dict[str, NDArray[Any]] = {}
     for name, rows in ragged.items():
-        fill = IGNORED if name == "labels" else 0
+        fill = 0
+        if name == "labels":
+            fill = IGNORED
         found[name] = np.full((len(rows), max(lengths[name])), fill, dtype=np.int64)
         for row, tokens in zip(found[name], rows, strict=True):
             row[: len(tokens)] = tokens

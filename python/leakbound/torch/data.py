@@ -102,7 +102,15 @@ class Batches:
         first = 0
         for item in _drawn(self.items):
             inputs, others, targets, labelled = _parts(item)
-            yield Batch(inputs, others, targets, device, first, ids, labelled)
+            yield Batch(
+                inputs=inputs,
+                others=others,
+                targets=targets,
+                device=device,
+                first=first,
+                ids=ids,
+                labelled=labelled,
+            )
             first += len(inputs)
 
 
@@ -132,7 +140,7 @@ def joined(parts: Sequence[Any], order: IntArray) -> Batches:
     """Prepare the rows of several data, as if one was put below the other, in an order."""
     tables = [columns for columns in map(_columns, parts) if columns is not None]
     if len(tables) == len(parts) and all(one.keys() == tables[0].keys() for one in tables):
-        return _cut(tables, BATCH, order)
+        return _cut(tables, batch_size=BATCH, order=order)
     loaders = [part for part in parts if isinstance(part, DataLoader)]
     alike = all(one.collate_fn == loaders[0].collate_fn for one in loaders)
     if not alike or any(_columns(one) and not isinstance(one, Dataset) for one in parts):
@@ -212,12 +220,15 @@ def _as_tensor(part: object, name: str) -> Tensor:
         raise InputError(f"{name} of a batch must have one row for each example, got a scalar")
     narrow = not tensor.is_floating_point() and not tensor.is_complex()
     # Embeddings take integers of 32 and 64 bits alone.
-    return tensor.long() if name == "input_ids" and narrow else tensor
+    if name == "input_ids" and narrow:
+        return tensor.long()
+    return tensor
 
 
 def _drawn(items: Iterable[Any]) -> Iterator[Any]:
     """Yield batches, or say which one the data could not make."""
-    iterator, number = iter(items), 0
+    iterator = iter(items)
+    number = 0
     while True:
         try:
             item = next(iterator)
@@ -249,7 +260,8 @@ def _is_tokens(data: object) -> bool:
 
 
 def _from_loader(loader: DataLoader[Any]) -> Batches:
-    batch_sampler, streamed = loader.batch_sampler, isinstance(loader.dataset, IterableDataset)
+    batch_sampler = loader.batch_sampler
+    streamed = isinstance(loader.dataset, IterableDataset)
     # Without a batch sampler, batches come ready-made.
     sampler = loader.sampler if batch_sampler is None else getattr(batch_sampler, "sampler", None)
     ordered = loader.num_workers == 0 if streamed else type(sampler) is SequentialSampler
@@ -262,9 +274,13 @@ def _from_loader(loader: DataLoader[Any]) -> Batches:
             "shuffle=False), or the dataset"
         )
     if streamed:
-        return Batches(loader, None, None)
+        return Batches(items=loader, examples=None, batches=None)
     sized = batch_sampler is not None and isinstance(loader.dataset, Sized)
-    return Batches(loader, len(cast("Sized", loader.dataset)) if sized else None, len(loader))
+    return Batches(
+        items=loader,
+        examples=len(cast("Sized", loader.dataset)) if sized else None,
+        batches=len(loader),
+    )
 
 
 def _columns(data: Any) -> dict[str, Column] | None:
@@ -315,9 +331,11 @@ def _cut(
             for name, array in tables[0].items()
         }
         tensors = {name: tensor_of(one) for name, one in columns.items()}
-        return tensors if "input_ids" in tensors else tuple(tensors.values())
+        if "input_ids" in tensors:
+            return tensors
+        return tuple(tensors.values())
 
-    return Batches(map(batch, starts), examples, len(starts))
+    return Batches(items=map(batch, starts), examples=examples, batches=len(starts))
 
 
 def _name(value: object) -> str:

@@ -21,7 +21,8 @@ from leakbound.errors import LeakboundError, OptionError
 from leakbound.torch.placement import choose, weights_digest
 
 # The ends of the names of architectures, and which class of transformers loads them.
-_CAUSAL, _TEXTS = "AutoModelForCausalLM", "AutoModelForSequenceClassification"
+_CAUSAL = "AutoModelForCausalLM"
+_TEXTS = "AutoModelForSequenceClassification"
 _KINDS = {
     "ForCausalLM": _CAUSAL,
     "LMHeadModel": _CAUSAL,
@@ -48,7 +49,8 @@ class Loaded:
 
     def digest(self) -> str:
         """Return the SHA-256 of code, layers, options, weights and tokenizer."""
-        rules, words = getattr(self.tokenizer, "backend_tokenizer", None), None
+        rules = getattr(self.tokenizer, "backend_tokenizer", None)
+        words = None
         if self.tokenizer is not None:
             words = json.loads(rules.to_str()) if rules else {"vocab": self.tokenizer.get_vocab()}
             words["truncation"] = None  # as the last call left it
@@ -60,9 +62,11 @@ class Loaded:
 def load(name: str, dtype: str | None, device: str) -> Loaded:
     """Return a model on a device; a process loads it once, until files in its folder change."""
     folder = Path(name)
-    stamps = [file.stat() for file in sorted(folder.iterdir())] if folder.is_dir() else []
+    stamps = []
+    if folder.is_dir():
+        stamps = [file.stat() for file in sorted(folder.iterdir())]
     version = tuple((one.st_size, one.st_mtime_ns) for one in stamps)
-    return _load(name, dtype, choose(device, [torch.device("cpu")]), version)
+    return _load(name, dtype=dtype, device=choose(device, [torch.device("cpu")]), _=version)
 
 
 @lru_cache(maxsize=2)  # a model, and the one that it is compared with
@@ -78,8 +82,12 @@ def _load(name: str, dtype: str | None, device: torch.device, _: object) -> Load
                 module = made if isinstance(made, nn.Module) else made()
             instance(module, f"what {name} returns", nn.Module)
             file = Path(getattr(home, "__file__", None) or ".")
-            code = sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
-            made = module if dtype is None else module.to(getattr(torch, dtype))
+            code = ""
+            if file.is_file():
+                code = sha256(file.read_bytes()).hexdigest()
+            made = module
+            if dtype is not None:
+                made = module.to(getattr(torch, dtype))
             loaded = Loaded(made, code=code)
         loaded.module.to(device)
     except LeakboundError:
@@ -136,7 +144,8 @@ def quiet() -> Iterator[None]:
     """Turn off the progress bars and reports of transformers, which come without a terminal too."""
     from transformers.utils import logging
 
-    bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    bars = logging.is_progress_bar_enabled()
+    level = logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:

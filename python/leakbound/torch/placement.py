@@ -95,9 +95,9 @@ def choose(device: str | torch.device, homes: list[torch.device]) -> torch.devic
     if device == "auto":
         if len(homes) > 1 or (homes and homes[0].type != "cpu"):
             return homes[0]
-        accelerator = (
-            torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-        )
+        accelerator = None
+        if torch.accelerator.is_available():
+            accelerator = torch.accelerator.current_accelerator()
         return accelerator or torch.device("cpu")
     try:
         chosen = torch.device(device)

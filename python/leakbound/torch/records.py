@@ -22,7 +22,8 @@ from leakbound.torch.scoring import compared, ready, together
 from leakbound.torch.signals import Signal, check_alone, check_nan, measure, signal_name
 
 # Rows that are scored twice, and how near single precision is to their scores among others.
-_LOOKS, _EXACT = 8, 1e-4
+_LOOKS = 8
+_EXACT = 1e-4
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,13 @@ class Scorer:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        instance(self.model, "model", str)
-        instance(self.inputs, "inputs", tuple)
-        instance(self.keep, "keep", tuple)
+        instance(self.model, name="model", types=str)
+        instance(self.inputs, name="inputs", types=tuple)
+        instance(self.keep, name="keep", types=tuple)
         if self.signal is not None:
             signal_name(self.signal)
         if self.dtype is not None:
-            choice(self.dtype, "dtype", Precision)
+            choice(self.dtype, name="dtype", allowed=Precision)
         integer(2 if self.max_length is None else self.max_length, "max_length", least=2)
         integer(self.batch_size, "batch_size", least=1)
         if {"id", "score"} & {*self.keep} or self.label in self.inputs:
@@ -99,14 +100,16 @@ class Scorer:
 
     def __call__(self, records: Any, *, first: int = 0) -> Any:
         """Score records; messages number their rows from `first` on."""
-        columns = {name: arrow_column(records, name, first) for name in ("id", *self.keep)}
+        columns = {
+            name: arrow_column(records, name=name, first=first) for name in ("id", *self.keep)
+        }
         named = enumerate(columns["id"].to_pylist(), first)
         labels = np.array([f"{one} (row {row})" for row, one in named])
         values = np.empty(0)
         if labels.size:
-            values, order = self._scored(records, labels, first)
+            values, order = self._scored(records, labels=labels, first=first)
             if first == 0:
-                self._check_rows(records, labels, values, order)
+                self._check_rows(records, labels=labels, values=values, order=order)
         columns["score"] = arrow("scoring Arrow records").array(values)
         names = ["id", "score", *self.keep]
         return type(records).from_arrays([columns[name] for name in names], names=names)
@@ -123,29 +126,32 @@ class Scorer:
         """Return what scores depend on besides the records: digests of models, and options."""
         model, _, signal = self._parts()
         where = choose(self.device, [torch.device("cpu")])
-        device = torch.cuda.get_device_name(where) if where.type == "cuda" else where.type
+        device = where.type
+        if where.type == "cuda":
+            device = torch.cuda.get_device_name(where)
         made = {name: str(value) for name, value in asdict(self).items()}
         made |= {"model": model.digest(), "signal": signal_name(signal), "device": device}
         if self.reference is not None:
-            made["reference"] = load(self.reference, self.dtype, self.device).digest()
+            made["reference"] = load(self.reference, dtype=self.dtype, device=self.device).digest()
         return made | {"torch": torch.__version__}
 
     def _parts(self) -> tuple[Loaded, nn.Module, Signal]:
         """Return the model, the one to compare it with or itself, and the signal."""
-        model, other = load(self.model, self.dtype, self.device), None
+        model = load(self.model, dtype=self.dtype, device=self.device)
+        other = None
         signal = self.signal or ("cross_entropy" if model.causal else "logit_margin")
         if self.reference is not None:
-            other = load(self.reference, self.dtype, self.device).module
-        return model, compared(model.module, signal, other), signal
+            other = load(self.reference, dtype=self.dtype, device=self.device).module
+        return model, compared(model.module, signal=signal, reference=other), signal
 
     def _scored(
         self, records: Any, labels: NDArray[np.str_], first: int = 0
     ) -> tuple[FloatArray, IntArray]:
         """Return the scores of records, and the order in which the model saw them."""
-        batches, order = self._batches(records, labels, first)
+        batches, order = self._batches(records, labels=labels, first=first)
         values = np.empty(labels.size)
         values[order], name = self._measured(batches, labels[order])
-        check_nan(values, labels, name)
+        check_nan(values, ids=labels, name=name)
         return values, order
 
     def _check_rows(
@@ -170,13 +176,14 @@ class Scorer:
     def _measured(self, batches: Batches, labels: NDArray[np.str_]) -> tuple[FloatArray, str]:
         """Return the scores of batches, in their order, and the name of the signal."""
         model, before, signal = self._parts()
-        weight, size = next(model.module.parameters(), torch.empty(0)), self.batch_size
+        weight = next(model.module.parameters(), torch.empty(0))
+        size = self.batch_size
         try:
             with (
                 ready(model.module, before, device=weight.device, batch_size=size) as device,
-                seeded(Purpose.SCORING, 0, str(device)),
+                seeded(Purpose.SCORING, seed=0, device=str(device)),
             ):
-                of_batch = measure(model.module, signal, before)
+                of_batch = measure(model.module, signal=signal, reference=before)
                 passing = track(batches.on(device, labels), "in batches", total=batches.batches)
                 return together(map(of_batch, passing))[0], signal_name(signal)
         except LeakboundError:
@@ -191,8 +198,9 @@ class Scorer:
         self, records: Any, labels: NDArray[np.str_], first: int
     ) -> tuple[Batches, IntArray]:
         """Return batches of similar length, the longest first, and the rows in their order."""
-        columns = {name: arrow_column(records, name, first) for name in self.columns()}
-        model, targets = self._parts()[0], None
+        columns = {name: arrow_column(records, name=name, first=first) for name in self.columns()}
+        model = self._parts()[0]
+        targets = None
         if not model.causal:
             targets = _array(columns.pop(self.label), self.label)
             if targets.ndim == 1 and (targets == np.floor(targets)).all():
@@ -204,7 +212,7 @@ class Scorer:
         ((name, column), *more) = columns.items()
         if more:
             raise OptionError(f"the model takes one column of texts, got {', '.join(columns)}")
-        tokens = _tokens(column, name, model, self.max_length or model.longest)
+        tokens = _tokens(column, name=name, model=model, longest=self.max_length or model.longest)
         lengths = np.array([*map(len, tokens["input_ids"])])
         least = 1 + model.causal
         for row in np.flatnonzero(lengths < least)[:1]:
@@ -225,15 +233,18 @@ class Scorer:
                 )
                 for part, lists in tokens.items()
             }
-            return made if targets is None else made | {"labels": torch.tensor(targets[rows])}
+            if targets is None:
+                return made
+            return made | {"labels": torch.tensor(targets[rows])}
 
         starts = range(0, len(order), self.batch_size)
-        return Batches(map(batch, starts), len(order), len(starts)), order
+        return Batches(items=map(batch, starts), examples=len(order), batches=len(starts)), order
 
 
 def _tokens(column: Any, name: str, model: Loaded, longest: int | None) -> dict[str, Any]:
     """Return the tokens of texts, or those that are given, cut to the longest."""
-    types, kind = arrow("scoring Arrow records").types, column.type
+    types = arrow("scoring Arrow records").types
+    kind = column.type
     if types.is_string(kind) or types.is_large_string(kind):
         if model.tokenizer is None:
             raise InputError(
@@ -249,15 +260,18 @@ def _tokens(column: Any, name: str, model: Loaded, longest: int | None) -> dict[
 
 def _array(column: Any, name: str) -> NDArray[Any]:
     """Return numbers, or lists of numbers of one length, as an array with a row for each record."""
-    pa, kind = arrow("scoring Arrow records"), column.type
+    pa = arrow("scoring Arrow records")
+    kind = column.type
     if hasattr(column, "to_numpy_ndarray"):  # tensors of Arrow
         return np.asarray(column.to_numpy_ndarray())
-    values, shape = getattr(column, "storage", column), [len(column)]
+    values = getattr(column, "storage", column)
+    shape = [len(column)]
     while _is_list(values.type):
         sizes = pa.compute.unique(pa.compute.list_value_length(values)).to_pylist()
         if len(sizes) != 1 or sizes == [None]:
             raise InputError(f"column {name!r} must hold lists of one length, got {sizes[:3]}")
-        shape, values = [*shape, sizes[0]], values.flatten()
+        shape = [*shape, sizes[0]]
+        values = values.flatten()
     array = np.asarray(values.to_numpy(zero_copy_only=False))
     if values.null_count or array.dtype.kind not in "biuf":
         raise InputTypeError(f"column {name!r} must hold numbers, or lists of numbers, got {kind}")

@@ -116,12 +116,12 @@ def score(
     if next_token is not None:
         flag(next_token, "next_token")
     name = signals.signal_name(signal)
-    before = compared(model, signal, reference)
+    before = compared(model, signal=signal, reference=reference)
     # 1. Whatever can be checked before the pass.
-    batches, labels = _read(model, data, batch_size, ids)
+    batches, labels = _read(model, data=data, batch_size=batch_size, ids=ids)
     # 2. The pass.
     with ready(model, before, device=device, batch_size=batch_size) as where:
-        of_batch = signals.measure(model, signal, before, next_token=next_token)
+        of_batch = signals.measure(model, signal=signal, reference=before, next_token=next_token)
         passing = track(batches.on(where, labels), "scoring", total=batches.batches, shown=progress)
         values, floating = together(map(of_batch, passing))
     # 3. What audits refuse, while the scores are at hand.
@@ -129,10 +129,10 @@ def score(
         raise InputError(EMPTY)
     labels = np.arange(values.size) if labels is None else np.array(labels)
     check_ids(labels, np.zeros(values.size, dtype=np.bool_))
-    signals.check_nan(values, labels, name)
+    signals.check_nan(values, ids=labels, name=name)
     if floating:
         signals.check_ties(values, name)
-    return Scores(values, labels, name)
+    return Scores(values=values, ids=labels, signal=name)
 
 
 def token_losses(
@@ -163,13 +163,13 @@ def token_losses(
         a token does not count, or a sequence is over.
     """
     flag(progress, "progress")
-    batches, labels = _read(model, data, batch_size, None)
+    batches, labels = _read(model, data=data, batch_size=batch_size, ids=None)
     parts: list[NDArray[np.floating]] = []
     asked = Asked(model, otherwise=True)
     with ready(model, model, device=device, batch_size=batch_size) as where:
         passing = batches.on(where, labels)
         for batch in track(passing, "scoring", total=batches.batches, shown=progress):
-            losses, counted = signals.token_losses_of(asked, asked(batch), batch)
+            losses, counted = signals.token_losses_of(asked, output=asked(batch), batch=batch)
             if not asked.next_token:
                 raise InputError(
                     f"token_losses takes causal language models, and {type(model).__name__} "
@@ -197,7 +197,7 @@ def compared(model: nn.Module, signal: signals.Signal, reference: nn.Module | No
             f"{signal} compares with a base model: pass reference=, the model as it was before "
             "training, to leakbound.torch.score, and audit its scores"
         )
-    instance(reference, "reference", nn.Module)
+    instance(reference, name="reference", types=nn.Module)
     return reference
 
 
@@ -205,11 +205,13 @@ def _read(
     model: nn.Module, data: Data, batch_size: int, ids: ArrayInput | None
 ) -> tuple[Batches, NDArray[Any] | None]:
     """Check what there is to check before the pass."""
-    instance(model, "model", nn.Module)
+    instance(model, name="model", types=nn.Module)
     batches = read(data, batch_size=integer(batch_size, "batch_size", least=1))
-    labels = None if ids is None else vector(ids, "ids", kinds="biufSUOT")
+    labels = None
+    if ids is not None:
+        labels = vector(ids, "ids", kinds="biufSUOT")
     if labels is not None and batches.examples is not None:
-        check_length(labels, batches.examples, "ids")
+        check_length(labels, examples=batches.examples, name="ids")
     return batches, labels
 
 

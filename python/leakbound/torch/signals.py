@@ -21,7 +21,8 @@ Measure: TypeAlias = Callable[[Batch], Tensor]
 
 # Logits whose losses are computed together: few enough to stay in a processor's cache on the CPU,
 # and to need little memory on a GPU, which is slow at small pieces.
-_CACHED, _BOUNDED = 1 << 19, 1 << 26
+_CACHED = 1 << 19
+_BOUNDED = 1 << 26
 _TIES_ALLOWED = 0.1  # share of examples that may share their score: more cost an audit its power
 _ALIKE = 0.02  # what half precision may round
 _LISTED = 5  # ids that a message names
@@ -31,7 +32,7 @@ def signal_name(signal: Signal) -> str:
     """Return the name of a signal, which says what was measured."""
     if callable(signal):
         return str(getattr(signal, "__name__", type(signal).__name__))
-    choice(signal, "signal", SignalName)
+    choice(signal, name="signal", allowed=SignalName)
     return signal
 
 
@@ -59,12 +60,14 @@ def measure(
     asked = Asked(model, next_token=next_token)
     if callable(signal):
         name = signal_name(signal)
-        return lambda batch: _one_each(signal(asked(batch), batch.labels()), name, len(batch))
+        return lambda batch: _one_each(
+            signal(asked(batch), batch.labels()), name=name, examples=len(batch)
+        )
     if signal == "loss_drop":
         before = Asked(reference, next_token=next_token)
         return lambda batch: _loss(before, batch) - _loss(asked, batch)
     if signal == "cross_entropy":
-        return lambda batch: -_cross_entropy(asked, asked(batch), batch)
+        return lambda batch: -_cross_entropy(asked, output=asked(batch), batch=batch)
     if signal == "binary_cross_entropy":
         return lambda batch: -_binary_cross_entropy(asked(batch), batch)
     return lambda batch: logit_margin(*_classes(asked(batch), batch))
@@ -76,7 +79,9 @@ def token_losses_of(asked: Asked, output: object, batch: Batch) -> tuple[Tensor,
     _check_token_labels(logits.shape[2], batch)
     following = asked.predicts_next(batch, logits)
     labels = batch.targets.to(torch.int64)
-    real = None if asked.decodes else batch.others.get("attention_mask")
+    real = None
+    if not asked.decodes:
+        real = batch.others.get("attention_mask")
     if real is not None and real.shape == labels.shape:
         real = real.to(labels.device)
         labels = labels.masked_fill(real == 0, IGNORED)
@@ -87,7 +92,9 @@ def token_losses_of(asked: Asked, output: object, batch: Batch) -> tuple[Tensor,
     counted = labels != IGNORED
     empty = (~counted.any(1)).nonzero()[:, 0].tolist()
     if empty:
-        ignored = "padding, -100 and the first" if following else "those with label -100"
+        ignored = "those with label -100"
+        if following:
+            ignored = "padding, -100 and the first"
         raise InputError(f"{_named(empty, batch)}: no token counts but {ignored}")
     there = labels.to(logits.device, non_blocking=True)
     return _token_cross_entropy(logits, there), counted
@@ -96,7 +103,7 @@ def token_losses_of(asked: Asked, output: object, batch: Batch) -> tuple[Tensor,
 def _cross_entropy(asked: Asked, output: object, batch: Batch) -> Tensor:
     """Loss of the class, or mean loss of the tokens that count."""
     if _dimensions(output) == 3:
-        losses, counted = token_losses_of(asked, output, batch)
+        losses, counted = token_losses_of(asked, output=output, batch=batch)
         total = float64(losses).sum(1)
         return total / counted.sum(1).to(total.device)
     # In the precision of the logits but at least float32, where it is 0 from margins of 17 on.
@@ -118,7 +125,9 @@ def _binary_cross_entropy(output: object, batch: Batch) -> Tensor:
 
 def _classes(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
     """Check logits and labels of a classifier, and return both on the device."""
-    logits, targets, examples = unwrapped(output), batch.targets, len(batch)
+    logits = unwrapped(output)
+    targets = batch.targets
+    examples = len(batch)
     if not (_is_floating(logits, 2) and len(logits) == examples and logits.shape[1] >= 2):
         raise InputError(
             f"the model must return logits of shape ({examples}, classes), got "
@@ -130,7 +139,8 @@ def _classes(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
             f"targets must be one integer class label for each example, got {_described(targets)} "
             f"for a batch of {examples}"
         )
-    labels, classes = targets.to(torch.int64), logits.shape[1]
+    labels = targets.to(torch.int64)
+    classes = logits.shape[1]
     strange = (labels < 0) | (labels >= classes)
     if strange.any():
         row = int(strange.nonzero()[0, 0])
@@ -143,7 +153,9 @@ def _classes(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
 
 def _dimensions(output: object) -> int:
     logits = unwrapped(output)
-    return logits.ndim if isinstance(logits, Tensor) else 0
+    if isinstance(logits, Tensor):
+        return logits.ndim
+    return 0
 
 
 def _loss(asked: Asked, batch: Batch) -> Tensor:
@@ -152,7 +164,7 @@ def _loss(asked: Asked, batch: Batch) -> Tensor:
     # A row of labels has as many dimensions as its logits.
     if 0 < _dimensions(output) == batch.targets.ndim:
         return float64(_binary_cross_entropy(output, batch))
-    return float64(_cross_entropy(asked, output, batch))
+    return float64(_cross_entropy(asked, output=output, batch=batch))
 
 
 def _token_cross_entropy(logits: Tensor, predicted: Tensor) -> Tensor:
@@ -204,7 +216,8 @@ def _check_token_labels(classes: int, batch: Batch) -> None:
 
 def _binary_logits(output: object, batch: Batch) -> Tensor:
     """Check that a model's output is one logit for each target, and each target 0 or 1."""
-    logits, targets = unwrapped(output), batch.targets
+    logits = unwrapped(output)
+    targets = batch.targets
     if not _is_floating(logits, 1, 2) or logits.shape != targets.shape or not logits.numel():
         raise InputError(
             f"the model must return one logit for each label, of shape {tuple(targets.shape)} as "
@@ -255,7 +268,8 @@ def check_alone(among: FloatArray, alone: FloatArray, near: float = _ALIKE) -> N
 def check_ties(values: FloatArray, name: str) -> None:
     """Check that rounding has not made too many scores equal: an audit cannot tell these apart."""
     distinct, counts = np.unique(values, return_counts=True)
-    tied, often = int(counts[counts > 1].sum()), int(np.argmax(counts))
+    tied = int(counts[counts > 1].sum())
+    often = int(np.argmax(counts))
     if tied <= _TIES_ALLOWED * values.size:
         return
     raise InputError(
@@ -285,5 +299,7 @@ def _named(rows: list[int], batch: Batch) -> str:
 
 
 def _listed(ids: NDArray[Any]) -> str:
-    more = ", …" if len(ids) > _LISTED else ""
+    more = ""
+    if len(ids) > _LISTED:
+        more = ", …"
     return ("id " if len(ids) == 1 else "ids ") + ", ".join(map(str, ids[:_LISTED])) + more

@@ -60,7 +60,9 @@ def audit_dp_sgd(
             "no step was watched: call step() of the optimizer that was passed, in the block"
         )
     run = _Run(observed, stated)
-    delta = DELTA if stated is None else stated.delta
+    delta = DELTA
+    if stated is not None:
+        delta = stated.delta
     audited = claim or (ApproxDP(delta=delta) if run.varies else run.family)
     if stated is not None and isinstance(audited, ApproxDP) and audited.delta != stated.delta:
         raise OptionError(
@@ -70,11 +72,16 @@ def audit_dp_sgd(
     if stated is not None:
         check_epsilon_at(audited, stated.delta)
     # 2. Batches: are they Poisson samples, and at what rate at least?
-    sampling = audit_batch_sizes(observed, examples, confidence)
-    rate, left, limit = 0.0, level, None
+    sampling = audit_batch_sizes(observed, examples=examples, confidence=confidence)
+    rate = 0.0
+    left = level
+    limit = None
     if sampling.lower_rate is not None:
-        rate, left = shares.RATE.of(level), shares.STEPS.of(level)
-        limit = rate_limits(observed.batch_sizes, sampling.most_examples, 1 - 2 * rate)[0]
+        rate = shares.RATE.of(level)
+        left = shares.STEPS.of(level)
+        limit = rate_limits(
+            observed.batch_sizes, examples=sampling.most_examples, confidence=1 - 2 * rate
+        )[0]
     # 3. Noise and coins of the steps; the rate has its part of the error already.
     noise, betting, game = run.steps_tests(left)
     each = shares.DP_SGD_PARTS.of(level, PARTS_TESTED)
@@ -113,9 +120,12 @@ class _Run:
     """A run, and the audits of it."""
 
     def __init__(self, observed: Observed, accounted: dp_sgd.Accounted | None) -> None:
-        self.observed, self.design, self.accounted = observed, observed.design, accounted
+        self.observed = observed
+        self.design = observed.design
+        self.accounted = accounted
         self.noise = observed.noise_multipliers
-        self.least_noise, self.planned_noise = float(self.noise.min()), observed.planned_noise
+        self.least_noise = float(self.noise.min())
+        self.planned_noise = observed.planned_noise
         self.varies = bool(np.ptp(self.noise) > 0)
 
     @property
@@ -132,7 +142,9 @@ class _Run:
             # Planned from what was declared, before any coin is looked at.
             curve = _shares(self.family.attained(1 / self.planned_noise, "member"))
             level = complement(confidence)
-            cuts, _ = best_fixed(self.design.canaries, level, GaussianDP(), "both", curve)
+            cuts, _ = best_fixed(
+                self.design.canaries, level=level, claim=GaussianDP(), sides="both", curve=curve
+            )
         return audit(
             self.observed.log_odds,
             Coins(self.design.member()),
@@ -148,9 +160,13 @@ class _Run:
     ) -> tuple[dp_sgd.NoiseResult, dp_sgd.BettingResult, AuditResult]:
         """Audit the noise of steps by its squares, by bets on coins, and as one game of coins."""
         design = self.design
-        squares, level = audit_noise(self.observed, shares.NOISE.of(level)), shares.COINS.of(level)
-        plan = plan_bet(1 / self.planned_noise, design.step_canaries, design.max_steps, level)
-        more, less = shares.FAVOURED.of(level), shares.OTHER.of(level)
+        squares = audit_noise(self.observed, shares.NOISE.of(level))
+        level = shares.COINS.of(level)
+        plan = plan_bet(
+            1 / self.planned_noise, coins=design.step_canaries, steps=design.max_steps, level=level
+        )
+        more = shares.FAVOURED.of(level)
+        less = shares.OTHER.of(level)
         if plan.proves > self._game_plan(level)[1]:
             return squares, self.bets(more), self.one_game(less)
         return squares, self.bets(less), self.one_game(more)
@@ -158,10 +174,14 @@ class _Run:
     def bets(self, level: float) -> dp_sgd.BettingResult:
         """Bet on the coins of each step, as planned from what was declared."""
         design = self.design
-        plan = plan_bet(1 / self.planned_noise, design.step_canaries, design.max_steps, level)
+        plan = plan_bet(
+            1 / self.planned_noise, coins=design.step_canaries, steps=design.max_steps, level=level
+        )
         correct = correct_guesses(self.observed, plan.guesses)
         return dp_sgd.BettingResult(
-            bound=_noise(largest_refuted(plan, correct, design.step_canaries, level)),
+            bound=_noise(
+                largest_refuted(plan, correct=correct, coins=design.step_canaries, level=level)
+            ),
             coins=design.step_canaries,
             steps=self.observed.steps,
             guesses=plan.guesses,
@@ -172,7 +192,8 @@ class _Run:
 
     def one_game(self, level: float) -> AuditResult:
         """Audit all coins of steps as one game of Gaussian DP with μ = 1/σ."""
-        design, seen = self.design, self.observed
+        design = self.design
+        seen = self.observed
         # Coins that were not reached are in the middle of the ranking.
         scores = np.zeros((design.max_steps, design.step_canaries))
         scores[: seen.steps] = (seen.released - 0.5) / self.noise[:, None] ** 2
@@ -188,7 +209,9 @@ class _Run:
     def _game_plan(self, level: float) -> tuple[Fixed, float]:
         """Return the number of guesses for one game of all coins, and the μ that it proves."""
         curve = reference("both", mu=1 / self.planned_noise)
-        return best_fixed(self.design.coins, level, GaussianDP(), "both", curve)
+        return best_fixed(
+            self.design.coins, level=level, claim=GaussianDP(), sides="both", curve=curve
+        )
 
     def attainable(self) -> float | None:
         """Return the ε that tests attain of the mechanism as stated, at the accountant's δ."""
@@ -201,7 +224,8 @@ class _Run:
 
     def refuted_by(self, sampling: dp_sgd.SamplingResult, share: float) -> tuple[dp_sgd.Part, ...]:
         """Return what contradicts the mechanism as stated, each audit at its share."""
-        attainable, (noise, betting, game) = self.attainable(), self.steps_tests(share)
+        attainable = self.attainable()
+        noise, betting, game = self.steps_tests(share)
         refuting: dict[dp_sgd.Part, bool] = {
             "membership": self._membership_refutes(share),
             "steps": min(noise.bound, betting.bound, _noise(game.bound)) < self.least_noise,
@@ -219,12 +243,13 @@ class _Run:
             return False
         curve = self.family.curve(1 / self.least_noise, "both")
         return fdp_rejects(
-            counted.correct, counted.guesses, float(counted.m), tradeoff=curve, tau=share
+            counted.correct, guesses=counted.guesses, m=float(counted.m), tradeoff=curve, tau=share
         )
 
     def warnings(self, sampling: dp_sgd.SamplingResult) -> list[str]:
         """Say what differs from what was declared."""
-        design, seen = self.design, self.observed
+        design = self.design
+        seen = self.observed
         said = []
         # First what is wrong with, or unknown of, the mechanism that everything else is about
         if sampling.reason:
@@ -290,7 +315,9 @@ def _disagreements(run: _Run, steps: int) -> list[str]:
 
 
 def _noise(mu: float) -> float:
-    return 1 / mu if mu else math.inf
+    if mu:
+        return 1 / mu
+    return math.inf
 
 
 # Levels of a test, dense near 0, and shares of the examples at which its curve is read off.

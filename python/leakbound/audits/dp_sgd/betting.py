@@ -38,7 +38,8 @@ _SLACK = 1e-9
 
 def most_correct(mu: float, share: float) -> float:
     """Return w/m, the largest mean share of coins guessed right if a share of them is guessed."""
-    low, high = mu / 2, mu + 1 - normal_quantile(share / 2)
+    low = mu / 2
+    high = mu + 1 - normal_quantile(share / 2)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         if _below(-middle) + _below(mu - middle) >= share:
@@ -72,22 +73,28 @@ def plan_bet(mu: float, coins: int, steps: int, level: float) -> Plan:
     right = coins * np.array([most_correct(mu, part) for part in shares])
     spread = np.sqrt(right * (1 - right / guesses))
     counts = np.clip(right + spread * _SCORES[:, None], 0, guesses)
-    best, promise = Plan(int(guesses[0]), 1.0, 0.0), (-1.0, -math.inf)
+    best = Plan(guesses=int(guesses[0]), stake=1.0, proves=0.0)
+    promise = (-1.0, -math.inf)
     for stake in _STAKES:
         with np.errstate(divide="ignore"):
             won = np.log1p(stake * (counts[:, None, :] / limit - 1)).mean(axis=0)
         enough = steps * won >= -math.log(level)
         for number, (column, growth) in enumerate(zip(enough.T, won[0], strict=True)):
-            reached = proved[int(column.nonzero()[0][-1])] if column.any() else -1.0
+            reached = -1.0
+            if column.any():
+                reached = proved[int(column.nonzero()[0][-1])]
             if (reached, growth) > promise:
-                best = Plan(int(guesses[number]), float(stake), max(reached, 0.0))
+                best = Plan(
+                    guesses=int(guesses[number]), stake=float(stake), proves=max(reached, 0.0)
+                )
                 promise = (reached, float(growth))
     return best
 
 
 def correct_guesses(observed: Observed, guesses: int) -> IntArray:
     """Return how many of so many guesses about the coins of a step were right, in each step."""
-    coins, counts = observed.design.step_coins(), list[IntArray]()
+    coins = observed.design.step_coins()
+    counts = list[IntArray]()
     rows = max(1, _CHUNK // observed.design.step_canaries)
     for start in range(0, observed.steps, rows):
         scores = observed.released[start : start + rows].astype(np.float64) - 0.5
@@ -118,9 +125,11 @@ def largest_refuted(plan: Plan, correct: IntArray, coins: int, level: float) -> 
 
     if not refuted(0.0):
         return 0.0
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while refuted(high):
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if refuted(middle) else (low, middle)

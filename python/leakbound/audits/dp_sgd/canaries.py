@@ -21,7 +21,8 @@ _COINS = 200_000
 # Coins of short runs, which are one game: the more the better.
 _FEWEST_COINS = 20_000
 # Step canaries, at most, of long and short runs: half of them are rows of every batch.
-_STEP_CANARIES, _MOST_STEP_CANARIES = 200, 500
+_STEP_CANARIES = 200
+_MOST_STEP_CANARIES = 500
 # Coins of steps, at most: what is seen of each takes four bytes.
 _MOST_COINS = 10**8
 # The law of a longer run takes too much memory, and time.
@@ -124,7 +125,9 @@ class Observed:
     @property
     def passes(self) -> int:
         """Backward passes of a step, at most."""
-        return 1 if self.pass_sizes is None else int(self.pass_sizes.shape[1])
+        if self.pass_sizes is None:
+            return 1
+        return int(self.pass_sizes.shape[1])
 
     @property
     def steps(self) -> int:
@@ -140,18 +143,25 @@ class Predictor:
     """
 
     def __init__(self, size: int, noise: float) -> None:
-        self._last, self._total, self._steps = np.zeros(size), np.zeros(size), 0
+        self._last = np.zeros(size)
+        self._total = np.zeros(size)
+        self._steps = 0
         self._before = np.maximum(1, np.arange(size))
         # As much as one step says pulls coefficients to 0.
-        self._gram, self._cross = size * noise**2 * np.eye(3), np.zeros(3)
+        self._gram = size * noise**2 * np.eye(3)
+        self._cross = np.zeros(3)
 
     def squares(self, noise: FloatArray) -> float:
         """Return the sum of squares of what is left of a step's noise, and learn from it."""
-        mean, earlier = self._total / max(1, self._steps), (np.cumsum(noise) - noise) / self._before
+        mean = self._total / max(1, self._steps)
+        earlier = (np.cumsum(noise) - noise) / self._before
         known = np.stack([self._last, mean, earlier])
         left = noise - np.linalg.lstsq(self._gram, self._cross, rcond=None)[0] @ known
-        self._gram, self._cross = self._gram + known @ known.T, self._cross + known @ noise
-        self._last, self._total, self._steps = noise, self._total + noise, self._steps + 1
+        self._gram = self._gram + known @ known.T
+        self._cross = self._cross + known @ noise
+        self._last = noise
+        self._total = self._total + noise
+        self._steps = self._steps + 1
         return float(left @ left)
 
 
@@ -159,8 +169,10 @@ class Recorder:
     """Says which canaries are in a batch, and keeps what the batch's noisy gradient shows."""
 
     def __init__(self, design: CanaryDesign, planned_noise: float) -> None:
-        self.design, self.planned_noise = design, planned_noise
-        self._member, self._coins = design.member(), design.step_coins()
+        self.design = design
+        self.planned_noise = planned_noise
+        self._member = design.member()
+        self._coins = design.step_coins()
         self._sampling = Purpose.DP_SGD_SAMPLING.rng(design.seed)
         self._log_odds = np.zeros(design.canaries)
         self._released: list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]] = []
@@ -210,15 +222,21 @@ class Recorder:
                 "example whose gradient is NaN or infinite"
             )
         first = self.design.canaries
-        self._log_odds += privacy_loss(values[:first], noise_multiplier, self.design.sampling_rate)
+        self._log_odds += privacy_loss(
+            values[:first],
+            noise_multiplier=noise_multiplier,
+            sampling_rate=self.design.sampling_rate,
+        )
         with np.errstate(over="ignore"):
             self._released.append(values[first:].astype(np.float32))
         noise = np.clip(values, -LARGEST, LARGEST)
         noise[self._present] -= 1
         self._squares.append(self._predictor.squares(noise))
         self._noise.append(noise_multiplier)
-        rows = list(batch_size) if isinstance(batch_size, Sequence) else [batch_size]
-        self._sizes.append(rows)
+        if isinstance(batch_size, Sequence):
+            self._sizes.append(list(batch_size))
+        else:
+            self._sizes.append([batch_size])
 
     def observed(self) -> Observed:
         """Return all that was recorded."""

@@ -24,7 +24,8 @@ _SHORT = 3.0
 
 def audit_noise(observed: Observed, level: float) -> NoiseResult:
     """Bound the noise multiplier of some step by the squares of the released noise."""
-    design, evidence = observed.design, -math.log(level)
+    design = observed.design
+    evidence = -math.log(level)
     steps = np.arange(1, observed.steps + 1)
     # For many values 2 (evidence / values)^(1/2) is the best, of noise as planned.
     tilt = min(1.0, 2 * math.sqrt(evidence / (design.size * design.max_steps)))

@@ -37,34 +37,36 @@ def audit_batch_sizes(
     be the sample either; where they could, nothing is decided, and the reason says so.
     """
     if examples is None:
-        return _untested(observed, confidence, _UNKNOWN)
+        return _untested(observed, confidence=confidence, reason=_UNKNOWN)
     # Only where no reading of the rows is right are samples refuted, so the largest p-value counts.
-    design, passes = observed.design, observed.passes
-    together = [_Sizes(observed.batch_sizes, design, examples)]
+    design = observed.design
+    passes = observed.passes
+    together = [_Sizes(sizes=observed.batch_sizes, design=design, examples=examples)]
     if examples[0] < examples[1] and passes > 1:
         # The batch that an optimizer expects may be that of one pass
         least, most = (passes * limit for limit in examples)
-        together.append(_Sizes(observed.batch_sizes, design, (least, most)))
+        together.append(_Sizes(sizes=observed.batch_sizes, design=design, examples=(least, most)))
     likeliest = max((one.tested(confidence) for one in together), key=lambda one: one.p_value)
     if observed.pass_sizes is None or not likeliest.refutes:
         return likeliest
     of_pass = 0
     for number, rows in enumerate(observed.pass_sizes.T, start=1):
-        alone = _Sizes(rows, design, examples)
+        alone = _Sizes(sizes=rows, design=design, examples=examples)
         # Whatever else is tested, the p-value is no larger than that of the mean.
         if shares.SIZES.price(2) * alone.p_mean > likeliest.p_value:
             found = replace(alone.tested(confidence), lower_rate=None, upper_rate=None)
             if found.p_value > likeliest.p_value:
-                likeliest, of_pass = found, number
+                likeliest = found
+                of_pass = number
     if likeliest.refutes:
         return likeliest
     return _untested(
         observed,
-        confidence,
-        f"a step accumulates up to {observed.passes} backward passes, whose rows together are not "
-        f"a Poisson sample, while those of pass {of_pass} alone may be one. If the rows of other "
-        "passes are training examples, too, and not generated ones as in a GAN, then the run is "
-        "not the stated mechanism",
+        confidence=confidence,
+        reason=f"a step accumulates up to {observed.passes} backward passes, whose rows together "
+        f"are not a Poisson sample, while those of pass {of_pass} alone may be one. If the rows of "
+        "other passes are training examples, too, and not generated ones as in a GAN, then the run "
+        "is not the stated mechanism",
     )
 
 
@@ -75,7 +77,8 @@ _UNKNOWN = (
 
 
 def _untested(observed: Observed, confidence: float, reason: str) -> SamplingResult:
-    sizes, rate = observed.batch_sizes, observed.design.sampling_rate
+    sizes = observed.batch_sizes
+    rate = observed.design.sampling_rate
     mean = float(sizes.mean())
     return SamplingResult(
         sampling_rate=rate,
@@ -97,9 +100,11 @@ class _Sizes:
     """Sizes of batches, of examples whose number is known between limits."""
 
     def __init__(self, sizes: IntArray, design: CanaryDesign, examples: tuple[int, int]) -> None:
-        self.sizes, self.design = sizes, design
+        self.sizes = sizes
+        self.design = design
         self.given, self.most = examples
-        self.largest, self.total = int(sizes.max()), int(sizes.sum())
+        self.largest = int(sizes.max())
+        self.total = int(sizes.sum())
         self.least = max(self.given, self.largest)
 
     @property
@@ -107,24 +112,33 @@ class _Sizes:
         """The two-sided p-value of the sum, given the rate."""
         if self.largest > self.most:
             return 0.0  # which no sampling without repetition gives
-        batches, rate = self.sizes.size, self.design.sampling_rate
+        batches = self.sizes.size
+        rate = self.design.sampling_rate
         absent = self.least * batches - self.total
-        fewer = float(binomial_tail(absent, self.least * batches, 1 - rate))
-        more = float(binomial_tail(self.total, self.most * batches, rate))
+        fewer = float(binomial_tail(absent, n=self.least * batches, p=1 - rate))
+        more = float(binomial_tail(self.total, n=self.most * batches, p=rate))
         return min(1.0, shares.MEAN_SIDES.price(2) * min(fewer, more))
 
     def tested(self, confidence: float) -> SamplingResult:
         """Test mean and variance."""
-        sizes, rate = self.sizes, self.design.sampling_rate
-        mean, variance = float(sizes.mean()), float(sizes.var())
-        lower, upper, p_distinct, p_variance = None, None, None, 1.0
-        least, most = self.given, self.most
+        sizes = self.sizes
+        rate = self.design.sampling_rate
+        mean = float(sizes.mean())
+        variance = float(sizes.var())
+        lower = None
+        upper = None
+        p_distinct = None
+        p_variance = 1.0
+        least = self.given
+        most = self.most
         expected = mean * (1 - rate)
         if self.largest <= most:
             if self.given == most:
-                lower, upper = rate_limits(sizes, most, confidence)
+                lower, upper = rate_limits(sizes, examples=most, confidence=confidence)
             least = self.least
-            p_variance, p_distinct = _tests_given_the_sum(sizes, least, most, self.design.seed)
+            p_variance, p_distinct = _tests_given_the_sum(
+                sizes, least=least, most=most, seed=self.design.seed
+            )
             expected = min(max(variance, mean * (1 - mean / least)), mean * (1 - mean / most))
         return SamplingResult(
             sampling_rate=rate,
@@ -153,7 +167,8 @@ def possible_examples(expected: float, rate: float) -> tuple[int, int]:
 def rate_limits(sizes: IntArray, examples: int, confidence: float) -> tuple[float, float]:
     """Return exact limits of the rate under Poisson sampling, each at half of the error."""
     level = shares.RATE_SIDES.of(complement(confidence), 2)
-    total, rows = int(sizes.sum()), examples * sizes.size
+    total = int(sizes.sum())
+    rows = examples * sizes.size
     lower = float(clopper_pearson(total, rows, beta=level))
     return lower, 1 - float(clopper_pearson(rows - total, rows, beta=level))
 

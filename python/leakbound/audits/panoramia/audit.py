@@ -110,27 +110,32 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
 
     def audit(self, scores: ArrayInput | Tally | PairTally, request: Request, /) -> PanoramiaResult:
         """See `Design.audit`."""
-        claim, confidence = request.claim, request.confidence
+        claim = request.claim
+        confidence = request.confidence
         if not isinstance(claim, PureDP | ApproxDP):
             raise OptionError(f"Panoramia bounds PureDP() or ApproxDP(delta=…), not {claim.name}")
-        relaxed = Relaxed.read(self.gamma, claim, self.relaxation)
+        relaxed = Relaxed.read(self.gamma, claim=claim, relaxation=self.relaxation)
         exchangeable = flag(self.real_nonmembers, "real_nonmembers")
         limit = self._limit(exchangeable=exchangeable)
         # 1. Both rankings, of examples or of counts, and whether fair coins give their members.
         if isinstance(scores, Stored) or isinstance(self.baseline, Stored):
             seen = self._counted(scores, request)
         else:
-            seen = self._listed(scores, request, claim)
-        count, conditional = seen.count, seen.conditional
+            seen = self._listed(scores, request=request, claim=claim)
+        count = seen.count
+        conditional = seen.conditional
         # 2. What each ranking proves, and how much of it is not the generator's.
         proof = Rankings.of(
             seen.games,
-            request,
-            relaxed,
+            request=request,
+            relaxed=relaxed,
             paired=exchangeable,
             max_recall=self.max_recall,
         )
-        attack, c_lb = proof.attack, 0.0 if exchangeable else proof.baseline.bound
+        attack = proof.attack
+        c_lb = 0.0
+        if not exchangeable:
+            c_lb = proof.baseline.bound
         bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
         doubts = [
             "the conditional lower bound is withheld: the propensity model was refuted (p = "
@@ -168,7 +173,9 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             attack=attack,
             theorem=proof.theorem + _meaning(limit, exchangeable=exchangeable),
             assumptions=(
-                *_assumptions(limit, relaxed, count, proof, exchangeable=exchangeable),
+                *_assumptions(
+                    limit, relaxed=relaxed, count=count, proof=proof, exchangeable=exchangeable
+                ),
                 *seen.assumed,
             ),
             options=options,
@@ -185,7 +192,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         order = ExampleOrder(request.ids)
         attack_scores = check_scores(order.scores(scores, "scores"), "scores")
         baseline_scores = check_scores(order.scores(self.baseline, "baseline"), "baseline")
-        check_length(baseline_scores, attack_scores.size, "baseline")
+        check_length(baseline_scores, examples=attack_scores.size, name="baseline")
         member = order.member(self.member, attack_scores.size)
         if request.ids is not None:
             check_ids(request.ids, member)
@@ -195,17 +202,23 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         conditional: list[ZeroRunResult] = []
         if self.features is not None:
             table = check_features(order.placed(self.features, "features"), "features")
-            check_length(table[:, 0], member.size, "features")
+            check_length(table[:, 0], examples=member.size, name="features")
             shown = Shown.of_audited(baseline_scores, table)
             audit = PairAudit.prepare(
-                attack_scores, member, shown, confidence=request.confidence, seed=request.seed
+                attack_scores,
+                member=member,
+                shown=shown,
+                confidence=request.confidence,
+                seed=request.seed,
             )
             if isinstance(claim, PureDP):
                 conditional.append(audit.bound(claim, "poisson_binomial"))
             conditional.append(audit.bound(claim, "match"))
         games: tuple[Game, Game]
         if self.real_nonmembers:
-            pairs = Pairs.drawn(Units.of(member, None, None, "mean"), request.seed)
+            pairs = Pairs.drawn(
+                Units.of(member, strata=None, groups=None, aggregate="mean"), request.seed
+            )
             games = (
                 pairs.game(baseline_scores, request.seed),
                 pairs.game(attack_scores, request.seed),
@@ -227,7 +240,9 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         given = {"member": self.member, "features": self.features, "ids": request.ids}
         for name in (name for name, value in given.items() if value is not None):
             raise OptionError(f"tallies have counts, not single examples: leave out {name}")
-        kind: type[Tally | PairTally] = PairTally if self.real_nonmembers else Tally
+        kind: type[Tally | PairTally] = Tally
+        if self.real_nonmembers:
+            kind = PairTally
         both = {"baseline": self.baseline, "scores": scores}
         if not all(isinstance(one, kind) for one in both.values()):
             raise OptionError(
@@ -246,7 +261,9 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         count = MemberCount.of_coins(tallies["scores"].members, tallies["scores"].m, pairs=True)
         count.refuse()
         assumed = Assumption(*tallies["scores"].assumed, "declared")
-        return _Seen((first, second), count, inputs, (assumed,), options)
+        return _Seen(
+            games=(first, second), count=count, inputs=inputs, assumed=(assumed,), options=options
+        )
 
     def _limit(self, *, exchangeable: bool) -> float | None:
         """Return what c is known not to exceed, if anything."""
@@ -300,7 +317,8 @@ def _meaning(limit: float | None, *, exchangeable: bool) -> str:
 
 def _warnings(proof: Rankings, seen: _Seen, limit: float | None, delta: float) -> tuple[str, ...]:
     """Say what limits the audit, and what each ranking says."""
-    baseline, notes = proof.baseline, list[str]()
+    baseline = proof.baseline
+    notes = list[str]()
     if limit is None:
         notes += saturation_warnings(baseline.bound, lambda: baseline.ceiling)
     elif baseline.bound > limit:
@@ -326,7 +344,9 @@ def _assumptions(
     exchangeable: bool,
 ) -> tuple[Assumption, ...]:
     """Return what must be true for the bounds."""
-    ties = "are broken by the seed" if proof.parted else "stay together"
+    ties = "stay together"
+    if proof.parted:
+        ties = "are broken by the seed"
     how = f"Candidate thresholds and the order of guesses depend on scores only; ties {ties}."
     if exchangeable:
         how = (
@@ -339,42 +359,45 @@ def _assumptions(
             "For each pair, a separate fair coin decided whether the member or the non-member is "
             "shown, after all models that score the examples were trained.",
         ),
-        _about_c(limit, relaxed.gamma, proof.baseline.bound, exchangeable=exchangeable),
+        _about_c(limit, gamma=relaxed.gamma, c_lb=proof.baseline.bound, exchangeable=exchangeable),
         REPLACED,
         Assumption(
-            "separate training data",
-            "No audited member trained the generator, the baseline or the attack, and the baseline "
-            "did not use the model.",
-            "declared",
+            name="separate training data",
+            statement="No audited member trained the generator, the baseline or the attack, and "
+            "the baseline did not use the model.",
+            status="declared",
         ),
         Assumption(
-            "options chosen in advance",
-            "Policy and confidence were chosen before anybody looked at membership, and no other "
-            "baseline or attack was tried on it.",
-            "declared",
+            name="options chosen in advance",
+            statement="Policy and confidence were chosen before anybody looked at membership, and "
+            "no other baseline or attack was tried on it.",
+            status="declared",
         ),
-        Assumption("guesses ordered by scores only", how, "checked"),
+        Assumption(name="guesses ordered by scores only", statement=how, status="checked"),
     )
 
 
 def _about_c(limit: float | None, gamma: float, c_lb: float, *, exchangeable: bool) -> Assumption:
     """Return what is assumed of the generator, and whether the baseline contradicts it."""
-    close = f"(c, {gamma:g})-close" if gamma else "c-close"
+    close = "c-close"
+    if gamma:
+        close = f"(c, {gamma:g})-close"
     if limit is None:
         return Assumption(
-            "a tight baseline",
-            f"The generator is {close} for c = c_lb: the baseline finds every difference between "
-            "generated and real points. Otherwise part of ε̃ is due to the generator.",
-            "unverifiable",
+            name="a tight baseline",
+            statement=f"The generator is {close} for c = c_lb: the baseline finds every difference "
+            "between generated and real points. Otherwise part of ε̃ is due to the generator.",
+            status="unverifiable",
         )
-    name, statement = "upper limit on c", f"The generator is {close} for c = {limit:g}."
+    name = "upper limit on c"
+    statement = f"The generator is {close} for c = {limit:g}."
     if exchangeable:
         name = "real non-members"
         statement = "Members and non-members are exchangeable except for training: c = 0."
     if c_lb <= limit:
-        return Assumption(name, statement, "declared")
+        return Assumption(name=name, statement=statement, status="declared")
     proved = f"{statement} But the baseline gives c >= {down(c_lb)}."
-    return Assumption(name, proved, "contradicted")
+    return Assumption(name=name, statement=proved, status="contradicted")
 
 
 def saturation_warnings(c_lb: float, ceiling: Callable[[], float]) -> tuple[str, ...]:

@@ -63,8 +63,8 @@ class Relaxed:
     @classmethod
     def read(cls, gamma: float, claim: PureDP | ApproxDP, relaxation: Relaxation) -> "Relaxed":
         """Check the options."""
-        choice(relaxation, "relaxation", Relaxation)
-        relaxed = cls(real(gamma, "gamma", least=0, below=1), claim, relaxation)
+        choice(relaxation, name="relaxation", allowed=Relaxation)
+        relaxed = cls(gamma=real(gamma, "gamma", least=0, below=1), claim=claim, how=relaxation)
         if relaxation == "published" and not relaxed.together:
             raise OptionError('relaxation="published" is for gamma or delta above 0: leave it out')
         return relaxed
@@ -79,7 +79,9 @@ class Relaxed:
         if not self.together:
             return ""
         jointly = isinstance(policy, ApproxPolicy) and isinstance(policy.base, policies.OutsideIn)
-        return _RELAXED_JOINTLY if jointly else _RELAXED
+        if jointly:
+            return _RELAXED_JOINTLY
+        return _RELAXED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,20 +114,24 @@ class Rankings:
                 "random split, so leave it out"
             )
         # Where c is known, each ranking has the whole level.
-        level = request.level if paired else shares.RANKINGS.of(request.level, len(games))
+        level = request.level
+        if not paired:
+            level = shares.RANKINGS.of(request.level, len(games))
         if isinstance(request.cuts, policies.SecondLook):
             raise OptionError("cuts=SecondLook is not for Panoramia: use KLScan or OutsideIn")
         guesses = games[0].examples
-        recall = _recall(max_recall, request.cuts, guesses)
+        recall = _recall(max_recall, cuts=request.cuts, examples=guesses)
 
         def proof_of(
             game: policies.Game, name: str, claim: Claim, failures: float
         ) -> policies.Proof:
             game = replace(game, name=name, recall=recall)
             if paired:
-                cuts = request.cuts or first_cuts(claim, game.sides, level)
+                cuts = request.cuts or first_cuts(claim, sides=game.sides, level=level)
                 return prove(replace(request, claim=claim, cuts=cuts), game, level)
-            return _policy(request.cuts, failures, relaxed.how, guesses).audit(game, level)
+            return _policy(
+                request.cuts, failures=failures, relaxation=relaxed.how, examples=guesses
+            ).audit(game, level)
 
         # The baseline saw nothing of the model, whatever δ is.
         first = proof_of(games[0], "baseline scores", PureDP(), relaxed.gamma)
@@ -158,7 +164,9 @@ def _policy(
             cuts, failures, examples=examples, sides="member", forms=_FORMS[relaxation]
         )
     if cuts is None:
-        return policies.KLScan() if relaxation == "knapsack" else policies.UnionBound()
+        if relaxation == "knapsack":
+            return policies.KLScan()
+        return policies.UnionBound()
     return cast("policies.Policy", cuts)  # all others were refused
 
 

@@ -46,12 +46,16 @@ class PriorPolicy(DerivedPolicy[KLScan | Fixed]):
     @property
     def method(self) -> str:
         """How the bound is valid, in a sentence of the result."""
-        return _FIXED if isinstance(self.base, Fixed) else _SCAN
+        if isinstance(self.base, Fixed):
+            return _FIXED
+        return _SCAN
 
     @property
     def _cuts(self) -> KLScan | Fixed:
         """The cuts that are tested: a scan looks at every one."""
-        return self.base if isinstance(self.base, Fixed) else replace(self.base, grid="all")
+        if isinstance(self.base, Fixed):
+            return self.base
+        return replace(self.base, grid="all")
 
     def described(self, level: float, /) -> JsonValue:
         """See `PathPolicy.described`."""
@@ -71,7 +75,7 @@ class PriorPolicy(DerivedPolicy[KLScan | Fixed]):
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> Best:
         """See `PathPolicy.bound`."""
-        return self._bound(path, self.visits[order][1], level)
+        return self._bound(path, offsets=self.visits[order][1], level=level)
 
     def _bound(self, path: _core.Path, offsets: FloatArray, level: float) -> Best:
         """Return a bound on ε in the place of one on log-odds."""
@@ -91,7 +95,9 @@ class PriorPolicy(DerivedPolicy[KLScan | Fixed]):
         """See `PathPolicy.perfect`: all members first, the least likely of them at the top."""
         scores = np.where(self.member, 3 * _FARTHEST, -3 * _FARTHEST) - self.log_odds
         orders = self.orders(self.sides)
-        visits = _visits(scores, self.member, self.log_odds, orders, sides=self.sides)
+        visits = _visits(
+            scores, member=self.member, log_odds=self.log_odds, orders=orders, sides=self.sides
+        )
         return max(self._bound(*visit, level).logit for visit in visits.values())
 
 
@@ -100,16 +106,20 @@ def prior_policy(cuts: CutPolicy | None, game: ScoreGame, prior: FloatArray) -> 
 
     Without `cuts` it is `KLScan()`. Raise OptionError if there is no such form.
     """
-    base = KLScan() if cuts is None else cuts
+    base = cuts
+    if cuts is None:
+        base = KLScan()
     if not isinstance(base, Fixed | KLScan):
         raise OptionError(
             f"cuts={type(base).__name__} needs guesses of equal probability: with a prior other "
             "than 1/2 use KLScan or Fixed"
         )
     base.check(game.examples)
-    scores, member, sides = game.ranks(game.scores), game.member, game.sides
+    scores = game.ranks(game.scores)
+    member = game.member
+    sides = game.sides
     log_odds = np.clip(logit(prior), -_FARTHEST, _FARTHEST)
-    visits = _visits(scores, member, log_odds, ORDERS[sides], sides=sides)
+    visits = _visits(scores, member=member, log_odds=log_odds, orders=ORDERS[sides], sides=sides)
     return PriorPolicy(base=base, visits=visits, member=member, log_odds=log_odds, sides=sides)
 
 
@@ -124,8 +134,11 @@ def _visits(
     """Return the paths through a ranking, roles parted at the expected number of members."""
     down = np.argsort(-scores, kind="stable")
     expected = round(float(expit(log_odds).sum()))
-    upper = min(max(1, expected), scores.size - 1) if sides != "member" else scores.size
-    top, bottom = down[:upper], down[upper:][::-1]
+    upper = scores.size
+    if sides != "member":
+        upper = min(max(1, expected), scores.size - 1)
+    top = down[:upper]
+    bottom = down[upper:][::-1]
     turn = np.argsort(
         np.concatenate([2 * np.arange(top.size), 2 * np.arange(bottom.size) + 1]), kind="stable"
     )

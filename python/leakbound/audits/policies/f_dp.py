@@ -38,9 +38,12 @@ _FINENESS = 2.0**20
 _CLOSE = 0.02
 # Where proofs begin at a proxy, they are made at what the one before proves: so often, and of a
 # profile so often at most, until one gains no more than a share.
-_ROUNDS, _ROUNDS_OF_PROFILE, _GAIN = 1, 8, 1e-3
+_ROUNDS = 1
+_ROUNDS_OF_PROFILE = 8
+_GAIN = 1e-3
 # Bits of a δ that a search for a proof is shown, and of the level over the number of examples.
-_BITS, _SMALLEST_BITS = 20, 14
+_BITS = 20
+_SMALLEST_BITS = 14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +59,7 @@ class FamilyPolicy(DerivedPolicy[B]):
 
     def valued(self, bound: float, /) -> str:
         """See `PathPolicy.valued`."""
-        return valued(self.claim, bound, self.sides)
+        return valued(self.claim, value=bound, sides=self.sides)
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: the one path that guesses of both sides, or of one, take."""
@@ -73,7 +76,7 @@ class FamilyPolicy(DerivedPolicy[B]):
 
     def _counts(self, guesses: int, correct: int) -> CountOptions:
         one_sided = self.sides == "member"
-        return counts_of(correct, guesses, self.examples, one_sided=one_sided, k=self.k)
+        return counts_of(correct, guesses=guesses, m=self.examples, one_sided=one_sided, k=self.k)
 
 
 class GridFamily(FamilyPolicy[Fixed | UnionBound]):
@@ -87,7 +90,8 @@ class GridFamily(FamilyPolicy[Fixed | UnionBound]):
     def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> Best:
         """See `PathPolicy.bound`; a cut that rejects no more than one before need not be solved."""
         cuts = [path.count(cut) for cut in self.base.cuts(path.guesses)]
-        share, best = shares.FAMILY_GRID.of(level, len(cuts)), Best(0.0, *cuts[0])
+        share = shares.FAMILY_GRID.of(level, len(cuts))
+        best = Best(0.0, *cuts[0])
         for guesses, correct in cuts:
             counts = self._counts(guesses, correct)
             if best.logit:
@@ -118,12 +122,15 @@ class JointTest:
     @property
     def proxy(self) -> GaussianDP | LaplaceDP:
         """The family whose critical values weigh levels against each other."""
-        return self.claim if isinstance(self.claim, GaussianDP | LaplaceDP) else GaussianDP()
+        if isinstance(self.claim, GaussianDP | LaplaceDP):
+            return self.claim
+        return GaussianDP()
 
     def counts(self, index: int, correct: int) -> CountOptions:
         """Return the counts of so many correct guesses at a level."""
-        one_sided, made = self.sides == "member", self.levels[index]
-        return counts_of(correct, made, self.examples, one_sided=one_sided, k=self.k)
+        one_sided = self.sides == "member"
+        made = self.levels[index]
+        return counts_of(correct, guesses=made, m=self.examples, one_sided=one_sided, k=self.k)
 
     def rough(self, index: int, correct: int) -> float:
         """Return what Algorithm 3 alone would prove of the proxy at a level."""
@@ -133,7 +140,9 @@ class JointTest:
         """Return the bound that so many correct guesses at a level prove, 0 for nothing."""
         if unexplained(self.counts(index, correct), self.level):
             return 0.0
-        find = _remembered_bound if self.proxy is self.claim else _bound
+        find = _bound
+        if self.proxy is self.claim:
+            find = _remembered_bound
         return find(self, index, correct)
 
 
@@ -146,7 +155,10 @@ def _bound(test: JointTest, index: int, correct: int) -> float:
     its values fall; the count seen is then compared with that of its level once more.
     """
     # 1. The value t of the proxy that the count reaches, rounded down, and its least counts v(t).
-    claim, proxy, sides, level = test.claim, test.proxy, test.sides, test.level
+    claim = test.claim
+    proxy = test.proxy
+    sides = test.sides
+    level = test.level
     critical = test.rough(index, correct)
     if not critical:
         return 0.0
@@ -161,15 +173,15 @@ def _bound(test: JointTest, index: int, correct: int) -> float:
     tested = [test.counts(i, right) for i, (made, right) in enumerate(named) if right <= made]
     proof = _core.JointCertificate(tested, curve.core)
     if proxy is not claim:
-        return _bound_from_proxy(test, index, correct, proof)
+        return _bound_from_proxy(test, index=index, correct=correct, proof=proof)
     # 2. A certificate of v(t), made once more at the parameter that it proves if that is not close.
-    first = _proved(claim, proof, sides, level)
+    first = _proved(claim, proof=proof, sides=sides, level=level)
     if first is None:
         return 0.0
     if abs(first - t) <= _CLOSE * t:
         return first
     again = proof.made_at(claim.curve(first, sides).core)
-    return max(first, _proved(claim, again, sides, level) or 0.0)
+    return max(first, _proved(claim, proof=again, sides=sides, level=level) or 0.0)
 
 
 def _bound_from_proxy(
@@ -181,27 +193,31 @@ def _bound_from_proxy(
     proves comes to a halt on its way, and last bits of a curve decide where: profiles are computed,
     with noise in these bits, so that certificates of them are made until they prove no more.
     """
-    claim, sides, level = test.claim, test.sides, test.level
+    claim = test.claim
+    sides = test.sides
+    level = test.level
 
     def made_at(curve: TradeOff) -> _core.JointCertificate:
         return proof.made_at(_shown_to_search(curve, level / test.examples).core)
 
-    proved = _proved(claim, proof, sides, level)
+    proved = _proved(claim, proof=proof, sides=sides, level=level)
     if proved is None:
         own = claim.critical(test.counts(index, correct), test.tau[index], "recursion")
         if own is None:
             return 0.0
         # The proxy may be unlike the family: begin at its own curve
         proof = made_at(claim.curve(own, sides))
-        proved = _proved(claim, proof, sides, level)
-    best, rounds = proved or 0.0, 0
+        proved = _proved(claim, proof=proof, sides=sides, level=level)
+    best = proved or 0.0
+    rounds = 0
     while proved is not None:
         curve = claim.curve(best, sides)
         if rounds >= (_ROUNDS_OF_PROFILE if curve.family == "profile" else _ROUNDS):
             break
-        before, rounds = best, rounds + 1
+        before = best
+        rounds += 1
         proof = made_at(curve)
-        proved = _proved(claim, proof, sides, level)
+        proved = _proved(claim, proof=proof, sides=sides, level=level)
         best = max(best, proved or 0.0)
         if best <= before * (1 + _GAIN):
             break
@@ -286,8 +302,10 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
         self, rule: _core.OutsideIn | None, guesses: int, correct: int, level: float, /
     ) -> float:
         """See `LadderPolicy.limit`: a cut at none of the levels rejects nothing."""
-        levels = tuple(rule.levels) if rule is not None else ()
-        if rule is None or guesses not in levels:
+        if rule is None:
+            return 0.0
+        levels = tuple(rule.levels)
+        if guesses not in levels:
             return 0.0
         test = JointTest(
             claim=self.claim,

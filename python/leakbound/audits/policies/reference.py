@@ -32,19 +32,23 @@ def reference(sides: Sides, k: int = 2, *, mu: float = 1.0) -> Curve:
         return _margins(k, apart)
     if sides == "pairs":  # differences are N(μ, 2) where the first of two is the member
         threshold = np.linspace(7.5 + apart, 0.0, 4001)
-        right, wrong = normal_cdf(apart - threshold), normal_cdf(-apart - threshold)
+        right = normal_cdf(apart - threshold)
+        wrong = normal_cdf(-apart - threshold)
         return right + wrong, right
     reach = 7.5 + mu / 2
     threshold = np.linspace(reach, -reach if sides == "member" else 0.0, 4001)
     right = normal_cdf(mu / 2 - threshold)
     wrong = normal_cdf(-mu / 2 - threshold)
-    scale = 0.5 if sides == "member" else 1.0
+    scale = 1.0
+    if sides == "member":
+        scale = 0.5
     return scale * (right + wrong), scale * right
 
 
 def _margins(k: int, apart: float) -> Curve:
     """Return shares of secrets by the margin of the best of k scores."""
-    x, margin = np.linspace(-8.0, 8.0 + apart, 400), np.linspace(8.0 + apart, 0.0, 200)
+    x = np.linspace(-8.0, 8.0 + apart, 400)
+    margin = np.linspace(8.0 + apart, 0.0, 200)
     density = np.exp(-0.5 * np.array([x - apart, x]) ** 2) * (x[1] - x[0]) / math.sqrt(math.tau)
     # how likely all others are below: of the right value, and of each of the wrong ones
     below = normal_cdf(x - margin[:, None])
@@ -86,4 +90,4 @@ def plan_guesses(
     # Curves of other families are slow, and plans need none of their own.
     if isinstance(claim, SubsampledGaussianDP | TradeOffFamily):
         claim = GaussianDP()
-    return best_fixed(examples, level, claim, sides, reference(sides))
+    return best_fixed(examples, level=level, claim=claim, sides=sides, curve=reference(sides))

@@ -17,18 +17,24 @@ def second_look(
 ) -> Parts:
     """Return the tests of a claim, with shares that claim and sides fix."""
     scans = isinstance(claim, PureDP) and sides == "auto"
-    scan = cuts.scan if scans else 0.0
+    scan = 0.0
+    if scans:
+        scan = cuts.scan
     share = 1 - cuts.look - scan
     ladder = _ladder(claim, examples=examples, sides=sides, k=k)
-    cuts_alone = first_cuts(claim, sides, share * level)
+    cuts_alone = first_cuts(claim, sides=sides, level=share * level)
     first = Part("outside-in", ladder, share)
     if isinstance(cuts_alone, KLScan):
         first = Part("scan", cuts_alone, share)
     # A plan of a family is slow: the look takes that of the first test.
-    planned = share / cuts.look if isinstance(claim, FAMILIES) else 1.0
+    planned = 1.0
+    if isinstance(claim, FAMILIES):
+        planned = share / cuts.look
     look = Part("look", Look(ladder=ladder, planned=planned), cuts.look)
-    last = (Part("scan", KLScan(), scan),) if scans else ()
-    return Parts(base=cuts, parts=(first, look, *last))
+    parts = (first, look)
+    if scans:
+        return Parts(base=cuts, parts=(*parts, Part("scan", KLScan(), scan)))
+    return Parts(base=cuts, parts=parts)
 
 
 def first_cuts(claim: Claim, sides: Sides, level: float) -> KLScan | OutsideIn:

@@ -47,7 +47,12 @@ class FittedAttack:
         table = parts(validation.examples, validation.signals)
         weights = make_pipeline(StandardScaler(), LogisticRegression())
         weights.fit(table, validation.member)
-        return cls(options, np.asarray(weights.decision_function(table)), parts, weights)
+        return cls(
+            options=options,
+            validation=np.asarray(weights.decision_function(table)),
+            parts=parts,
+            weights=weights,
+        )
 
     def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
         """Return the log-odds of membership, from what models say in the order of training."""
@@ -80,7 +85,7 @@ class StackedAttack:
     modality: Modality = "tabular"
 
     def __post_init__(self) -> None:
-        choice(self.modality, "modality", Modality)
+        choice(self.modality, name="modality", allowed=Modality)
 
     def fit(
         self,

@@ -45,7 +45,8 @@ class _Network(nn.Module):
 
     def __init__(self, features: nn.Module, head: nn.Module) -> None:
         super().__init__()
-        self.features, self.head = features, head
+        self.features = features
+        self.head = head
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         joined = torch.cat([self.features(images), labels], dim=1)
@@ -103,19 +104,28 @@ class Pictures:
         labels = [part.examples.y for part in (train, validation)]
         # Labels beyond those of training and validation are none to the network.
         classes = max((1 + int(y.max()) for y in labels if y is not None), default=0)
-        mean, spread = float(x.mean()), float(x.std()) or 1.0
-        with seeded(Purpose.PICTURES, seed, device):
+        mean = float(x.mean())
+        spread = float(x.std()) or 1.0
+        with seeded(Purpose.PICTURES, seed=seed, device=device):
             network = plan.network(x.shape[1:], classes).to(device)
-            model = cls(network, mean, spread, classes)
-            inputs, targets = model.inputs(train.examples), networks.targets_of(train)
-            optimizer = networks.optimizer_of(network, plan.learning_rate, plan.decay)
+            model = cls(network=network, mean=mean, spread=spread, classes=classes)
+            inputs = model.inputs(train.examples)
+            targets = networks.targets_of(train)
+            optimizer = networks.optimizer_of(
+                network, learning_rate=plan.learning_rate, decay=plan.decay
+            )
             schedule = None
             if plan.falling:
                 steps = math.ceil(len(targets) / BATCH) * plan.stages[-1]
                 schedule = OneCycleLR(optimizer, plan.learning_rate, total_steps=steps)
             for epoch in range(1, plan.stages[-1] + 1):
                 networks.one_epoch(
-                    network, optimizer, inputs, targets, batch=BATCH, schedule=schedule
+                    network,
+                    optimizer=optimizer,
+                    inputs=inputs,
+                    targets=targets,
+                    batch=BATCH,
+                    schedule=schedule,
                 )
                 if epoch in plan.stages:
                     # A copy, as training goes on.
@@ -145,7 +155,11 @@ def prepare(train: Sample, validation: Sample, seed: int, device: str = "cpu") -
     """Train what sees no signal."""
     convolutions = dict(Pictures.train(train, validation, seed, CONVOLUTIONS, device))
     ((_, dense),) = Pictures.train(train, validation, seed, DENSE, device)
-    return convolutions, dense, grow(columns(train.examples), train, GRID[-1], seed)
+    return (
+        convolutions,
+        dense,
+        grow(columns(train.examples), train=train, options=GRID[-1], seed=seed),
+    )
 
 
 def candidates(
@@ -156,7 +170,7 @@ def candidates(
     signals = networks.Signals.train(train, seed, device=device)
     for epochs, network in convolutions.items():
         parts = partial(_parts, (network, dense), trees, signals)
-        yield FittedAttack.stack({"epochs": epochs}, parts, validation)
+        yield FittedAttack.stack({"epochs": epochs}, parts=parts, validation=validation)
 
 
 def _parts(
@@ -167,7 +181,7 @@ def _parts(
     signals: FloatArray,
 ) -> FloatArray:
     logits = [network.logits(examples) for network in pictures]
-    logits.append(after(trees, columns(examples), STAGES[-1]))
+    logits.append(after(trees, table=columns(examples), stage=STAGES[-1]))
     return np.column_stack([*logits, *of_signals.logits(signals)])
 
 
@@ -175,5 +189,7 @@ def _pixels(x: NDArray[Any]) -> NDArray[np.float64]:
     """Return images with a dimension of colours: shape (n, colours, height, width)."""
     if x.ndim not in {3, 4}:
         raise InputError(f"images must have shape (n, [colours,] height, width), got {x.shape}")
-    images = x[:, None] if x.ndim == 3 else x
+    images = x
+    if x.ndim == 3:
+        images = x[:, None]
     return images.astype(np.float64, copy=False)

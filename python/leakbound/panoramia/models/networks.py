@@ -35,26 +35,31 @@ class Signals:
     ) -> Self:
         """Train it, with all examples in every step."""
         values = flat_signals(sample.signals)
-        mean, spread = values.mean(axis=0), values.std(axis=0) + 1e-9
+        mean = values.mean(axis=0)
+        spread = values.std(axis=0) + 1e-9
         if not values.shape[1]:
-            return cls(None, mean, spread)
-        with seeded(Purpose.SIGNALS, seed, device):
+            return cls(network=None, mean=mean, spread=spread)
+        with seeded(Purpose.SIGNALS, seed=seed, device=device):
             network = nn.Sequential(
                 nn.Linear(values.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1), nn.Flatten(0)
             ).to(device)
-            model = cls(network, mean, spread)
-            inputs, targets = [model.inputs(sample.signals)], targets_of(sample)
+            model = cls(network=network, mean=mean, spread=spread)
+            inputs = [model.inputs(sample.signals)]
+            targets = targets_of(sample)
             optimizer = optimizer_of(network, LEARNING_RATE)
             if validation is None:
                 for _ in range(STEPS):
-                    step(network, optimizer, inputs, targets)
+                    step(network, optimizer=optimizer, inputs=inputs, targets=targets)
             else:
-                held_out, truth = [model.inputs(validation.signals)], targets_of(validation)
+                held_out = [model.inputs(validation.signals)]
+                truth = targets_of(validation)
                 train_to_best(
                     network,
-                    STEPS,
-                    lambda _: step(network, optimizer, inputs, targets),
-                    lambda: loss_of(network, held_out, truth),
+                    rounds=STEPS,
+                    train=lambda _: step(
+                        network, optimizer=optimizer, inputs=inputs, targets=targets
+                    ),
+                    loss=lambda: loss_of(network, inputs=held_out, targets=truth),
                 )
         return model
 
@@ -66,7 +71,9 @@ class Signals:
 
     def logits(self, signals: FloatArray) -> list[FloatArray]:
         """Return the log-odds of membership, or nothing where there is no model."""
-        return [] if self.network is None else [answers(self.network, [self.inputs(signals)])]
+        if self.network is None:
+            return []
+        return [answers(self.network, [self.inputs(signals)])]
 
 
 def targets_of(sample: Sample) -> Tensor:
@@ -85,12 +92,14 @@ def train_to_best(
     network: nn.Module, rounds: int, train: Callable[[int], object], loss: Callable[[], float]
 ) -> None:
     """Train a network round by round, and leave it as it was where its loss was smallest."""
-    best, least = copy.deepcopy(network.state_dict()), float("inf")
+    best = copy.deepcopy(network.state_dict())
+    least = float("inf")
     for number in range(1, rounds + 1):
         train(number)
         now = loss()
         if now < least:
-            best, least = copy.deepcopy(network.state_dict()), now
+            best = copy.deepcopy(network.state_dict())
+            least = now
     network.load_state_dict(best)
 
 
@@ -106,7 +115,12 @@ def one_epoch(
     """Train a network for one pass over the examples, in random batches."""
     network.train()
     for rows in torch.split(torch.randperm(len(targets)), batch):
-        step(network, optimizer, [part[rows] for part in inputs], targets[rows])
+        step(
+            network,
+            optimizer=optimizer,
+            inputs=[part[rows] for part in inputs],
+            targets=targets[rows],
+        )
         if schedule is not None:
             schedule.step()
 

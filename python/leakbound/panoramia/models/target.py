@@ -41,20 +41,24 @@ def device_for(named: str | None, models: Iterable[Target]) -> str:
 
 def signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
     """Return the outputs of a model on each example, which must not depend on the others."""
-    values = _signals(model, examples, inputs)
-    copies = _signals(model, examples.take(np.zeros(min(len(values), BATCH), np.int64)), inputs)
+    values = _signals(model, examples=examples, inputs=inputs)
+    copies = _signals(
+        model, examples=examples.take(np.zeros(min(len(values), BATCH), np.int64)), inputs=inputs
+    )
     check_alone(values[0, : copies.shape[1]], copies[0])
     return values
 
 
 def _signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
     if not isinstance(model, nn.Module):
-        return margins_of(model, examples, inputs)
-    x = examples.x if inputs is None else inputs(examples.x)
+        return margins_of(model, examples=examples, inputs=inputs)
+    x = examples.x
+    if inputs is not None:
+        x = inputs(examples.x)
     if examples.y is None:
         values = token_losses(model, x, batch_size=BATCH, progress=False).astype(np.float64)
     else:
-        values = _margins(model, x, examples.y)[:, None]
+        values = _margins(model, x=x, y=examples.y)[:, None]
     bad = np.flatnonzero(np.isnan(values).any(axis=1))
     if bad.size:
         raise InputError(
@@ -76,15 +80,17 @@ def train(
     # an estimator is fitted as it is
     if helper.network is None and not isinstance(target, nn.Module):
         progress("fitting the helper")
-        fitted: Target = taught(target, examples, inputs, seed)
+        fitted: Target = taught(target, lesson=examples, inputs=inputs, seed=seed)
         return fitted
-    with seeded(Purpose.HELPER, seed, device):
+    with seeded(Purpose.HELPER, seed=seed, device=device):
         model = helper.network() if helper.network is not None else _blank(target)
         model.to(device)
         # The first tenth says when to stop; examples come in random order.
         held = max(1, len(examples) // HELD_OUT)
-        training, rest = examples.take(slice(held, None)), examples.take(slice(held))
-        data, held_out = pairs(training, inputs), pairs(rest, inputs)
+        training = examples.take(slice(held, None))
+        rest = examples.take(slice(held))
+        data = pairs(training, inputs)
+        held_out = pairs(rest, inputs)
         loader = DataLoader(data, batch_size=helper.batch_size, shuffle=True)
         optimizer = torch.optim.Adam(model.parameters(), lr=helper.learning_rate)
 
@@ -92,9 +98,11 @@ def train(
             progress(f"training the helper, epoch {epoch} of {helper.epochs}")
             model.train()
             for x, y in loader:
-                descend(optimizer, _loss(model, x, y))
+                descend(optimizer, _loss(model, x=x, y=y))
 
-        train_to_best(model, helper.epochs, one_epoch, lambda: _mean_loss(model, held_out))
+        train_to_best(
+            model, rounds=helper.epochs, train=one_epoch, loss=lambda: _mean_loss(model, held_out)
+        )
     return model
 
 
@@ -110,14 +118,16 @@ def fingerprint(model: Target) -> str:
     if not isinstance(model, nn.Module):
         # The state of a function is unknown, so it never counts as equal.
         known = hasattr(model, "get_params")
-        return hashlib.sha256(pickle.dumps(model)).hexdigest() if known else secrets.token_hex(32)
+        if known:
+            return hashlib.sha256(pickle.dumps(model)).hexdigest()
+        return secrets.token_hex(32)
     return weights_digest(model)
 
 
 def _margins(model: nn.Module, x: NDArray[Any], y: IntArray) -> FloatArray:
     """Return the log-odds of each label; equal examples may be equal, unlike in an audit."""
     with evaluating(model, "auto") as device:
-        of_batch = measure(model, "logit_margin", model)
+        of_batch = measure(model, signal="logit_margin", reference=model)
         batches = read((x, y), batch_size=BATCH).on(device)
         parts = [of_batch(batch).cpu().numpy().astype(np.float64) for batch in batches]
     return np.concatenate(parts)
@@ -146,7 +156,7 @@ def _mean_loss(model: nn.Module, data: TensorDataset) -> float:
     model.eval()
     with torch.no_grad():
         total = sum(
-            float(_loss(model, x, y)) * len(x) for x, y in DataLoader(data, batch_size=BATCH)
+            float(_loss(model, x=x, y=y)) * len(x) for x, y in DataLoader(data, batch_size=BATCH)
         )
     return total / len(data)
 
@@ -154,11 +164,13 @@ def _mean_loss(model: nn.Module, data: TensorDataset) -> float:
 def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     """Mean loss of a batch: of labels, or of next tokens."""
     device = next(model.parameters()).device
-    logits, y = unwrapped(model(x.to(device))), y.to(device)
+    logits = unwrapped(model(x.to(device)))
+    y = y.to(device)
     if not isinstance(logits, Tensor):
         raise OptionError("the helper must return logits, or an object with such `logits`")
     if logits.ndim == 3:
-        logits, y = logits[:, :-1].flatten(0, 1), y[:, 1:].flatten()
+        logits = logits[:, :-1].flatten(0, 1)
+        y = y[:, 1:].flatten()
     return nn.functional.cross_entropy(logits, y)
 
 
@@ -168,9 +180,11 @@ def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatAr
         raise OptionError(
             "a target that is not a torch module must be a classifier, so members need labels"
         )
-    x = examples.x if inputs is None else inputs(examples.x)
+    x = examples.x
+    if inputs is not None:
+        x = inputs(examples.x)
     # inputs of models, baseline and attack: no bound is cut off
-    margins: FloatArray = np.clip(score(model, x, examples.y).values, -SURE, SURE)
+    margins: FloatArray = np.clip(score(model, X=x, y=examples.y).values, -SURE, SURE)
     return margins[:, None]
 
 

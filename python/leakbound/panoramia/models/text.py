@@ -20,7 +20,8 @@ from leakbound.panoramia.models import networks
 from leakbound.panoramia.models.attack import FittedAttack
 from leakbound.torch.placement import seeded
 
-WIDTH, HEADS = 64, 4
+WIDTH = 64
+HEADS = 4
 NEIGHBOURS = 5  # tokens that are read together before attention: what a word looks like
 DROPOUT = 0.1
 SPREAD = 0.3  # standard deviation of the vectors of tokens before training
@@ -44,17 +45,21 @@ class Reader:
         """Train it, as far as it gets better on the validation data."""
         tokens = _tokens(train.examples)
         vocabulary = np.unique(tokens).astype(np.int64)
-        with seeded(Purpose.READER, seed, device):
+        with seeded(Purpose.READER, seed=seed, device=device):
             network = _Transformer(vocabulary.size + 1, tokens.shape[1]).to(device)
-            reader = cls(network, vocabulary, tokens.shape[1])
-            inputs, targets = [reader.inputs(train.examples)], networks.targets_of(train)
-            held_out, truth = [reader.inputs(validation.examples)], networks.targets_of(validation)
+            reader = cls(network=network, vocabulary=vocabulary, length=tokens.shape[1])
+            inputs = [reader.inputs(train.examples)]
+            targets = networks.targets_of(train)
+            held_out = [reader.inputs(validation.examples)]
+            truth = networks.targets_of(validation)
             optimizer = networks.optimizer_of(network, LEARNING_RATE)
             networks.train_to_best(
                 network,
-                EPOCHS,
-                lambda _: networks.one_epoch(network, optimizer, inputs, targets, batch=BATCH),
-                lambda: networks.loss_of(network, held_out, truth),
+                rounds=EPOCHS,
+                train=lambda _: networks.one_epoch(
+                    network, optimizer=optimizer, inputs=inputs, targets=targets, batch=BATCH
+                ),
+                loss=lambda: networks.loss_of(network, inputs=held_out, targets=truth),
             )
         return reader
 
@@ -79,18 +84,22 @@ def candidates(
 ) -> Iterator[FittedAttack]:
     """Train a network on losses, then that and the transformer together, ever longer."""
     signals = networks.Signals.train(train, seed, validation, device)
-    with seeded(Purpose.READER_AND_SIGNALS, seed, device):
+    with seeded(Purpose.READER_AND_SIGNALS, seed=seed, device=device):
         network = _Both(prepared.network, signals).to(device)
         inputs = [prepared.inputs(train.examples), signals.inputs(train.signals)]
         optimizer = networks.optimizer_of(network, TOGETHER_RATE)
         for epoch in range(TOGETHER[-1] + 1):
             if epoch:
                 networks.one_epoch(
-                    network, optimizer, inputs, networks.targets_of(train), batch=BATCH
+                    network,
+                    optimizer=optimizer,
+                    inputs=inputs,
+                    targets=networks.targets_of(train),
+                    batch=BATCH,
                 )
             if epoch in TOGETHER:
                 parts = partial(_parts, prepared, signals, deepcopy(network))
-                yield FittedAttack.stack({"epochs": epoch}, parts, validation)
+                yield FittedAttack.stack({"epochs": epoch}, parts=parts, validation=validation)
 
 
 def _parts(
@@ -102,10 +111,8 @@ def _parts(
 ) -> FloatArray:
     """Return the transformer alone, both networks as one, and each model's mean loss."""
     inputs = [reader.inputs(examples), signals.inputs(losses)]
-    alone, together = (
-        networks.answers(reader.network, inputs[:1]),
-        networks.answers(network, inputs),
-    )
+    alone = networks.answers(reader.network, inputs[:1])
+    together = networks.answers(network, inputs)
     means = [of_model.mean(axis=1) for of_model in np.moveaxis(losses, 1, 0)]
     return np.column_stack([alone, together, *means])
 

@@ -30,20 +30,24 @@ def candidates(train: Sample, validation: Sample, seed: int, *_: object) -> Iter
     """Boost trees with each setting of a small grid, and offer them at several sizes."""
     alone = None
     if train.signals.size:
-        alone = grow(flat_signals(train.signals), train, GRID[0], seed)
+        alone = grow(flat_signals(train.signals), train=train, options=GRID[0], seed=seed)
     for options in GRID:
-        trees = grow(columns(train.examples, train.signals), train, options, seed)
+        trees = grow(
+            columns(train.examples, train.signals), train=train, options=options, seed=seed
+        )
         for stage in STAGES:
             parts = partial(_parts, trees, stage, alone)
-            yield FittedAttack.stack({**options, "trees": stage}, parts, validation)
+            yield FittedAttack.stack(
+                {**options, "trees": stage}, parts=parts, validation=validation
+            )
 
 
 def _parts(
     trees: Any, stage: int, alone: Any, examples: Examples, signals: FloatArray
 ) -> FloatArray:
-    logits = [after(trees, columns(examples, signals), stage)]
+    logits = [after(trees, table=columns(examples, signals), stage=stage)]
     if alone is not None:
-        logits.append(after(alone, flat_signals(signals), FEW))
+        logits.append(after(alone, table=flat_signals(signals), stage=FEW))
     return np.column_stack(logits)
 
 

@@ -31,7 +31,8 @@ from leakbound.results.words import (
 )
 
 # How many exposed members are named, and how much of a name is shown
-_NAMED, _LONG = 4, 24
+_NAMED = 4
+_LONG = 24
 # The chance of a fair coin
 _FAIR = 0.5
 # An ε whose exponential is still a number
@@ -61,13 +62,23 @@ def describe(result: AuditResult) -> Description:
 def of_audit(result: AuditResult, *, subject: str = "model", condition: str = "") -> Description:
     """Describe an audit of a `subject`; its bound may depend on a condition."""
     # 1. The bound as an ε: of a family at its δ, by the rejected curve.
-    unit, claim, kind = result.options.get("unit", "example"), result.claim, KINDS[result.kind]
+    unit = result.options.get("unit", "example")
+    claim = result.claim
+    kind = KINDS[result.kind]
     copies = result.copies
-    one = ", for one record" if copies > 1 else ""
-    replaced = f" for replacing one {unit}" if result.relation == "replace" else ""
+    one = ""
+    if copies > 1:
+        one = ", for one record"
+    replaced = ""
+    if result.relation == "replace":
+        replaced = f" for replacing one {unit}"
     values = (
-        as_epsilon(claim, result.bound, result.rejected, result.least_delta),
-        as_epsilon(claim, result.ceiling, result.rejectable, result.least_delta),
+        as_epsilon(
+            claim, value=result.bound, curve=result.rejected, least_delta=result.least_delta
+        ),
+        as_epsilon(
+            claim, value=result.ceiling, curve=result.rejectable, least_delta=result.least_delta
+        ),
     )
     family = isinstance(claim, FAMILIES)
     # 2. What all audits of one ranking say.
@@ -75,25 +86,42 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     units = {"choices": "secrets", "trials": "trials"}.get(design, f"{unit}s")
     scale = scale_of(claim)
     own = scale.behind(result.bound, proves=kind.proves), scale.equal(result.ceiling)
-    holds, stated = condition or kind.condition, stated_claim(result)
-    terms = terms_of(stated, values, replaced, holds, units, own, result.least_delta)
+    holds = condition or kind.condition
+    stated = stated_claim(result)
+    terms = terms_of(
+        stated,
+        values=values,
+        replaced=replaced,
+        condition=holds,
+        units=units,
+        own=own,
+        least_delta=result.least_delta,
+    )
     terms = replace(terms, copies=copies, grouped=of_copies(result))
     drawn = f"{number(terms.epsilon)}{terms.at}" if family else number(result.bound)
-    series = Series(f"this {subject}", "ε", "", MEMBER, drawn, result, f"{unit}s")
+    series = Series(
+        name=f"this {subject}",
+        symbol="ε",
+        prefix="",
+        colour=MEMBER,
+        bound=drawn,
+        ranking=result,
+        units=f"{unit}s",
+    )
     drawing = Drawing(
-        result.kind,
-        (series,),
-        family,
-        result.rejected,
-        result.rejectable,
-        copies,
-        _together(result),
+        kind=result.kind,
+        series=(series,),
+        family=family,
+        rejected=result.rejected,
+        rejectable=result.rejectable,
+        copies=copies,
+        together=_together(result),
     )
     said = standard(
         result,
-        result,
-        terms,
-        figures_of(
+        ranking=result,
+        terms=terms,
+        figures=figures_of(
             drawing,
             ("ε against δ", _PROFILE)
             if family
@@ -105,27 +133,30 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     # 3. Key numbers: ε, with the parameter of a family in brackets.
     asked = guesses_of(result.path, result.guessed)
     if design == "choices":
-        asked = ordered(_asked(result), "largest margin first", result.guessed)
+        asked = ordered(_asked(result), order="largest margin first", guessed=result.guessed)
     metrics = (
         *said.metrics,
         Metric(
-            ("ε at least" if kind.proves else "ε") + terms.at,
-            bracketed(terms.epsilon, terms.own),
-            kind.tag + (f", {claim.name}" if family else "") + replaced + one,
+            name=("ε at least" if kind.proves else "ε") + terms.at,
+            value=bracketed(terms.epsilon, terms.own),
+            note=kind.tag + (f", {claim.name}" if family else "") + replaced + one,
         ),
         Metric(
-            "Ceiling" + terms.at,
-            bracketed(terms.ceiling, terms.own_ceiling),
-            f"a perfect attack, same {terms.units}{_at_ceiling(result)}",
+            name="Ceiling" + terms.at,
+            value=bracketed(terms.ceiling, terms.own_ceiling),
+            note=f"a perfect attack, same {terms.units}{_at_ceiling(result)}",
         ),
         *_copies(terms),
-        Metric("Correct guesses", f"{result.correct:,} of {result.guesses:,}", asked),
+        Metric(
+            name="Correct guesses", value=f"{result.correct:,} of {result.guesses:,}", note=asked
+        ),
         *_parts(result),
-        *counted(result, result, terms, "0.5 is guessing"),
+        *counted(result, ranking=result, terms=terms, auc="0.5 is guessing"),
         *_exposed(result),
     )
     # 4. Of a promise, the answer comes first.
-    headline, paragraphs = _headline(result, said), _evidence(result, said)
+    headline = _headline(result, said)
+    paragraphs = _evidence(result, said)
     if promised(result):
         headline, paragraphs = said.answer, (headline, *paragraphs)
     return replace(
@@ -155,14 +186,18 @@ def _parts(result: AuditResult) -> tuple[Metric, ...]:
     parts = [part for part in told if part["level"] > 0]
     if not parts:
         return ()
-    whole, scale = sum(part["level"] for part in parts), scale_of(result.claim)
+    whole = sum(part["level"] for part in parts)
+    scale = scale_of(result.claim)
     each = []
     for part in parts:
-        tested, share = _TESTED.get(part["name"], part["name"]), percent(part["level"] / whole)
+        tested = _TESTED.get(part["name"], part["name"])
+        share = percent(part["level"] / whole)
         each.append(f"{tested}: {scale.rounded(part['bound'])} with {share}")
     best = max(parts, key=lambda part: float(part["bound"]))
     name = f"Largest of {len(parts)} tests"
-    return (Metric(name, best["name"], f"{'; '.join(each)} of the error probability"),)
+    return (
+        Metric(name=name, value=best["name"], note=f"{'; '.join(each)} of the error probability"),
+    )
 
 
 def _exposed(result: AuditResult) -> tuple[Metric, ...]:
@@ -173,9 +208,17 @@ def _exposed(result: AuditResult) -> tuple[Metric, ...]:
     rate = f"at a false discovery rate of {percent(listed.rate)}"
     names = listed.ids or tuple(f"row {row}" for row in listed.rows[: _NAMED + 1].tolist())
     first = ", ".join(one if len(one) <= _LONG else f"{one[:_LONG]}…" for one in names[:_NAMED])
-    more = " and others" if len(names) > _NAMED else ""
+    more = ""
+    if len(names) > _NAMED:
+        more = " and others"
     name = "Most exposed members"
-    return (Metric(name, f"{listed.rows.size:,}", f"{rate}{': ' * bool(first)}{first}{more}"),)
+    return (
+        Metric(
+            name=name,
+            value=f"{listed.rows.size:,}",
+            note=f"{rate}{': ' * bool(first)}{first}{more}",
+        ),
+    )
 
 
 def _together(result: AuditResult) -> TradeOff | None:
@@ -190,7 +233,7 @@ def _copies(terms: Terms) -> tuple[Metric, ...]:
     """Return how often each record was inserted, where that was more than once."""
     if terms.copies == 1:
         return ()
-    return (Metric("Copies of each record", f"{terms.copies:,}", terms.grouped),)
+    return (Metric(name="Copies of each record", value=f"{terms.copies:,}", note=terms.grouped),)
 
 
 def _at_ceiling(result: AuditResult) -> str:
@@ -203,31 +246,44 @@ def _at_ceiling(result: AuditResult) -> str:
 
 def _claimed(result: AuditResult) -> float | None:
     """Return the claimed ε where the axis of the bound has it: at its δ and of its relation."""
-    one, family = result.checked, isinstance(result.claim, FAMILIES)
-    delta = None if one is None else claimed_delta(result.claim, one)
+    one = result.checked
+    family = isinstance(result.claim, FAMILIES)
+    delta = None
+    if one is not None:
+        delta = claimed_delta(result.claim, one)
     stated = delta_of(result.claim, result.least_delta)
     if one is None or delta is None or (family and delta != stated):
         return None
     crosses = result.relation == "replace" and one.compares == "add_remove"
     if crosses:
-        return None if family else replacing(one.value, delta)[0]
+        if family:
+            return None
+        return replacing(one.value, delta)[0]
     return one.value
 
 
 def bracketed(epsilon: float, own: str) -> str:
     """Write an ε, with the same in a family's own unit behind it."""
-    value = "not finite" if own and math.isinf(epsilon) else number(epsilon)
-    return f"{value} ({own})" if own else value
+    if not own:
+        return number(epsilon)
+    value = number(epsilon)
+    if math.isinf(epsilon):
+        value = "not finite"
+    return f"{value} ({own})"
 
 
 def formula(result: AuditResult, bound: float) -> str:
     """Return a value of the claim's parameter as an ε with its sign, and as it is in brackets."""
-    proves, claim = KINDS[result.kind].proves, result.claim
-    own, epsilon = scale_of(claim).behind(bound, proves=proves), converted(result, bound)
+    proves = KINDS[result.kind].proves
+    claim = result.claim
+    own = scale_of(claim).behind(bound, proves=proves)
+    epsilon = converted(result, bound)
     if epsilon is None or (own and math.isinf(epsilon)):
         return own
     said = f"ε {'≥' if proves else '≈'} {number(epsilon)}"
-    return f"{said} at δ = {delta_of(claim):g} ({own})" if own else said
+    if own:
+        return f"{said} at δ = {delta_of(claim):g} ({own})"
+    return said
 
 
 def _headline(result: AuditResult, said: Description) -> str:
@@ -240,7 +296,9 @@ def _headline(result: AuditResult, said: Description) -> str:
         )
     if not (said.leaks and isinstance(claim, SubsampledGaussianDP)):
         return said.headline
-    condition = f"{said.terms.condition} and" if said.terms.condition else "if"
+    condition = "if"
+    if said.terms.condition:
+        condition = f"{said.terms.condition} and"
     steps = f"{claim.steps:,} step" + ("s" if claim.steps > 1 else "")
     return (
         f"This {said.subject} leaks: {condition} training is DP-SGD "
@@ -254,18 +312,24 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
     if result.is_withheld:
         return (f"The bound is 0 because {result.reason}.",)
     terms = said.terms
-    about = _asked(result) if result.path == "pairs" else "membership"
+    about = "membership"
+    if result.path == "pairs":
+        about = _asked(result)
     guessed = (
         f"The attack was right in {result.correct:,} of its {result.guesses:,} "
         f"{result.guessed or 'guesses'} about {about}"
     )
     if not result.refutes:
-        tried = f"{guessed}, which chance can explain. " if result.guesses else ""
+        tried = ""
+        if result.guesses:
+            tried = f"{guessed}, which chance can explain. "
         return (
             f"{tried}No promise of any ε is ruled out. This is not evidence of privacy: a stronger "
             "attack may still reveal leakage.",
         )
-    kept = "the mechanism" if said.subject == "mechanism" else "training"
+    kept = "training"
+    if said.subject == "mechanism":
+        kept = "the mechanism"
     odds = _odds(result)
     promise = (
         f"{odds}If {kept} kept any promise of a smaller {terms.parameter}, results this strong "
@@ -292,11 +356,16 @@ def _odds(result: AuditResult) -> str:
     if not isinstance(result.claim, PureDP) or prior != _FAIR:
         return ""
     # as printed, and for one of k candidates shared among the k - 1 others
-    shown, others = number(result.bound), result.options.get("k", 2) - 1
+    shown = number(result.bound)
+    others = result.options.get("k", 2) - 1
     copies = result.copies  # of which a guess is about all at once
     loss = min(copies * float(shown), _HUGE)
-    factor = number(math.exp(loss) / others) if shown != "∞" else shown
-    about = f" about {copies} copies" if copies > 1 else ""
+    factor = shown
+    if shown != "∞":
+        factor = number(math.exp(loss) / others)
+    about = ""
+    if copies > 1:
+        about = f" about {copies} copies"
     return f"ε = {shown} allows odds of {factor} to 1 for each guess{about}. "
 
 

@@ -32,10 +32,10 @@ _NOISE_THEOREM = (
     "values reaches 1/p with probability at most p (Ville 1939), whenever the run ends."
 )
 _NOISE_ASSUMPTION = Assumption(
-    "Gaussian noise",
-    "Each step adds fresh Gaussian noise, and releases the noisy sum on the scale that the "
-    "optimizer states, without further processing.",
-    "declared",
+    name="Gaussian noise",
+    statement="Each step adds fresh Gaussian noise, and releases the noisy sum on the scale that "
+    "the optimizer states, without further processing.",
+    status="declared",
 )
 _MEANS = (
     "At the stated confidence, no guarantee with a smaller ε than the one proved holds for this "
@@ -49,36 +49,53 @@ _NOT_MEANT = (
     "normalisation.",
 )
 _BETTING_ASSUMPTION = Assumption(
-    "coins of steps",
-    "Each canary has an independent fair coin for each step, from a seed that training does not "
-    "use. Nothing depends on the coin before that step's sum.",
-    "declared",
+    name="coins of steps",
+    statement="Each canary has an independent fair coin for each step, from a seed that training "
+    "does not use. Nothing depends on the coin before that step's sum.",
+    status="declared",
 )
 
 
 def describe(result: DPSGDAudit) -> Description:
     """Describe an audited run: a verdict on the stated mechanism, and the ε of membership."""
     # 1. Membership, compared with the accountant's ε unless something else was claimed.
-    membership, steps, at = result.membership, result.steps, f" at δ = {result.delta:g}"
-    checked, stated = result.checked, result.accounted
+    membership = result.membership
+    steps = result.steps
+    at = f" at δ = {result.delta:g}"
+    checked = result.checked
+    stated = result.accounted
     if checked is None and stated is not None:
         checked = membership.with_check(epsilon=stated.epsilon, delta=stated.delta).checked
-    said, proved = of_audit(replace(membership, checked=checked)), result.epsilon()
+    said = of_audit(replace(membership, checked=checked))
+    proved = result.epsilon()
     # 2. ε at the accountant's δ, and what a perfect attack would have proved there.
-    name, family = membership.claim.name, isinstance(membership.claim, FAMILIES)
-    within, ceiling, means = "", membership.ceiling, [_MEANS]
+    name = membership.claim.name
+    family = isinstance(membership.claim, FAMILIES)
+    within = ""
+    ceiling = membership.ceiling
+    means = [_MEANS]
     if family:
         perfect = membership.rejectable
-        ceiling = 0.0 if perfect is None else float(perfect.epsilon(result.delta))
-        within, means = f" within {name}", [_MEANS, _CONVERTED.format(name)]
+        ceiling = 0.0
+        if perfect is not None:
+            ceiling = float(perfect.epsilon(result.delta))
+        within = f" within {name}"
+        means = [_MEANS, _CONVERTED.format(name)]
     # 3. Why each of the three audits holds.
     sections = (
         grounds(membership, "Membership: why it holds"),
         *_grounds(steps, result.delta),
-        Section("Sampling", (), _assumed(result.sampling)),
+        Section(title="Sampling", paragraphs=(), assumptions=_assumed(result.sampling)),
     )
     doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
-    terms = Terms(f"guarantee of {name}", name, proved, ceiling, at, delta=result.delta)
+    terms = Terms(
+        guarantee=f"guarantee of {name}",
+        family=name,
+        epsilon=proved,
+        ceiling=ceiling,
+        at=at,
+        delta=result.delta,
+    )
     return replace(
         said,
         title="Audit of a training run with DP-SGD",
@@ -93,9 +110,9 @@ def describe(result: DPSGDAudit) -> Description:
         refutes=proved > 0,
         leaks=bool(result.refuted_by),
         headline=_headline(result, within),
-        paragraphs=_evidence(result, proved, within),
+        paragraphs=_evidence(result, proved=proved, within=within),
         next_steps=first(of_run(result)),
-        metrics=_metrics(result, proved, at),
+        metrics=_metrics(result, proved=proved, at=at),
         meaning=Meaning(tuple(means), _NOT_MEANT),
         levels=levels_of(terms, proves=True),
         sections=sections,
@@ -111,7 +128,8 @@ def describe(result: DPSGDAudit) -> Description:
 
 def _headline(result: DPSGDAudit, within: str) -> str:
     """Return whether the mechanism is refuted, by which part, and which ε to report."""
-    sure, verdict = percent(result.confidence), "Nothing contradicts the stated mechanism"
+    sure = percent(result.confidence)
+    verdict = "Nothing contradicts the stated mechanism"
     if result.refuted_by:
         listed = " and ".join(result.refuted_by)
         verdict = f"Refuted, by {listed}: this run is not the stated mechanism"
@@ -124,7 +142,8 @@ def _headline(result: DPSGDAudit, within: str) -> str:
 
 def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]:
     """Return what each part shows: membership, steps, sampling, and accounting."""
-    membership, at = result.membership, f" at δ = {result.delta:g}"
+    membership = result.membership
+    at = f" at δ = {result.delta:g}"
     means = f"No promise of any ε is ruled out, because {membership.reason}."
     if not membership.reason:
         means = (
@@ -148,25 +167,33 @@ def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]
 
 def _metrics(result: DPSGDAudit, proved: float, at: str) -> tuple[Metric, ...]:
     """Return the accounted and the proved ε, the noise, and the rate."""
-    steps, sampling, stated = result.steps, result.sampling, result.accounted
+    steps = result.steps
+    sampling = result.sampling
+    stated = result.accounted
     own = scale_of(result.membership.claim).behind(result.membership.bound)
     value = bracketed(proved, own)
-    metrics = [Metric(f"ε from membership{at}", value, "whole run: report this one")]
+    metrics = [
+        Metric(name=f"ε from membership{at}", value=value, note="whole run: report this one")
+    ]
     if stated is not None:
         source = stated.source or "stated"
-        metrics.insert(0, Metric(f"ε accounted{at}", f"{stated.epsilon:.4g}", source))
+        metrics.insert(
+            0, Metric(name=f"ε accounted{at}", value=f"{stated.epsilon:.4g}", note=source)
+        )
     if not steps.varies:
         note = "if noise is constant and all noisy gradients are released"
-        metrics.append(Metric(f"ε from steps{at}", number(steps.epsilon(result.delta)), note))
+        metrics.append(
+            Metric(name=f"ε from steps{at}", value=number(steps.epsilon(result.delta)), note=note)
+        )
     noise = f"of some step; {steps.noise_multiplier:.4g} stated"
     rate = f"{sampling.sampling_rate:.4g} stated"
     guesses = f"{result.membership.correct:,} of {result.membership.guesses:,}"
     return (
         *metrics,
-        Metric("Noise multiplier at most", up(steps.bound), noise),
-        Metric("Sampling rate", sampling.limits or "not tested", rate),
-        Metric("Correct guesses", guesses, "about membership"),
-        Metric("Steps", f"{steps.steps:,}", f"{result.max_steps:,} declared"),
+        Metric(name="Noise multiplier at most", value=up(steps.bound), note=noise),
+        Metric(name="Sampling rate", value=sampling.limits or "not tested", note=rate),
+        Metric(name="Correct guesses", value=guesses, note="about membership"),
+        Metric(name="Steps", value=f"{steps.steps:,}", note=f"{result.max_steps:,} declared"),
     )
 
 
@@ -190,55 +217,70 @@ def _grounds(steps: StepsResult, delta: float) -> tuple[Section, ...]:
     """Return why the bound on noise holds: by its squares, by bets, and as one game."""
     title = "Steps: the game of all coins"
     game = grounds(steps.game, title, _STEPS_THEOREM)
-    bets, noise = steps.betting, steps.noise
+    bets = steps.betting
+    noise = steps.noise
     spread = (
         f"The noise in {noise.values:,} released values has a root mean square of "
         f"{noise.deviation:.4g} clipping norms. This proves that the noise of some step is at most "
         f"{up(noise.bound)}. It does not test clipping; guesses about coins test both together."
     )
-    squares = Section("Steps: the squares", (spread, _NOISE_THEOREM), (_NOISE_ASSUMPTION,))
+    squares = Section(
+        title="Steps: the squares",
+        paragraphs=(spread, _NOISE_THEOREM),
+        assumptions=(_NOISE_ASSUMPTION,),
+    )
     guessed = (
         f"Of {bets.guesses:,} guesses about the {bets.coins:,} coins of each of "
         f"{bets.steps:,} steps, {share(bets.correct / bets.guesses / bets.steps)} were correct."
     )
-    converted = (
-        (
+    converted = ""
+    if not steps.varies:
+        converted = (
             f"If all {steps.steps:,} steps have one noise multiplier and draw Poisson samples at "
             f"rate {steps.sampling_rate:.4g} or more ({steps.rate_source}), and all noisy "
             f"gradients are released, then ε ≥ {number(steps.epsilon(delta))} at δ = {delta:g}."
         )
-        if not steps.varies
-        else ""
-    )
     told = tuple(filter(None, (guessed, _BETTING_THEOREM, converted)))
-    why = Section("Steps: the bets", told, (_BETTING_ASSUMPTION,))
-    return (why, game) if noise.reason else (squares, why, game)
+    why = Section(title="Steps: the bets", paragraphs=told, assumptions=(_BETTING_ASSUMPTION,))
+    if noise.reason:
+        return (why, game)
+    return (squares, why, game)
 
 
 def _of_sampling(sampling: SamplingResult) -> str:
     """Return what the sizes of the batches show."""
     if sampling.reason:
         return f"batch sizes were not tested: {sampling.reason}."
-    low, high, rate = sampling.least_examples, sampling.most_examples, sampling.sampling_rate
-    examples, mean = f"{low:,}", f"{rate * low:.1f}"
+    low = sampling.least_examples
+    high = sampling.most_examples
+    rate = sampling.sampling_rate
+    examples = f"{low:,}"
+    mean = f"{rate * low:.1f}"
     if low != high:
-        examples, mean = f"{examples} to {high:,}", f"{mean} to {rate * high:.1f}"
+        examples = f"{examples} to {high:,}"
+        mean = f"{mean} to {rate * high:.1f}"
     seen = (
         f"{sampling.batches:,} batches have mean size {sampling.mean:.1f} and variance "
         f"{sampling.variance:.1f}. Poisson samples of {examples} examples at rate {rate:g} would "
         f"have {mean} and {sampling.expected_variance:.1f}."
     )
     if not sampling.refutes:
-        rest = "" if sampling.limits else " The rate was not tested."
+        rest = " The rate was not tested."
+        if sampling.limits:
+            rest = ""
         return f"{seen} The sizes do not contradict Poisson sampling.{rest}"
     wrong = []
     if sampling.largest > high:
         wrong.append(f"a batch has {sampling.largest:,} examples, more than the data set")
     elif sampling.refuted("mean"):
-        limits = f"; it is {sampling.limits}, if samples are Poisson" if sampling.limits else ""
+        limits = ""
+        if sampling.limits:
+            limits = f"; it is {sampling.limits}, if samples are Poisson"
         wrong.append(f"the rate is not {rate:g} (p = {sampling.p_mean:.2g}{limits})")
     if sampling.refuted("variance"):
-        how = "too similar" if sampling.variance < sampling.expected_variance else "too different"
+        how = "too different"
+        if sampling.variance < sampling.expected_variance:
+            how = "too similar"
         wrong.append(f"sizes are {how} for Poisson sampling (p = {sampling.p_variance:.2g})")
     if sampling.p_distinct is not None and sampling.refuted("distinct"):
         wrong.append(f"too few sizes are distinct (p = {sampling.p_distinct:.2g})")
@@ -249,17 +291,17 @@ def _assumed(sampling: SamplingResult) -> tuple[Assumption, ...]:
     """Return what the rate assumes."""
     return (
         Assumption(
-            "Poisson sampling",
-            f"Each example is in a batch with probability {sampling.sampling_rate:g}, "
+            name="Poisson sampling",
+            statement=f"Each example is in a batch with probability {sampling.sampling_rate:g}, "
             "independently. Batch sizes reveal fixed sizes and, if the number of examples is "
             "known, a wrong rate. They do not show which examples are in a batch.",
-            "contradicted"
+            status="contradicted"
             if sampling.refutes
             else ("checked" if sampling.limits else "unverifiable"),
         ),
         Assumption(
-            "number of steps",
-            "The number of steps does not depend on batch sizes.",
-            "declared",
+            name="number of steps",
+            statement="The number of steps does not depend on batch sizes.",
+            status="declared",
         ),
     )

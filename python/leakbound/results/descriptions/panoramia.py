@@ -17,26 +17,51 @@ _REPLACED = " for replacing one example"
 
 def describe(result: PanoramiaResult) -> Description:
     """Describe an audit against generated non-members: c, c + ε, and their difference."""
-    values, condition = (result.bound, result.ceiling), KINDS[result.kind].condition
-    terms = terms_of(result.claim, values, _REPLACED, condition, "examples")
-    attack, baseline = result.attack, result.baseline
+    values = (result.bound, result.ceiling)
+    condition = KINDS[result.kind].condition
+    terms = terms_of(
+        result.claim, values=values, replaced=_REPLACED, condition=condition, units="examples"
+    )
+    attack = result.attack
+    baseline = result.baseline
     series = (
-        Series("with the model", "c + ε", "with the model: ", MEMBER, number(attack.bound), attack),
-        Series("baseline", "c", "baseline: ", OTHER, number(baseline.bound), baseline),
+        Series(
+            name="with the model",
+            symbol="c + ε",
+            prefix="with the model: ",
+            colour=MEMBER,
+            bound=number(attack.bound),
+            ranking=attack,
+        ),
+        Series(
+            name="baseline",
+            symbol="c",
+            prefix="baseline: ",
+            colour=OTHER,
+            bound=number(baseline.bound),
+            ranking=baseline,
+        ),
     )
     figures = figures_of(Drawing(result.kind, series), ("Bound against guesses", CUTS))
-    said = standard(result, attack, terms, figures)
+    said = standard(result, ranking=attack, terms=terms, figures=figures)
     # Doubts about the conditional bounds are shown as well.
-    others = "real" if result.options["real_nonmembers"] else "generated"
+    others = "generated"
+    if result.options["real_nonmembers"]:
+        others = "real"
     conditionals = tuple(one.summary() for one in result.conditionals)
     doubted = (*said.contradicted, *(x for one in conditionals for x in one.contradicted))
     beside = _conditional(result)
-    headline, levels, sections = said.headline, said.levels, said.sections
+    headline = said.headline
+    levels = said.levels
+    sections = said.sections
     # An estimate is not a bound: the bar shows c and c + ε.
     if result.kind == "estimate":
-        c, both = number(result.c_lb), number(result.c_plus_epsilon_lb)
+        c = number(result.c_lb)
+        both = number(result.c_plus_epsilon_lb)
         tilde = number(result.bound)
-        levels = estimated(c, result.c_lb, both, result.c_plus_epsilon_lb, tilde)
+        levels = estimated(
+            c, c_lb=result.c_lb, both=both, both_lb=result.c_plus_epsilon_lb, epsilon=tilde
+        )
         headline = f"Estimated leakage: ε̃ = {tilde}. This is not a lower bound on ε."
         if not result.bound:
             headline = NOTHING
@@ -49,7 +74,7 @@ def describe(result: PanoramiaResult) -> Description:
         design=f"a fair coin for each pair of a member and a {others} non-member",
         headline=headline,
         paragraphs=(_evidence(result), *((beside,) if beside else ())),
-        metrics=_metrics(result, said, conditionals),
+        metrics=_metrics(result, said=said, conditionals=conditionals),
         next_steps=steps.first(steps.of_estimate(result)),
         levels=levels,
         sections=sections,
@@ -72,7 +97,9 @@ def _evidence(result: PanoramiaResult) -> str:
         f"{number(result.c_plus_epsilon_lb)}. "
     )
     if result.c_upper is not None:
-        source = "real non-members" if result.c_upper == 0 else f"c at most {result.c_upper:g}"
+        source = "real non-members"
+        if result.c_upper != 0:
+            source = f"c at most {result.c_upper:g}"
         return f"{both}With {source}, this gives the bound on ε."
     if result.bound > 0:
         return (
@@ -91,7 +118,9 @@ def _conditional(result: PanoramiaResult) -> str:
     model = str(results[0].options["propensity"])
     if any(one.withheld for one in results):
         refuted = [one.tested for one in results if one.withheld and one.refuted]
-        by = f" (p = {refuted[0]:.2g})" if refuted else ""
+        by = ""
+        if refuted:
+            by = f" (p = {refuted[0]:.2g})"
         return (
             f"Zero-Run on the same examples gives no bound, because its model of membership "
             f"({model}) was refuted{by}."
@@ -103,7 +132,9 @@ def _conditional(result: PanoramiaResult) -> str:
         )
     bounds = " and ".join(f"ε ≥ {number(one.bound)} {HOW[one.correction]}" for one in results)
     tested = results[0].tested
-    tried = "" if tested is None else f" Tests did not refute it (p = {tested:.2g})."
+    tried = ""
+    if tested is not None:
+        tried = f" Tests did not refute it (p = {tested:.2g})."
     return (
         f"Zero-Run on the same examples gives a conditional lower bound: {bounds}. It holds if "
         f"membership follows the model ({model}).{tried}"
@@ -114,26 +145,38 @@ def _metrics(
     result: PanoramiaResult, said: Description, conditionals: tuple[Description, ...]
 ) -> tuple[Metric, ...]:
     """Return the key numbers; a note says how the first follows from the others."""
-    most, c = result.c_plus_epsilon_lb, result.c_lb
-    allowed = c if result.c_upper is None else result.c_upper
+    most = result.c_plus_epsilon_lb
+    c = result.c_lb
+    allowed = c
+    if result.c_upper is not None:
+        allowed = result.c_upper
     difference = "0, as c + ε is no larger than c"
     if most > allowed:
-        known = "c" if result.c_upper is None else f"{number(allowed)}, the limit of c"
+        known = "c"
+        if result.c_upper is not None:
+            known = f"{number(allowed)}, the limit of c"
         adds = Decimal(number(most)) - Decimal(number(allowed)) == Decimal(number(result.bound))
         difference = f"c + ε minus {known}" + ("" if adds else ", before rounding")
     name = {"estimate": "Estimate ε̃", "lower_bound": "ε at least"}.get(result.kind, "ε")
     withheld = "withheld: propensities refuted"
     return (
-        Metric(name, number(result.bound), f"{KINDS[result.kind].tag}; {difference}"),
-        Metric("c + ε at least", number(most), "attack, with the model"),
-        Metric("c at least", number(c), "baseline, without the model"),
+        Metric(
+            name=name, value=number(result.bound), note=f"{KINDS[result.kind].tag}; {difference}"
+        ),
+        Metric(name="c + ε at least", value=number(most), note="attack, with the model"),
+        Metric(name="c at least", value=number(c), note="baseline, without the model"),
         *(
             Metric(
-                "Conditionally, ε at least",
-                number(one.epsilon),
-                withheld if part.withheld else HOW[part.correction],
+                name="Conditionally, ε at least",
+                value=number(one.epsilon),
+                note=withheld if part.withheld else HOW[part.correction],
             )
             for one, part in zip(conditionals, result.conditionals, strict=True)
         ),
-        *counted(result, result.attack, said.terms, f"baseline {result.baseline.auc:.3f}"),
+        *counted(
+            result,
+            ranking=result.attack,
+            terms=said.terms,
+            auc=f"baseline {result.baseline.auc:.3f}",
+        ),
     )

@@ -50,7 +50,9 @@ def standard(
     withheld: bool = False,
 ) -> Description:
     """Return the description that most results share; each type replaces what differs."""
-    kind, epsilon, unit = KINDS[result.kind], terms.epsilon, result.options.get("unit", "example")
+    kind = KINDS[result.kind]
+    epsilon = terms.epsilon
+    unit = result.options.get("unit", "example")
     one = result.checked
     # the word is for what is proved and more than what was claimed, if something was
     more = one is None or (one.verdict == "refuted" and not promised(result))
@@ -73,7 +75,7 @@ def standard(
     if one is not None and one.proved is not None:
         note = f"{one.source or 'stated'}; {COMPARED[one.compares or 'add_remove']} one {unit}"
         name = f"ε proved, accounted at δ = {one.delta:g}"
-        accounted = (Metric(name, one.interval, note),)
+        accounted = (Metric(name=name, value=one.interval, note=note),)
     return Description(
         kind=result.kind,
         confidence=result.confidence,
@@ -92,7 +94,7 @@ def standard(
         ceiling=terms.ceiling,
         formula=f"{sign} {number(epsilon)}{tail}",
         verdict=verdict,
-        headline=_headline(result, ranking, terms, subject, leaks=leaks),
+        headline=_headline(result, ranking=ranking, terms=terms, subject=subject, leaks=leaks),
         refutes=result.refutes,
         leaks=leaks,
         metrics=accounted,
@@ -106,10 +108,10 @@ def standard(
         levels=levels_of(terms, proves=kind.proves),
         figures=figures,
         sections=(grounds(result, "Why it holds"),),
-        numbers=_numbers(result, ranking, terms),
+        numbers=_numbers(result, ranking=ranking, terms=terms),
         units=units_of(terms, scale_of(result.claim).unit),
         subject=subject,
-        answer=_answer(result, ranking, terms, withheld=withheld),
+        answer=_answer(result, ranking=ranking, terms=terms, withheld=withheld),
         contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
     )
 
@@ -126,9 +128,12 @@ def _headline(
     result: Audit, ranking: ScoreAudit, terms: Terms, subject: str, *, leaks: bool
 ) -> str:
     """Return the verdict in one sentence: what is proved, or that nothing is."""
-    bound, sure = number(terms.epsilon), terms.sure(percent(result.confidence))
+    bound = number(terms.epsilon)
+    sure = terms.sure(percent(result.confidence))
     if result.kind == "exploratory_lower_bound":
-        own = f" ({terms.own})" if terms.own else ""
+        own = ""
+        if terms.own:
+            own = f" ({terms.own})"
         return (
             f"Exploratory: ε ≈ {bound}{terms.at}{own}. This is not a lower bound, because it "
             "ignores the error of the learnt propensities. It cannot refute a claim."
@@ -141,7 +146,9 @@ def _headline(
     if result.refutes:
         little = ". This is little: a stronger attack may prove more" * (terms.epsilon < SMALL)
         return terms.conditional(f"ε is at least {bound}{terms.at}{terms.within} {sure}{little}.")
-    several = f", each inserted {terms.copies} times," if terms.copies > 1 else ""
+    several = ""
+    if terms.copies > 1:
+        several = f", each inserted {terms.copies} times,"
     these = f"these {audited(ranking):,} {terms.units}{several}"
     said = f"Nothing could be refuted. A perfect attack on {these} would"
     if terms.ceiling > 0:
@@ -154,13 +161,15 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
     one = result.checked
     if one is None:
         return ""
-    claim, at = asked(result.claim, one), claimed_delta(result.claim, one)
+    claim = asked(result.claim, one)
+    at = claimed_delta(result.claim, one)
     claim += f" with δ = {at:g}" if at else ""
     if one.compares:
         claim += f" for {COMPARED[one.compares]} one {result.options.get('unit', 'example')}"
     else:
         claim += terms.replaced
-    claim = claim if one.c is None else f"c = {one.c:g} with {claim}"
+    if one.c is not None:
+        claim = f"c = {one.c:g} with {claim}"
     sure = f"({percent(result.confidence)} confidence)"
     said = f"The claimed {claim} is not refuted, although this audit could have done so {sure}."
     if one.verdict == "refuted":
@@ -182,7 +191,9 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
         said = f"Inconclusive: the claimed {claim} {why}."
     if one.proved is None:
         return said
-    by = f" ({one.source})" if one.source else ""
+    by = ""
+    if one.source:
+        by = f" ({one.source})"
     accounted = f"Accounted ε = {one.value:.4g} at δ = {one.delta:g}{by}"
     return f"{accounted}, proved ε ≥ {number(one.proved)}. {said}"
 
@@ -199,12 +210,13 @@ def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple
         chance = "over who became a member, given the features"
     choices = result.options.get("design") == "choices"
     if choices:
-        chance, members = "over the draws", f"{result.options['k']} candidates each"
+        chance = "over the draws"
+        members = f"{result.options['k']} candidates each"
     return (
         *(() if choices else _rates(result, ranking)),
-        Metric("AUC", f"{ranking.auc:.3f}", auc),
-        Metric(terms.units.capitalize(), f"{audited(ranking):,}", members),
-        Metric("Confidence", percent(result.confidence), chance),
+        Metric(name="AUC", value=f"{ranking.auc:.3f}", note=auc),
+        Metric(name=terms.units.capitalize(), value=f"{audited(ranking):,}", note=members),
+        Metric(name="Confidence", value=percent(result.confidence), note=chance),
     )
 
 
@@ -214,8 +226,13 @@ def _rates(result: Audit, ranking: ScoreAudit) -> Iterator[Metric]:
     Thresholds are found by the scores of non-members, or by the number of examples.
     """
     roc = ranking.roc
-    wrong, examples = roc.guesses - roc.members, int(roc.guesses[-1]) if roc.guesses.size else 0
-    members = int(roc.members[-1]) if examples else 0
+    wrong = roc.guesses - roc.members
+    examples = 0
+    if roc.guesses.size:
+        examples = int(roc.guesses[-1])
+    members = 0
+    if examples:
+        members = int(roc.members[-1])
     others = examples - members
     if not members or not others:
         return
@@ -225,12 +242,19 @@ def _rates(result: Audit, ranking: ScoreAudit) -> Iterator[Metric]:
         counts = np.array([right, trials - right])
         low, least_wrong = clopper_pearson(counts, trials, beta=beta).tolist()
         limits = f"{share(low)} to {share(1 - least_wrong, up=True)}"
-        return Metric(name, share(right / trials), f"{what}{limits}; descriptive, no bound")
+        return Metric(
+            name=name, value=share(right / trials), note=f"{what}{limits}; descriptive, no bound"
+        )
 
     for rate in LOW_RATES:
-        name, least = f"TPR at {percent(rate)} FPR", round(1 / rate)
+        name = f"TPR at {percent(rate)} FPR"
+        least = round(1 / rate)
         if others < least:
-            yield Metric(name, "unknown", f"needs {least:,} non-members; there are {others:,}")
+            yield Metric(
+                name=name,
+                value="unknown",
+                note=f"needs {least:,} non-members; there are {others:,}",
+            )
             break
         place = int(np.searchsorted(wrong, rate * others, side="right")) - 1
         yield metric(name, int(roc.members[place]) if place >= 0 else 0, members)
@@ -242,7 +266,8 @@ def _rates(result: Audit, ranking: ScoreAudit) -> Iterator[Metric]:
 def levels_of(terms: Terms, *, proves: bool) -> Levels:
     """Return bound and ceiling, and what the parts of the axis between them are."""
     second = max(terms.epsilon, terms.ceiling)
-    low, high = number(terms.epsilon), number(second)
+    low = number(terms.epsilon)
+    high = number(second)
     names = (f"not a bound: ε below {low}", f"up to the ceiling, {high}", "above the ceiling")
     if proves:
         names = (
@@ -250,7 +275,7 @@ def levels_of(terms: Terms, *, proves: bool) -> Levels:
             f"not ruled out, but within reach: up to {high}",
             f"out of reach of this audit: above {high}",
         )
-    return Levels(terms.epsilon, second, names)
+    return Levels(first=terms.epsilon, second=second, names=names)
 
 
 def _numbers(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, float]:
@@ -272,15 +297,18 @@ def _numbers(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, floa
 def units_of(terms: Terms, own: str = "") -> dict[str, str]:
     """Return the units of an ε and of a bound on the claim's own parameter, if it has one."""
     epsilon = f"nats at δ = {terms.delta:g}{terms.replaced}"
-    bound = f"{own}{terms.replaced}" if own else epsilon
+    bound = epsilon
+    if own:
+        bound = f"{own}{terms.replaced}"
     return {"epsilon": epsilon, "epsilon_ceiling": epsilon, "bound": bound}
 
 
 def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...] = ()) -> Section:
     """Return why a bound holds, after some paragraphs, and what it assumes."""
-    because = (f"The bound is 0 because {result.reason}.",) if result.reason else ()
-    said = (*before, result.theorem, *because)
-    return Section(title, said, result.assumptions, figures)
+    said = (*before, result.theorem)
+    if result.reason:
+        said = (*said, f"The bound is 0 because {result.reason}.")
+    return Section(title=title, paragraphs=said, assumptions=result.assumptions, figures=figures)
 
 
 def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
@@ -313,7 +341,7 @@ def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
     # a curve of one point shows nothing that the key numbers do not
     tested = max(int(np.isfinite(one.ranking.curve.bound).sum()) for one in drawing.series)
     return tuple(
-        Figure(name, title, partial(plot, drawing), caption)
+        Figure(name=name, title=title, draw=partial(plot, drawing), caption=caption)
         for (name, plot), (title, caption) in zip(PLOTS.items(), captions, strict=True)
         if name != "bound" or drawing.family or tested > 1
     )

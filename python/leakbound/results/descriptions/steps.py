@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from leakbound.results.zero_run import ZeroRunResult
 
 # Deviations of an AUC from 1/2, in standard deviations, that are chance, and that are large
-_CHANCE, _LARGE = 3, 12
+_CHANCE = 3
+_LARGE = 12
 # The ε that a perfect attack should reach at least, and the share of it that is nearly all
-_REACH, _NEAR = 1.0, 0.9
+_REACH = 1.0
+_NEAR = 0.9
 # Shares of all examples that are few, and that are many
-_FEW, _MANY = 0.1, 0.5
+_FEW = 0.1
+_MANY = 0.5
 # An ε beyond which no audit reaches, and examples that no audit has
-_HIGHEST, _MANAGEABLE = 100.0, 1e9
+_HIGHEST = 100.0
+_MANAGEABLE = 1e9
 _INSPECT = "for duplicates, outliers and wrong labels."
 _OF_PARTS = {
     "membership": "Look for data that bypasses clipping, such as batch statistics, and for "
@@ -46,7 +50,10 @@ def first(steps: Iterable[str]) -> tuple[str, ...]:
 
 def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     """Yield steps after an audit of one ranking, the most urgent first."""
-    unit, m, one, reach = terms.units, audited(result), result.checked, terms.ceiling
+    unit = terms.units
+    m = audited(result)
+    one = result.checked
+    reach = terms.ceiling
     proves = KINDS[result.kind].proves
     if result.is_withheld:
         yield (
@@ -67,8 +74,10 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     if one is not None and claimed and one.verdict == "inconclusive":
         target = max(target, one.value)
     if proves and reach <= target:
-        overlap = _of_overlap(result, terms) if _is_shifted(result) else ""
-        yield overlap or _of_reach(result, terms, target)
+        overlap = ""
+        if _is_shifted(result):
+            overlap = _of_overlap(result, terms)
+        yield overlap or _of_reach(result, terms=terms, target=target)
     elif not result.bound and not flaws:
         yield from _of_no_residue() if shifted else _of_nothing(result, unit)
     # 2. What is special about the design.
@@ -108,10 +117,15 @@ def _of_reach(result: AuditResult, terms: Terms, target: float) -> str:
             f"attack on these {audited(result):,} {terms.units} reaches only ε = "
             f"{number(terms.ceiling)}{terms.at} for one record."
         )
-    enough, one = _enough(result, target), result.checked
-    many = f"about {enough:,} {terms.units}" if enough else f"more {terms.units}"
+    enough = _enough(result, target)
+    one = result.checked
+    many = f"more {terms.units}"
+    if enough:
+        many = f"about {enough:,} {terms.units}"
     claimed = one is not None and target == one.value
-    aim = f", below the claimed ε = {target:g}" if claimed else ""
+    aim = ""
+    if claimed:
+        aim = f", below the claimed ε = {target:g}"
     return (
         f"Audit {many}: with these {audited(result):,}, even a perfect attack reaches only ε = "
         f"{number(terms.ceiling)}{terms.at}{aim}."
@@ -145,7 +159,9 @@ def _of_overlap(result: "ZeroRunResult", terms: Terms) -> str:
 
 
 def _of_matched(result: "ZeroRunResult") -> str:
-    most = "" if result.learnt is None else "at most "
+    most = "at most "
+    if result.learnt is None:
+        most = ""
     return (
         f"Look for non-members that resemble the members more: matching kept {most}"
         f"{result.kept:,} of {result.m:,} examples."
@@ -202,7 +218,9 @@ def _of_scores(ranking: ScoreAudit) -> Iterator[str]:
 
 def _of_nothing(result: AuditResult, unit: str) -> Iterator[str]:
     """Yield what to do about a bound of 0 where examples are enough."""
-    deviations, m, auc = _deviations(result), audited(result), f"AUC {result.auc:.3f}"
+    deviations = _deviations(result)
+    m = audited(result)
+    auc = f"AUC {result.auc:.3f}"
     if deviations > _CHANCE:
         yield (
             f"Audit more {unit}, about {4 * m:,}: the scores separate members from non-members "
@@ -240,11 +258,14 @@ def _of_shift(result: Any) -> Iterator[str]:
 
 def _of_leak(result: AuditResult, unit: str) -> str:
     """Return where the leak is, and what may be done about it."""
-    guessed, listed = result.guesses / max(1, audited(result)), result.exposed
+    guessed = result.guesses / max(1, audited(result))
+    listed = result.exposed
     # of groups that differ, features alone may separate the scores
     shifted = _is_shifted(result)
     if guessed >= _MANY or (_deviations(result) > _LARGE and not shifted):
-        auc = "" if shifted else f" (AUC {result.auc:.3f})"
+        auc = ""
+        if not shifted:
+            auc = f" (AUC {result.auc:.3f})"
         return (
             "Reduce overfitting, such as by less training, a smaller model or regularisation, or "
             f"train with DP: the leak is spread over many {unit}{auc}."
@@ -261,7 +282,9 @@ def _of_leak(result: AuditResult, unit: str) -> str:
 
 def of_estimate(result: "PanoramiaResult") -> Iterator[str]:
     """Yield steps after an audit against generated non-members."""
-    attack, baseline, c = result.attack, result.baseline, result.c_lb
+    attack = result.attack
+    baseline = result.baseline
+    c = result.c_lb
     estimate = result.kind == "estimate"
     yield from _of_doubts(result)
     yield from _of_scores(attack)
@@ -291,7 +314,8 @@ def of_estimate(result: "PanoramiaResult") -> Iterator[str]:
 
 def of_run(result: DPSGDAudit) -> Iterator[str]:
     """Yield steps after an audit of a training run with DP-SGD."""
-    stated, proved = result.accounted, result.epsilon()
+    stated = result.accounted
+    proved = result.epsilon()
     yield from (_OF_PARTS[part] for part in result.refuted_by)
     if not result.sampling.limits:
         yield "Pass examples=len(dataset): without it, the sampling rate is not tested."

@@ -17,7 +17,8 @@ _MISSED = (
 
 def describe(result: SyntheticResult) -> Description:
     """Describe an audit of synthetic data: the bound, and the usual similarity metrics."""
-    said, similarity = of_audit(result, subject="generator"), result.similarity
+    said = of_audit(result, subject="generator")
+    similarity = result.similarity
     compared = "of synthetic records, in all columns compared; to a non-member"
     expected = f"of synthetic records; {share(similarity.expected)} if nothing is copied"
     metrics = (
@@ -45,7 +46,9 @@ def describe(result: SyntheticResult) -> Description:
     listed = ", ".join(
         f"{name.replace('_', ' ')} {rounded(float(bound))}" for name, bound in attacks.items()
     )
-    several = ", each at an equal share of the error probability" if len(attacks) > 1 else ""
+    several = ""
+    if len(attacks) > 1:
+        several = ", each at an equal share of the error probability"
     meaning = said.meaning
     says = tuple(text.replace("trained this model", "made this table") for text in meaning.says)
     why = grounds(result, "Why it holds", f"Bounds of the attacks{several}: {listed}.")
