@@ -253,7 +253,7 @@ def _are_scores(values: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grounds:
-    """What a design says of a bound: why it holds, if what is true, and what was read.
+    """Why a bound holds, under which assumptions, and from which inputs, by its design.
 
     `kind` is that of the claim if None. Each member was inserted `copies` times: what is proved is
     about all of them at once, and the record about one.

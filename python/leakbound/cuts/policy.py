@@ -142,7 +142,7 @@ class Proved(Protocol):
 
 
 class Procedure(ABC):
-    """What results say of a test: why it is valid, what it searched, how its guesses are called."""
+    """Why a test is valid, what it searched, and what its guesses are called, for results."""
 
     ties: ClassVar[Ties] = "together"
     """They are broken where the number of guesses must not depend on scores."""

@@ -15,7 +15,7 @@ from leakbound.errors import OptionError
 from leakbound.report.parts import ROUNDING, Checked
 from leakbound.results.base import Composed, flaw_of
 from leakbound.results.one_run import AuditResult, in_code
-from leakbound.results.words import DELTA, delta_of, scale_of
+from leakbound.results.words import delta_of, scale_of
 
 RateSource: TypeAlias = Literal["lower limit", "stated"]
 
@@ -323,13 +323,13 @@ class DPSGDAudit(Composed):
 
     @property
     def delta(self) -> float:
-        """The δ that ε is stated at: the accountant's, or that of the claim, or 1e-5.
+        """The δ that ε is stated at: the accountant's, or that of the claim.
 
         For a family it is 1e-5 beyond the failures of the claim, for which there is no ε.
         """
         if self.accounted is not None:
             return self.accounted.delta
-        return delta_of(self.membership.claim, self.membership.least_delta) or DELTA
+        return delta_of(self.membership.claim, self.membership.least_delta)
 
     def epsilon(self, delta: float | None = None) -> float:
         """Return the ε that the audit of membership proves at a δ, by default that of the audit."""

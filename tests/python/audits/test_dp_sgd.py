@@ -373,8 +373,18 @@ def test_a_claim_about_another_delta_than_the_accountants_is_refused() -> None:
         audit_dp_sgd(play(1), accounted=(3.0, 1e-5), claim=lb.ApproxDP(delta=1e-3))
     same = audit_dp_sgd(play(1), accounted=ACCOUNTED, claim=lb.ApproxDP(delta=1e-5))
     assert same.delta == 1e-5
-    with pytest.raises(errors.OptionError, match=r"is Gaussian, .* ApproxDP\(delta=1e-05\)"):
-        audit_dp_sgd(play(1), claim=lb.PureDP())
+
+
+def test_a_pure_claim_is_about_the_run_and_steps_are_said_at_a_delta() -> None:
+    result = audit_dp_sgd(play(1), claim=lb.PureDP())
+    said = str(result.summary())
+    assert result.epsilon() == result.membership.bound > 0
+    assert result.delta == 0
+    assert "at δ = 0" in said
+    metrics = {one.name for one in result.summary().metrics}
+    assert {"ε from membership at δ = 0", "ε from steps at δ = 1e-05"} <= metrics
+    with pytest.raises(errors.OptionError, match="the accountant's ε about δ = 1e-05"):
+        audit_dp_sgd(play(1), claim=lb.PureDP(), accounted=ACCOUNTED)
 
 
 @pytest.mark.parametrize(

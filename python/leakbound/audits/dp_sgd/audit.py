@@ -16,11 +16,11 @@ from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
 from leakbound.audits.policies.reference import best_fixed, reference
 from leakbound.audits.road import audit
 from leakbound.claims import (
+    FAMILIES,
     ApproxDP,
     Claim,
     FamilyClaim,
     GaussianDP,
-    PureDP,
     SubsampledGaussianDP,
 )
 from leakbound.claims.families import check_epsilon_at
@@ -49,12 +49,6 @@ def audit_dp_sgd(
     # 1. What was seen, and what is claimed of it.
     level = complement(confidence)
     stated = _accounted(accounted)
-    if isinstance(claim, PureDP):
-        delta = DELTA if stated is None else stated.delta
-        raise OptionError(
-            "claim=PureDP() is not for DP-SGD: its noise is Gaussian, and no ε holds at δ = 0; "
-            f"audit ApproxDP(delta={delta:g})"
-        )
     if not observed.steps:
         raise AbstentionError(
             "no step was watched: call step() of the optimizer that was passed, in the block"
@@ -64,7 +58,8 @@ def audit_dp_sgd(
     if stated is not None:
         delta = stated.delta
     audited = claim or (ApproxDP(delta=delta) if run.varies else run.family)
-    if stated is not None and isinstance(audited, ApproxDP) and audited.delta != stated.delta:
+    family = isinstance(audited, FAMILIES)
+    if stated is not None and not family and audited.delta != stated.delta:
         raise OptionError(
             f"the claim is about δ = {audited.delta:g}, and the accountant's ε about "
             f"δ = {stated.delta:g}: audit ApproxDP(delta={stated.delta:g})"

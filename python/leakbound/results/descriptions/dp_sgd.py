@@ -11,7 +11,7 @@ from leakbound.results.descriptions.audit import bracketed, of_audit
 from leakbound.results.descriptions.standard import grounds, levels_of, units_of
 from leakbound.results.descriptions.steps import first, of_run
 from leakbound.results.dp_sgd import DPSGDAudit, SamplingResult, StepsResult
-from leakbound.results.words import NO_UPPER_LIMIT, scale_of
+from leakbound.results.words import DELTA, NO_UPPER_LIMIT, scale_of
 
 _STEPS_THEOREM = (
     "Given the batches and all other coins, the coin of a canary in one step changes the sum of "
@@ -84,7 +84,7 @@ def describe(result: DPSGDAudit) -> Description:
     # 3. Why each of the three audits holds.
     sections = (
         grounds(membership, "Membership: why it holds"),
-        *_grounds(steps, result.delta),
+        *_grounds(steps, result.delta or DELTA),
         Section(title="Sampling", paragraphs=(), assumptions=_assumed(result.sampling)),
     )
     doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
@@ -182,9 +182,9 @@ def _metrics(result: DPSGDAudit, proved: float, at: str) -> tuple[Metric, ...]:
         )
     if not steps.varies:
         note = "if noise is constant and all noisy gradients are released"
-        metrics.append(
-            Metric(name=f"ε from steps{at}", value=number(steps.epsilon(result.delta)), note=note)
-        )
+        delta = result.delta or DELTA  # steps have Gaussian noise, and no ε without a δ
+        value = number(steps.epsilon(delta))
+        metrics.append(Metric(name=f"ε from steps at δ = {delta:g}", value=value, note=note))
     noise = f"of some step; {steps.noise_multiplier:.4g} stated"
     rate = f"{sampling.sampling_rate:.4g} stated"
     guesses = f"{result.membership.correct:,} of {result.membership.guesses:,}"
