@@ -73,7 +73,10 @@ BETS = Share("level of a stream of trials", 1.0, "bets at several odds on sequen
 # Of the design
 MEMBER_SIDES = Share("p-value of a number of members", 1.0, "too many and too few", _TWO_SIDES)
 CANDIDATES = Share("p-value of a draw of candidates", 1.0, "candidates of a secret", _UNION)
-CHALLENGERS = Share("p-value of a challenge", 1.0, "models that bet against a split", _UNION)
+CHALLENGERS = Share("p-value of a challenge", 0.1, "models that bet against a split", _UNION)
+CLOSE_PAIRS = Share("p-value of a challenge", 0.3, "pairs of rows that resemble each other", _UNION)
+USUAL_ROWS = Share("p-value of a challenge", 0.3, "members among usual and unusual rows", _UNION)
+LABELS = Share("p-value of a challenge", 0.3, "members among rows with surprising labels", _UNION)
 REFERENCE_SIDES = Share("p-value of a reference", 1.0, "members and non-members", _TWO_SIDES)
 
 # Of PANORAMIA and Zero-Run

@@ -9,7 +9,7 @@ import leakbound as lb
 from flat import split as audit
 from leakbound import errors
 from leakbound.audits.pairs import Pairs, Units, stretched
-from leakbound.audits.random_split import challenge
+from leakbound.audits.split_challenge import challenge
 from leakbound.cuts.games import PairGame
 from scans import kl_scan
 
@@ -270,8 +270,8 @@ def test_p_values_of_random_splits_are_rarely_small() -> None:
     small = 0
     for seed in range(20):
         member = rng.permutation(120) < 70
-        pairs = Pairs.drawn(units(member), seed)
-        small += challenge(pairs, features, seed).p_value <= 0.2
+        drawn = units(member)
+        small += challenge(Pairs.drawn(drawn, seed), drawn, features, seed).p_value <= 0.2
     assert small <= 10
 
 
