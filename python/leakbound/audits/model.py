@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from leakbound import attacks
 from leakbound._base.alignment import ExampleOrder, gathered, row_names, size_of
-from leakbound._base.checks import seed_of
+from leakbound._base.checks import flag, seed_of
 from leakbound._base.console import one_line
 from leakbound._base.labels import labels_of, row_codes, targets_of
 from leakbound._base.reading import array_of, refuse_masked
@@ -31,6 +31,9 @@ _UNREAD = (
     "not stratified by class; otherwise score the examples and pass strata= to RandomSplit"
 )
 
+# Examples from which on a split is challenged: fewer could not contradict it.
+_CHALLENGED = 32
+
 
 @overload
 def audit_model(
@@ -41,6 +44,7 @@ def audit_model(
     signal: str | Callable[[Any, Any], ArrayInput] = ...,
     claim: Claim | None = ...,
     confidence: float = ...,
+    challenge: bool = ...,
     seed: int | None = ...,
 ) -> AuditResult: ...
 @overload
@@ -64,6 +68,7 @@ def audit_model(
     signal: str | Callable[[Any, Any], ArrayInput] = "logit_margin",
     claim: Claim | None = None,
     confidence: float = 0.95,
+    challenge: bool = True,
     seed: int | None = None,
 ) -> AuditResult:
     """Score a model's examples, and audit the random split or the coins that chose among them.
@@ -94,6 +99,11 @@ def audit_model(
         signals of `leakbound.torch.score` that need no reference.
     claim, confidence, seed : optional
         As for `audit`.
+    challenge : bool
+        Whether inputs and targets challenge the split, as `features` and `labels` of `RandomSplit`
+        do: rows of a table, or the lengths of texts. If they show what a random split hardly would,
+        such as cleaning or resampling of one part, the bound is withheld. Needs scikit-learn, and
+        is left out without it.
 
     Returns
     -------
@@ -134,6 +144,7 @@ def audit_model(
     >>> lb.audit_model(memorises, train=train, test=test).bound > 3
     True
     """
+    flag(challenge, "challenge")
     settings: Any = {"claim": claim, "confidence": confidence, "seed": seed_of(seed)}
     given = [one is not None for one in (train, test, canaries, coins)]
     if given == [False, False, True, True]:
@@ -150,7 +161,7 @@ def audit_model(
     design = RandomSplit(member, strata=strata)
     words = SplitWords()
     # Rows of tables and lengths of texts challenge the split, and classes or numbers to predict.
-    if features is not None:
+    if challenge and features is not None and member.size >= _CHALLENGED:
         labels = targets.labels() if strata is None else None
         design = replace(design, features=features.rows, labels=labels)
         words = SplitWords(columns=features.names)

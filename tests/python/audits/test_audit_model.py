@@ -27,13 +27,18 @@ def test_it_is_the_audit_of_both_sets_within_classes() -> None:
     names = np.array(list("abcdefghij"))[digits]
     x, x2, y, y2 = train_test_split(inputs, names, random_state=0, stratify=names)
     model = RandomForestClassifier(30, random_state=0).fit(x, y)
-    result = lb.audit_model(model, train=(x, y), test=(x2, y2), confidence=0.9, seed=1)
+    result = lb.audit_model(
+        model, train=(x, y), test=(x2, y2), confidence=0.9, challenge=False, seed=1
+    )
     scores = [lb.attacks.score(model, *part).values for part in ((x, y), (x2, y2))]
     member = np.arange(len(names)) < len(x)
     design = lb.RandomSplit(member, strata=np.concatenate([y, y2]))
     assert result == lb.audit(np.concatenate(scores), design, confidence=0.9, seed=1)
     assert result.bound > 0
     assert result.options["strata"] == 10
+    challenged = lb.audit_model(model, train=(x, y), test=(x2, y2), confidence=0.9, seed=1)
+    assert challenged.bound == result.bound
+    assert set(challenged.options["challenge"]["p_values"]) > {"closest pairs", "usual rows"}
 
 
 def test_a_network_is_scored_from_tensors_or_datasets() -> None:
@@ -158,7 +163,8 @@ def test_answers_may_depend_on_the_batch(form: str, coins: bool) -> None:  # noq
         data = {"train": train, "test": test}
         if coins:
             data = {"canaries": FORMS[form](x, y), "coins": lb.InclusionPlan.create(200, seed=seed)}
-        claims += lb.audit_model(**model, **data, confidence=0.8, seed=seed).bound > 0
+        data |= {"confidence": 0.8, "challenge": False}
+        claims += lb.audit_model(**model, **data, seed=seed).bound > 0
     # an audit that errs twice as often as it may would fail
     assert claims <= most_errors(100, 0.2, 2 * len(FORMS)) < 40
 
