@@ -22,6 +22,11 @@ from one_part import MISTAKES, RIGHT, Parts
 SHARES = {"pairs": shares.CLOSE_PAIRS, "usual": shares.USUAL_ROWS, "label": shares.LABELS}
 
 
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def p_values(parts: Parts, seed: int, *, labels: bool = True) -> dict[str, float]:
     """Return the p-value of each view, corrected for the others."""
     rng = np.random.default_rng(seed)
@@ -45,7 +50,7 @@ def table(games: int) -> None:
         for game in range(games):
             for view, p_value in p_values(play(np.random.default_rng([game, 6])), game).items():
                 refuted[view] = refuted.get(view, 0) + (p_value < CONTRADICTED_BELOW)
-        print(f"{name}: {refuted} of {games}", flush=True)
+        say(f"{name}: {refuted} of {games}")
 
 
 def nulls(games: int) -> None:
@@ -57,7 +62,7 @@ def nulls(games: int) -> None:
         found = p_values(Parts(rows, member, rng.integers(0, 2, 200)), game, labels=False)
         least = min(found.values())
         withheld, small = withheld + (least < CONTRADICTED_BELOW), small + (least < 0.05)
-    print(f"{games} right splits: {withheld} withheld, {small} with p < 0.05", flush=True)
+    say(f"{games} right splits: {withheld} withheld, {small} with p < 0.05")
 
 
 def seconds() -> None:
@@ -80,10 +85,7 @@ def seconds() -> None:
         middle = time.process_time()
         bets(Pairs.drawn(Units.of(member, label, None, "mean"), 0), rows, 0)
         end = time.process_time()
-        print(
-            f"{count:,} × {width}: views {middle - begin:.2f} s, classifiers {end - middle:.2f} s",
-            flush=True,
-        )
+        say(f"{count:,} x {width}: views {middle - begin:.2f} s, classifiers {end - middle:.2f} s")
 
 
 if __name__ == "__main__":
