@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
@@ -32,7 +33,7 @@ class Features(NamedTuple):
 
 def features_of(inputs: Any, seed: int) -> Features | None:
     """Return features of inputs, None where they have none or scikit-learn is not installed."""
-    if not all(map(find_spec, _PACKAGES)) or hasattr(inputs, "tocsr"):
+    if not all(map(find_spec, _PACKAGES)):
         return None
     try:
         return _of_texts(inputs) or _of_table(inputs, seed)
@@ -57,29 +58,47 @@ def of_batches(batches: list[Any], seed: int) -> Features | None:
 
 def _of_texts(inputs: Any) -> Features | None:
     """Return the lengths of texts."""
-    if hasattr(inputs, "columns") or getattr(inputs, "ndim", 1) != 1:
+    if hasattr(inputs, "columns") or hasattr(inputs, "tocsc") or getattr(inputs, "ndim", 1) != 1:
         return None
-    texts = array_of(inputs, "inputs")
-    if texts.ndim != 1 or not all(isinstance(text, str) for text in texts.tolist()):
+    # No array: NumPy would give each text the room of the longest.
+    texts = inputs.to_pylist() if hasattr(inputs, "to_pylist") else [*inputs]
+    if not all(isinstance(text, str) for text in texts):
         return None
-    lengths = [[len(text), len(text.split())] for text in texts.tolist()]
+    lengths = [[len(text), len(text.split())] for text in texts]
     return Features(np.array(lengths, dtype=np.float64), ("characters", "words"))
 
 
 def _of_table(inputs: Any, seed: int) -> Features | None:
     """Return coordinates of rows; of very many columns some, which chance draws."""
-    columns = inputs
-    if not hasattr(inputs, "columns"):
-        array = array_of(inputs, "inputs")
-        if array.ndim != 2:
-            return None
-        columns = {str(column): array[:, column] for column in range(array.shape[1])}
-        columns = {name: columns[name] for name in _some([*columns], len(array), seed)}
+    columns = inputs if hasattr(inputs, "columns") else _columns(inputs, seed)
+    if columns is None:
+        return None
     table = read_columns(columns, "inputs")
     count = next(iter(table.values())).missing.size
     table = {name: table[name] for name in _some([*table], count, seed)}
     found = coordinates([table], (), seed, synthetic=False)
     return Features(found.rows, found.sources)
+
+
+def _columns(inputs: Any, seed: int) -> dict[str, NDArray[Any]] | None:
+    """Return columns of an array or of a sparse matrix, or some of very many, by their number."""
+    if hasattr(inputs, "tocsc"):
+        stored = inputs.tocsc()
+        names = _numbered(stored.shape, seed)
+        dense = stored[:, [*map(int, names)]].toarray()
+        return dict(zip(names, dense.T, strict=True))
+    array = array_of(inputs, "inputs", exact=True)
+    if array.dtype.names is not None and len(array.dtype.names) == 1:
+        array = array[array.dtype.names[0]]  # records of one field are an array of it
+    if array.ndim != 2:
+        return None
+    return {name: array[:, int(name)] for name in _numbered(array.shape, seed)}
+
+
+def _numbered(shape: tuple[int, ...], seed: int) -> list[str]:
+    """Return the numbers of columns, or of as many of them as can be looked at."""
+    rows, columns = shape
+    return _some([*map(str, range(columns))], rows, seed)
 
 
 def _some(names: list[str], count: int, seed: int) -> list[str]:

@@ -25,10 +25,12 @@ from leakbound.stats import poisson_binomial_tail_offsets
 CONTRADICTED_BELOW = 1e-3
 """p-value below which a split counts as not random: a false alarm withholds an honest bound."""
 _PARTS = 5
+# Classifiers that bet: as many as there are default sceptics.
+_CHALLENGERS = 2
+_ASKED = "was something removed, added or made in one part after the split?"
 _CLEANED = (
-    "was something removed, added or made in one part after the split? Clean first, then split, "
-    "train and audit again; if the split kept rows together, such as those of one person, pass "
-    "their groups"
+    "clean first, then split, train and audit again; if the split kept rows together, such as "
+    "those of one person, pass their groups"
 )
 _WRITTEN = (
     "if that column was written after the split, such as an index or a position in a file, drop it "
@@ -80,10 +82,12 @@ class Challenge:
 
     @property
     def told(self) -> tuple[Seen, ...]:
-        """What a warning is about: the bets if they won, and the most telling other view."""
-        bets, *others = self.all_seen
-        found = sorted(filter(lambda one: one.contradicts, others), key=lambda one: one.p_value)
-        return (*([bets] if bets.contradicts else []), *found[:1])
+        """What a warning is about: of the views with the same advice the most telling one."""
+        found = dict[str, Seen]()
+        for one in sorted(self.all_seen, key=lambda one: one.p_value):
+            if one.contradicts:
+                found.setdefault(one.advice, one)
+        return tuple(found.values())
 
     @property
     def options(self) -> dict[str, Any]:
@@ -125,13 +129,14 @@ def challenge(
     split = views.Split.of(units.member, units.stratum, rng)
     points = views.ranked(features)
     seen = [
-        bets(pairs, units.features(features), seed, names, most_bets),
         _close_pairs(units.features(points), split, rng),
         _usual_rows(_of_units(units, views.usual(features, names)), split, rng),
     ]
     surprise = None if labels is None else views.surprising(points, labels, rng)
     if surprise is not None:
         seen.append(_labels(_of_units(units, surprise), split, rng))
+    if _can_contradict(pairs.count if most_bets is None else min(most_bets, pairs.count)):
+        seen.append(bets(pairs, units.features(features), seed, names, most_bets))
     return Challenge(tuple(seen))
 
 
@@ -150,9 +155,9 @@ def _close_pairs(points: FloatArray, split: views.Split, rng: np.random.Generato
     count = views.across(views.closest(points, split, rng), split, rng)
     p_value = min(1.0, shares.CLOSE_PAIRS.price() * count.p_value)
     words = (
-        "rows that resemble each other lie in one part more often than a random split allows: of "
-        f"the {count.of:,} closest pairs, {count.seen:,} have a row in each part, where "
-        f"{count.expected:.4g} are expected (p = {p_value:.2g})"
+        "rows that resemble each other lie in one part more often than a random split allows: "
+        f"{_ASKED} Of the {count.of:,} closest pairs, {count.seen:,} have a row in each part, "
+        f"where {count.expected:.4g} are expected (p = {p_value:.2g})"
     )
     return Seen("closest pairs", p_value, count.seen, count.of, count.expected, words)
 
@@ -178,10 +183,17 @@ def _at_end(count: views.Count, rows: str, p_value: float) -> str:
     """Return what was counted at an end of an order, in words."""
     often = "more" if count.seen > count.expected else "less"
     return (
-        f"the {rows} are in the training set {often} often than a random split allows: "
-        f"{count.seen:,} of {count.of:,}, where {count.expected:.4g} are expected "
-        f"(p = {p_value:.2g})"
+        f"the {rows} are in the training set {often} often than a random split allows: {_ASKED} "
+        f"Of these {count.of:,} rows {count.seen:,} are in the training set, where "
+        f"{count.expected:.4g} are expected (p = {p_value:.2g})"
     )
+
+
+def _can_contradict(count: int) -> bool:
+    """Return whether bets on so many pairs, all of them won, would contradict a split."""
+    parts = np.array_split(np.arange(count), _PARTS)[1:]
+    p_value = falsification.fisher([-part.size * np.log(2) for part in parts])
+    return bool(shares.CHALLENGERS.price(_CHALLENGERS) * p_value < CONTRADICTED_BELOW)
 
 
 def bets(

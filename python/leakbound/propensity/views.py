@@ -40,6 +40,8 @@ _NEIGHBOURS = 8
 _FLAT, _ROWS_IN_TREE, _ROWS = 8, 200_000, 16_000
 # Classes of labels; rarer ones are one together.
 _CLASSES = 20
+# Rows that labels are learnt from at least: of fewer no model learns what is surprising.
+_LESSONS = 100
 # Trees of the forest that learns labels, rows that each learns from, and rows it is asked about.
 _TREES, _LEARNT_FROM, _ASKED = 100, 4_000, 20_000
 # Folds of the rows in which a linear model learns them.
@@ -448,8 +450,10 @@ def surprising(
     it, and a linear model of other rows. The answer is minus the logarithm of the mean of the
     label's two probabilities or, where labels are numbers with many values, the distance of the
     label's rank from the mean of two forecasts. None if labels have one value, or are mostly
-    different words.
+    different words, or if there are fewer than 100 rows to learn from.
     """
+    if labels.size < _LESSONS:
+        return None
     values, code = np.unique(labels, return_inverse=True)
     numbers = labels.dtype.kind in "biuf" and values.size > _WORDS
     if values.size < 2 or (not numbers and 2 * values.size > code.size):

@@ -273,7 +273,7 @@ def test_what_was_done_to_one_part_withholds_the_bound(mistake: str, words: str)
     (said,) = result.warnings
     assert words in said
     assert "was something removed, added or made in one part after the split?" in said
-    assert "Clean first, then split" in said
+    assert "clean first, then split" in said
     numbers: Any = result.options["challenge"]
     assert numbers["p_value"] == min(numbers["p_values"].values()) < 1e-3
     assert 0 <= numbers["seen"] <= numbers["of"]
