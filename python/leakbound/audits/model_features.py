@@ -31,9 +31,14 @@ class Features(NamedTuple):
     names: tuple[str, ...]
 
 
+def can_challenge() -> bool:
+    """Return whether the packages are installed that a challenge of a split needs."""
+    return all(map(find_spec, _PACKAGES))
+
+
 def features_of(inputs: Any, seed: int) -> Features | None:
     """Return features of inputs, None where they have none or scikit-learn is not installed."""
-    if not all(map(find_spec, _PACKAGES)):
+    if not can_challenge():
         return None
     try:
         return _of_texts(inputs) or _of_table(inputs, seed)

@@ -81,7 +81,9 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         Features of the examples, which challenge the split: two classifiers bet on which of each
         pair is the member, and it is counted whether rows that resemble each other, or the most or
         least usual rows, are in one part too often. What a random split shows with a probability
-        below 0.001, all of these together, contradicts it, and the bound is withheld.
+        below 0.001, all of these together, contradicts it, and the bound is withheld. Of texts pass
+        at least the number of tokens: both parts must have gone through the same code, never packed
+        and in the same template.
     labels : array-like, shape (m,), optional
         With `features`, the label of each example, a class or a number: rows with surprising labels
         should not be in one part too often. If None, its stratum if there are strata.
