@@ -120,7 +120,8 @@ def audit_model(
 
     Notes
     -----
-    The split must have been random, with or without stratification by class: examples are compared
+    The split must have been random, and nothing was removed, added or changed in one part only
+    after it. It may have been stratified by class or not: examples are compared
     within their class, which is valid for both. Classes are read from the targets, whatever holds
     them: flat, as one column or as lists, of a Dataset or of a loader's batches. Of rows of several
     labels equal ones are compared. Targets of a callable `signal` are classes if at most half of

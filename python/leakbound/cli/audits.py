@@ -45,9 +45,9 @@ COINS = (
 SPLIT = (
     "The training set is a random part of the examples, for example from train_test_split. FILE "
     "has the scores of the training set and the test set, with the same columns as for coins. FILE "
-    "can also be a tally of pairs (lb.PairTally), and several of them are added up. Both parts must "
-    "be prepared and scored by the same code: texts never packed, in the same template. The bound "
-    "is on ε for replacing one example."
+    "can also be a tally of pairs (lb.PairTally), and several of them are added up. Both parts "
+    "must be prepared and scored by the same code: texts never packed, in the same template. The "
+    "bound is on ε for replacing one example."
 )
 CHOICES = (
     "For each secret, one of k candidates was drawn at random and trained on. FILE has one row per "
