@@ -18,7 +18,7 @@ from leakbound.audits import road
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.policies.trials import TrialsPolicy
-from leakbound.audits.random_split import challenge
+from leakbound.audits.split_challenge import bets, challenge
 from leakbound.cuts.games import TrialGame
 from leakbound.errors import DesignError
 from leakbound.propensity import falsification
@@ -237,25 +237,57 @@ def two_sceptics_have_half_each() -> None:
     assert found.p_value < 0.5
 
 
-def two_challengers_have_half_each() -> None:
+def two_challengers_have_a_twentieth_each() -> None:
     """One follows a column that is often right, the other one of noise: all pairs are guessed."""
     pairs, rng = 60, np.random.default_rng(6)
     member = rng.permutation(np.arange(2 * pairs) < pairs)
     drawn = Pairs.drawn(Units.of(member, None, None, "mean"), 2)
     features = np.empty((2 * pairs, 2))
-    features[drawn.members] = np.where(rng.random((pairs, 2)) < [0.7, 0.5], 1.0, -1.0)
+    features[drawn.members] = np.where(rng.random((pairs, 2)) < [0.85, 0.5], 1.0, -1.0)
     features[drawn.others] = -features[drawn.members]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(falsification, "default_sceptics", Follower.two)
-        found = challenge(drawn, features, 2)
+        found = bets(drawn, features, 2)
     order = Purpose.SPLIT_PARTS.rng(2).permutation(pairs)
     best = 1.0
     for column in range(2):
         right = (features[drawn.members, column] > 0)[order]
         tails = [stats.binom.sf(part.sum() - 1, part.size, 0.5) for part in np.split(right, 5)[1:]]
         best = min(best, _fisher(tails))
-    near(found.p_value, 2 * best)
+    near(found.p_value, 2 * best / 0.1)
     assert found.p_value < 0.5
+
+
+def _seen_by(view: str, features: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
+    """Return the p-value of a view of 200 rows, the first half of which are members."""
+    units = Units.of(np.arange(200) < 100, None, None, "mean")
+    found = challenge(Pairs.drawn(units, 0), units, features, 0, labels=labels)
+    return {one.view: one.p_value for one in found.all_seen}[view]
+
+
+def _no_draw_has_three_tenths(view: str, features: NDArray[np.float64]) -> None:
+    """What no draw reaches has the smallest p-value, one over draws and the real one."""
+    labels = np.random.default_rng(0).integers(0, 2, 200)
+    labels[:100] = features[:100, 0] > 0  # those of members can be foreseen
+    near(_seen_by(view, features, labels), 1 / 20_000 / 0.3)
+
+
+def closest_pairs_have_three_tenths() -> None:
+    """Each row has a double in the same part."""
+    twice = np.repeat(np.random.default_rng(1).normal(size=(100, 3)), 2, axis=0)
+    _no_draw_has_three_tenths("closest pairs", twice)
+
+
+def usual_rows_have_three_tenths() -> None:
+    """Numbers of others are three times as large."""
+    rows = np.random.default_rng(2).normal(size=(200, 3)) * np.repeat([[1], [3]], 100, axis=0)
+    _no_draw_has_three_tenths("usual rows", rows)
+
+
+def surprising_labels_have_three_tenths() -> None:
+    """Labels of others are tossed."""
+    rows = np.random.default_rng(3).normal(size=(200, 3))
+    _no_draw_has_three_tenths("surprising labels", rows)
 
 
 CHECKS = {
@@ -275,6 +307,9 @@ CHECKS = {
     "CANDIDATES": candidates_have_equal_parts,
     "REFERENCE_SIDES": a_reference_is_refused_by_twice_the_smaller_tail,
     "SCEPTICS": two_sceptics_have_half_each,
-    "CHALLENGERS": two_challengers_have_half_each,
+    "CHALLENGERS": two_challengers_have_a_twentieth_each,
+    "CLOSE_PAIRS": closest_pairs_have_three_tenths,
+    "USUAL_ROWS": usual_rows_have_three_tenths,
+    "LABELS": surprising_labels_have_three_tenths,
 }
 """The exact check of each row of the table that is about these."""

@@ -8,6 +8,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from leakbound._base.types import FloatArray
 
+TOKENS = "n_tokens"
+"""The column of how many tokens of each text a model saw: a feature that challenges a split."""
 FILLED = "if it was filled in where a score was missing"
 """What the warning says about one score that all of one part has, and nobody of the other."""
 

@@ -121,8 +121,26 @@ CANDIDATES = Share(
 )
 CHALLENGERS = Share(
     whole="p-value of a challenge",
-    part=1.0,
+    part=0.1,
     between="models that bet against a split",
+    theorem=_UNION,
+)
+CLOSE_PAIRS = Share(
+    whole="p-value of a challenge",
+    part=0.3,
+    between="pairs of rows that resemble each other",
+    theorem=_UNION,
+)
+USUAL_ROWS = Share(
+    whole="p-value of a challenge",
+    part=0.3,
+    between="members among usual and unusual rows",
+    theorem=_UNION,
+)
+LABELS = Share(
+    whole="p-value of a challenge",
+    part=0.3,
+    between="members among rows with surprising labels",
     theorem=_UNION,
 )
 REFERENCE_SIDES = Share(

@@ -43,6 +43,8 @@ class Purpose(Enum):
     PAIRS = "audits/pairs"
     CHOICE_TIES = "audits/choice-ties"
     SPLIT_PARTS = "audits/split-parts"
+    SPLIT_VIEWS = "audits/split-views"
+    SPLIT_COLUMNS = "audits/split-columns"
     TALLY_TIES = "audits/tally-ties"
     TALLY_COINS = "audits/tally-coins"
     TRIALS = "audits/trials"

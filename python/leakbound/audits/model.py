@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound import attacks
 from leakbound._base.alignment import ExampleOrder, gathered, row_names, size_of
-from leakbound._base.checks import seed_of
+from leakbound._base.checks import flag, seed_of
 from leakbound._base.console import one_line
 from leakbound._base.labels import labels_of, row_codes, targets_of
 from leakbound._base.reading import array_of, refuse_masked
@@ -18,8 +19,9 @@ from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound.audits.coins import Coins
-from leakbound.audits.random_split import RandomSplit
-from leakbound.audits.road import audit
+from leakbound.audits.model_features import MOST_BETS, Features, features_of, of_batches
+from leakbound.audits.random_split import RandomSplit, SplitWords
+from leakbound.audits.road import Request, audit
 from leakbound.claims import Claim
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import AuditResult
@@ -28,6 +30,9 @@ _UNREAD = (
     "examples of different classes were compared, as {why}: the bound holds only if the split was "
     "not stratified by class; otherwise score the examples and pass strata= to RandomSplit"
 )
+
+# Examples from which on a split is challenged: fewer could not contradict it.
+_CHALLENGED = 32
 
 
 @overload
@@ -39,6 +44,7 @@ def audit_model(
     signal: str | Callable[[Any, Any], ArrayInput] = ...,
     claim: Claim | None = ...,
     confidence: float = ...,
+    challenge: bool = ...,
     seed: int | None = ...,
 ) -> AuditResult: ...
 @overload
@@ -62,6 +68,7 @@ def audit_model(
     signal: str | Callable[[Any, Any], ArrayInput] = "logit_margin",
     claim: Claim | None = None,
     confidence: float = 0.95,
+    challenge: bool = True,
     seed: int | None = None,
 ) -> AuditResult:
     """Score a model's examples, and audit the random split or the coins that chose among them.
@@ -92,6 +99,11 @@ def audit_model(
         signals of `leakbound.torch.score` that need no reference.
     claim, confidence, seed : optional
         As for `audit`.
+    challenge : bool
+        Whether inputs and targets challenge the split, as `features` and `labels` of `RandomSplit`
+        do: rows of a table, or the lengths of texts. If they show what a random split hardly would,
+        such as cleaning or resampling of one part, the bound is withheld. Needs scikit-learn, and
+        is left out without it.
 
     Returns
     -------
@@ -108,7 +120,8 @@ def audit_model(
 
     Notes
     -----
-    The split must have been random, with or without stratification by class: examples are compared
+    The split must have been random, and nothing was removed, added or changed in one part only
+    after it. It may have been stratified by class or not: examples are compared
     within their class, which is valid for both. Classes are read from the targets, whatever holds
     them: flat, as one column or as lists, of a Dataset or of a loader's batches. Of rows of several
     labels equal ones are compared. Targets of a callable `signal` are classes if at most half of
@@ -132,6 +145,7 @@ def audit_model(
     >>> lb.audit_model(memorises, train=train, test=test).bound > 3
     True
     """
+    flag(challenge, "challenge")
     settings: Any = {"claim": claim, "confidence": confidence, "seed": seed_of(seed)}
     given = [one is not None for one in (train, test, canaries, coins)]
     if given == [False, False, True, True]:
@@ -142,17 +156,25 @@ def audit_model(
     if given != [True, True, False, False]:
         raise OptionError("give either train and test, or canaries and coins")
     _check_apart(train, test)
-    values, member, targets = _of_both(model, train, test, signal, settings["seed"])
+    values, member, targets, features = _of_both(model, train, test, signal, settings["seed"])
     # Stratified or not: given the classes' numbers of members, the split is random within classes.
     strata, warnings = targets.strata(named=isinstance(signal, str))
-    result: AuditResult = audit(values, RandomSplit(member, strata=strata), **settings)
+    design = RandomSplit(member, strata=strata)
+    words = SplitWords()
+    # Rows of tables and lengths of texts challenge the split, and classes or numbers to predict.
+    if challenge and features is not None and member.size >= _CHALLENGED:
+        labels = targets.labels() if strata is None else None
+        design = replace(design, features=features.rows, labels=labels)
+        words = SplitWords(columns=features.names)
+    request = Request(**(settings | {"claim": design.claim if claim is None else claim}))
+    result = design.audit(values, request, words, most_bets=MOST_BETS)
     return replace(result, warnings=(*result.warnings, *warnings))
 
 
 def _of_both(
     model: Any, train: Any, test: Any, signal: Any, seed: int
-) -> tuple[FloatArray, BoolArray, "_Targets"]:
-    """Score both sets in one pass; return scores, membership and targets, train first.
+) -> tuple[FloatArray, BoolArray, "_Targets", Features | None]:
+    """Score both sets in one pass; return scores, membership, targets and features, train first.
 
     The order of rows in the pass is drawn. Given all rows, it does not depend on membership, and
     neither does any answer, though it may depend on the other rows of its batch.
@@ -169,13 +191,16 @@ def _of_both(
         if _is_network(model):
             from leakbound.torch.data import joined, noting
 
-            seen = list[Any]()
-            together: Any = noting(joined(parts, order), seen)
+            seen, shown = list[Any](), list[Any]()
+            together: Any = noting(joined(parts, order), seen, shown)
         else:
             together = tuple(gathered(pair, order) for pair in zip(*parts, strict=True))
         scores = _score(model, together, signal, np.array(ids)[order]).values[back]
     targets = seen if _is_network(model) else [together[1]]
-    return scores, np.arange(len(ids)) < sizes[0], _Targets(targets, back)
+    features = of_batches(shown, seed) if _is_network(model) else features_of(together[0], seed)
+    if features is not None:
+        features = features._replace(rows=features.rows[back])
+    return scores, np.arange(len(ids)) < sizes[0], _Targets(targets, back), features
 
 
 @dataclass(frozen=True)
@@ -210,6 +235,17 @@ class _Targets:
             if classes or 2 * np.unique(codes).size <= codes.size:
                 return codes[self.rows], ()
         return None, ((_UNREAD.format(why=why),) if named or table is None else ())
+
+    def labels(self) -> NDArray[Any] | None:
+        """Return numbers to predict, one for each example, if targets are."""
+        try:
+            parts = [targets_of(one, "y") for one in self.batches]
+        except LeakboundError:
+            return None
+        if not parts or any(part.ndim != 1 or part.dtype.kind not in "iuf" for part in parts):
+            return None
+        table = np.concatenate(parts)[self.rows]
+        return table if np.isfinite(table).all() else None
 
 
 def _read(model: Any, data: Any, signal: Any) -> Any:

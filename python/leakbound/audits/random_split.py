@@ -1,28 +1,23 @@
-"""A model that was trained on a random part of the examples, and a challenge of the split."""
+"""A model that was trained on a random part of the examples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from leakbound._base import shares
 from leakbound._base.checks import check_features, check_length, choice
 from leakbound._base.codes import by_first_row, check_codes
-from leakbound._base.imports import needs
-from leakbound._base.records import Lazy
-from leakbound._base.streams import Purpose
-from leakbound._base.types import Aggregate, ArrayInput, BoolArray, FloatArray, HasMember
+from leakbound._base.types import Aggregate, ArrayInput, HasMember
 from leakbound._tally.tally import Stored, by_attack, told
 from leakbound.audits import premises, road
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Pairs, Units
+from leakbound.audits.split_challenge import challenge, challenged
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts.games import PairTallyGame
 from leakbound.errors import OptionError
-from leakbound.propensity import falsification
 from leakbound.results import Assumption, AuditResult
-from leakbound.stats import poisson_binomial_tail_offsets
 
 _COINS = (
     "Members and non-members of a random split are matched at random. Given the pairs and the "
@@ -84,9 +79,15 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     aggregate : {"mean", "max", "log_mean_exp"}
         The score of a group, from those of its rows.
     features : array-like, shape (m, d), optional
-        Features of the examples, from which two classifiers bet on which of each pair is the
-        member. If a random split would let them win so often with a probability below 0.001, its
-        randomness is contradicted and the bound withheld.
+        Features of the examples, which challenge the split: two classifiers bet on which of each
+        pair is the member, and it is counted whether rows that resemble each other, or the most or
+        least usual rows, are in one part too often. What a random split shows with a probability
+        below 0.001, all of these together, contradicts it, and the bound is withheld. Of texts pass
+        at least the number of tokens: both parts must have gone through the same code, never packed
+        and in the same template.
+    labels : array-like, shape (m,), optional
+        With `features`, the label of each example, a class or a number: rows with surprising labels
+        should not be in one part too often. If None, its stratum if there are strata.
 
     Notes
     -----
@@ -116,9 +117,15 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     groups: ArrayInput | None = field(default=None, kw_only=True)
     aggregate: Aggregate = field(default="mean", kw_only=True)
     features: ArrayInput | None = field(default=None, kw_only=True)
+    labels: ArrayInput | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         choice(self.aggregate, name="aggregate", allowed=Aggregate)
+        if self.labels is not None and self.features is None:
+            raise OptionError(
+                "labels are compared with what features predict: pass features too, or leave "
+                "labels out"
+            )
 
     def audit(
         self,
@@ -126,8 +133,12 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         request: road.Request,
         /,
         words: SplitWords = _MODEL,
+        most_bets: int | None = None,
     ) -> AuditResult:
-        """See `Design.audit`; `words` say what was split."""
+        """See `Design.audit`; `words` say what was split.
+
+        Classifiers that challenge the split bet on `most_bets` pairs at most, if that is a number.
+        """
         if isinstance(request.claim, SubsampledGaussianDP):
             request = replace(request, claim=replace(request.claim, relation="replace"))
         tallies = None
@@ -146,11 +157,13 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         order, attacks, member = road.aligned(scores, self.member, request.ids)
         if self.groups is None:
             premises.refuse_repeated(member, what="membership", cure=_UNITS)
+        given = {"strata": self.strata, "groups": self.groups, "labels": self.labels}
         codes = {
             name: check_codes(order.placed(values, name), examples=member.size, name=name)
-            for name, values in (("strata", self.strata), ("groups", self.groups))
+            for name, values in given.items()
             if values is not None
         }
+        labels = codes.pop("labels", codes.get("strata"))
         numbered = {name: by_first_row(one)[2] for name, one in codes.items()}
         units = Units.of(
             member,
@@ -160,12 +173,18 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         )
         # 2. Pairs of a member and a non-member: which is which was a fair coin.
         pairs = Pairs.drawn(units, request.seed)
-        bets = None
+        found = None
         if self.features is not None:
             table = check_features(order.placed(self.features, "features"), "features")
             check_length(table[:, 0], examples=member.size, name="features")
-            bets = challenge(
-                pairs, features=units.features(table), seed=request.seed, names=words.columns
+            found = challenge(
+                pairs,
+                units,
+                table,
+                request.seed,
+                labels=labels,
+                names=words.columns,
+                most_bets=most_bets,
             )
         grounds = _grounds(
             request.claim,
@@ -179,7 +198,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             grounds["options"]["strata"] = int(np.unique(units.stratum).size)
         if self.groups is not None:
             grounds["options"] |= {"groups": units.count, "aggregate": self.aggregate}
-        # 3. What the pairs prove, withheld where features alone tell the member.
+        # 3. What the pairs prove, withheld where features show a split that was not random.
         digested = {name: one.astype(np.int64) for name, one in numbered.items()}
         result = road.Examples(
             attacks=attacks,
@@ -188,9 +207,9 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             filled=premises.filled(attacks.scores, member) if words.output == _MODEL.output else {},
             inputs={**attacks.digested, "member": member, **digested},
         ).audit(request, self.name)
-        if bets is None:
+        if found is None:
             return result
-        return challenged(result, bets)
+        return challenged(result, found)
 
     def _counted(
         self, tallies: dict[str, PairTally], request: road.Request
@@ -301,132 +320,3 @@ def split_theorem(claim: Claim, words: SplitWords = _MODEL) -> str:
     """Return why a bound from a random split holds, where the split moved such units."""
     follows = _FAMILY if isinstance(claim, FAMILIES) else _APPROX if claim.delta else _PURE
     return (_COINS + follows).replace("{unit}", words.unit).replace("{output}", words.output)
-
-
-CONTRADICTED_BELOW = 1e-3
-"""p-value below which a split counts as not random: a false alarm withholds an honest bound."""
-_PARTS = 5
-
-
-@dataclass(frozen=True)
-class Challenge:
-    """What bets on membership from features alone came to; of several models the best."""
-
-    p_value: float
-    correct: int
-    guesses: int
-    model: str
-    telling: str
-
-    @property
-    def contradicted(self) -> bool:
-        """Whether a random split would hardly have let them win so often."""
-        return self.p_value < CONTRADICTED_BELOW
-
-    @property
-    def words(self) -> str:
-        """The numbers, in words."""
-        return (
-            f"features alone tell the member of a pair from the non-member: {self.model} is right "
-            f"on {self.correct:,} of {self.guesses:,} pairs (p = {self.p_value:.2g}), and "
-            f"by itself {self.telling}"
-        )
-
-
-def challenge(
-    pairs: Pairs, features: FloatArray, seed: int, names: Sequence[str] = ()
-) -> Challenge:
-    """Bet on which of each pair is the member, from features of the units.
-
-    Pairs are put in random order and cut into five parts. From the second on, a classifier learns
-    membership from the earlier parts, and guesses where it is surest. Given the pairs and all
-    earlier coins, a random split makes each guess right with probability 1/2; so minus the sum of
-    the logarithms of the four tails is at most a Gamma(4) variable in distribution (Fisher).
-    Columns of `features` go by `names`, or by their number.
-    """
-    with needs("ml", "a challenge of the split"):
-        from threadpoolctl import threadpool_limits
-    # 1. Members first, then the others in the same order; parts of pairs in a random order.
-    count = pairs.count
-    table = np.concatenate([features[pairs.members], features[pairs.others]])
-    labels = np.arange(2 * count) < count
-    parts = np.array_split(Purpose.SPLIT_PARTS.rng(seed).permutation(count), _PARTS)
-    # 2. Each classifier bets on a part by what it learnt of the parts before.
-    results = {}
-    for name, model in falsification.default_sceptics().items():
-        tails = list[float]()
-        correct = 0
-        guesses = 0
-        for k in range(1, _PARTS):
-            past = np.concatenate(parts[:k])
-            tested = parts[k]
-            learnt_from = np.concatenate([past, past + count])
-            rows = np.concatenate([tested, tested + count])
-            with threadpool_limits(1):  # so few rows keep other threads waiting
-                belief = falsification.beliefs(model, table, labels, learnt_from, rows, seed, k)
-            if belief is None:
-                continue
-            apart = belief[: tested.size] - belief[tested.size :]
-            first = pairs.first[tested]
-            surest, guess = falsification.bets(
-                np.zeros(tested.size), np.where(first, apart, -apart)
-            )
-            right = int(((guess > 0) == first[surest]).sum())
-            if surest.size:
-                fair = np.zeros(surest.size)
-                tails.append(
-                    float(poisson_binomial_tail_offsets(right, offsets=fair, epsilon=0.0, log=True))
-                )
-            correct += right
-            guesses += surest.size
-        results[name] = (falsification.fisher(tails) if tails else 1.0, correct, guesses)
-    # 3. The best counts, at a price for having had several (Bonferroni).
-    best = min(results, key=lambda name: results[name][0])
-    p_value, correct, guesses = results[best]
-    telling = _telling(table, labels=labels, names=names)
-    p_value = min(1.0, shares.CHALLENGERS.price(len(results)) * p_value)
-    return Challenge(p_value=p_value, correct=correct, guesses=guesses, model=best, telling=telling)
-
-
-def _telling(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> str:
-    """Return which column tells most by itself, by the largest advantage of any threshold."""
-    advantages = []
-    for column in table.T:
-        order = np.argsort(column, kind="stable")
-        ends = np.flatnonzero(np.diff(column[order], append=np.inf))  # of blocks of equal values
-        gaps = np.cumsum(np.where(labels[order], 1, -1))[ends]
-        advantages.append(2 * float(np.abs(gaps).max()) / labels.size)
-    best = int(np.argmax(advantages))
-    name = f"{best} of the features, counted from 0,"
-    if names:
-        name = repr(names[best])
-    return f"column {name} tells most (advantage {advantages[best]:.2f})"
-
-
-def challenged(result: AuditResult, bets: Challenge) -> AuditResult:
-    """Return a result that says what bets came to, its bound withheld where they won.
-
-    What is withheld has no other warnings: they are about the size of the bound.
-    """
-    tested = {name: getattr(bets, name) for name in ("p_value", "correct", "guesses", "model")}
-    result = replace(result, options=result.options | {"challenge": tested})
-    split, *rest = result.assumptions
-    if not bets.contradicted:
-        text = f"{split.statement} Features alone do not contradict it (p = {bets.p_value:.2g})."
-        return replace(result, assumptions=(replace(split, statement=text), *rest))
-    curve = result._curve  # noqa: SLF001 (drawn when asked for)
-    split = replace(split, statement=f"{split.statement} But {bets.words}.", status="contradicted")
-    warning = (
-        f"{bets.words}: the split was not random, and the bound is withheld; if that column was "
-        "written after the split, such as an index or a position in a file, drop it and audit "
-        "again; if members differ from non-members, use ZeroRun"
-    )
-    return replace(
-        result,
-        bound=0.0,
-        reason=f"it is withheld: {bets.words}, so that this split was not random",
-        rejected=None,
-        warnings=(warning,),
-        assumptions=(split, *rest),
-        _curve=Lazy(lambda: replace(curve.value, bound=np.zeros(curve.value.bound.size))),
-    )

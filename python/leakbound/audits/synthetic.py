@@ -30,8 +30,8 @@ from leakbound.stats import poisson_binomial_tail
 # What a column is besides its values: how records were split, or how numbers are read.
 ColumnRole: TypeAlias = Literal["stratum", "group", "codes", "stratum of codes"]
 _PURE_DP = PureDP()
-# Up to so many records, bets on membership from records alone are made unless told otherwise.
-_CHALLENGED = 20_000
+# Pairs of records on which classifiers bet from records alone, unless told otherwise.
+_MOST_BETS = 10_000
 # p-value below which members are copied more often than non-members.
 _COPIED_BELOW = 1e-3
 
@@ -108,9 +108,10 @@ def audit_synthetic(
         Further words or numbers that mark missing values in any column, such as "<0.5" or "-9", and
         those that need no warning.
     challenge : bool, optional
-        Whether two classifiers bet on membership from the records alone, without the synthetic
-        table. If a random split would hardly let them win so often (p < 0.001), the split was not
-        random, and the bound is withheld. If None, up to 20,000 records.
+        Whether the records alone, without the synthetic table, challenge the split, as `features`
+        of `RandomSplit` do. If a random split would hardly show what they show (p < 0.001), the
+        split was not random, and the bound is withheld. If None, classifiers bet on 10,000 pairs of
+        records at most; if True, on all.
 
     Returns
     -------
@@ -154,8 +155,9 @@ def audit_synthetic(
     # The order and the features that a split is judged by are of the audited records alone: a
     # generator knows the members, and must have no part in whether its bound is withheld.
     order = np.argsort(digests([audited.columns], roles.codes), kind="stable")
-    bets = audited.member.size <= _CHALLENGED if challenge is None else challenge
-    alone = coordinates([audited.columns], roles.codes, seed, synthetic=False) if bets else None
+    alone = None
+    if challenge is not False:
+        alone = coordinates([audited.columns], roles.codes, seed, synthetic=False)
     if reference is not None:
         _check_reference(digests([audited.columns, parts["the reference"]], roles.codes), audited)
     # 2. Scores that no membership has a part in.
@@ -179,6 +181,7 @@ def audit_synthetic(
         {name: values[order] for name, values in scores.items()},
         Request(claim=claim, confidence=confidence, cuts=cuts, seed=seed),
         replace(_WORDS, columns=() if alone is None else alone.sources),
+        most_bets=None if challenge else _MOST_BETS,
     )
     # 4. In the words of a generator, with the usual metrics beside it.
     words = {"audited examples did not choose the model": _ONE_TABLE}

@@ -6,11 +6,13 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from leakbound import ApproxDP, Coins, PureDP, audit
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_membership, copies_of
 from leakbound._base.console import bar
+from leakbound._base.scores import TOKENS
 from leakbound.cli import options
 from leakbound.cli.files import (
     Columns,
@@ -25,7 +27,7 @@ from leakbound.cli.files import (
 )
 from leakbound.cli.options import BundledDelivery, argument, command, flag, option, refuse
 from leakbound.cli.shards import are_shards, pairs_of, tally_of
-from leakbound.errors import InputError
+from leakbound.errors import FormatError, InputError
 from leakbound.planning import InclusionPlan, load_opening
 from leakbound.planning.commitment import Opening
 from leakbound.planning.inclusion import ChoicePlan
@@ -43,8 +45,9 @@ COINS = (
 SPLIT = (
     "The training set is a random part of the examples, for example from train_test_split. FILE "
     "has the scores of the training set and the test set, with the same columns as for coins. FILE "
-    "can also be a tally of pairs (lb.PairTally), and several of them are added up. The bound is "
-    "on ε for replacing one example."
+    "can also be a tally of pairs (lb.PairTally), and several of them are added up. Both parts "
+    "must be prepared and scored by the same code: texts never packed, in the same template. The "
+    "bound is on ε for replacing one example."
 )
 CHOICES = (
     "For each secret, one of k candidates was drawn at random and trained on. FILE has one row per "
@@ -196,7 +199,12 @@ def split(
         option("", "How the scores of a group are combined."),
     ] = "mean",
     features: Annotated[
-        str, option("COL,COL", "Feature columns used to test whether the split looks random.")
+        str,
+        option(
+            "COL,COL",
+            "Feature columns used to test whether the split looks random, such as the number of "
+            "tokens of each text; n_tokens, which `leakbound score` writes, is used by itself.",
+        ),
     ] = "",
     untouched: Annotated[
         bool,
@@ -241,20 +249,35 @@ def split(
     known = options.parse_columns(features, "--features")
     labels = {"strata": strata, "groups": groups}
     wanted = [*names, *known, *filter(None, labels.values())]
+    optional = ("id", *({TOKENS} - {*wanted}))
     with bar(f"Reading {file}"):
         if parts.members:
-            table: Columns | TwoFiles = read_parts(given, wanted, layout)
+            table: Columns | TwoFiles = read_parts(given, wanted, layout, optional=optional)
         else:
-            table = read(file, [*wanted, layout.member_col], layout)
+            table = read(file, [*wanted, layout.member_col], layout, optional=optional)
     with bar(f"Auditing {len(table):,} examples"), about(file):
         scores = scores_of(table, names)
         member = table.member()
         inputs: dict[str, Any] = {one: table.words(col) for one, col in labels.items() if col}
-        inputs |= {"features": table.matrix(known)} if known else {}
+        seen = [table.matrix(known)] if known else []
+        seen += _tokens_in(table) if TOKENS in optional else []
+        inputs |= {"features": np.column_stack(seen)} if seen else {}
         design = RandomSplit(member, aggregate=aggregate, **inputs)
         result = audit(scores, design, ids=table.ids, **common)
     inputs |= {"scores": scores, "plan": member, "ids": table.ids}
     delivery.conclude(result, file, question.goal, relation, inputs)
+
+
+def _tokens_in(table: Columns | TwoFiles) -> list[NDArray[Any]]:
+    """Return the number of tokens of each text, in a list that is empty where it is not told."""
+    from leakbound.audits.model_features import can_challenge
+
+    if TOKENS not in table or not can_challenge():
+        return []
+    try:
+        return [table.numbers(TOKENS)]
+    except FormatError:
+        return []  # a column that nobody asked for, of something else
 
 
 @command(app, "choices", "leakbound choices scores.csv --plan plan.npz --out report", CHOICES)

@@ -367,9 +367,15 @@ class TwoFiles:
         return np.arange(len(self)) < len(self.members)
 
 
-def read_parts(paths: Sequence[Path], wanted: Sequence[str], signs: Signs) -> TwoFiles:
+def read_parts(
+    paths: Sequence[Path],
+    wanted: Sequence[str],
+    signs: Signs,
+    *,
+    optional: Sequence[str] = ("id",),
+) -> TwoFiles:
     """Read the columns that an audit needs from a file of members and one of others."""
-    members, nonmembers = (read(path, wanted, signs) for path in paths)
+    members, nonmembers = (read(path, wanted, signs, optional=optional) for path in paths)
     return TwoFiles(members, nonmembers)
 
 

@@ -33,8 +33,8 @@ SCORE = (
     "local cache), or the import path of a torch module or of a function that returns one. DATA "
     "has one row per example, with columns [bold]id[/], [bold]text[/] or [bold]features[/], "
     "[bold]label[/] for classifiers, and optionally [bold]member[/]. The output is a folder of "
-    "parquet files (shards) with id, score and member.\n\nIf a run stops, run the same command "
-    "again: finished shards are kept. If a row is refused, repair it first."
+    "parquet files (shards) with id, score, member and, of texts, n_tokens.\n\nIf a run stops, run "
+    "the same command again: finished shards are kept. If a row is refused, repair it first."
 )
 EXAMPLE = """leakbound score ./model documents.parquet --out shards
 leakbound coins shards"""

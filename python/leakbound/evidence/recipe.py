@@ -36,7 +36,17 @@ _OBJECTS = {
     )
 }
 # Arguments that are data: arrays, the plan, or a model that the audit fits.
-_DATA = ("scores", "baseline", "member", "propensity", "features", "strata", "groups", "ids")
+_DATA = (
+    "scores",
+    "baseline",
+    "member",
+    "propensity",
+    "features",
+    "labels",
+    "strata",
+    "groups",
+    "ids",
+)
 # Arguments that may be arrays.
 _ARRAYS = {*_DATA, "prior"}
 # Options that the audit chooses by default.

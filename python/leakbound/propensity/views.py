@@ -7,9 +7,10 @@ count of members has a known law, and its p-value compares it with counts of mem
 drawn again. Only counts are drawn, by (multivariate) hypergeometric laws: no row is permuted.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +40,12 @@ _NEIGHBOURS = 8
 _FLAT, _ROWS_IN_TREE, _ROWS = 8, 200_000, 16_000
 # Classes of labels; rarer ones are one together.
 _CLASSES = 20
+# Rows that labels are learnt from at least: of fewer no model learns what is surprising.
+_LESSONS = 100
 # Trees of the forest that learns labels, rows that each learns from, and rows it is asked about.
 _TREES, _LEARNT_FROM, _ASKED = 100, 4_000, 20_000
+# Folds of the rows in which a linear model learns them.
+_FOLDS = 5
 # Probability of a label below which all are equally surprising.
 _RARE = 1e-3
 
@@ -440,18 +445,22 @@ def surprising(
 ) -> FloatArray | None:
     """Return how surprising the label of each row is; NaN where it was not asked.
 
-    A random forest learns labels from coordinates (see `ranked`), of all rows together and without
-    membership. Asked about each row are the trees that have not learnt from it. The answer is minus
-    the logarithm of the label's probability or, where labels are numbers with many values, the
-    distance of the label's rank from its forecast. None if labels have one value, or are mostly
-    different words.
+    A random forest and a linear model learn labels from coordinates (see `ranked`), of all rows
+    together and without membership. Asked about each row are the trees that have not learnt from
+    it, and a linear model of other rows. The answer is minus the logarithm of the mean of the
+    label's two probabilities or, where labels are numbers with many values, the distance of the
+    label's rank from the mean of two forecasts. None if labels have one value, or are mostly
+    different words, or if there are fewer than 100 rows to learn from.
     """
+    if labels.size < _LESSONS:
+        return None
     values, code = np.unique(labels, return_inverse=True)
     numbers = labels.dtype.kind in "biuf" and values.size > _WORDS
     if values.size < 2 or (not numbers and 2 * values.size > code.size):
         return None
     with needs("ml", "a challenge of the split"):
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+        from sklearn.linear_model import LogisticRegression, Ridge
     # In a random order, that of storage has no part in what is learnt.
     asked = rng.permutation(code.size)[:_ASKED]
     how = {
@@ -467,15 +476,37 @@ def surprising(
     if numbers:
         target = code[asked] / values.size
         forest = RandomForestRegressor(**how).fit(known, target)
-        surprise[asked] = np.abs(target - forest.oob_prediction_)
+        answers = (forest.oob_prediction_ + _in_folds(Ridge(), known, target)) / 2
+        surprise[asked] = np.abs(target - answers)
         return surprise
     common = np.argsort(-np.bincount(code), kind="stable")[:_CLASSES]
     place = np.full(values.size, common.size)
     place[common] = np.arange(common.size)
-    target = place[code[asked]]
+    target = np.unique(place[code[asked]], return_inverse=True)[1]
+    if target.max() == 0:
+        return None
     forest = RandomForestClassifier(**how).fit(known, target)
-    chance = forest.oob_decision_function_[
-        np.arange(asked.size), np.searchsorted(forest.classes_, target)
-    ]
+    linear = _in_folds(LogisticRegression(max_iter=200), known, target)
+    chances = (forest.oob_decision_function_ + linear) / 2
+    chance = chances[np.arange(asked.size), target]
     surprise[asked] = -np.log(np.maximum(chance, _RARE))
     return surprise
+
+
+def _in_folds(model: Any, known: NDArray[np.float32], target: NDArray[Any]) -> NDArray[Any]:
+    """Return what a model of other rows answers about each: forecasts, or chances of classes."""
+    classes = target.dtype.kind in "iu"
+    answers = np.zeros((target.size, int(target.max()) + 1) if classes else target.size)
+    folds = np.array_split(np.arange(target.size), _FOLDS)
+    for fold in folds:
+        others = np.setdiff1d(np.arange(target.size), fold)[:_LEARNT_FROM]
+        if not fold.size or np.unique(target[others]).size < 2:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of steps that end early: the model is one of many
+            fitted = model.fit(known[others], target[others])
+        if classes:
+            answers[np.ix_(fold, fitted.classes_)] = fitted.predict_proba(known[fold])
+        else:
+            answers[fold] = fitted.predict(known[fold])
+    return answers

@@ -159,12 +159,19 @@ def joined(parts: Sequence[Any], order: IntArray) -> Batches:
     )
 
 
-def noting(batches: Batches, seen: list[Tensor]) -> Batches:
-    """Return the same batches, whose targets are listed as they pass, but for tokens."""
+def noting(batches: Batches, seen: list[Tensor], shown: list[NDArray[Any]]) -> Batches:
+    """Return the same batches, of which it lists what it can as they pass.
+
+    `seen` gets their targets, but for tokens; `shown` gets rows of numbers, and numbers of tokens.
+    """
 
     def passing() -> Iterator[Any]:
         for item in batches.items:
-            inputs, _, targets, _ = _parts(item)
+            inputs, others, targets, _ = _parts(item)
+            if isinstance(item, Mapping):
+                shown.append(_lengths(inputs, others.get("attention_mask")))
+            elif inputs.ndim == 2 and inputs.is_floating_point():
+                shown.append(inputs.detach().to("cpu", torch.float64).numpy())
             named = isinstance(item, Mapping) and not targets.is_floating_point()
             tokens = targets.ndim > 1 and (
                 named or (targets.shape == inputs.shape and not inputs.is_floating_point())
@@ -174,6 +181,13 @@ def noting(batches: Batches, seen: list[Tensor]) -> Batches:
             yield item
 
     return replace(batches, items=passing())
+
+
+def _lengths(tokens: Tensor, attention_mask: Tensor | None) -> NDArray[Any]:
+    """Return the number of tokens of each text, padding not counted where it is marked."""
+    if attention_mask is None:
+        return np.full(len(tokens), tokens[0].numel() if len(tokens) else 0)
+    return attention_mask.flatten(1).sum(dim=1).to("cpu").numpy()
 
 
 def _parts(item: Any) -> tuple[Tensor, dict[str, Tensor], Tensor, bool]:

@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from leakbound._base.checks import choice, instance, integer
 from leakbound._base.console import one_line, track
+from leakbound._base.scores import TOKENS
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, IntArray, Precision
 from leakbound._tally.counting import arrow, arrow_column
@@ -32,8 +33,9 @@ class Scorer:
 
     It can be pickled: it holds the name of the model, which each process loads once. Called with a
     pyarrow.RecordBatch or pyarrow.Table, it returns one of the same type with the columns id, score
-    and those to keep, in the order of the records. A score does not depend on the other records,
-    but for the rounding of floats.
+    and those to keep, in the order of the records, and for models of texts n_tokens: how many
+    tokens of each text the model saw, which challenges a random split (`leakbound split`). A score
+    does not depend on the other records, but for the rounding of floats.
 
     Parameters
     ----------
@@ -93,9 +95,10 @@ class Scorer:
             choice(self.dtype, name="dtype", allowed=Precision)
         integer(2 if self.max_length is None else self.max_length, "max_length", least=2)
         integer(self.batch_size, "batch_size", least=1)
-        if {"id", "score"} & {*self.keep} or self.label in self.inputs:
+        if {"id", "score", TOKENS} & {*self.keep} or self.label in self.inputs:
             raise OptionError(
-                "a column can have only one role: id, score, one of inputs, label or keep"
+                f"a column can have only one role: id, score, {TOKENS}, one of inputs, label or "
+                "keep"
             )
 
     def __call__(self, records: Any, *, first: int = 0) -> Any:
@@ -105,13 +108,20 @@ class Scorer:
         }
         named = enumerate(columns["id"].to_pylist(), first)
         labels = np.array([f"{one} (row {row})" for row, one in named])
+        pa = arrow("scoring Arrow records")
         values = np.empty(0)
+        tokens = None
+        if self._parts()[0].tokens:
+            tokens = np.empty(0, np.int64)
         if labels.size:
-            values, order = self._scored(records, labels=labels, first=first)
+            values, order, tokens = self._scored(records, labels=labels, first=first)
             if first == 0:
                 self._check_rows(records, labels=labels, values=values, order=order)
-        columns["score"] = arrow("scoring Arrow records").array(values)
+        columns["score"] = pa.array(values)
         names = ["id", "score", *self.keep]
+        if tokens is not None:
+            columns[TOKENS] = pa.array(tokens)
+            names.append(TOKENS)
         return type(records).from_arrays([columns[name] for name in names], names=names)
 
     def columns(self) -> dict[str, bool]:
@@ -146,13 +156,13 @@ class Scorer:
 
     def _scored(
         self, records: Any, labels: NDArray[np.str_], first: int = 0
-    ) -> tuple[FloatArray, IntArray]:
-        """Return the scores of records, and the order in which the model saw them."""
-        batches, order = self._batches(records, labels=labels, first=first)
+    ) -> tuple[FloatArray, IntArray, IntArray | None]:
+        """Return scores, the order in which the model saw records, and tokens of texts."""
+        batches, order, tokens = self._batches(records, labels=labels, first=first)
         values = np.empty(labels.size)
         values[order], name = self._measured(batches, labels[order])
         check_nan(values, ids=labels, name=name)
-        return values, order
+        return values, order, tokens
 
     def _check_rows(
         self, records: Any, labels: NDArray[np.str_], values: FloatArray, order: IntArray
@@ -164,13 +174,13 @@ class Scorer:
         ends = np.append(np.arange(0, order.size, self.batch_size)[1:], order.size) - 1
         spread = order[ends[np.unique(np.linspace(0, ends.size - 1, _LOOKS, dtype=np.int64))]]
         twice = np.repeat(spread, 2)
-        alone, _ = replace(self, batch_size=2)._scored(records.take(twice), labels[twice])  # noqa: SLF001
+        alone, *_ = replace(self, batch_size=2)._scored(records.take(twice), labels[twice])  # noqa: SLF001
         if np.array_equal(alone[::2], alone[1::2]):
             weight = next(self._parts()[1].parameters(), torch.empty(0))
             exact = weight.element_size() >= torch.float32.itemsize
             return check_alone(values[spread], alone[::2], *([_EXACT] if exact else []))
         copies = np.repeat(order[:1], min(values.size, self.batch_size))
-        again, _ = self._scored(records.take(copies), labels[copies])
+        again, *_ = self._scored(records.take(copies), labels[copies])
         return check_alone(values[order[0]], again[0])
 
     def _measured(self, batches: Batches, labels: NDArray[np.str_]) -> tuple[FloatArray, str]:
@@ -196,8 +206,8 @@ class Scorer:
 
     def _batches(
         self, records: Any, labels: NDArray[np.str_], first: int
-    ) -> tuple[Batches, IntArray]:
-        """Return batches of similar length, the longest first, and the rows in their order."""
+    ) -> tuple[Batches, IntArray, IntArray | None]:
+        """Return batches, the longest texts first, rows in their order, and tokens of texts."""
         columns = {name: arrow_column(records, name=name, first=first) for name in self.columns()}
         model = self._parts()[0]
         targets = None
@@ -208,7 +218,7 @@ class Scorer:
         if not model.tokens:
             arrays = [_array(column, name) for name, column in columns.items()]
             inputs = arrays[0] if len(arrays) == 1 else np.column_stack(arrays)
-            return read((inputs, targets), batch_size=self.batch_size), np.arange(len(labels))
+            return read((inputs, targets), batch_size=self.batch_size), np.arange(len(labels)), None
         ((name, column), *more) = columns.items()
         if more:
             raise OptionError(f"the model takes one column of texts, got {', '.join(columns)}")
@@ -238,7 +248,8 @@ class Scorer:
             return made | {"labels": torch.tensor(targets[rows])}
 
         starts = range(0, len(order), self.batch_size)
-        return Batches(items=map(batch, starts), examples=len(order), batches=len(starts)), order
+        batches = Batches(items=map(batch, starts), examples=len(order), batches=len(starts))
+        return batches, order, lengths
 
 
 def _tokens(column: Any, name: str, model: Loaded, longest: int | None) -> dict[str, Any]:

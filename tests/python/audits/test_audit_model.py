@@ -1,5 +1,6 @@
 """`audit_model`: the scores of both sets and the audit of their split, in one call."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from scipy.sparse import coo_array
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -27,13 +29,18 @@ def test_it_is_the_audit_of_both_sets_within_classes() -> None:
     names = np.array(list("abcdefghij"))[digits]
     x, x2, y, y2 = train_test_split(inputs, names, random_state=0, stratify=names)
     model = RandomForestClassifier(30, random_state=0).fit(x, y)
-    result = lb.audit_model(model, train=(x, y), test=(x2, y2), confidence=0.9, seed=1)
+    result = lb.audit_model(
+        model, train=(x, y), test=(x2, y2), confidence=0.9, challenge=False, seed=1
+    )
     scores = [lb.attacks.score(model, *part).values for part in ((x, y), (x2, y2))]
     member = np.arange(len(names)) < len(x)
     design = lb.RandomSplit(member, strata=np.concatenate([y, y2]))
     assert result == lb.audit(np.concatenate(scores), design, confidence=0.9, seed=1)
     assert result.bound > 0
     assert result.options["strata"] == 10
+    challenged = lb.audit_model(model, train=(x, y), test=(x2, y2), confidence=0.9, seed=1)
+    assert challenged.bound == result.bound
+    assert set(challenged.options["challenge"]["p_values"]) > {"closest pairs", "usual rows"}
 
 
 def test_a_network_is_scored_from_tensors_or_datasets() -> None:
@@ -158,7 +165,8 @@ def test_answers_may_depend_on_the_batch(form: str, coins: bool) -> None:  # noq
         data = {"train": train, "test": test}
         if coins:
             data = {"canaries": FORMS[form](x, y), "coins": lb.InclusionPlan.create(200, seed=seed)}
-        claims += lb.audit_model(**model, **data, confidence=0.8, seed=seed).bound > 0
+        data |= {"confidence": 0.8, "challenge": False}
+        claims += lb.audit_model(**model, **data, seed=seed).bound > 0
     # an audit that errs twice as often as it may would fail
     assert claims <= most_errors(100, 0.2, 2 * len(FORMS)) < 40
 
@@ -241,3 +249,36 @@ def test_bad_input_is_refused_by_name(
 ) -> None:
     with pytest.raises(error, match=words):
         lb.audit_model(model, train=train, test=test)
+
+
+@pytest.mark.parametrize("form", [list, np.array, pd.Series], ids=["list", "array", "series"])
+def test_lengths_of_texts_challenge_the_split(form: Callable[[list[str]], Any]) -> None:
+    """Training texts were cut to ten words."""
+    lengths = np.random.default_rng(3).integers(5, 40, 200)
+    lengths[:100] = np.minimum(lengths[:100], 10)
+    texts = [" ".join(["word"] * length) for length in lengths.tolist()]
+    parts: Any = [(form(part), np.arange(100) % 2) for part in (texts[:100], texts[100:])]
+
+    def model(inputs: Any) -> NDArray[np.float64]:
+        chance = np.array([len(text) for text in inputs]) / 400
+        return np.column_stack([chance, 1 - chance])
+
+    result = lb.audit_model(model, train=parts[0], test=parts[1], seed=0)
+    assert result.is_withheld
+    assert "was something removed, added or made in one part" in result.warnings[0]
+
+
+@pytest.mark.parametrize("form", [np.array, csr_array, pd.DataFrame])
+def test_rows_of_any_container_challenge_the_split(form: Callable[[Any], Any]) -> None:
+    """Outliers were dropped from the training part."""
+    rng = np.random.default_rng(4)
+    rows = rng.standard_t(3, (900, 4))
+    cleaned = rows[:450][(np.abs(rows[:450]) < 2.5).all(axis=1)]
+    parts: Any = [(form(part), rng.normal(size=len(part))) for part in (cleaned, rows[450:])]
+
+    def model(inputs: Any) -> NDArray[np.float64]:
+        return np.zeros(inputs.shape[0])
+
+    how: Any = {"train": parts[0], "test": parts[1], "signal": lambda _, y: y, "seed": 0}
+    assert lb.audit_model(model, **how).is_withheld
+    assert not lb.audit_model(model, **how, challenge=False).is_withheld

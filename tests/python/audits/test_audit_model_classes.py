@@ -117,7 +117,8 @@ def test_balanced_sets_accuse_no_constant_model(form: str) -> None:
             data = [(x, pair(y)) for x, y in (train, test)]
         else:
             model, data = Constant(), [SETS[form](*part) for part in (train, test)]
-        result = lb.audit_model(model, train=data[0], test=data[1], confidence=0.8, seed=seed)
+        how: Any = {"confidence": 0.8, "challenge": False, "seed": seed}
+        result = lb.audit_model(model, train=data[0], test=data[1], **how)
         assert result.options["strata"] == 2
         claims += result.bound > 0
     assert claims <= most_errors(GAMES, 0.2, len(LABELS) + len(SETS)) < GAMES

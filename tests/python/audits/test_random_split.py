@@ -4,13 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn import datasets
 
 import leakbound as lb
 from flat import split as audit
 from leakbound import errors
 from leakbound.audits.pairs import Pairs, Units, stretched
-from leakbound.audits.random_split import challenge
+from leakbound.audits.split_challenge import challenge
 from leakbound.cuts.games import PairGame
+from one_part import MISTAKES
 from scans import kl_scan
 
 CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=1e-6), lb.GaussianDP(), lb.LaplaceDP()]
@@ -254,6 +256,52 @@ def test_features_contradict_a_split_that_was_not_random() -> None:
     assert honest.options["challenge"]["p_value"] > 1e-3
 
 
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ("a class oversampled in training", "rows that resemble each other lie in one part"),
+        ("outliers dropped in training", "the least usual rows are in the training set less often"),
+        ("border of classes cleaned in training", "rows whose label is most surprising are in the"),
+    ],
+)
+def test_what_was_done_to_one_part_withholds_the_bound(mistake: str, words: str) -> None:
+    play, _ = MISTAKES[mistake]
+    parts = play(np.random.default_rng(1))
+    scores = np.random.default_rng(2).normal(size=parts.member.size)
+    result = audit(scores, parts.member, features=parts.rows, labels=parts.labels, seed=0)
+    assert result.is_withheld
+    (said,) = result.warnings
+    assert words in said
+    assert "was something removed, added or made in one part after the split?" in said
+    assert "clean first, then split" in said
+    numbers: Any = result.options["challenge"]
+    assert numbers["p_value"] == min(numbers["p_values"].values()) < 1e-3
+    assert 0 <= numbers["seen"] <= numbers["of"]
+
+
+def test_strata_are_labels_where_there_are_no_others() -> None:
+    play, _ = MISTAKES["border of classes cleaned in training"]
+    parts = play(np.random.default_rng(1))
+    scores = np.random.default_rng(2).normal(size=parts.member.size)
+    result = audit(scores, parts.member, features=parts.rows, strata=parts.labels, seed=0)
+    assert result.is_withheld
+    assert "surprising labels" in result.options["challenge"]["p_values"]
+
+
+def test_labels_need_features() -> None:
+    with pytest.raises(errors.OptionError, match=r"labels are compared .* pass features too"):
+        lb.RandomSplit([0, 1], labels=[0, 1])
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "digits", "wine", "diabetes"])
+def test_right_splits_of_standard_data_are_not_withheld(name: str) -> None:
+    rows, target = getattr(datasets, f"load_{name}")(return_X_y=True)
+    member = np.random.default_rng(5).permutation(len(rows)) < len(rows) // 2
+    result = audit(np.sin(rows.sum(axis=1)), member, features=rows, labels=target, seed=0)
+    assert not result.is_withheld
+    assert len(result.options["challenge"]["p_values"]) == 4
+
+
 def test_features_of_groups_are_means() -> None:
     rng = np.random.default_rng(12)
     user = np.repeat(np.arange(300), 3)
@@ -270,8 +318,8 @@ def test_p_values_of_random_splits_are_rarely_small() -> None:
     small = 0
     for seed in range(20):
         member = rng.permutation(120) < 70
-        pairs = Pairs.drawn(units(member), seed)
-        small += challenge(pairs, features, seed).p_value <= 0.2
+        drawn = units(member)
+        small += challenge(Pairs.drawn(drawn, seed), drawn, features, seed).p_value <= 0.2
     assert small <= 10
 
 

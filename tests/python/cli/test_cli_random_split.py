@@ -125,3 +125,37 @@ def test_tallies_of_pairs_are_added_and_audited(scores: Path, tmp_path: Path) ->
         assert said in leakbound("split", *files, *SPLIT).refusal
     for command in (("coins",), ("tally", "--out", tmp_path / "out.parquet")):
         assert "for leakbound split" in leakbound(*command, parts[0]).refusal
+
+
+def with_lengths(folder: Path, lengths: list[Any]) -> dict[str, Path]:
+    """Write scores with a column n_tokens: in one file, and in one of each part."""
+    rows = list(zip(SCORE.tolist(), MEMBER.astype(int).tolist(), lengths, strict=True))
+    paths = {}
+    for name, parts in {"all": (0, 1), "members": (1,), "others": (0,)}.items():
+        lines = [",".join(map(str, row)) for row in rows if row[1] in parts]
+        paths[name] = folder / f"{name}.csv"
+        paths[name].write_text("\n".join(["score,member,n_tokens", *lines]) + "\n")
+    return paths
+
+
+def test_numbers_of_tokens_challenge_the_split_by_themselves(tmp_path: Path) -> None:
+    """Training texts were cut to 128 tokens, and held-out ones were not."""
+    lengths = RNG.integers(40, 400, 600)
+    cut = np.where(MEMBER, np.minimum(lengths, 128), lengths)
+
+    def told(lengths: list[Any], *given: str) -> list[lb.AuditResult]:
+        paths = with_lengths(tmp_path, lengths)
+        parts = ("--members", paths["members"], "--nonmembers", paths["others"])
+        answers = [
+            leakbound("split", *files, *SPLIT, *given, "--json-full")
+            for files in ((paths["all"],), parts)
+        ]
+        return [lb.AuditResult.from_json(answer.out) for answer in answers]
+
+    for result in (*told(cut.tolist()), *told(cut.tolist(), "--features", "n_tokens")):
+        assert result.is_withheld
+        assert "was something removed, added or made in one part" in result.warnings[0]
+    # Cut alike they say nothing, and what is no number is no number of tokens.
+    alike = np.minimum(lengths, 128)
+    assert told(alike.tolist())[0] == expected(features=alike[:, None])
+    assert told(["many"] * 600)[0] == expected()

@@ -125,6 +125,7 @@ def test_killed_twice_it_goes_on_to_the_shards_of_an_uninterrupted_run(
     # What the next command reads.
     found = pa.concat_tables([parquet.read_table(out / name) for name in shards(out)])
     assert (found["id"], found["member"]) == (TABLE["id"], TABLE["member"])
+    assert found["n_tokens"].to_pylist() == [min(len(text), 64) for text in TEXTS]
     told = json.loads(leakbound("coins", out, "--json-full").out)
     assert told["bound"] == lb.audit(lb.Tally.of(found["score"], TABLE["member"]), lb.Coins()).bound
 
@@ -140,6 +141,20 @@ def test_a_score_is_that_of_the_example_by_itself(folder: Path, tmp_path: Path) 
         out = tmp_path / str(len(options))
         found = scored(folder / "language", folder / "all.parquet", out, *options)
         np.testing.assert_allclose(found["score"], alone, rtol=0, atol=2e-6)
+
+
+def test_texts_of_one_part_that_were_cut_withhold_the_bound(folder: Path, tmp_path: Path) -> None:
+    """Training texts have 20 tokens at most: the number of tokens, which was written, tells."""
+    member = TABLE["member"].to_pylist()
+    texts = [text[:20] if inside else text for text, inside in zip(TEXTS, member, strict=True)]
+    parquet.write_table(
+        TABLE.select(["id", "member"]).append_column("text", [texts]), tmp_path / "t.parquet"
+    )
+    scored(folder / "language", tmp_path / "t.parquet", tmp_path / "out")
+    answer = leakbound(
+        "split", tmp_path / "out" / "00000-00000.parquet", "--untouched", "--json-full"
+    )
+    assert lb.AuditResult.from_json(answer.out).is_withheld
 
 
 def test_text_files_arrays_and_images(folder: Path, tmp_path: Path) -> None:

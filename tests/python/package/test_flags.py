@@ -35,7 +35,16 @@ scored: Any = partial(score, EMBEDDING, (TOKENS, TOKENS), signal="cross_entropy"
 ERROR: dict[str, Any] = {"delta": 0.0, "beta": 0.05}
 CLAIMED: dict[str, Any] = {"epsilon": 1.0, "delta": 0.0}
 
+audited: Any = partial(
+    lb.audit_model,
+    np.asarray,
+    train=(X[:30], SCORE[:30]),
+    test=(X[30:], SCORE[30:]),
+    signal=lambda answer, _: answer[:, 0],
+)
+
 OPTIONS: dict[str, Callable[..., Any]] = {
+    "audit_model challenge": audited,
     "ApproxDP.lower_bound one_sided": partial(lb.ApproxDP(delta=1e-5).lower_bound, *COUNTS, 0.05),
     "panoramia.Options union": panoramia.Options,
     "panoramia.Options conditional": panoramia.Options,

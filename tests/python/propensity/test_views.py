@@ -193,23 +193,27 @@ def test_words_in_several_columns_are_one_column() -> None:
 
 @pytest.mark.parametrize(
     "features",
-    [np.ones((40, 3)), np.zeros((40, 1)), np.arange(40.0)[:, None] * 1e300, np.eye(40, 90)],
+    [np.ones((120, 3)), np.zeros((120, 1)), np.arange(120.0)[:, None] * 1e300, np.eye(120, 150)],
     ids=["all equal", "one constant column", "very large numbers", "more columns than rows"],
 )
 def test_strange_features_contradict_nothing(features: NDArray[np.float64]) -> None:
-    member = np.random.default_rng(3).permutation(40) < 20
-    labels = np.random.default_rng(4).integers(0, 2, 40)
+    member = np.random.default_rng(3).permutation(120) < 60
+    labels = np.random.default_rng(4).integers(0, 2, 120)
     parts = Parts(features, member, labels)
     assert min(p_value(view, parts, 0) for view in ("pairs", "usual", "label")) > 1e-3
 
 
 @pytest.mark.parametrize(
     "labels",
-    [np.ones(60, dtype=int), np.array([f"name {k}" for k in range(60)])],
-    ids=["one class", "all different"],
+    [
+        np.ones(120, dtype=int),
+        np.array([f"name {k}" for k in range(120)]),
+        np.arange(99) % 2,
+    ],
+    ids=["one class", "all different", "too few rows"],
 )
 def test_labels_that_cannot_be_learnt_are_no_view(labels: NDArray[Any]) -> None:
-    assert views.surprising(np.ones((60, 1)), labels, rng_of(8)) is None
+    assert views.surprising(np.ones((labels.size, 1)), labels, rng_of(8)) is None
 
 
 def test_numbers_are_learnt_as_numbers() -> None:

@@ -1,0 +1,293 @@
+"""A challenge of a random split: what tells members from non-members without scores.
+
+Each view of the records has its part of the p-value: two classifiers that bet on which of each pair
+is the member, pairs of records that resemble each other, how usual a record is, and how surprising
+its label is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base import shares
+from leakbound._base.imports import needs
+from leakbound._base.records import Lazy
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, FloatArray
+from leakbound.audits.pairs import Pairs, Units
+from leakbound.propensity import falsification, views
+from leakbound.results import AuditResult
+from leakbound.stats import poisson_binomial_tail_offsets
+
+CONTRADICTED_BELOW = 1e-3
+"""p-value below which a split counts as not random: a false alarm withholds an honest bound."""
+_PARTS = 5
+# Classifiers that bet: as many as there are default sceptics.
+_CHALLENGERS = 2
+_ASKED = "was something removed, added or made in one part after the split?"
+_CLEANED = (
+    "clean first, then split, train and audit again; if the split kept rows together, such as "
+    "those of one person, pass their groups"
+)
+_WRITTEN = (
+    "if that column was written after the split, such as an index or a position in a file, drop it "
+    "and audit again; if members differ from non-members, use ZeroRun"
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one view saw: its p-value, corrected for the other views, and the telling numbers.
+
+    `seen` is how many of `of` were counted, where a random split gives `expected` on average.
+    """
+
+    view: str
+    p_value: float
+    seen: int
+    of: int
+    expected: float
+    words: str
+    advice: str = _CLEANED
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether a random split would hardly have shown this."""
+        return self.p_value < CONTRADICTED_BELOW
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """What all views of a split came to."""
+
+    all_seen: tuple[Seen, ...]
+
+    @property
+    def most_telling(self) -> Seen:
+        """The view with the smallest p-value."""
+        return min(self.all_seen, key=lambda one: one.p_value)
+
+    @property
+    def p_value(self) -> float:
+        """Upper bound on the probability of a p-value as small, of any view, in a random split."""
+        return self.most_telling.p_value
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether any view contradicts the split."""
+        return self.most_telling.contradicts
+
+    @property
+    def told(self) -> tuple[Seen, ...]:
+        """What a warning is about: of the views with the same advice the most telling one."""
+        found = dict[str, Seen]()
+        for one in sorted(self.all_seen, key=lambda one: one.p_value):
+            if one.contradicts:
+                found.setdefault(one.advice, one)
+        return tuple(found.values())
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The numbers, as results keep them."""
+        best = self.most_telling
+        numbers = {name: getattr(best, name) for name in ("p_value", "view", "seen", "of")}
+        p_values = {one.view: one.p_value for one in self.all_seen}
+        return {**numbers, "expected": best.expected, "p_values": p_values}
+
+
+def challenge(
+    pairs: Pairs,
+    units: Units,
+    features: FloatArray,
+    seed: int,
+    *,
+    labels: NDArray[np.generic] | None = None,
+    names: Sequence[str] = (),
+    most_bets: int | None = None,
+) -> Challenge:
+    """Look at a split from all sides, without scores.
+
+    Parameters
+    ----------
+    pairs, units : Pairs and Units
+        The split, and how its units were matched.
+    features : ndarray, shape (rows, columns)
+        Features of the rows; those of a unit are the means of its rows.
+    seed : int
+        Of what is drawn.
+    labels : ndarray, optional
+        A label for each row.
+    names : sequence of str
+        Names of the columns; neighbours with one name are one column, such as of words.
+    most_bets : int, optional
+        Pairs that classifiers bet on, at most; which ones, chance decides.
+    """
+    rng = Purpose.SPLIT_VIEWS.rng(seed)
+    split = views.Split.of(units.member, units.stratum, rng)
+    points = views.ranked(features)
+    seen = [
+        _close_pairs(units.features(points), split, rng),
+        _usual_rows(_of_units(units, views.usual(features, names)), split, rng),
+    ]
+    surprise = None if labels is None else views.surprising(points, labels, rng)
+    if surprise is not None:
+        seen.append(_labels(_of_units(units, surprise), split, rng))
+    if _can_contradict(pairs.count if most_bets is None else min(most_bets, pairs.count)):
+        seen.append(bets(pairs, units.features(features), seed, names, most_bets))
+    return Challenge(tuple(seen))
+
+
+def _of_units(units: Units, values: FloatArray) -> FloatArray:
+    """Return the means of the rows of each unit, NaN where a row has no value."""
+    if units.unit is None:
+        return values
+    unknown = np.isnan(values)
+    means = units.features(np.where(unknown, 0.0, values)[:, None])[:, 0]
+    lacking = np.bincount(units.unit, unknown) > 0
+    return np.where(lacking, np.nan, means)
+
+
+def _close_pairs(points: FloatArray, split: views.Split, rng: np.random.Generator) -> Seen:
+    """See whether records that resemble each other lie in one part."""
+    count = views.across(views.closest(points, split, rng), split, rng)
+    p_value = min(1.0, shares.CLOSE_PAIRS.price() * count.p_value)
+    words = (
+        "rows that resemble each other lie in one part more often than a random split allows: "
+        f"{_ASKED} Of the {count.of:,} closest pairs, {count.seen:,} have a row in each part, "
+        f"where {count.expected:.4g} are expected (p = {p_value:.2g})"
+    )
+    return Seen("closest pairs", p_value, count.seen, count.of, count.expected, words)
+
+
+def _usual_rows(values: FloatArray, split: views.Split, rng: np.random.Generator) -> Seen:
+    """See whether the most or the least usual records lie in one part."""
+    count = views.at_ends(views.in_order(values, rng), split, rng)
+    p_value = min(1.0, shares.USUAL_ROWS.price() * count.p_value)
+    words = _at_end(count, f"{count.end} usual rows", p_value)
+    return Seen("usual rows", p_value, count.seen, count.of, count.expected, words)
+
+
+def _labels(values: FloatArray, split: views.Split, rng: np.random.Generator) -> Seen:
+    """See whether records whose labels are surprising, or not at all, lie in one part."""
+    asked = np.flatnonzero(~np.isnan(values))
+    count = views.at_ends(asked[views.in_order(values[asked], rng)], split, rng)
+    p_value = min(1.0, shares.LABELS.price() * count.p_value)
+    words = _at_end(count, f"rows whose label is {count.end} surprising", p_value)
+    return Seen("surprising labels", p_value, count.seen, count.of, count.expected, words)
+
+
+def _at_end(count: views.Count, rows: str, p_value: float) -> str:
+    """Return what was counted at an end of an order, in words."""
+    often = "more" if count.seen > count.expected else "less"
+    return (
+        f"the {rows} are in the training set {often} often than a random split allows: {_ASKED} "
+        f"Of these {count.of:,} rows {count.seen:,} are in the training set, where "
+        f"{count.expected:.4g} are expected (p = {p_value:.2g})"
+    )
+
+
+def _can_contradict(count: int) -> bool:
+    """Return whether bets on so many pairs, all of them won, would contradict a split."""
+    parts = np.array_split(np.arange(count), _PARTS)[1:]
+    p_value = falsification.fisher([-part.size * np.log(2) for part in parts])
+    return bool(shares.CHALLENGERS.price(_CHALLENGERS) * p_value < CONTRADICTED_BELOW)
+
+
+def bets(
+    pairs: Pairs,
+    features: FloatArray,
+    seed: int,
+    names: Sequence[str] = (),
+    most: int | None = None,
+) -> Seen:
+    """Bet on which of each pair is the member, from features of the units.
+
+    Pairs are put in random order and cut into five parts. From the second on, a classifier learns
+    membership from the earlier parts, and guesses where it is surest. Given the pairs and all
+    earlier coins, a random split makes each guess right with probability 1/2; so minus the sum of
+    the logarithms of the four tails is at most a Gamma(4) variable in distribution (Fisher).
+    Columns of `features` go by `names`, or by their number.
+    """
+    with needs("ml", "a challenge of the split"):
+        from threadpoolctl import threadpool_limits
+    # 1. Members first, then the others in the same order; parts of pairs in a random order.
+    order = Purpose.SPLIT_PARTS.rng(seed).permutation(pairs.count)[:most]
+    count = order.size
+    table = np.concatenate([features[pairs.members[order]], features[pairs.others[order]]])
+    labels, first_is_member = np.arange(2 * count) < count, pairs.first[order]
+    parts = np.array_split(np.arange(count), _PARTS)
+    # 2. Each classifier bets on a part by what it learnt of the parts before.
+    results = {}
+    for name, model in falsification.default_sceptics().items():
+        tails, correct, guesses = list[float](), 0, 0
+        for k in range(1, _PARTS):
+            past, tested = np.concatenate(parts[:k]), parts[k]
+            learnt_from = np.concatenate([past, past + count])
+            rows = np.concatenate([tested, tested + count])
+            with threadpool_limits(1):  # so few rows keep other threads waiting
+                belief = falsification.beliefs(model, table, labels, learnt_from, rows, seed, k)
+            if belief is None:
+                continue
+            apart = belief[: tested.size] - belief[tested.size :]
+            first = first_is_member[tested]
+            surest, guess = falsification.bets(
+                np.zeros(tested.size), np.where(first, apart, -apart)
+            )
+            right = int(((guess > 0) == first[surest]).sum())
+            if surest.size:
+                fair = np.zeros(surest.size)
+                tails.append(float(poisson_binomial_tail_offsets(right, fair, 0.0, log=True)))
+            correct, guesses = correct + right, guesses + surest.size
+        results[name] = (falsification.fisher(tails) if tails else 1.0, correct, guesses)
+    # 3. The best counts, at a price for having had several (Bonferroni).
+    best = min(results, key=lambda name: results[name][0])
+    p_value, correct, guesses = results[best]
+    p_value = min(1.0, shares.CHALLENGERS.price(len(results)) * p_value)
+    words = (
+        f"features alone tell the member of a pair from the non-member: {best} is right on "
+        f"{correct:,} of {guesses:,} pairs (p = {p_value:.2g}), and by itself "
+        f"{_telling(table, labels, names)}"
+    )
+    return Seen(best, p_value, correct, guesses, guesses / 2, words, _WRITTEN)
+
+
+def _telling(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> str:
+    """Return which column tells most by itself, by the largest advantage of any threshold."""
+    advantages = []
+    for column in table.T:
+        order = np.argsort(column, kind="stable")
+        ends = np.flatnonzero(np.diff(column[order], append=np.inf))  # of blocks of equal values
+        gaps = np.cumsum(np.where(labels[order], 1, -1))[ends]
+        advantages.append(2 * float(np.abs(gaps).max()) / labels.size)
+    best = int(np.argmax(advantages))
+    name = repr(names[best]) if names else f"{best} of the features, counted from 0,"
+    return f"column {name} tells most (advantage {advantages[best]:.2f})"
+
+
+def challenged(result: AuditResult, found: Challenge) -> AuditResult:
+    """Return a result that says what a challenge came to, its bound withheld if it contradicts.
+
+    What is withheld has no other warnings: they are about the size of the bound.
+    """
+    result = replace(result, options=result.options | {"challenge": found.options})
+    split, *rest = result.assumptions
+    if not found.contradicted:
+        text = f"{split.statement} Features alone do not contradict it (p = {found.p_value:.2g})."
+        return replace(result, assumptions=(replace(split, statement=text), *rest))
+    curve = result._curve  # noqa: SLF001 (drawn when asked for)
+    words = "; ".join(one.words for one in found.told)
+    advice = "; ".join(dict.fromkeys(one.advice for one in found.told))
+    split = replace(split, statement=f"{split.statement} But {words}.", status="contradicted")
+    warning = f"{words}: the split was not random, and the bound is withheld; {advice}"
+    return replace(
+        result,
+        bound=0.0,
+        reason=f"it is withheld: {words}, so that this split was not random",
+        rejected=None,
+        warnings=(warning,),
+        assumptions=(split, *rest),
+        _curve=Lazy(lambda: replace(curve.value, bound=np.zeros(curve.value.bound.size))),
+    )
