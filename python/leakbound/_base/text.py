@@ -115,7 +115,7 @@ class _Words:
         """Count the words of some columns."""
         cells = np.concatenate([column.values for column in columns])
         distinct, which, counts = np.unique(cells, return_inverse=True, return_counts=True)
-        known = np.array([not _is_mark(word) for word in distinct.tolist()], dtype=np.bool_)
+        known = np.array([not is_mark(word) for word in distinct.tolist()], dtype=np.bool_)
         return cls(
             columns=columns,
             name=name,
@@ -153,7 +153,7 @@ class _Words:
     def refuse_thousands(self) -> None:
         """Refuse numbers with signs of thousands that are not named."""
         writing = self.columns[0].writing
-        few = self._few().tolist()
+        few = [typed(word) for word in self._few().tolist()]
         for sign in (",", ".", "'", " "):
             if sign == writing.thousands or not any(sign in word for word in few):
                 continue
@@ -162,8 +162,8 @@ class _Words:
                 found = thousands_in(words, sign=sign, decimal=sign)
             else:
                 form = grouped(sign, writing.decimal)
-                with_sign = [word for word in words if form.fullmatch(word)]
-                read = [form.fullmatch(one) or self._is_read(one, _NUMBER) for one in words]
+                with_sign = [word for word in words if form.fullmatch(typed(word))]
+                read = [form.fullmatch(typed(one)) or self._is_read(one, _NUMBER) for one in words]
                 share = self.counts[self.known][np.array(read, dtype=np.bool_)].sum()
                 enough = share >= _SHARE * self.counts[self.known].sum()
                 found = ""
@@ -285,6 +285,16 @@ def _form(word: str) -> str:
     return "" if around == "#" and not _SIGNED.fullmatch(word) else around
 
 
+# Signs of thousands as typesetters and locales write them, and as they are typed.
+TYPED = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'"}
+_TYPED = str.maketrans({**TYPED})
+
+
+def typed(word: str) -> str:
+    """Return text with signs of thousands as they are typed."""
+    return word.translate(_TYPED)
+
+
 def grouped(sign: str, decimal: str) -> re.Pattern[str]:
     """Return how numbers with signs of thousands are written: 1,234 or -12,345.67."""
     one = re.escape(sign)
@@ -293,9 +303,10 @@ def grouped(sign: str, decimal: str) -> re.Pattern[str]:
 
 def ungrouped(word: str, sign: str, decimal: str) -> str:
     """Return a number without its signs of thousands; ValueError where they separate others."""
-    if not grouped(sign, decimal).fullmatch(word):
+    plain = typed(word)
+    if not grouped(sign, decimal).fullmatch(plain):
         raise ValueError(word)
-    return word.replace(sign, "")
+    return plain.replace(sign, "")
 
 
 def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
@@ -336,10 +347,10 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
 
 
 def _there(words: Iterable[str]) -> Iterator[str]:
-    return (word for word in words if not _is_mark(word))
+    return (word for word in words if not is_mark(word))
 
 
-def _is_mark(word: str) -> bool:
+def is_mark(word: str) -> bool:
     """Return whether text marks a missing value, in a column that is not of words."""
     return word.lower() in _MISSING
 
@@ -368,7 +379,7 @@ def _numbers(words: Sequence[str], writing: Writing, _: str) -> NDArray[Any]:
 
 def _number(word: str, decimal: str = ".", thousands: str = "") -> int | float:
     """Read a number: beyond 2^53 a whole one as an integer, with all of its digits."""
-    if thousands and thousands in word:
+    if thousands and thousands in typed(word):
         word = ungrouped(word, sign=thousands, decimal=decimal)
     if "_" in word or _CODE.match(word) or (decimal == "," and "." in word):
         raise ValueError(word)

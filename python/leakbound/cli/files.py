@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from leakbound._base.checks import WHOLE, membership_of
 from leakbound._base.files import open_archive
 from leakbound._base.imports import needs
-from leakbound._base.text import grouped, thousands_in
+from leakbound._base.text import TYPED, grouped, is_mark, thousands_in, typed
 from leakbound.cli.formats import as_utf8, read_csv, read_json, read_parquet
 from leakbound.cli.options import KINDS, option, refuse
 from leakbound.errors import (
@@ -56,6 +56,10 @@ _SETTLED_BY = {
     "member": "; name the column with --member-col, or give two files, --members A --nonmembers B",
     "propensity": "; fit it with --features",
 }
+_TWO_COLUMNS = (
+    "; if its columns are scores of members and of others, save each as a file with a column "
+    "'score', and give --members A --nonmembers B"
+)
 
 
 @dataclass(frozen=True)
@@ -250,6 +254,9 @@ class Columns:
 
         sign, decimal = self.signs.grouping, self.signs.sign
         if sign:
+            for written, plain in TYPED.items():
+                if plain == sign:
+                    words = compute.replace_substring(words, written, plain)
             marked = compute.match_substring(words, sign)
             form = compute.match_substring_regex(words, f"^{grouped(sign, decimal).pattern}$")
             strange = compute.and_not(marked, form).to_numpy(zero_copy_only=False)
@@ -273,12 +280,16 @@ class Columns:
         )
 
     def _hint(self, name: str, row: int, other: str) -> str:
-        """Return what to do about a number with another sign."""
-        words = self.stored[name].to_pylist()
-        if other not in str(words[row]):
+        """Return what to do about text that is no number: a mark, or signs of thousands."""
+        words = [typed(str(word)) for word in self.stored[name].to_pylist()]
+        word, decimal = words[row].strip(), self.signs.sign
+        if is_mark(word):
+            return ", and no mark of a missing value: drop these examples, or repair the value"
+        for sign, named in ((other, other), ("'", '"\'"'), (" ", "space")):
+            if sign in word and thousands_in((one for one in words if sign in one), sign, decimal):
+                return f": remove the signs of thousands, or give --thousands {named}"
+        if word.count(other) != 1:
             return ""
-        if thousands_in((word for word in words if other in word), other, self.signs.sign):
-            return f": remove the signs of thousands, or give --thousands {other}"
         return f" (use --decimal {other} if that is the decimal sign)"
 
     def matrix(self, names: Sequence[str]) -> Any:
@@ -413,6 +424,7 @@ def about(path: Path) -> Iterator[None]:
 
 def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None:
     """Check that a file has each wanted column exactly once."""
+    parts = {"score", "member"}.issubset(set(wanted) - set(names)) and len(names) > 1
     for name in wanted:
         if names.count(name) == 1:
             continue
@@ -423,6 +435,7 @@ def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None
             seen += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
         number = f"{names.count(name)} columns" if name in names else "no column"
         settled = _SETTLED_BY.get(name, "") if len(names) > 1 or name == "member" else ""
+        settled += _TWO_COLUMNS * parts
         raise FormatError(f"{path} has {number} {name!r}{settled}; its columns are {seen}")
 
 

@@ -74,12 +74,14 @@ class _Recoded(io.RawIOBase):
 
 
 def as_utf8(file: Any, encoding: str) -> Any:
-    """Return a file of text as one in UTF-8; UTF-16 is told by its first bytes."""
+    """Return a file of text as one in UTF-8; UTF-16 and UTF-32 are told by first bytes."""
     start = file.read(_START)
     if not encoding:
         zeros = start[:2].count(0)
         marks = start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}
-        if marks:
+        if start[:4] in {codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE}:
+            encoding = "utf-32"
+        elif marks:
             encoding = "utf-16"
         elif zeros == 1:  # of a first letter: UTF-16 without a mark
             encoding = "utf-16-le"

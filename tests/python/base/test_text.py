@@ -214,6 +214,17 @@ def test_many_words_among_numbers_are_noted() -> None:
     assert suspicion(column, "c") == "has numbers in 75% of its cells, and 'refused'"
 
 
+@pytest.mark.parametrize(
+    ("written", "sign"), [("\u00a0", " "), ("\u202f", " "), ("\u2019", "'"), ("\u2009", " ")]
+)
+def test_typeset_signs_of_thousands_are_those_that_are_typed(written: str, sign: str) -> None:
+    rows = [f"{row * row:,}".replace(",", written) for row in range(20, 60)]
+    with pytest.raises(errors.InputError, match=r"signs of thousands, .* --thousands, or"):
+        columns(rows)
+    (column,) = columns(rows, thousands=sign)
+    assert column.values.tolist() == [row * row for row in range(20, 60)]
+
+
 @pytest.mark.parametrize("sign", [",", "'", " ", "."])
 def test_signs_of_thousands_are_refused_or_read(sign: str) -> None:
     rows = [f"{row * row:,}".replace(",", sign) for row in range(20, 60)]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import leakbound as lb
 from command_line import leakbound
 from leakbound.cli import files, formats
 from leakbound.cli.files import Layout, read
@@ -92,3 +93,70 @@ def test_rows_are_counted_through_all_blocks(
     assert "row 50: Expected 2 columns, got 3" in leakbound("coins", path).refusal
     path.write_text(HEAD + '1,"' + 500 * "0\n")
     assert "is a quotation mark not closed?" in leakbound("coins", path).refusal
+
+
+def _typeset(numbers: list[str], sign: str) -> str:
+    rows = [f'"{one.replace(",", sign)}",{row % 2}' for row, one in enumerate(numbers)]
+    return HEAD + "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("sign", "named"),
+    [(" ", "space"), ("\u00a0", "space"), ("\u202f", "space"), ("'", "'"), ("\u2019", "'")],
+)
+def test_typeset_signs_of_thousands_are_named_and_read(
+    sign: str, named: str, tmp_path: Path
+) -> None:
+    numbers = [f"{x:,.2f}" for x in 1e4 * SCORE]
+    path, plain = tmp_path / "a.csv", tmp_path / "plain.csv"
+    path.write_text(_typeset(numbers, sign), encoding="utf-8")
+    plain.write_text(_typeset(numbers, ""), encoding="utf-8")
+    quoted = '"\'"' if named == "'" else named
+    refusal = leakbound("coins", path).refusal
+    assert f"remove the signs of thousands, or give --thousands {quoted}" in refusal
+    read_, expected = (
+        leakbound("coins", one, *options, "--json-full", "--seed", 0).out
+        for one, options in ((path, ("--thousands", named)), (plain, ()))
+    )
+    found, right = (lb.AuditResult.from_json(one) for one in (read_, expected))
+    assert (found.bound, found.auc) == (right.bound, right.auc)
+
+
+REFUSED = {
+    "a mark": ("1,0\nNA,1\n", "no mark of a missing value: drop these examples, or repair"),
+    "a point": ("1,0\n.,1\n", "no mark of a missing value"),
+    "empty": ("1,0\n,1\n", "no mark of a missing value"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED)
+def test_marks_of_missing_scores_are_refused(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(HEAD + text)
+    assert words in leakbound("coins", path).refusal
+
+
+def test_groups_that_are_no_thousands_never_get_the_advice_of_a_decimal_comma(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(HEAD + '"12,34,567",0\n950,1\n')
+    refusal = leakbound("coins", path).refusal
+    assert "it is '12,34,567' at row 0" in refusal
+    assert "--decimal" not in refusal
+
+
+@pytest.mark.parametrize("command", ["coins", "split"])
+def test_two_columns_of_scores_get_the_options_for_two_files(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez(path, loss_train=SCORE[:50], loss_test=SCORE[50:])
+    options = ("--untouched",) if command == "split" else ()
+    refusal = leakbound(command, path, *options).refusal
+    assert "--members A --nonmembers B" in refusal
+    assert "'loss_train', 'loss_test'" in refusal
+
+
+def test_utf_32_is_read_as_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes((HEAD + "1,0\n2,1\n").encode("utf-32"))
+    assert read(path, ["score"], Layout()).numbers("score").tolist() == [1.0, 2.0]
