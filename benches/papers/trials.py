@@ -1,7 +1,7 @@
 """Trials beside coins: what they prove of one mechanism, of several shapes of leaks, and wrongly.
 
-`python benches/papers/trials.py [gaussian] [shapes] [approximate] [wrong]` prints the tables of
-`docs/theory/trials.md`.
+`python benches/papers/trials.py [gaussian] [shapes] [wrong]` prints tables of
+`docs/theory/trials.md`; that of (ε, δ)-DP is from `benches/tightness/allowance.py`.
 """
 
 import sys
@@ -79,15 +79,6 @@ def shapes() -> Iterator[str]:
         yield f"{name} | {coins:.2f} | {trials:.2f}"
 
 
-def approximate() -> Iterator[str]:
-    """Yield what is proved as (ε, δ)-DP."""
-    for m, expected in ((1_000, 0.01), (1_000, 0.3), (10_000, 0.1), (10_000, 5.0)):
-        for name in ("μ = 1", "5 % of members told", "5 % of both told"):
-            claim = lb.ApproxDP(delta=expected / m)
-            trials, coins = mean(SHAPES[name], m, claim, 20)
-            yield f"{m:,} | {claim.delta:g} | {name} | {coins:.2f} | {trials:.2f}"
-
-
 def wrong() -> Iterator[str]:
     """Yield false claims about a mechanism that is 1-GDP, where coins of one run pass as trials."""
     games = 200
@@ -100,7 +91,7 @@ def wrong() -> Iterator[str]:
         yield f"{m:,} | {false[1]} of {games} | {false[0]} of {games}"
 
 
-TABLES = {one.__name__: one for one in (gaussian, shapes, approximate, wrong)}
+TABLES = {one.__name__: one for one in (gaussian, shapes, wrong)}
 
 if __name__ == "__main__":
     for table in sys.argv[1:] or TABLES:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from leakbound._base.types import CountOptions, FdpTest, TailOptions
 
 __all__ = [
+    "Allowance",
     "Bound",
     "JointCertificate",
     "KeyCounts",
@@ -163,6 +164,17 @@ def fdp_least_rejected(
     """Return the least count that the recursion rejects at each level, whatever was counted."""
 
 @final
+class Allowance:
+    """Levels for each number of independent trials that may fail under (ε, δ)-DP."""
+
+    def __new__(cls, trials: int, delta: float, level: float) -> Allowance: ...
+    @property
+    def kappas(self) -> list[tuple[int, float]]:
+        """Numbers of failures, and the level of each and of those after the one before it."""
+    def limit(self, guesses: int, correct: int) -> float:
+        """Return the largest epsilon refuted whatever was chosen, -inf if there is none."""
+
+@final
 class JointCertificate:
     """A bound on the probability that a level chosen from the outside in has so many right."""
 
@@ -183,7 +195,7 @@ class OutsideIn:
         *,
         k: int,
         roles: Literal["both", "member", "either"],
-        form: Literal["pure", "approximate", "family"],
+        form: Literal["pure", "approximate", "family", "trials"],
         delta: float,
         share: float,
         levels: Sequence[int] | None,

@@ -77,14 +77,11 @@ EXPOSED = Share(
 )
 
 # Of trials and streams
-RANKS = Share(
-    whole="level of trials, (ε, δ)", part=0.2, between="the test of ranks", theorem=_UNION
-)
-RANKED_COINS = Share(
+ALLOWANCE = Share(
     whole="level of trials, (ε, δ)",
-    part=1 - RANKS.part,
-    between="the bound for coins",
-    theorem=_UNION,
+    part=1.0,
+    between="numbers of trials that fail, each as likely as it is, in the compiled core",
+    theorem="total probability over failures (leakbound_core::outside_in::allowance)",
 )
 FIXED_RUNS = Share(
     whole="level times the chance that runs suffice",

@@ -45,7 +45,6 @@ from leakbound.cuts import (
     CUT_POLICIES,
     CutPolicy,
     Game,
-    OutsideIn,
     Policy,
     Proof,
     ScoreGame,
@@ -372,10 +371,10 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
     """
     if prior is not None:
         return prior_policy(request.cuts, cast("ScoreGame", game), prior).audit(game, level)
-    trials = isinstance(game, TrialGame)
-    cuts = OutsideIn() if trials else request.cuts
-    policy = policy_of(request.claim, cuts, game.examples, game.sides, level, game.k)
-    return of_trials(request.claim, game, level, policy) if trials else policy.audit(game, level)
+    if isinstance(game, TrialGame):
+        return of_trials(request.claim, game.examples).audit(game, level)
+    policy = policy_of(request.claim, request.cuts, game.examples, game.sides, level, game.k)
+    return policy.audit(game, level)
 
 
 def policy_of(

@@ -13,7 +13,7 @@ from leakbound.audits.coins import Coins
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.trials import LEAST_LEVEL
 from leakbound.audits.road import Attacks, Design, Listed, Request, assumed, delta_warnings
-from leakbound.claims import FAMILIES
+from leakbound.claims import FAMILIES, ApproxDP
 from leakbound.cuts.games import ScoreGame, TrialGame
 from leakbound.errors import InputError
 from leakbound.results import Assumption, AuditResult
@@ -40,6 +40,14 @@ NEIGHBOURS = Assumption(
     "declared",
 )
 """The second one: for which inputs the claim is."""
+_BOTH_WAYS = replace(
+    NEIGHBOURS,
+    statement=(
+        "The claim regards the inputs of a run with its example and without as neighbours, in both "
+        "directions. The mechanism of a run may depend on outputs of earlier runs, never on their "
+        "coins."
+    ),
+)
 _FIXED = (
     "independent runs, alike",
     (
@@ -59,6 +67,15 @@ _THEOREM = (
     "scores are the likelihood ratios of two laws with this trade-off function. "
 )
 _CONVERTED = "ε is a conversion of the rejected curve and holds within the family. "
+_FAILING = (
+    "Trials are independent, and each is (ε, δ)-DP in both directions: with its example against "
+    "without, and without against with. The mechanism of a trial may depend on outputs of earlier "
+    "trials, never on their coins. So the output of each trial is a random function of one that "
+    "tells the coin with probability δ, whatever the coin, and is randomised response at ε "
+    "otherwise (Kairouz, Oh and Viswanath 2015; Blackwell 1953). Given all outputs and the coins "
+    "outside the guesses, each guess about a trial that does not tell is right with probability at "
+    "most e^ε / (1 + e^ε), independently. "
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +98,12 @@ class Trials(Design[Listed, AuditResult]):
 
     Notes
     -----
-    The bound takes the whole ranking: ``docs/theory/trials.md`` has theorem and proof. For
-    `ApproxDP` it is the larger of this and that of `Coins`, at a fifth and at four fifths of the
-    probability of error. It is that of `Coins` for `PureDP`, where independence proves no more, if
-    `cuts` are given, and above 99.99 % confidence.
+    For families of trade-off functions the bound takes the whole ranking. For `ApproxDP` it is
+    Clopper and Pearson's limit of guesses chosen as `SecondLook` chooses them, with an allowance
+    for the trials that fail: of m trials, a binomial number with probability δ each.
+    ``docs/theory/trials.md`` has theorems and proofs. The bound is that of `Coins` for `PureDP`,
+    where independence proves no more, if `cuts` are given, and for families above 99.99 %
+    confidence.
 
     Examples
     --------
@@ -124,16 +143,20 @@ class Trials(Design[Listed, AuditResult]):
             raise InputError(f"Trials needs at least {_FEWEST} runs, got {runs}{used}: run more")
         count = MemberCount.of_coins(int(member.sum()), member.size)
         # Under pure DP randomised response is the worst of one run, too.
-        least, family = len(attacks.scores) * LEAST_LEVEL / share, isinstance(claim, FAMILIES)
-        ranks = request.cuts is None and request.level >= least and bool(family or claim.delta)
+        least = len(attacks.scores) * LEAST_LEVEL / share
+        ranks = isinstance(claim, FAMILIES) and request.level >= least and request.cuts is None
+        failing = isinstance(claim, ApproxDP) and request.cuts is None
         # Runs have their example or not, so f itself bounds ranks and not its mirror image too.
-        sides: CoinSides = "member" if ranks and family else request.sides
-        theorem = _THEOREM * ranks + (_CONVERTED if ranks and family else examples.theorem)
+        sides: CoinSides = "member" if ranks else request.sides
+        theorem = _THEOREM + _CONVERTED if ranks else examples.theorem
+        neighbours = NEIGHBOURS
+        if failing:
+            theorem, neighbours = _FAILING, _BOTH_WAYS
         independent = count.assumption(*(_FIXED if self.fixed else INDEPENDENT))
         scored = assumed(claim, attacks, "outputs of the runs", "examples", _ORDER)
         return replace(
             examples,
-            game=lambda values: (TrialGame if ranks else ScoreGame)(
+            game=lambda values: (TrialGame if ranks or failing else ScoreGame)(
                 scores=values, member=member, sides=sides, seed=request.seed
             ),
             attacks=attacks,
@@ -141,7 +164,7 @@ class Trials(Design[Listed, AuditResult]):
             share=share,
             exposed=None,
             theorem=theorem,
-            assumptions=(independent, NEIGHBOURS, *scored),
+            assumptions=(independent, neighbours, *scored),
             options={**examples.options, **({"fixed": True, "runs": runs} if self.fixed else {})},
             warnings=(
                 *count.warnings(),

@@ -18,7 +18,9 @@ from leakbound.cuts.games import Ties
 from leakbound.cuts.policy import ALL_GUESSES, ORDERS, Best, BestCut, PathPolicy, Proof
 from leakbound.errors import InputTypeError, OptionError
 
-Form: TypeAlias = Literal["pure", "approximate", "family"]
+Form: TypeAlias = Literal["pure", "approximate", "family", "trials"]
+Allowed: TypeAlias = tuple[tuple[int, float], ...]
+"""Numbers of guesses that may be right by failure, and the level at which each is allowed for."""
 # So many values are few, of 1,000 examples; twice as many of ten times the examples.
 _FEW, _LEAST, _MOST = 5, 4, 20
 # Labels seen of the examples of a value: the first share up to a number, from there the second.
@@ -31,6 +33,8 @@ _CHANCES = expit(_LOG_ODDS)
 _MIRRORED = 0.7
 # How much a model counts in which a higher score is less often a member's.
 _FALLING = 0.1
+# How near to 1 a share of right guesses is taken to be, at most
+_CLOSE = 1e-12
 # Points in a unit cube, spread evenly, one coordinate for each pair of opposite values.
 _POINTS = np.outer(np.arange(64) + 0.5, np.sqrt([2, 3, 5, 7, 11, 13, 17, 19, 23, 29])) % 1
 
@@ -129,11 +133,21 @@ class LadderPolicy(PathPolicy):
             best = self.best_of_ends(top, bottom, level)
         return "ends", ranking.path("ends"), best
 
+    def allowed(self, _level: float, /) -> Allowed:
+        """Return what is allowed for in a choice that depends on ties; nothing if none may."""
+        return ()
+
     def best_of_values(
-        self, _scored: _core.Ranking, _ranking: _core.Ranking, _level: float, /
+        self, scored: _core.Ranking, ranking: _core.Ranking, level: float, /
     ) -> LevelBest | None:
         """Return what is proved by guesses that depend on ties; None where they must not."""
-        return None
+        allowed = self.allowed(level)
+        found = guessed_values(scored, ranking, allowed) if allowed else None
+        if found is None:
+            return None
+        guesses, correct, members = found
+        limit = self.limit(None, guesses, correct, level)
+        return LevelBest(limit, guesses, correct, (), members)
 
     def perfect(self, examples: int, order: PathOrder, level: float, recall: float, /) -> float:
         """See `PathPolicy.perfect`."""
@@ -230,16 +244,9 @@ class OutsideIn(LadderPolicy):
         """See `LadderPolicy.rule`."""
         return planned_rule(self, examples, level, sides, "pure")
 
-    def best_of_values(
-        self, scored: _core.Ranking, ranking: _core.Ranking, level: float, /
-    ) -> LevelBest | None:
-        """See `LadderPolicy.best_of_values`: scores may choose, as the choice is free."""
-        found = None if self.levels else guessed_values(scored, ranking, level)
-        if found is None:
-            return None
-        guesses, correct, members = found
-        limit = self.limit(None, guesses, correct, level)
-        return LevelBest(limit, guesses, correct, (), members)
+    def allowed(self, level: float, /) -> Allowed:
+        """See `LadderPolicy.allowed`: scores may choose, as the choice is free."""
+        return () if self.levels else ((0, level),)
 
     def expected(
         self,
@@ -303,7 +310,7 @@ def _named(levels: object) -> tuple[int, ...]:
 
 
 def guessed_values(
-    scored: _core.Ranking, ranking: _core.Ranking, level: float
+    scored: _core.Ranking, ranking: _core.Ranking, allowed: Allowed
 ) -> tuple[int, int, int] | None:
     """Return guesses, correct ones, and those of "member".
 
@@ -326,7 +333,7 @@ def guessed_values(
         above = [[order.count(int(n))[1] if n else 0 for n in ranks] for ranks in (first, last)]
         return np.subtract(above[1], above[0])
 
-    top, bottom = chosen(sizes, seen, members(start, start + seen), level)
+    top, bottom = chosen(sizes, seen, members(start, start + seen), allowed)
     left = sizes - seen
     # No label of these examples had a part in the choice.
     right = members(start + seen, end)
@@ -335,12 +342,13 @@ def guessed_values(
     return named + others, correct, named
 
 
-def chosen(sizes: IntArray, seen: IntArray, members: IntArray, level: float) -> tuple[int, int]:
+def chosen(sizes: IntArray, seen: IntArray, members: IntArray, allowed: Allowed) -> tuple[int, int]:
     """Return how many values from the top are guessed "member", and the first guessed not to be.
 
     Known are the examples of an even number of values, the highest first, and the members among
     those that were `seen` of each. The choice has the largest bound expected, by Wilson's limit,
-    over models of how often each value is a member's.
+    over models of how often each value is a member's; the least of limits, where guesses may be
+    right by failure.
     """
     left, values, odds = sizes - seen, sizes.size, _LOG_ODDS.size
     place = (np.cumsum(sizes) - sizes / 2) / sizes.sum()
@@ -364,10 +372,15 @@ def chosen(sizes: IntArray, seen: IntArray, members: IntArray, level: float) -> 
     guesses = above[top] + above[-1] - above[bottom]
     top, bottom, guesses = top[guesses > 0], bottom[guesses > 0], guesses[guesses > 0]
     others = guesses - above[top]
-    right = (held[:, top] + others - held[:, -1:] + held[:, bottom]) / guesses
-    spread = np.maximum(0, -_core.normal_quantile(np.array([level]))) ** 2 / guesses
-    root = np.sqrt(right * (1 - right) * spread + spread**2 / 4)
-    limit = (right + spread / 2 - root) / (1 + spread)
-    bounds = np.maximum(np.log(limit / (1 - limit)), 0)
+    correct = held[:, top] + others - held[:, -1:] + held[:, bottom]
+    limit: FloatArray = np.ones(correct.shape)
+    for failures, level in allowed:
+        rest = np.maximum(guesses - failures, 1)
+        right = np.clip((correct - failures) / rest, 0, 1)
+        spread = np.maximum(0, -_core.normal_quantile(np.array([level]))) ** 2 / rest
+        root = np.sqrt(right * (1 - right) * spread + spread**2 / 4)
+        np.minimum(limit, (right + spread / 2 - root) / (1 + spread), out=limit)
+    limit = np.clip(limit, 0.5, 1 - _CLOSE)
+    bounds = np.log(limit / (1 - limit))
     best = (np.where(rising, 1, _FALLING) @ bounds).argmax()
     return int(top[best]), int(bottom[best])

@@ -54,7 +54,7 @@ pub use guesses::path::{Cut, Order, Path};
 pub use guesses::ranking::{Ranking, Ties};
 pub use interrupt::Interrupt;
 pub use md5::hashed;
-pub use outside_in::{Form, JointTail, OutsideIn, Pilot, Roles};
+pub use outside_in::{Allowance, Form, JointTail, OutsideIn, Pilot, Roles};
 pub use scan::best_cut::{CutBound, best_cut};
 pub use scan::calibration::Scan;
 pub use scan::curve::{CurvePoint, pointwise_curve, scan_curve};

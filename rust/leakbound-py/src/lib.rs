@@ -45,7 +45,9 @@ mod _core {
     #[pymodule_export]
     use crate::games::play;
     #[pymodule_export]
-    use crate::outside_in::{Joint, Plan, Sample, approx_joint_epsilon, fdp_least_rejected};
+    use crate::outside_in::{
+        Allowed, Joint, Plan, Sample, approx_joint_epsilon, fdp_least_rejected,
+    };
     #[pymodule_export]
     use crate::poisson_binomial::{
         poisson_binomial_epsilon, poisson_binomial_tail, replicated_epsilon, weighted_epsilon,

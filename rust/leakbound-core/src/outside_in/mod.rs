@@ -6,8 +6,10 @@
 //! before it is chosen, so one joint certificate bounds the error, whatever the rule:
 //! [`JointCertificate`](crate::fdp::certificate::JointCertificate) has theorem and proof for
 //! trade-off functions, [`JointTail`] that for (ε, δ)-DP. Under pure DP the choice is free: given
-//! all that was seen, each correct guess within has odds of at most e^ε.
+//! all that was seen, each correct guess within has odds of at most e^ε. So it is for independent
+//! trials under (ε, δ)-DP, by [`Allowance`].
 
+mod allowance;
 mod ends;
 mod form;
 mod joint_tail;
@@ -15,6 +17,7 @@ mod models;
 mod pilot;
 mod plan;
 
+pub use allowance::Allowance;
 pub use form::Form;
 pub use joint_tail::JointTail;
 pub use pilot::Pilot;

@@ -8,8 +8,10 @@ use crate::fdp::counts::Counts;
 use crate::guesses::path::Path;
 use crate::interrupt::Interrupt;
 
-/// Each level is so many times the one before.
+/// Each level is so many times the one before; of independent trials, where any number of guesses
+/// may be tested, so that more levels cost nothing, twice as many are there.
 const RATIO: f64 = 1.25;
+const RATIO_OF_TRIALS: f64 = 1.12;
 /// The smallest level, as a share of the number of guesses planned, and at least. Where only
 /// members are guessed a tail holds half as many.
 const SMALLEST_SHARE: f64 = 0.25;
@@ -364,7 +366,11 @@ impl Planning {
         }
         let top = top.floor().max(1.0);
         let bottom = (self.smallest * planned).max(FEWEST).min(top);
-        let steps = ((top / bottom).ln() / RATIO.ln()).round().max(1.0) as i32;
+        let ratio = match self.form {
+            Form::Trials(_) => RATIO_OF_TRIALS,
+            _ => RATIO,
+        };
+        let steps = ((top / bottom).ln() / ratio.ln()).round().max(1.0) as i32;
         let ratio = (top / bottom).powf(f64::from(steps).recip());
         let mut levels: Vec<u32> = (0..=steps)
             .map(|step| (bottom * ratio.powi(step)).round().min(top) as u32)
