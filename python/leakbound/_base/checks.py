@@ -104,8 +104,15 @@ def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> No
 
 
 def complement(confidence: float) -> float:
-    """Check a confidence and return one minus it, exact in decimals."""
-    return float(1 - Decimal(repr(real(confidence, "confidence", above=0, below=1))))
+    """Check a confidence and return one minus it, exact in decimals, which is below 1 as a double.
+
+    With an error probability of 1 all claims are refuted, and a search for one that is not has no
+    end.
+    """
+    error = float(1 - Decimal(repr(real(confidence, "confidence", above=0, below=1))))
+    if error == 1:
+        raise OptionError(f"confidence must be at least 1e-16, got {confidence:g}: use 0.95")
+    return error
 
 
 def shown(value: object) -> str:
@@ -198,9 +205,21 @@ def reals(
     return numbers(values, name, least=least, most=most).astype(np.float64, copy=False)
 
 
+def broadcast(*arguments: NDArray[Any]) -> Sequence[NDArray[Any]]:
+    """Return arguments in one shape."""
+    try:
+        return np.broadcast_arrays(*arguments)
+    except ValueError:
+        shapes = ", ".join(str(one.shape) for one in arguments)
+        raise InputError(
+            f"the arguments have the shapes {shapes}, which do not go together: give single "
+            "numbers, or arrays of one shape"
+        ) from None
+
+
 def vectorised(function: Callable[..., FloatArray], *arguments: NDArray[Any]) -> Number:
     """Call a function of vectors with arguments of any shapes that broadcast."""
-    together = np.broadcast_arrays(*arguments)
+    together = broadcast(*arguments)
     values = function(*(np.ascontiguousarray(one).ravel() for one in together))
     shape = together[0].shape
     if shape:

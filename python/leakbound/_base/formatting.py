@@ -3,6 +3,9 @@
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
+# The last decimal that is printed, and where a number has all digits of a double before it.
+_STEP, _LARGE = Decimal("0.01"), Decimal(10**15)
+
 
 def number(value: float) -> str:
     """Format a bound with two decimals, rounded down.
@@ -15,10 +18,16 @@ def number(value: float) -> str:
     if value == float("inf"):
         return "∞"
     exact = Decimal(repr(float(value)))
-    step = Decimal("0.01")
-    if 0 < exact < step:
-        step = Decimal(1).scaleb(exact.adjusted())
-    return str(exact.quantize(step, rounding=ROUND_FLOOR))
+    if 0 < exact < _STEP:
+        return str(exact.quantize(Decimal(1).scaleb(exact.adjusted()), rounding=ROUND_FLOOR))
+    return _rounded(exact, ROUND_FLOOR)
+
+
+def _rounded(exact: Decimal, direction: str) -> str:
+    """Return a number with two decimals, or with three digits where it has too many."""
+    if abs(exact) < _LARGE:
+        return str(exact.quantize(_STEP, rounding=direction))
+    return f"{exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding=direction):.2e}"
 
 
 def percent(share: float) -> str:
@@ -36,7 +45,7 @@ def down(value: float, direction: str = ROUND_FLOOR) -> str:
     """Format a number with two decimals, rounded down by default; infinity is "no limit"."""
     if math.isinf(value):
         return "no limit"
-    return str(Decimal(repr(float(value))).quantize(Decimal("0.01"), rounding=direction))
+    return _rounded(Decimal(repr(float(value))), direction)
 
 
 def up(value: float) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.checks import check_membership, integer
 from leakbound._base.imports import needs
+from leakbound._base.reading import array_of
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound._core import KeyCounts
 from leakbound.errors import InputError, InputTypeError
@@ -105,7 +106,7 @@ def check_counts(keys: IntArray, examples: IntArray, members: IntArray, bits: in
 
 def whole(values: Any, name: str) -> IntArray:
     """Read whole numbers as a copy in int64."""
-    array = np.asarray(values)
+    array = array_of(values, name)
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise InputTypeError(
             f"{name} must be one-dimensional and of whole numbers, got {array.dtype}: cast it to "

@@ -419,7 +419,7 @@ def reading() -> Iterator[None]:
     """Raise InputError where metadata hold something else than a tally's."""
     try:
         yield
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise InputError(f"the metadata of the tally cannot be read: {error}") from error
 
 

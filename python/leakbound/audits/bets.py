@@ -23,8 +23,9 @@ from leakbound.claims.families import curve_at, search_of
 # How far above the odds of a bet the odds are that it hopes for: e to the power of these
 _HOPES = np.array([[0.4], [1.2], [5.0]])
 # Edges between which bets stay the same: _WIDE (_RATIO^k - 1) above the least parameter
-_WIDE = 0.2
-_RATIO = 1.05
+_WIDE, _RATIO = 0.2, 1.05
+# Edges at most: the last is 3e20 above the least parameter, where a claim promises nothing
+_EDGES = 1000
 # The most probability of a right guess by which odds are chosen
 _SURE = 1 - 1e-9
 # Relative width at which a search ends; allowance for rounding, relative to what was paid
@@ -55,12 +56,10 @@ class Bets:
 
     def place(self, theta: float) -> int:
         """Return the place of a parameter: which terms are for it."""
-        low, _ = search_of(self.claim)
-        edges = math.log1p((theta - low) / _WIDE) / math.log(_RATIO)
-        found = int(edges)
-        if self.edge(found + 1) <= theta:  # by rounding
-            found += 1
-        return found
+        if theta >= self.edge(_EDGES):
+            return _EDGES
+        found = int(math.log1p((theta - search_of(self.claim)[0]) / _WIDE) / math.log(_RATIO))
+        return found + 1 if self.edge(found + 1) <= theta else found
 
     def won(self, theta: float, trials: int, counts: IntArray, place: int) -> FloatArray:
         """Return logarithms of what each bet has left of a stake of 1, shape (hopes, sequences).
@@ -92,7 +91,7 @@ class Bets:
         """Return a parameter below which all are refuted, from `least` on; at least `least`.
 
         Fees grow with the parameter. So if terms refute the end of their place, they refute all of
-        it.
+        it. No search goes beyond the last place: what is refuted there, no parameter explains.
         """
         first, last = search_of(self.claim)
         low = max(first, least)
@@ -100,10 +99,10 @@ class Bets:
         if not self.refuted(low, trials=trials, counts=counts, place=place):
             return least
         # 1. Places that are refuted to their ends, as far as the next one is at its beginning.
-        while self.refuted(high := self.edge(place + 1), trials=trials, counts=counts, place=place):
-            low = high
-            place += 1
-            if low == last or not self.refuted(low, trials=trials, counts=counts, place=place):
+        while self.refuted(high := self.edge(place + 1), trials, counts, place):
+            low, place = high, place + 1
+            beyond = low == last or place >= _EDGES
+            if beyond or not self.refuted(low, trials, counts, place):
                 return low
         # 2. Halves of a place.
         width = 0.0

@@ -145,6 +145,7 @@ class Stream:
         # Guesses and correct guesses of all sequences: where the bound is, and after each batch.
         self._counts = np.zeros((2, len(self._sequences)), dtype=np.int64)
         self._reached, self._ends, self._bounds = -math.inf, [self._counts], [0.0]
+        self._m = 0
         self._scores: list[FloatArray] = []
         self._member: list[BoolArray] = []
         self._ids: dict[Any, None] = {}  # in their order
@@ -182,20 +183,23 @@ class Stream:
         values = check_scores(order.scores(scores, "scores"))
         included = order.member(member, values.size)
         new = self._new_ids(order.ids, included)
-        # 2. Its guesses go on where those of earlier batches ended.
+        # 2. Too many or too few members so far contradict the coins, for good: then no parameter
+        # explains the guesses, and a search for one has no end.
+        members = self._members + int(included.sum())
+        count = MemberCount.of_coins(members, self._m + values.size)
+        if count.impossible and self._refused is None:
+            self._refused = count
+        # 3. Its guesses go on where those of earlier batches ended.
         ranking = _core.Ranking(values, included)
         if ranking.blocks == 1 and (self._sides == "both" or values.size > 1):
             self._abstained += values.size
-        else:
+        elif self._refused is None:
             self._extend(ranking)
         self._scores.append(values)
         self._member.append(included)
-        self._members += int(included.sum())
+        self._members = members
+        self._m += values.size
         self._ids |= new
-        count = MemberCount.of_coins(self._members, self.m)
-        # 3. Too many or too few members so far contradict the coins for good.
-        if count.impossible and self._refused is None:
-            self._refused = count
         self._check_count()
         return self
 
@@ -217,7 +221,7 @@ class Stream:
     @property
     def m(self) -> int:
         """Examples so far."""
-        return sum(values.size for values in self._scores)
+        return self._m
 
     @property
     def batches(self) -> int:

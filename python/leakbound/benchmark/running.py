@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from leakbound._base.checks import complement, flag, instance, integer
+from leakbound._base.checks import MOST_EXAMPLES, complement, flag, instance, integer
 from leakbound._base.console import track
 from leakbound._base.types import CoinSides, FloatArray, SidesChoice
 from leakbound._core import __version__
@@ -222,8 +222,8 @@ def run(
     flag(progress, "progress")
     flag(reference, "reference")
     for claim in claims:
-        instance(claim, name="claims", types=CLAIMS)
-    sizes = [integer(one, "m", least=1) for one in m]
+        instance(claim, "claims", CLAIMS)
+    sizes = [integer(one, "m", least=1, most=MOST_EXAMPLES) for one in m]
     numbers = [integer(one, "seeds", least=0) for one in seeds]
     named = [*map(Named.of, bounds)]
     complement(confidence)

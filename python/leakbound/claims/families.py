@@ -18,6 +18,8 @@ from leakbound.errors import InputTypeError, OptionError
 _DOUBLINGS = 10
 # The law of a sum of more losses takes too much memory, and time
 _MOST_STEPS = 10**6
+# A parameter that promises nothing, of families that have no largest one
+_BEYOND = 1e12
 # δ on top of failures, where a message proposes one
 _USUAL_DELTA = 1e-5
 # Noise multipliers of DP-SGD between which audits search: beyond, ε says nothing or is 0
@@ -109,6 +111,7 @@ class FamilyClaim(Guarantee):
         depends on the answers only.
         """
         low, last = self.search
+        last = last if math.isfinite(last) else _BEYOND
         if not rejected(low):
             return None
         # 1. Steps that double, until a value is not rejected.

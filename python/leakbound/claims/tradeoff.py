@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import leakbound._core as _core
-from leakbound._base.checks import choice, real, reals, vector, vectorised
+from leakbound._base.checks import choice, instance, real, reals, vector, vectorised
 from leakbound._base.records import Record
 from leakbound._base.types import FloatArray, Number
 from leakbound.errors import InputError
@@ -28,9 +28,9 @@ _PARAMETERS: dict[Family, set[str]] = {
 # 64 roundings of numbers near 1
 _CLOSE = 2.0**-46
 # Lines of a polygon, within these deviations of a Gaussian loss and the ±700 that a profile takes
-_LINES = 1025
-_DEVIATIONS = 8.0
-_FARTHEST = 600.0
+_LINES, _DEVIATIONS, _FARTHEST = 1025, 8.0, 600.0
+# From this μ on, losses reach beyond every profile.
+_LARGEST = 1e100
 
 
 def convex_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -84,7 +84,11 @@ class TradeOff(Record):
     parameters: dict[str, NDArray[np.float64]]
 
     def __post_init__(self) -> None:
-        choice(self.family, name="family", allowed=Family)
+        choice(self.family, "family", Family)
+        instance(self.parameters, "parameters", dict)
+        self._check_names()
+        values = {name: _vector(values, name) for name, values in self.parameters.items()}
+        vars(self)["parameters"] = values
         vars(self)["_core"] = self._build()
 
     @classmethod
@@ -138,7 +142,8 @@ class TradeOff(Record):
         epsilon : array-like, shape (n,)
             Any real numbers within ±700, in nats. Negative ones sharpen the curve at high power.
         delta : array-like, shape (n,)
-            δ(ε) at each, or more: upper bounds, in [0, 1].
+            δ(ε) at each, or more: upper bounds, in [0, 1]. Where ε < 0, at least 1 - e^ε, which
+            a mechanism has that ignores its data; by less than 1e-9 they may be below it.
 
         Examples
         --------
@@ -156,15 +161,23 @@ class TradeOff(Record):
     def _of(cls, family: Family, **parameters: float | FloatArray) -> "TradeOff":
         return cls(family, {name: np.atleast_1d(value) for name, value in parameters.items()})
 
+    def _check_names(self) -> None:
+        needed = _PARAMETERS[self.family]
+        if set(self.parameters) != needed:
+            given = ", ".join(f"{name}" for name in self.parameters)
+            raise InputError(
+                f"TradeOff.{self.family} takes {' and '.join(sorted(needed))}, "
+                f"got {given or 'nothing'}"
+            )
+
     def _build(self) -> _core.TradeOff:
         values = self.parameters
-        needed = _PARAMETERS[self.family]
         alone = self.family not in {"table", "profile"}
-        if set(values) != needed or (alone and any(value.size != 1 for value in values.values())):
+        if alone and any(value.size != 1 for value in values.values()):
             sizes = ", ".join(f"{name} of {value.size}" for name, value in values.items())
             raise InputError(
-                f"TradeOff.{self.family} takes {' and '.join(sorted(needed))}"
-                f"{', one number each' if alone else ''}, got {sizes or 'nothing'}"
+                f"TradeOff.{self.family} takes {' and '.join(sorted(values))}, one number each, "
+                f"got {sizes}"
             )
         if self.family == "table":
             return _core.TradeOff.tabulated(values["alpha"], values["f"])
@@ -208,8 +221,9 @@ class TradeOff(Record):
         """
         values = self.parameters
         if self.family not in {"table", "profile"}:
-            reach = values["epsilon"] if "epsilon" in values else values["mu"] ** 2 / 2
-            reach = reach + _DEVIATIONS * values.get("mu", 0.0)
+            mu = np.minimum(values.get("mu", 0.0), _LARGEST)
+            reach = values["epsilon"] if "epsilon" in values else mu**2 / 2
+            reach = reach + _DEVIATIONS * mu
             slopes = np.linspace(-1, 1, _LINES) * np.minimum(reach, _FARTHEST)
             return TradeOff.profile(slopes, self.delta(slopes)).corners()
         if self.family == "table":
@@ -217,8 +231,10 @@ class TradeOff(Record):
         # f is the highest of the lines of all pairs, which cross at the slopes of a hull
         order = np.argsort(values["epsilon"], kind="stable")
         # δ never rises with ε: of pairs that say otherwise the smaller δ holds
-        steepness = np.append(0.0, np.exp(values["epsilon"][order]))
-        delta = np.append(1.0, np.minimum.accumulate(values["delta"][order]))
+        epsilon = values["epsilon"][order]
+        least = np.maximum(values["delta"][order], -np.expm1(epsilon))
+        steepness = np.append(0.0, np.exp(epsilon))
+        delta = np.append(1.0, np.minimum.accumulate(least))
         steepness, delta = convex_hull(steepness, delta)
         level = -np.diff(delta) / np.diff(steepness)
         power = delta[1:] + steepness[1:] * level

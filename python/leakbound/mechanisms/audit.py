@@ -292,7 +292,7 @@ class _Runs:
             self._stored = [int(one) for one in ends]
             if (np.diff(ends, prepend=0, append=len(self._outputs)) < 0).any():
                 wrong = "batches have other numbers of runs"
-        except (FormatError, ValueError, TypeError) as error:
+        except (FormatError, ValueError, TypeError, OverflowError, RecursionError) as error:
             wrong = str(error)
         if wrong or not isinstance(made_of.get("seed"), int):
             raise FormatError(

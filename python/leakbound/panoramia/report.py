@@ -25,7 +25,17 @@ from leakbound.panoramia.table import (
 )
 from leakbound.report.description import Description, Figure, Metric, Overview, Section, estimated
 from leakbound.report.parts import Checked
-from leakbound.report.style import INK, MEMBER, MUTED, OTHER, PAPER, RULE, house_style, new_axes
+from leakbound.report.style import (
+    INK,
+    MEMBER,
+    MUTED,
+    OTHER,
+    PAPER,
+    RULE,
+    house_style,
+    new_axes,
+    plain_words,
+)
 from leakbound.results import PanoramiaResult
 from leakbound.results.base import Composed
 from leakbound.results.descriptions.panoramia import NOTHING
@@ -350,6 +360,7 @@ def _plot_audits(rows: Sequence[PanoramiaRow], ax: "Axes | None") -> "Axes":
             ax.plot([], [], marker, color=colour, mfc=face, markersize=6.5, label=kind)
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
         ax.set_title("All targets, audit by audit")
+        plain_words(ax, ax.get_yticklabels())
     return ax
 
 
@@ -390,4 +401,5 @@ def _plot_losses(losses: Losses, ax: "Axes | None") -> "Axes":
         ax.legend(loc="best")
         ax.set(title=f"Losses of “{losses.model}”", xlabel="loss, nats")
         ax.set_ylabel("share of examples per bin")
+        plain_words(ax)
     return ax

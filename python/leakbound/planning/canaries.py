@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import check_length, integer, numbers, seed_of
+from leakbound._base.checks import MOST_EXAMPLES, check_length, integer, numbers, seed_of
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
 from leakbound.errors import InputError
@@ -23,6 +23,8 @@ __all__ = ["Canaries", "mislabelled", "new_tokens", "random_pixels", "random_tok
 _LARGEST = 1e300
 # The label of a token without a loss, as in torch and transformers.
 _IGNORED = -100
+# Tokens of a vocabulary: those of new ones follow them, in 64 bits
+_MOST_WORDS = 2**53
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -122,8 +124,7 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
     (5, 2)
     """
     inputs, _, classes = _data(x, y)
-    size = integer(n, "n", least=1, most=10**8)
-    start = seed_of(seed, bits=128)
+    size, start = integer(n, "n", least=1, most=MOST_EXAMPLES), seed_of(seed, bits=128)
     rng = Purpose.CANARY_PIXELS.rng(start)
     pixels = rng.uniform(inputs.min(), inputs.max(), (size, *inputs.shape[1:]))
     if inputs.dtype.kind in "iu":  # integers stay integers
@@ -156,9 +157,9 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
     n : int
         Canaries, at least 1.
     length : int
-        Tokens of each, at least 2.
+        Tokens of each, at least 2; all canaries together have at most 10^8.
     vocabulary : int
-        Tokens are 0, …, vocabulary - 1; at least 2.
+        Tokens are 0, …, vocabulary - 1; from 2 to 2^53.
     seed : int, optional
         As for `mislabelled`.
 
@@ -167,9 +168,9 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
     >>> random_tokens(4, 6, vocabulary=100, seed=0).x.shape
     (4, 6)
     """
-    size = integer(n, "n", least=1)
-    width = integer(length, "length", least=2)
-    words = integer(vocabulary, "vocabulary", least=2)
+    size = integer(n, "n", least=1, most=MOST_EXAMPLES // 2)
+    width = integer(length, "length", least=2, most=MOST_EXAMPLES // size)
+    words = integer(vocabulary, "vocabulary", least=2, most=_MOST_WORDS)
     start = seed_of(seed, bits=128)
     tokens = Purpose.CANARY_TOKENS.rng(start).integers(words, size=(size, width))
     return _tossed("random tokens", x=tokens, y=tokens, seed=start)
@@ -207,7 +208,7 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     >>> canaries.x.tolist(), canaries.y.tolist()
     ([[5, 6, 10], [8, 9, 11]], [[-100, -100, 10], [-100, -100, 11]])
     """
-    words = integer(vocabulary, "vocabulary", least=2)
+    words = integer(vocabulary, "vocabulary", least=2, most=_MOST_WORDS)
     start = seed_of(seed, bits=128)
     read = numbers(prefixes, "prefixes", least=0, most=words - 1, whole=True)
     tokens = np.array(read, dtype=np.int64)

@@ -8,7 +8,15 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
-from leakbound._base.checks import MOST_EXAMPLES, choice, complement, instance, integer, real
+from leakbound._base.checks import (
+    MOST_EXAMPLES,
+    WHOLE,
+    choice,
+    complement,
+    instance,
+    integer,
+    real,
+)
 from leakbound._base.console import track
 from leakbound._base.formatting import number, percent
 from leakbound._base.records import IF_ANY, Record
@@ -129,7 +137,7 @@ def ceiling(
     Parameters
     ----------
     m : int
-        Examples, at least 1; at least 8 without `guesses`.
+        Examples, from 1 to 2^53; without `guesses` from 8 to 10^8.
     guesses : int, optional
         Guesses, in [1, m], their number fixed in advance. If None, as many as the policy makes.
     confidence, claim, sides, copies : float, claim, str and int
@@ -145,16 +153,18 @@ def ceiling(
     >>> ceiling(1000) < ceiling(1000, 1000)  # the search over cuts has its price
     True
     """
-    choice(sides, name="sides", allowed=Sides)
-    instance(claim, name="claim", types=_CLAIMS)
-    beta = complement(confidence)
-    several = _checked_copies(copies, claim=claim, m=m, sides=sides)
+    choice(sides, "sides", Sides)
+    instance(claim, "claim", _CLAIMS)
+    # Without guesses, a ranking of all examples is made.
+    least, most = (_FEWEST, MOST_EXAMPLES) if guesses is None else (1, int(WHOLE))
+    integer(m, "m", least=least, most=most)
+    beta, several = complement(confidence), _checked_copies(copies, claim, m, sides)
     if guesses is None:
-        plan = _Plan.of(integer(m, "m", least=_FEWEST), beta, claim, cuts, sides)
+        plan = _Plan.of(m, beta, claim, cuts, sides)
         return of_one(plan.ceiling, several)
     if cuts is not None:
         raise OptionError("give either guesses, or cuts, which determine the number of guesses")
-    right = integer(guesses, "guesses", least=1, most=integer(m, "m", least=1))
+    right = integer(guesses, "guesses", least=1, most=m)
     proved = claim.lower_bound(right, right, m, beta, one_sided=sides == "member")
     return of_one(proved, several)
 

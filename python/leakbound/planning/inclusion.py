@@ -22,6 +22,7 @@ from leakbound._base.checks import (
     membership_vector,
     numbers,
     seed_of,
+    shown,
     vector,
     whole_numbers,
 )
@@ -121,10 +122,8 @@ class Plan:
         try:
             with open_archive(path, most=_MOST) as archive:
                 return cls._of(archive)
-        except (LeakboundError, ValueError, TypeError) as error:
-            what: str | os.PathLike[str] = "the content"
-            if isinstance(path, str | os.PathLike):
-                what = path
+        except (LeakboundError, ValueError, TypeError, OverflowError) as error:
+            what = path if isinstance(path, str | os.PathLike) else "the content"
             message = f"{what} is not an InclusionPlan or ChoicePlan: {error}; write plans "
             raise FormatError(message + "with plan.save(path)") from error
 
@@ -186,7 +185,8 @@ class Plan:
         return seed + (f", copies={self.copies}" if self.copies > 1 else "")
 
     def _check_items(self, items: Any) -> None:
-        if not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
+        single = getattr(items, "shape", None) == ()  # an array without dimensions
+        if single or not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
             raise InputTypeError(
                 "items must have a length and be indexed by position (a sequence, array, tensor, "
                 f"data frame or map-style dataset), got {type(items).__name__}"
@@ -411,6 +411,11 @@ class ChoicePlan(Plan):
         """
         self._check_items(items)
         for secret, candidates in enumerate(items):
+            if np.ndim(readable(candidates)) == 0 and not isinstance(candidates, Sequence):
+                raise InputTypeError(
+                    f"items must have k = {self.k} candidates for each secret, got "
+                    f"{shown(candidates)} for secret {secret}"
+                )
             distinct = {np.asarray(readable(one)).tobytes() for one in candidates}
             if len(candidates) != self.k or len(distinct) < self.k:
                 raise InputError(

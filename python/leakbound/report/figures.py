@@ -21,6 +21,8 @@ from leakbound.report.description import Drawing, Series
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Axes end here: beyond it, their arithmetic overflows
+_FARTHEST = 1e300
 # Cuts up to which each is marked, so that a policy which tests few of them shows which
 _FEW = 60
 # Lines of bounds
@@ -59,10 +61,13 @@ def plot_bound(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
                     ranking.guesses, ranking.bound, "o", color=one.colour, markersize=5, zorder=4
                 )
         ceiling = series[0].ranking.ceiling
-        ax.axhline(ceiling, label=f"ceiling {number(ceiling)}: a perfect attack", **_CHANCE)
+        ax.axhline(
+            min(ceiling, _FARTHEST), label=f"ceiling {number(ceiling)}: a perfect attack", **_CHANCE
+        )
         highest = max(one.ranking.bound for one in series)
         # a ceiling far above is named, and not shown
         top = 1.6 * highest if 0 < 4 * highest < ceiling else max(ceiling, highest, 0.1)
+        top = min(top, _FARTHEST)
         ax.set_ylim(-0.03 * top, (1.15 + 0.12 * (len(series) + 1)) * top)  # room for the legend
         largest = max((int(x) for one in series for x in one.ranking.curve.guesses[-1:]), default=1)
         ax.set(xscale="log", xlim=(1, largest * 1.05))

@@ -15,6 +15,8 @@ from leakbound.report.description import KINDS, SMALL, Description, Figure, Over
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FIGURE_SIZE = (4.3, 2.9)
+# Axes end here: beyond it, their arithmetic overflows
+_FARTHEST = 1e300
 _NAMED = ("Mahloujifar", "Ville", "Wasserman")
 # Names of the figures' colours in the page's style sheet, which has a dark theme too
 _COLOURS = {
@@ -105,20 +107,19 @@ def _range(said: Description) -> dict[str, Any]:
 
     Parts of zero length have no name.
     """
-    first = said.levels.first
-    second = said.levels.second
-    claimed = said.claimed
+    first, second = (min(one, _FARTHEST) for one in (said.levels.first, said.levels.second))
+    claimed = None if said.claimed is None else min(said.claimed, _FARTHEST)
     top = 1.12 * max(0.1, first, second, claimed or 0.0)
     there = {"first": first > 0, "second": second > first, "rest": True}
     parts = zip(there, said.levels.names, strict=True)
     return {
         "first": 100 * first / top,
         "second": 100 * second / top,
-        "low": number(first) if there["first"] else "",
-        "high": number(second) if there["second"] else "",
+        "low": number(said.levels.first) if there["first"] else "",
+        "high": number(said.levels.second) if there["second"] else "",
         "names": {part: text for part, text in parts if there[part]},
         "claimed": None if claimed is None else 100 * claimed / top,
-        "claim": "" if claimed is None else f"claimed {claimed:g}",
+        "claim": "" if said.claimed is None else f"claimed {said.claimed:g}",
     }
 
 

@@ -1,6 +1,6 @@
 """The one look of leakbound's figures."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from leakbound.report.description import KINDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.text import Text
 
 # Members are blue and others orange, which colour-blind readers tell apart
 INK = "#1b1f24"
@@ -56,6 +57,15 @@ def name_axes(ax: "Axes", title: str, x: str, y: str, kind: Kind = "lower_bound"
     ax.minorticks_off()
     look: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     ax.annotate(words, (0.0, 1.0), xytext=(0, 5), color=INK, weight="bold", **look)
+    plain_words(ax)
+
+
+def plain_words(ax: "Axes", ticks: "Iterable[Text]" = ()) -> None:
+    """Show dollar signs in names, which matplotlib would read as the ends of a formula."""
+    legend = ax.get_legend()
+    named = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts]
+    for one in (*named, *(legend.get_texts() if legend else ()), *ticks):
+        one.set_parse_math(False)
 
 
 def draw_classes(ax: "Axes", edges: FloatArray, members: IntArray, others: IntArray) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import leakbound._core as _core
-from leakbound._base.checks import flag, numbers, real, reals, vector, vectorised
+from leakbound._base.checks import broadcast, flag, numbers, real, reals, vector, vectorised
+from leakbound._base.reading import array_of
 from leakbound._base.types import ArrayInput, FloatArray, IntArray, Number
 from leakbound.errors import InputError
 
@@ -105,8 +106,7 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
     >>> round(clopper_pearson(118, 120, beta=0.05), 6)
     0.948466
     """
-    successes = counts(v, "v", least=0)
-    trials = counts(n, "n", least=1)
+    successes, trials = broadcast(counts(v, "v", least=0), counts(n, "n", least=1))
     numbers(np.subtract(trials, successes, dtype=np.float64), "n - v", least=0)
     level = reals(beta, "beta", least=1e-300, most=1 - sys.float_info.epsilon)
     return vectorised(
@@ -250,7 +250,7 @@ def _tails(
 ) -> Number:
     """Return tails or their logarithms in the shape of `v` broadcast against `epsilon`."""
     in_logs = flag(log, "log")
-    thresholds, epsilons = np.broadcast_arrays(
+    thresholds, epsilons = broadcast(
         _thresholds(v), numbers(epsilon, "epsilon", least=-_FINITE, most=_FINITE)
     )
     groups = None
@@ -276,9 +276,8 @@ def _replicates(
     v: ArrayLike, offsets: FloatArray, counts: NDArray[np.uint64] | None, beta: float
 ) -> FloatArray:
     """Return one ε for each row of offsets, of counts, or of both."""
-    thresholds = _thresholds(vector(np.atleast_1d(np.asarray(v)), "v"))
-    rows = thresholds.size
-    terms = offsets.shape[-1]
+    thresholds = _thresholds(vector(np.atleast_1d(array_of(v, "v")), "v"))
+    rows, terms = thresholds.size, offsets.shape[-1]
     # Rows belong to replicates, columns to terms; what has no rows is shared by all.
     tables: list[tuple[str, NDArray[Any] | None]] = [("offsets", offsets), ("counts", counts)]
     for name, table in tables:
@@ -302,7 +301,7 @@ def _vector(values: ArrayInput, name: str) -> FloatArray:
 
 def _table(values: ArrayInput, name: str) -> NDArray[Any]:
     """Read one row or several, at least one column each; their entries are checked later."""
-    array: NDArray[Any] = np.asarray(values)
+    array = array_of(values, name)
     if array.ndim not in {1, 2} or array.size == 0:
         raise InputError(
             f"{name} must be a vector or a matrix of rows and not empty, got {array.shape}"

@@ -43,6 +43,15 @@ pub enum AuditError {
     NotATradeOff { index: usize, what: &'static str },
     #[error("a privacy profile needs at least one pair of epsilon and delta")]
     EmptyProfile,
+    #[error(
+        "delta[{index}] = {delta} is impossible: 1 - exp(epsilon[{index}]) = {least} is the least, \
+         of a mechanism that ignores its data"
+    )]
+    DeltaTooSmall {
+        index: usize,
+        delta: f64,
+        least: f64,
+    },
     #[error("epsilon[{index}] = {value} is not between -700 and 700")]
     EpsilonTooFar { index: usize, value: f64 },
     #[error("interrupted")]

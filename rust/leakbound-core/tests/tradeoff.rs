@@ -101,6 +101,49 @@ fn profiles_of_one_pair_and_of_none() {
     assert!(Profile::new(&[1.0, 2.0], &[0.1]).is_err());
 }
 
+#[test]
+fn profiles_below_perfect_privacy_are_refused() {
+    let perfect: f64 = -(-1.0_f64).exp_m1();
+    let steps = [-30.0, -1.0, 0.0];
+    let exact = steps.map(|epsilon: f64| -epsilon.exp_m1());
+    let private = Profile::new(&steps, &exact).unwrap();
+    for y in [0.0, 1e-3, 0.5, 1.0 - 1e-14, 1.0] {
+        assert!(private.inverse(y) <= y, "{y}");
+        assert!(y - private.inverse(y) < 1e-9, "{y}");
+        assert!(private.f(y) <= 1.0 - y, "{y}");
+    }
+    assert!(Profile::new(&[-1.0], &[perfect - 1e-10]).unwrap().f(1.0) <= 0.0);
+    assert_eq!(
+        Profile::new(&[1.0, -1.0], &[0.5, 0.6]).unwrap_err(),
+        AuditError::DeltaTooSmall {
+            index: 1,
+            delta: 0.6,
+            least: perfect,
+        }
+    );
+}
+
+#[test]
+fn laplace_noise_of_any_scale() {
+    for epsilon in [0.0, 1.0, 700.0, 701.0, 744.0, 745.0, 746.0, 1e300] {
+        let curve = Laplace::new(epsilon).unwrap();
+        assert_eq!((curve.f(0.0), curve.f(1.0)), (1.0, 0.0), "{epsilon}");
+        assert!(
+            curve.inverse(1.0) <= 1.0 && curve.inverse(1.0) > 0.999,
+            "{epsilon}"
+        );
+        for x in [5e-324, 1e-308, 1e-300, 0.25, 0.5, 0.75] {
+            assert!((0.0..=1.0 - x).contains(&curve.f(x)), "{epsilon} {x}");
+        }
+    }
+    // e^ε x is 1/4, on both sides of where e^{-ε} is a normal number.
+    for epsilon in [699.0_f64, 701.0] {
+        let level = (-epsilon).exp() / 4.0;
+        assert!((Laplace::new(epsilon).unwrap().f(level) - 0.75).abs() < 1e-12);
+        assert!((Laplace::new(epsilon).unwrap().f(4.0 * level) - 0.25).abs() < 1e-12);
+    }
+}
+
 proptest! {
     #[test]
     fn the_inverse_inverts_and_is_below(x in 0.0..4.0, delta in 0.0..0.2, y in 0.0..1.0) {

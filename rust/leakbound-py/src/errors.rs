@@ -17,6 +17,7 @@ pub(crate) fn to_python(py: Python<'_>, error: &AuditError) -> PyErr {
         | AuditError::LevelsNotIncreasing { .. }
         | AuditError::NotATradeOff { .. }
         | AuditError::EmptyProfile
+        | AuditError::DeltaTooSmall { .. }
         | AuditError::ScoreIsNan { .. } => "InputError",
         AuditError::EveryExampleAbstains { .. } => "AbstentionError",
         // Its limit is argued where it is set.

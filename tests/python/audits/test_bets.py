@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,3 +231,47 @@ def test_trials_without_any_difference_prove_nothing_and_abstain() -> None:
     assert result.reason
     with pytest.raises(errors.InputTypeError, match="claim"):
         lb.Stream(claim=1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("sides", ["member", "both"])
+@pytest.mark.parametrize("confidence", [0.95, 1e-16])
+def test_members_only_contradict_the_coins_at_once(sides: Any, confidence: float) -> None:
+    """No parameter explains them: a search for one would have no end."""
+    stream = lb.Stream(claim=lb.GaussianDP(), sides=sides, confidence=confidence)
+    with pytest.raises(errors.DesignError):
+        stream.update(np.arange(25.0), np.ones(25, dtype=bool))
+    assert (stream.m, stream.batches) == (25, 1)
+    for use in (lambda: stream.bound, lambda: stream.update([1.0, 2.0], [True, False])):
+        with pytest.raises(errors.DesignError):
+            use()
+
+
+@pytest.mark.parametrize("claim", [lb.GaussianDP(), lb.LaplaceDP(), lb.ApproxDP(delta=1e-5)])
+def test_what_no_parameter_explains_ends_at_the_last(
+    claim: claims.Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[float]()
+
+    def always(_: object, theta: float, *__: object) -> bool:
+        asked.append(theta)
+        return True
+
+    monkeypatch.setattr(Bets, "refuted", always)
+    bets = Bets(claim, (GuessSequence("member", 0.5),), 0.05)
+    beyond = bets.bound(100, np.array([[50], [50]]))
+    assert 1e20 < beyond < 1e22
+    assert len(asked) < 2100
+    assert bets.bound(100, np.array([[50], [50]]), least=beyond) >= beyond
+
+
+def test_a_family_without_end_is_searched_to_an_end() -> None:
+    assert lb.GaussianDP().least_private(lambda _: True) == 1e12
+    assert lb.LaplaceDP().least_private(lambda theta: theta < 1e9) == pytest.approx(1e9)
+
+
+@pytest.mark.parametrize("confidence", [1e-17, 5e-324])
+def test_an_error_probability_of_one_is_refused(confidence: float) -> None:
+    with pytest.raises(errors.OptionError, match="confidence must be at least 1e-16"):
+        lb.Stream(claim=lb.GaussianDP(), confidence=confidence)
+    with pytest.raises(errors.OptionError, match="confidence must be at least 1e-16"):
+        lb.audit([1.0, 2.0], lb.Coins([True, False]), confidence=confidence)

@@ -101,6 +101,44 @@ def test_bad_parameters() -> None:
         TradeOff("normal", {})  # type: ignore[arg-type]
 
 
+def test_profiles_below_perfect_privacy_are_refused() -> None:
+    """Nothing has them, not even noise: with one, an audit would refute noise."""
+    private = -np.expm1(np.minimum(GRID, 0.0))
+    curve = TradeOff.profile(GRID, private)
+    np.testing.assert_allclose(curve.f(LEVELS), 1 - LEVELS, atol=1e-9)
+    assert (np.asarray(curve.f(LEVELS)) <= 1 - LEVELS).all()
+    assert (np.asarray(curve.inverse(LEVELS)) <= LEVELS).all()
+    rounded = TradeOff.profile(GRID, np.maximum(private - 5e-10, 0.0))
+    assert (np.asarray(rounded.f(LEVELS)) <= 1 - LEVELS).all()
+    level, missed = rounded.corners()
+    assert (missed <= 1 - level).all()
+    for slope in (-1.0, -1e-6, -700.0):
+        for short in (0.0, -np.expm1(slope) - 2e-9):
+            delta = max(short, 0.0)
+            if delta >= -np.expm1(slope) - 1e-9:
+                continue
+            with pytest.raises(errors.InputError, match=r"delta\[1\] = .* is impossible"):
+                TradeOff.profile([1.0, slope], [0.5, delta])
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 700.0, 701.0, 744.0, 745.0, 746.0, 1e3, 1e300])
+def test_laplace_noise_of_any_scale(epsilon: float) -> None:
+    curve = TradeOff.laplace(epsilon)
+    x = np.array([0.0, 5e-324, 1e-300, 0.25, 0.5, 1 - 2.0**-53, 1.0])
+    f, inverse = np.asarray(curve.f(x)), np.asarray(curve.inverse(x))
+    assert (f[0], f[-1]) == (1.0, 0.0)
+    assert (np.diff(f) <= 0).all()
+    assert ((f >= 0) & (f <= 1 - x)).all()
+    assert ((inverse >= 0) & (inverse <= x)).all()
+
+
+def test_curves_of_any_size_have_corners_without_a_warning() -> None:
+    for curve in (TradeOff.gaussian(1e200), TradeOff.gaussian(1.7e308, 0.5)):
+        level, missed = curve.corners()
+        assert np.isfinite(level).all()
+        assert np.isfinite(missed).all()
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [

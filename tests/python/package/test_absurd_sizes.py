@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound import errors, planning, simulate, stats
+from leakbound import benchmark, cuts, errors, planning, simulate, stats
 from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.generators import ChowLiuTree, PCAMixture, SequentialCART
+from leakbound.planning import canaries
 from leakbound.propensity import LogisticPropensity
 
 ENORMOUS = [2**53, 2**127]
@@ -119,6 +120,9 @@ LIMITS: dict[int, list[Callable[[int], object]]] = {
         lambda m: planning.power(m, 1.0, claim=ApproxDP(delta=1e-5)),
         lambda m: planning.power(m, 1.0, claim=GaussianDP()),
         lambda m: planning.canaries_needed(2.0, 3.0, most=m),
+        planning.ceiling,
+        lambda m: planning.ceiling(m, claim=GaussianDP()),
+        lambda m: benchmark.run([simulate.null], [cuts.KLScan()], [lb.PureDP()], m=[m], seeds=[0]),
         *(partial(one.sample, seed=0) for one in GENERATORS),
     ],
     10**6: [
@@ -137,6 +141,17 @@ def test_sizes_have_a_limit(most: int) -> None:
         for size in (most + 1, *ENORMOUS):
             with pytest.raises(errors.OptionError, match=f"at most {most}"):
                 call(size)
+
+
+def test_tokens_of_canaries_have_limits() -> None:
+    for n, length in ((10**8, 2), (2, 10**8), (10**4, 10**4 + 1), (2**40, 2**40)):
+        with pytest.raises(errors.OptionError, match=r"(n|length) must be at least . and at most"):
+            canaries.random_tokens(n, length, vocabulary=2)
+    for make in (partial(canaries.random_tokens, 1, 2), partial(canaries.new_tokens, [[0, 1]])):
+        with pytest.raises(errors.OptionError, match="vocabulary must be at least 2 and at most"):
+            make(vocabulary=2**53 + 1)
+    with pytest.raises(errors.OptionError, match="m must be at least 1 and at most"):
+        planning.ceiling(2**53 + 1, 10)
 
 
 def test_shares_of_a_stream_are_few() -> None:

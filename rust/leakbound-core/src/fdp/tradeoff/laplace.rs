@@ -1,8 +1,12 @@
 //! The trade-off between two Laplace distributions.
 
+use std::f64::consts::LN_2;
+
 use super::function::{TradeOff, perfect_privacy_delta};
 use crate::error::{AuditError, check_non_negative};
 
+/// Up to here e^{−ε} is a normal number.
+const NORMAL: f64 = 700.0;
 /// Roundings of three exponentials and their sums.
 const ROUNDING: f64 = 16.0 * f64::EPSILON;
 
@@ -31,6 +35,13 @@ impl TradeOff for Laplace {
         let shrink = (-self.epsilon).exp();
         if x >= 0.5 {
             shrink * (1.0 - x)
+        } else if self.epsilon > NORMAL {
+            let log_power = x.ln() + self.epsilon;
+            if log_power >= -LN_2 {
+                0.25 * (-log_power).exp()
+            } else {
+                1.0 - log_power.exp()
+            }
         } else if x >= 0.5 * shrink {
             shrink / (4.0 * x)
         } else {
@@ -46,6 +57,8 @@ impl TradeOff for Laplace {
         let shrink = (-self.epsilon).exp();
         let level = if y <= 0.5 {
             shrink * y
+        } else if y >= 1.0 {
+            1.0
         } else if 1.0 - y >= 0.5 * shrink {
             shrink / (4.0 * (1.0 - y))
         } else {

@@ -2,11 +2,13 @@
 
 use leakbound_math::error::{check_length, check_probabilities};
 
-use super::function::TradeOff;
+use super::function::{TradeOff, perfect_privacy_delta};
 use crate::error::AuditError;
 
 /// e^ε must be a normal number, and so must e^{−ε}.
 const FARTHEST: f64 = 700.0;
+/// How far δ may lie below that of perfect privacy, by rounding, before it is refused.
+const TOLERANCE: f64 = 1e-9;
 /// Roundings of an exponential, a product and a sum.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
@@ -31,13 +33,14 @@ impl Profile {
     /// The curve of a mechanism that is (`epsilon[i]`, `delta[i]`)-DP for every i, in any order.
     ///
     /// # Errors
-    /// Lengths differ, there is no pair, an ε is beyond ±700, or a δ is outside [0, 1].
+    /// Lengths differ, there is no pair, an ε is beyond ±700, or a δ is outside [0, 1] or below
+    /// 1 − e^ε, which perfect privacy has.
     pub fn new(epsilon: &[f64], delta: &[f64]) -> Result<Self, AuditError> {
         check(epsilon, delta)?;
         let mut points: Vec<(f64, f64)> = epsilon
             .iter()
             .zip(delta)
-            .map(|(&epsilon, &delta)| (epsilon.exp(), delta))
+            .map(|(&epsilon, &delta)| (epsilon.exp(), delta.max(perfect_privacy_delta(epsilon))))
             .collect();
         points.push((0.0, 1.0));
         points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
@@ -96,7 +99,18 @@ fn check(epsilon: &[f64], delta: &[f64]) -> Result<(), AuditError> {
             value: epsilon[index],
         });
     }
-    Ok(check_probabilities("delta", delta)?)
+    check_probabilities("delta", delta)?;
+    for (index, (&epsilon, &delta)) in epsilon.iter().zip(delta).enumerate() {
+        let least = perfect_privacy_delta(epsilon);
+        if delta < least - TOLERANCE {
+            return Err(AuditError::DeltaTooSmall {
+                index,
+                delta,
+                least,
+            });
+        }
+    }
+    Ok(())
 }
 
 impl TradeOff for Profile {
@@ -105,14 +119,15 @@ impl TradeOff for Profile {
         // Each line is the lowest up to where the next one crosses it.
         let lowest = self.tangents.partition_point(|&crossing| crossing > x);
         let (steepness, delta) = self.hull[lowest];
-        (1.0 - delta - steepness * x).clamp(0.0, 1.0)
+        (1.0 - delta - steepness * x).clamp(0.0, 1.0 - x)
     }
 
     fn inverse(&self, x: f64) -> f64 {
         let y = x.clamp(0.0, 1.0);
         let highest = 1 + self.handovers.partition_point(|&power| power > y);
         self.hull.get(highest).map_or(0.0, |(steepness, delta)| {
-            ((y - delta) / steepness * (1.0 - ROUNDING)).max(0.0)
+            // 1 − δ has few digits where δ is near 1: no power is above y at a level above y.
+            ((y - delta) / steepness * (1.0 - ROUNDING)).clamp(0.0, y)
         })
     }
 

@@ -1,0 +1,161 @@
+"""Arguments that are only passed on are checked where they come in: what is raised has a name."""
+
+import html
+import io
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import leakbound as lb
+from leakbound import stats
+from leakbound._base.formatting import down, number, up
+from leakbound.claims import TradeOffFamily
+from leakbound.claims.tradeoff import TradeOff
+from leakbound.errors import FormatError, InputError, InputTypeError
+from leakbound.mechanisms import audit_mechanism
+from leakbound.planning import ChoicePlan
+from leakbound.planning.inclusion import SCHEMA, Plan
+
+# --- curves ---------------------------------------------------------------------------------------
+
+
+def test_a_curve_of_lists_is_that_of_arrays() -> None:
+    made: Any = TradeOff
+    assert made("gaussian", {"mu": [1.0], "delta": [0]}) == TradeOff.gaussian(1.0)
+    table = made("table", {"alpha": [0, 0.5, 1], "f": np.array([1, 0, 0])})
+    assert table == TradeOff.table([0, 0.5, 1], [1, 0, 0])
+    assert TradeOff.from_json(table.to_json()) == table
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        None,
+        [1.0],
+        {"mu": 1.0, "delta": 0.0},
+        {"mu": "one", "delta": [0.0]},
+        {"mu": [1.0, 2.0], "delta": [0.0]},
+        {"mu": np.ones((2, 2)), "delta": [0.0]},
+        {"mu": [1.0]},
+        {1: [1.0]},
+    ],
+)
+def test_a_curve_of_anything_else_is_refused(parameters: Any) -> None:
+    with pytest.raises((InputError, InputTypeError)):
+        TradeOff("gaussian", parameters)
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+TWO, THREE = [1, 2], [3, 3, 3]
+SHAPES: dict[str, Callable[[], object]] = {
+    "binomial_tail": lambda: stats.binomial_tail(TWO, THREE, 0.5),
+    "clopper_pearson": lambda: stats.clopper_pearson(TWO, THREE, beta=0.05),
+    "its level": lambda: stats.clopper_pearson(TWO, [3, 3], beta=[0.1, 0.1, 0.1]),
+    "offsets": lambda: stats.poisson_binomial_tail_offsets(TWO, [0.1], epsilon=[1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("call", SHAPES.values(), ids=SHAPES)
+def test_shapes_that_do_not_go_together(call: Callable[[], object]) -> None:
+    with pytest.raises(InputError, match=r"shapes \(2,\), \(3,\).*do not go together|\(2,\), \(2,"):
+        call()
+
+
+# --- plans and tallies ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "items", [[1, 2, 3, 4], np.arange(4), torch.ones(4), [None] * 4, np.array(3.0), 3, {1, 2}]
+)
+def test_candidates_that_are_single_values(items: Any) -> None:
+    plan = ChoicePlan.create(4, k=3, seed=1)
+    with pytest.raises(InputTypeError, match="items must have"):
+        plan.included(items)
+
+
+@pytest.mark.parametrize("items", [np.array(3.0), torch.tensor(3.0)])
+def test_one_number_has_no_members(items: Any) -> None:
+    plan = lb.InclusionPlan.create(4, seed=1)
+    for part in (plan.included, plan.excluded):
+        with pytest.raises(InputTypeError, match="items must have a length"):
+            part(items)
+
+
+@pytest.mark.parametrize("name", ["inclusion_plan", "k", "seed", "copies"])
+@pytest.mark.parametrize("value", [math.inf, math.nan, [1, 2], "x", "9" * 6000])
+def test_plans_with_numbers_that_are_none(name: str, value: Any) -> None:
+    stored: dict[str, Any] = {"drawn": [True, False], "k": 0, "ids": [0, 1], "seed": ""}
+    stored["inclusion_plan"] = SCHEMA + 1 if name == "copies" else SCHEMA
+    file = io.BytesIO()
+    np.savez(file, **stored | {name: np.array(value)})
+    file.seek(0)
+    with pytest.raises(FormatError, match="is not an InclusionPlan or ChoicePlan"):
+        Plan.load(file)
+
+
+def test_tensors_with_a_gradient_are_counted() -> None:
+    scores = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    tally = lb.Tally.of(scores, [True, False, True])
+    again = [torch.tensor(one) for one in (tally.keys, tally.examples_at, tally.members_at)]
+    assert lb.Tally(*again) == tally  # type: ignore[arg-type]
+    with pytest.raises(InputTypeError, match="keys must be one-dimensional and of whole numbers"):
+        lb.Tally(scores, *again[1:])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ['{"a":' * 50_000 + "1" + "}" * 50_000, "[" * 99_999])
+def test_deep_json_is_no_tally(text: str) -> None:
+    records = lb.Tally.of([1.0, 2.0], [True, False]).to_arrow()
+    (name,) = records.schema.metadata
+    deep = records.replace_schema_metadata({name: text})
+    with pytest.raises(InputError, match="metadata of the tally cannot be read"):
+        lb.Tally.from_arrow(deep)
+    with pytest.raises(FormatError, match=r"not JSON|neither JSON"):
+        TradeOff.from_json(text)
+
+
+def noisy(data: float, rng: np.random.Generator) -> float:
+    return float(rng.normal() + data)
+
+
+@pytest.mark.parametrize("text", ["[" * 99_999, json.dumps({"copies": "1e999"}), '{"a": 1e999}'])
+def test_a_checkpoint_of_runs_whose_record_is_none(text: str, tmp_path: Any) -> None:
+    file = tmp_path / "runs.npz"
+    np.savez(file, outputs=np.zeros(4), ends=np.array([2, 4]), made_of=np.array(text))
+    with pytest.raises(FormatError, match=r"runs\.npz"):
+        audit_mechanism(noisy, 0.0, 1.0, lb.GaussianDP(), parameter=1.0, path=file)
+
+
+# --- words of a page ------------------------------------------------------------------------------
+
+
+def test_numbers_with_more_digits_than_a_double() -> None:
+    assert [number(x) for x in (1e14, 1e15, 1.79e308)] == [
+        "100000000000000.00",
+        "1.00e+15",
+        "1.79e+308",
+    ]
+    assert (down(1.2345e30), up(1.2345e30), down(-1.2345e30)) == (
+        "1.23e+30",
+        "1.24e+30",
+        "-1.24e+30",
+    )
+
+
+@pytest.mark.parametrize("name", ["$", "a $b$ c", "$\\frac{$", "100 $ or \\$5"])
+def test_a_page_of_any_parameter(name: str, tmp_path: Any) -> None:
+    """A ceiling near the largest double, and names that matplotlib would read as formulas."""
+    member = np.arange(200) % 2 == 0
+    family = TradeOffFamily(
+        parameter=name, tradeoff=lambda x: TradeOff.gaussian(min(x, 30.0)), bracket=(0.1, 1.7e308)
+    )
+    result = lb.audit(member * 1.0 + np.arange(200) / 1e4, lb.Coins(member), claim=family, seed=0)
+    result.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count("<svg") >= 3
+    assert name in html.unescape(page)
