@@ -134,9 +134,8 @@ class DPSGDWatch:
         ----------
         accounted : Accounted or tuple of float, optional
             The accountant's (ε, δ) of the run, or what `accounted_by` returns.
-        claim : ApproxDP or a family of trade-off functions, optional
-            What membership is audited under, not `PureDP`: no ε holds for Gaussian noise at δ = 0.
-            By default `SubsampledGaussianDP` at the rate and
+        claim : PureDP, ApproxDP or a family of trade-off functions, optional
+            What membership is audited under; by default `SubsampledGaussianDP` at the rate and
             number of steps declared, or `ApproxDP` if the noise varied.
         confidence : float
             Of each audit by itself, and of the verdict, in (0, 1).
