@@ -34,7 +34,8 @@ def corners(theta: float) -> lb.TradeOff:
 
 def one_way(theta: float) -> lb.TradeOff:
     """Return a curve that is not its own mirror image: a pair (ε, δ) and its complement."""
-    return lb.TradeOff.profile([-theta / 2, theta], [0.25, 0.001])
+    ignoring = float(fine(-np.expm1(-theta / 2))) + 2**-20
+    return lb.TradeOff.profile([-theta / 2, theta], [max(0.25, ignoring), 0.001])
 
 
 def family(tradeoff: Callable[[float], lb.TradeOff]) -> lb.TradeOffFamily:

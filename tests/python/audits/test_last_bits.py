@@ -10,7 +10,6 @@ import flat
 import leakbound as lb
 import leakbound._core as _core
 from games import Floats
-from leakbound._base.types import Relation, Sides
 from leakbound.claims import dp_sgd
 from oracle_calls import CLAIMS, SEED, scored
 from programmes import best_joint_law
@@ -41,12 +40,12 @@ def planted(pattern: Pattern, seed: int) -> Callable[..., lb.TradeOff]:
     """Return what computes curves with noise in the last bits, other noise at every call."""
     exact, rng = dp_sgd.subsampled_gaussian, np.random.default_rng(seed)
 
-    def noisy(
-        noise: float, rate: float, steps: int, sides: Sides, relation: Relation = "add_remove"
-    ) -> lb.TradeOff:
-        known = exact(noise, rate, steps, sides, relation).parameters
+    def noisy(noise: float, **given: Any) -> lb.TradeOff:
+        known = exact(noise, **given).parameters
+        epsilon = known["epsilon"]
         delta = known["delta"] + pattern(known["delta"], rng)
-        return lb.TradeOff.profile(known["epsilon"], np.clip(delta, 0.0, 1.0))
+        possible = np.clip(delta, np.maximum(0.0, -np.expm1(epsilon)), 1.0)
+        return lb.TradeOff.profile(epsilon, possible)
 
     return noisy
 

@@ -238,7 +238,10 @@ def _shown_to_search(curve: TradeOff, smallest: float) -> TradeOff:
     _, exponents = np.frexp(np.maximum(delta, smallest))
     last_bits = np.maximum(exponents - _BITS, least - _SMALLEST_BITS)
     shown = np.ldexp(np.maximum(np.rint(np.ldexp(delta, -last_bits)), 1.0), last_bits)
-    return TradeOff.profile(curve.parameters["epsilon"], np.minimum(shown, 1.0))
+    epsilon = curve.parameters["epsilon"]
+    # no mechanism has less than one that ignores its data
+    least_possible = np.maximum(0.0, -np.expm1(epsilon))
+    return TradeOff.profile(epsilon, np.clip(shown, least_possible, 1.0))
 
 
 def _proved(
