@@ -21,7 +21,7 @@ RECORDS = np.arange(2.0 * PAIRS)[:, None] // 20
 """Ten records, each twenty times: what is known of some copies is known of the others."""
 
 
-class Twins(BaseEstimator):
+class Twins(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A classifier that knows how many members among those it learnt from were equal to a row."""
 
     def fit(self, table: NDArray[np.float64], labels: NDArray[np.bool_]) -> "Twins":
