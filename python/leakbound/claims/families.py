@@ -133,6 +133,41 @@ class FamilyClaim(Guarantee):
                 high = middle
         return low
 
+    def least_private_near(
+        self, value: Callable[[float], float], most: float, ends: tuple[float, float]
+    ) -> float | None:
+        """Return the same of an increasing positive function that is rejected where at most `most`.
+
+        Between two ends a line through logarithms of its values finds it (regula falsi, Illinois),
+        in fewer steps than halving. Beyond them, it is a walk.
+        """
+        low, high = max(ends[0], self.search[0]), min(ends[1], self.search[1])
+
+        def excess(theta: float) -> float:
+            return math.log(value(theta)) - math.log(most)
+
+        under, over = excess(low), excess(high)
+        if not under <= 0 < over:
+            return self.least_private(lambda theta: value(theta) <= most)
+        # Values that differ in last bits lead to ends that differ by far less than `width`.
+        narrow, side = self.width / 16, 0
+        while high - low > narrow * high:
+            step = (high - low) * under / (under - over)
+            # At least a little from either end, so that the bracket closes on both sides.
+            least = 0.25 * narrow * high
+            middle = min(max(low + step, low + least), high - least)
+            found = excess(middle)
+            # The end that stays twice counts for half.
+            if found <= 0:
+                low, under = middle, found
+                over *= 0.5 if side < 0 else 1.0
+                side = -1
+            else:
+                high, over = middle, found
+                under *= 0.5 if side > 0 else 1.0
+                side = 1
+        return low
+
     @property
     def _first_step(self) -> float:
         low, high = self.search
