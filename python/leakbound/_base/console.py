@@ -95,6 +95,12 @@ def failure(error: BaseException, worded: Callable[[str], str] = str) -> int:
         said = one_line(error)
         tell(f"leakbound: {worded(said) if isinstance(error, LeakboundError) else said}")
         return BAD_INPUT
+    if isinstance(error, MemoryError):
+        tell(
+            "leakbound: there is not enough memory for this many rows: audit fewer, or count "
+            "scores with leakbound tally, which reads them in batches"
+        )
+        return BAD_INPUT
     hint = ""
     if not os.environ.get(_TRACEBACK):
         hint = f" ({_TRACEBACK}=1 shows the traceback)"

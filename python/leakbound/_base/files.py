@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from glob import escape
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from leakbound._base.locks import locked_folder
+from leakbound._base.locks import hold, locked_folder
 from leakbound._base.streams import SCHEME
 from leakbound.errors import FormatError, OptionError
 
@@ -179,8 +179,61 @@ def _sync_folder(folder: Path) -> None:
 # more of them may be: scores and memberships pack less well.
 _PLAIN = 1 << 28
 _RATIO = 100
+# Bytes that are read from parquet at once.
+_PIECE = 1 << 16
 # Bytes that fit in memory: if even these do not, the header is wrong.
 _SMALL = 1 << 30
+
+
+class Unpacked:
+    """How much a file unpacks to: a small file must not fill the memory.
+
+    Deflate packs 1,032 bytes into one, and parquet any number; what a file says of its own size is
+    anybody's. So what comes out is counted, and ends where it is more than a gigabyte and more than
+    100 times the file. If `most_rows` is given, rows are counted in its place.
+    """
+
+    def __init__(self, packed: int, most_rows: int | None = None) -> None:
+        self._packed = packed
+        self._most_rows = most_rows
+        self._bytes = 0
+        self.rows = 0
+
+    def add(self, size: int, rows: int = 0) -> None:
+        """Count bytes and rows that came out; raise FormatError where they are too many."""
+        self._bytes += size
+        self.rows += rows
+        most = max(_SMALL, _RATIO * self._packed)
+        if self._most_rows is None and self._bytes > most:
+            raise FormatError(
+                f"it unpacks from {self._packed:,} to more than {most:,} bytes: if this is "
+                "intended, write it with less compression, or say how many rows it has at most, "
+                "--most-rows N"
+            )
+        if self._most_rows is not None and self.rows > self._most_rows:
+            raise FormatError(f"it has more than {self._most_rows:,} rows, which is --most-rows")
+
+
+def parquet_batches(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    rows: int = 1 << 18,
+    unpacked: Unpacked | None = None,
+) -> tuple[Any, Iterator[Any]]:
+    """Return the schema of a parquet file, and its rows in batches whose size is counted."""
+    from pyarrow import parquet
+
+    total = Unpacked(Path(path).stat().st_size) if unpacked is None else unpacked
+    # By its path, and in pieces that stay in the cache: a third faster than an open file.
+    file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=_PIECE)
+
+    def batches() -> Iterator[Any]:
+        for batch in file.iter_batches(rows, columns=columns):
+            total.add(batch.nbytes, len(batch))
+            yield batch
+
+    return file.schema_arrow, batches()
 
 
 class Archive:
@@ -285,7 +338,8 @@ class Checkpoints:
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        keep_record(self._folder, content=content, kept=self._folder.glob("*.npz"))
+        with writing_alone(self, self._folder):
+            keep_record(self._folder, content=content, kept=self._folder.glob("*.npz"))
 
     def load(self, name: str) -> Arrays | None:
         """Return an outcome if it is kept; refuse one that is damaged or of another name."""
@@ -338,6 +392,28 @@ def digest(*arrays: NDArray[Any] | None) -> str:
         total.update(f"{array.dtype.str}{array.shape}".encode())
         total.update(np.ascontiguousarray(array).tobytes())
     return total.hexdigest()
+
+
+@contextmanager
+def writing_alone(owner: object, folder: Path) -> Iterator[None]:
+    """Hold the record of a folder, which the block checks or writes, as long as an owner lives.
+
+    One process writes a folder: what two make at once would be a mixture.
+    """
+    record = folder / RECORD
+    with locked_folder(folder):
+        _hold(owner, record)
+        yield
+        _hold(owner, record)
+
+
+def _hold(owner: object, record: Path) -> None:
+    other = hold(owner, record) if record.exists() else ""
+    if other:
+        raise FormatError(
+            f"{record.parent} is being written by {other}: wait until it ends, or choose another "
+            "folder"
+        )
 
 
 def keep_record(folder: Path, content: Mapping[str, str], kept: Iterable[Path]) -> None:

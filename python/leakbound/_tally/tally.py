@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_ids, check_length, instance, vector
-from leakbound._base.files import replacing
+from leakbound._base.files import parquet_batches, replacing
 from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray, JsonValue
 from leakbound._tally import counting
 from leakbound.errors import InputError, InputTypeError, OptionError
@@ -128,18 +128,25 @@ class Stored(ABC):
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `to_parquet` wrote; raise InputError if that is not what it is."""
+        """Read what `to_parquet` wrote; raise InputError if that is not what it is.
+
+        It is read in batches, and FormatError is raised where they have more than a gigabyte and
+        more than 100 times the bytes of the file.
+        """
         pa = counting.arrow("reading a tally")
         try:
-            table = pa.parquet.read_table(path)
+            schema, batches = parquet_batches(path)
         except pa.ArrowException as error:
             raise InputError(f"{path} is not a tally: {error}") from error
-        if METADATA not in (table.schema.metadata or {}):
+        if METADATA not in (schema.metadata or {}):
             raise InputError(
                 f"{path} is not a tally, since it has no metadata of one: count it with "
                 f"{cls.__name__}.of"
             )
-        return cls.from_arrow(table)
+        try:
+            return cls.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
+        except pa.ArrowException as error:
+            raise InputError(f"{path} is not a tally: {error}") from error
 
     @classmethod
     def _streamed(cls, data: Any) -> tuple[dict[str, Any] | None, Iterator[counting.Counts]]:
@@ -151,7 +158,9 @@ class Stored(ABC):
             raise InputTypeError(
                 f"data must be Arrow data, such as a pyarrow.Table, got {type(data).__name__}"
             )
-        stream = pa.RecordBatchReader.from_stream(data)
+        stream = data
+        if not isinstance(data, pa.RecordBatchReader):
+            stream = pa.RecordBatchReader.from_stream(data)
 
         def counts() -> Iterator[counting.Counts]:
             for batch in stream:

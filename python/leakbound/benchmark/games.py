@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from leakbound._base.checks import check_membership, check_scores, integer, real
+from leakbound._base.files import parquet_batches
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
@@ -88,9 +89,11 @@ def read_parquet(path: Path) -> Any:
     """Read a parquet file; an error about a damaged one names it."""
     with needs("io", "leakbound.benchmark"):
         import pyarrow as pa
-        from pyarrow import parquet
     try:
-        return parquet.read_table(path)
+        schema, batches = parquet_batches(path)
+        return pa.Table.from_batches(batches, schema)
+    except FormatError as error:
+        raise FormatError(f"{path} cannot be read: {error}") from error
     except (pa.ArrowException, OSError) as error:
         raise FormatError(
             f"{path} is not a complete parquet file: {' '.join(str(error).split()):.200}"

@@ -4,8 +4,7 @@ import hashlib
 import json
 import math
 import os
-import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -366,10 +365,37 @@ def _is_rounded(part: Any) -> bool:
 
 
 def _identity(data: Any) -> str:
-    """Return a digest of an input, or its type if it cannot be pickled."""
+    """Return a digest of the values of an input, or its type if they cannot be told.
+
+    The pickle of a set of words is another in each process.
+    """
     with suppress(Exception):  # of any object
-        return hashlib.sha256(pickle.dumps(data)).hexdigest()
+        return _digest_of(data).hex()
     return type(data).__name__
+
+
+def _digest_of(data: Any) -> bytes:
+    """Return a digest of type and values, of sets and mappings in any order."""
+    kind = f"{type(data).__module__}.{type(data).__qualname__}"
+    parts: list[bytes]
+    columns = columns_of(data)
+    if data is None or isinstance(data, bool | int | float | complex | str | bytes):
+        parts = [repr(data).encode("utf-8", "surrogatepass")]
+    elif isinstance(data, set | frozenset):
+        parts = sorted(map(_digest_of, data))
+    elif isinstance(data, Mapping):
+        parts = sorted(_digest_of(key) + _digest_of(value) for key, value in data.items())
+    elif isinstance(data, list | tuple):
+        parts = [*map(_digest_of, data)]
+    elif columns:
+        parts = [*map(_digest_of, (list(map(str, data.columns)), *columns))]
+    elif hasattr(data, "__array__"):
+        array = np.asarray(readable(data))
+        held: Any = array.tolist() if array.dtype.hasobject else digest(array)
+        parts = [_digest_of([list(array.shape), held])]
+    else:
+        parts = [_digest_of(vars(data))]
+    return hashlib.sha256(b"".join([kind.encode(), *parts])).digest()
 
 
 def _learnt(outputs: Any, member: BoolArray, seed: int) -> FloatArray:
