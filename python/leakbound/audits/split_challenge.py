@@ -132,7 +132,7 @@ def challenge(
         _close_pairs(units.features(points), split, rng),
         _usual_rows(_of_units(units, views.usual(features, names)), split, rng),
     ]
-    surprise = None if labels is None else views.surprising(points, labels, rng)
+    surprise = None if labels is None else views.surprising(features, labels, rng)
     if surprise is not None:
         seen.append(_labels(_of_units(units, surprise), split, rng))
     if _can_contradict(pairs.count if most_bets is None else min(most_bets, pairs.count)):
