@@ -16,6 +16,9 @@ from leakbound.errors import InputTypeError, OptionError
 
 # The walk through a bracket begins with steps of its length halved so often
 _DOUBLINGS = 10
+# Parameters found by values, and not by answers alone, are rounded down to so many steps of a power
+# of two
+_ROUNDED = 2.0**32
 # The law of a sum of more losses takes too much memory, and time
 _MOST_STEPS = 10**6
 # A parameter that promises nothing, of families that have no largest one
@@ -149,7 +152,6 @@ class FamilyClaim(Guarantee):
         under, over = excess(low), excess(high)
         if not under <= 0 < over:
             return self.least_private(lambda theta: value(theta) <= most)
-        # Values that differ in last bits lead to ends that differ by far less than `width`.
         narrow, side = self.width / 16, 0
         while high - low > narrow * high:
             step = (high - low) * under / (under - over)
@@ -166,7 +168,9 @@ class FamilyClaim(Guarantee):
                 high, over = middle, found
                 under *= 0.5 if side > 0 else 1.0
                 side = 1
-        return low
+        # Values that differ in last bits lead to one answer: it is rounded, to the rejected side.
+        mantissa, exponent = math.frexp(low)
+        return math.ldexp(math.floor(mantissa * _ROUNDED) / _ROUNDED, exponent)
 
     @property
     def _first_step(self) -> float:

@@ -14,6 +14,8 @@ import leakbound._core as _core
 import leakbound.cuts.look as look_module
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, CoinSides, FloatArray, Sides
+from leakbound.audits.policies import approximate_dp
+from leakbound.audits.policies.approximate_dp import failure_share
 from leakbound.audits.policies.f_dp import OutsideInFamily
 from leakbound.audits.policies.second_look import second_look
 from leakbound.audits.road import policy_of
@@ -21,7 +23,7 @@ from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import KLScan, OutsideIn, Proof, SecondLook, UnionBound
 from leakbound.cuts.games import Game, PairGame, ScoreGame
 from leakbound.cuts.look import Look, Parts
-from leakbound.cuts.outside_in import LadderPolicy
+from leakbound.cuts.outside_in import LadderPolicy, planned_rule
 from leakbound.errors import OptionError
 from leakbound.panoramia import Options
 
@@ -224,6 +226,27 @@ def test_all_parts_have_the_plan_of_the_whole_level(claim: Claim) -> None:
     whole = alone.rule(1000, LEVEL, "auto").levels
     assert first.rule(1000, 0.95 * LEVEL, "auto").levels == whole
     assert look.ladder.rule(1000, 0.05 * LEVEL, "auto").levels == whole
+
+
+def test_one_plan_is_made_for_both_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of failures the look has a share for its own level, which is far from that of the whole."""
+    planned: list[float] = []
+    failed: list[float] = []
+
+    def rule(_cuts: OutsideIn, examples: int, level: float, *options: Any) -> _core.OutsideIn:
+        planned.append(level)
+        return planned_rule(OutsideIn(), examples, level, *options)
+
+    def share(examples: int, level: float, *options: Any) -> float:
+        failed.append(level)
+        return failure_share(examples, level, *options)
+
+    monkeypatch.setattr(approximate_dp, "planned_rule", rule)
+    monkeypatch.setattr(approximate_dp, "failure_share", share)
+    scores, member = saturated(1000, 5)
+    lb.audit(scores, lb.Coins(member), claim=ApproxDP(delta=1e-5), seed=0)
+    assert sorted(set(planned)) == pytest.approx([LEVEL])
+    assert sorted(set(failed)) == pytest.approx([0.05 * LEVEL, LEVEL])
 
 
 def test_a_tail_at_one_end_loses_little() -> None:

@@ -143,7 +143,12 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
         return _core.approx_joint_epsilon(counts, self.delta, level, failures)
 
     def _failures(self, level: float) -> float:
-        """Return the share of the level that failures have, fixed before labels are seen."""
+        """Return the share of the level that failures have, fixed before labels are seen.
+
+        It is about the same at most of the level that numbers of guesses are planned for.
+        """
+        if self.planned and level > self.planned / 2:
+            level = self.planned
         return failure_share(self.examples, level, self.delta, self.sides, self.k)
 
 

@@ -223,7 +223,7 @@ def _bound_from_proxy(
             return 0.0
         # The proxy may be unlike the family: begin at its own curve
         proof = made_at(claim.curve(own, sides))
-        proved = _proved(claim, proof, sides, level, own)
+        proved = _proved(claim, proof, sides, level)
     best, rounds = proved or 0.0, 0
     while proved is not None:
         curve = claim.curve(best, sides)
@@ -232,7 +232,7 @@ def _bound_from_proxy(
         before = best
         rounds += 1
         proof = made_at(curve)
-        proved = _proved(claim, proof, sides, level, best)
+        proved = _proved(claim, proof, sides, level)
         best = max(best, proved or 0.0)
         if best <= before * (1 + _GAIN):
             break
@@ -268,7 +268,7 @@ def _proved(
 ) -> float | None:
     """Return the least private parameter that a certificate refutes, if any.
 
-    It is found in fewer steps if it is near one.
+    It is found in fewer steps if it is near one; values asked then depend on more than answers.
     """
 
     def proved(theta: float) -> float:
