@@ -25,6 +25,7 @@ from leakbound._base.types import (
     HasMember,
     IntArray,
     JsonValue,
+    Kind,
     Sides,
 )
 from leakbound.audits import grouping
@@ -37,6 +38,7 @@ from leakbound.audits.policies.second_look import second_look
 from leakbound.audits.policies.trials import of_trials
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
 from leakbound.claims.families import least_delta_to_store
+from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import (
     CUT_POLICIES,
     CutPolicy,
@@ -227,15 +229,31 @@ def _are_scores(values: Any) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Examples(Generic[S]):
-    """What a design makes of scores: games, and why a bound from them holds.
+class Grounds:
+    """What a design says of a bound: why it holds, if what is true, and what was read.
+
+    `kind` is that of the claim if None. Each member was inserted `copies` times: what is proved is
+    about all of them at once, and the record about one.
+    """
+
+    theorem: str
+    assumptions: tuple[Assumption, ...]
+    options: Mapping[str, JsonValue]
+    warnings: tuple[str, ...]
+    inputs: Mapping[str, NDArray[np.generic]]
+    kind: Kind | None = None
+    copies: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Examples(Grounds, Generic[S]):
+    """What a design makes of scores: games, and the grounds of a bound from them.
 
     `game` makes the game of one attack's scores. `prior` has the probabilities of the coins, None
     if all are fair, and `count` the members that they gave. `exposed` lists the most exposed
     members by the best of several attacks, if coins are fair and independent. Proofs have a part
-    `share` of the probability of error. Each member was inserted `copies` times: what is proved is
-    about all of them at once, and the record about one. `filled` has a warning for each attack of
-    which one part has a single score.
+    `share` of the probability of error. `filled` has a warning for each attack of which one part
+    has a single score.
     """
 
     attacks: "AnyAttacks[S]"
@@ -244,13 +262,7 @@ class Examples(Generic[S]):
     count: MemberCount | None = None
     exposed: Callable[[Any, int], Exposed] | None = None
     share: float = 1.0
-    copies: int = 1
     filled: Mapping[str, str] = field(default_factory=dict)
-    theorem: str
-    assumptions: tuple[Assumption, ...]
-    options: Mapping[str, JsonValue]
-    warnings: tuple[str, ...]
-    inputs: Mapping[str, NDArray[np.generic]]
 
     def audit(self, request: Request, design: str) -> AuditResult:
         """Return what the best attack proves."""
@@ -264,43 +276,48 @@ class Examples(Generic[S]):
             lambda scores, level: prove(request, self.game(scores), level, self.prior),
         )
         # 5. Numbers in a record; words are made of it when somebody asks.
-        claim, sides = request.claim, proof.game.sides
-        at = claim.attained if isinstance(claim, FAMILIES) else None
+        fields = assemble(proof, self, request)
+        fields["options"] |= {"design": design, "seed": request.seed}
+        # A bound from scores that were filled in is near nothing.
+        filled = self.filled.get(str(proof.options.get("attack", "")), "")
+        if filled:
+            others = (one for one in fields["warnings"] if not one.startswith(NEAR_CEILING))
+            fields["warnings"] = (filled, *others)
         doubted = self.count is not None and self.count.doubtful
         listed, attacks = None if doubted else self.exposed, len(self.attacks.scores)
-        proved = parts(proof, self.copies)
-        bound, ceiling = proved["bound"], proved["_ceiling"]
         return AuditResult(
-            **proved,
-            options={
-                **grouping.options(proof.options, self.copies),
-                **self.options,
-                "design": design,
-                "seed": request.seed,
-            },
-            warnings=(*self._told(proof), *self.warnings),
-            kind="family_lower_bound" if at else "lower_bound",
-            claim=claim,
-            confidence=request.confidence,
-            theorem=grouping.theorem(claim, self.copies) + self.theorem + proof.policy.method,
-            assumptions=self.assumptions,
-            rejected=at(bound, sides) if at and bound else None,
-            least_delta=least_delta_to_store(claim, sides),
-            _rejectable=Lazy(lambda: at(ceiling.value, sides) if at and ceiling.value else None),
+            **fields,
             _exposed=Lazy(lambda: listed(proof.game, attacks) if listed else None),
-            _provenance=Lazy(lambda: Provenance.of(request.seed, **self.inputs)),
         )
 
-    def _told(self, proof: Proof) -> tuple[str, ...]:
-        """Return the warnings of a proof; a bound from scores that were filled in is near nothing.
 
-        Of several attacks, `proof` is that of the best.
-        """
-        filled = self.filled.get(str(proof.options.get("attack", "")), "")
-        told = grouping.warnings(proof.warnings, self.copies)
-        if not filled:
-            return told
-        return (filled, *(text for text in told if not text.startswith(NEAR_CEILING)))
+def assemble(proof: Proof, design: Grounds, request: Request) -> dict[str, Any]:
+    """Return the fields of a result: what is proved, and the grounds that a design gives for it."""
+    claim, sides = request.claim, proof.game.sides
+    proved = parts(proof, design.copies)
+    ceiling = proved["_ceiling"]
+
+    def curve_at(bound: float) -> TradeOff | None:
+        """Return the curve of a family at a bound; None if nothing is bounded, or no family."""
+        if not isinstance(claim, FAMILIES) or not bound:
+            return None
+        return claim.attained(bound, sides)
+
+    kind: Kind = "family_lower_bound" if isinstance(claim, FAMILIES) else "lower_bound"
+    return {
+        **proved,
+        "options": {**grouping.options(proof.options, design.copies), **design.options},
+        "warnings": (*grouping.warnings(proof.warnings, design.copies), *design.warnings),
+        "kind": design.kind or kind,
+        "claim": claim,
+        "confidence": request.confidence,
+        "theorem": grouping.theorem(claim, design.copies) + design.theorem + proof.policy.method,
+        "assumptions": design.assumptions,
+        "rejected": curve_at(proved["bound"]),
+        "least_delta": least_delta_to_store(claim, sides),
+        "_rejectable": Lazy(lambda: curve_at(ceiling.value)),
+        "_provenance": Lazy(lambda: Provenance.of(request.seed, **design.inputs)),
+    }
 
 
 def aligned(

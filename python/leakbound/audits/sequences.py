@@ -8,9 +8,9 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
-from leakbound._base.types import FloatArray, IntArray, PathOrder
-from leakbound.audits.figures import POINTS
-from leakbound.results import Curve
+from leakbound._base.types import FloatArray, IntArray, PathOrder, Sides
+from leakbound.cuts import CurvePoints
+from leakbound.cuts.policy import Procedure
 
 # Guesses and correct guesses at some cuts.
 Cuts: TypeAlias = tuple[IntArray, IntArray]
@@ -75,21 +75,39 @@ def ranks_within(values: FloatArray) -> FloatArray:
     return ranks
 
 
-def curve_of(
-    moments: list[IntArray], index: int, bounds: list[float], ranking: _core.Ranking
-) -> Curve:
+def points_of(moments: list[IntArray], index: int, bounds: list[float], points: int) -> CurvePoints:
     """Return the sequence that says most at some moments, and what was proved by then."""
-    step = max(1, math.ceil(len(moments) / (POINTS - 2)))
+    step = max(1, math.ceil(len(moments) / (points - 1)))
     some = sorted({*range(0, len(moments) - 1, step), *range(len(moments))[-2:]})
     counts = np.array([moments[place][:, index] for place in some])
+    # Of moments with as many guesses, the last.
     _, rows = np.unique(counts[::-1, 0], return_index=True)
     rows = len(some) - 1 - rows
     rows = rows[counts[rows, 0] > 0]
     guesses, correct = counts[rows].T
-    return Curve(
-        guesses=guesses,
-        correct=correct,
-        precision=correct / guesses,
-        recall=correct / max(1, ranking.examples),
-        bound=np.array(bounds)[some][rows],
-    )
+    return guesses, correct, np.array(bounds)[some][rows]
+
+
+@dataclass(frozen=True)
+class AnyTime(Procedure):
+    """The mean of the likelihood ratios of sequences of guesses, looked at after every block."""
+
+    method: str = ""
+    sequences: int = 1
+
+    def searched(
+        self,
+        examples: int,  # noqa: ARG002 (of policies)
+        sides: Sides,  # noqa: ARG002
+        /,
+        *,
+        units: str = "examples",  # noqa: ARG002
+        recall: float = 1.0,  # noqa: ARG002
+    ) -> str:
+        """See `Procedure.searched`: how many sequences were tested."""
+        if self.sequences == 1:
+            return "One sequence of guesses was tested; the confidence holds whenever you stop."
+        return (
+            f"The bound is not from these guesses alone: {self.sequences} sequences of guesses "
+            "were tested together. The confidence accounts for all of them, whenever you stop."
+        )

@@ -18,36 +18,42 @@ from leakbound._base.checks import (
     real,
     shown,
 )
-from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ArrayInput,
     BoolArray,
     FloatArray,
     HasMember,
     IntArray,
+    JsonValue,
     PathOrder,
     SidesChoice,
 )
 from leakbound.audits.bets import Bets
-from leakbound.audits.figures import histogram, roc
 from leakbound.audits.member_count import MemberCount
-from leakbound.audits.road import delta_warnings, family_assumption
+from leakbound.audits.road import (
+    Grounds,
+    Request,
+    assemble,
+    delta_warnings,
+    family_assumption,
+)
 from leakbound.audits.sequences import (
+    AnyTime,
     Cuts,
     GuessSequence,
     best_moment,
-    curve_of,
+    points_of,
     ranks_within,
     strongest,
     walk_through,
 )
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
-from leakbound.claims.families import least_delta_to_store, search_of
-from leakbound.cuts import ORDERS
-from leakbound.cuts.policy import ALL_GUESSES, PATH_NAMES, SUREST_GUESSES, chance_explains
+from leakbound.claims.families import search_of
+from leakbound.cuts import ORDERS, Proof, ScoreGame
+from leakbound.cuts.policy import PATH_NAMES, Best, chance_explains
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
-from leakbound.results import Assumption, AuditResult, Provenance
+from leakbound.results import Assumption, AuditResult
 from leakbound.results.one_run import as_epsilon, in_code
 
 # Shares of a batch that are guessed by default: weak and broad signals, and few sure guesses.
@@ -228,62 +234,72 @@ class Stream:
             raise OptionError(
                 "there is no result before the first batch: call update(scores, member)"
             )
-        bound, counts, claim = self.bound, self._counts, self._claim
-        count = MemberCount.of_coins(self._members, self.m)
+        bound = self.bound
+        counts = self._counts
         member = np.concatenate(self._member)
+        scores = np.concatenate(self._scores)  # batches may follow
         ranks = np.concatenate([ranks_within(values) for values in self._scores])
-        ranking = _core.Ranking(ranks, member)
         # The sequence that says most has the guesses; the bound is that of all together.
         index = self._strongest(bound)
-        guesses, correct = counts[:, index].tolist()
-        scores = np.concatenate(self._scores)  # batches may follow
-        moments, bounds = [*self._ends[1:], counts], [*self._bounds[1:], bound]
         sequence = self._sequences[index]
-        notes = [*count.warnings(), *delta_warnings(claim.delta, self.m)]
-        if self._abstained:
-            notes.append(f"{self._abstained} examples abstained: all scores of a batch are equal")
-        at = claim.attained if isinstance(claim, FAMILIES) else None
-        most = Lazy(lambda: max(bound, self._perfect(member.size)))
-        return AuditResult(
-            bound=bound,
+        guesses, correct = counts[:, index].tolist()
+        moments = [*self._ends[1:], counts]
+        bounds = [*self._bounds[1:], bound]
+        options: dict[str, JsonValue] = {
+            "cuts": {"type": "Ville"},
+            "paths": [PATH_NAMES[order] for order in ORDERS[self._sides]],
+            "shares": list(self._shares),
+            "share": sequence.share,
+            "level": self._level,
+            "sides": self._sides,
+            "batches": self.batches,
+        }
+        if self._trials:
+            options["design"] = "trials"
+        proof = Proof(
+            policy=AnyTime(sequences=len(self._sequences)),
+            game=ScoreGame(scores=ranks, member=member, sides=self._sides, seed=0),
+            ranking=_core.Ranking(ranks, member),
+            order=sequence.order,
+            best=Best(bound, guesses, correct),
+            level=self._level,
             reason="" if bound else chance_explains(guesses, correct),
-            m=member.size,
-            members=ranking.members,
-            guesses=guesses,
-            correct=correct,
-            path=PATH_NAMES[sequence.order],
-            auc=ranking.auc,
-            guessed=SUREST_GUESSES if guesses < ranking.examples else ALL_GUESSES,
-            searched=self._searched,
-            options={
-                "cuts": {"type": "Ville"},
-                "paths": [PATH_NAMES[order] for order in ORDERS[self._sides]],
-                "shares": list(self._shares),
-                "share": sequence.share,
-                "level": self._level,
-                "sides": self._sides,
-                "batches": self.batches,
-                **({"design": "trials"} if self._trials else {}),
-            },
-            warnings=tuple(notes),
-            kind="family_lower_bound" if at else "lower_bound",
-            claim=claim,
-            confidence=self._confidence,
-            theorem=_TRIALS if self._trials else _THEOREM,
+            options=options,
+            perfect=lambda: self._perfect(member.size),
+            points=lambda most: points_of(moments, index, bounds, most),
+        )
+        request = Request(claim=self._claim, confidence=self._confidence, sides=self._sides, seed=0)
+        grounds = self._grounds({"scores": scores, "member": member})
+        return AuditResult(**assemble(proof, grounds, request))
+
+    def _grounds(self, inputs: dict[str, NDArray[np.generic]]) -> Grounds:
+        """Return what is said of coins of one training run, or of independent trials."""
+        count = MemberCount.of_coins(self._members, self.m)
+        warnings = [*count.warnings(), *delta_warnings(self._claim.delta, self.m)]
+        if self._abstained:
+            warnings.append(
+                f"{self._abstained} examples abstained: all scores of a batch are equal"
+            )
+        theorem = _THEOREM
+        coins = _FAIR
+        relation = _ADDED
+        of = "training"
+        if self._trials:
+            theorem = _TRIALS
+            coins = INDEPENDENT
+            relation = NEIGHBOURS
+            of = "a trial"
+        return Grounds(
+            theorem=theorem,
             assumptions=(
-                count.assumption(*(INDEPENDENT if self._trials else _FAIR)),
-                NEIGHBOURS if self._trials else _ADDED,
+                count.assumption(*coins),
+                relation,
                 *_DECLARED,
-                *family_assumption(claim, "a trial" if self._trials else "training"),
+                *family_assumption(self._claim, of),
             ),
-            rejected=at(bound, self._sides) if at and bound else None,
-            least_delta=least_delta_to_store(claim, self._sides),
-            _rejectable=Lazy(lambda: at(most.value, self._sides) if at and most.value else None),
-            _ceiling=most,
-            _curve=Lazy(lambda: curve_of(moments, index, bounds, ranking)),
-            _roc=Lazy(lambda: roc(ranking)),
-            _histogram=Lazy(lambda: histogram(ranks, member)),
-            _provenance=Lazy(lambda: Provenance.of(0, scores=scores, member=member)),
+            options={},
+            warnings=tuple(warnings),
+            inputs=inputs,
         )
 
     def __repr__(self) -> str:
@@ -303,17 +319,6 @@ class Stream:
     def _trials(self) -> bool:
         """Whether each score must come from a separate run."""
         return not isinstance(self._claim, PureDP)
-
-    @property
-    def _searched(self) -> str:
-        """How many sequences were tested, in sentences of the result."""
-        many = len(self._sequences)
-        if many == 1:
-            return "One sequence of guesses was tested; the confidence holds whenever you stop."
-        return (
-            f"The bound is not from these guesses alone: {many} sequences of guesses were tested "
-            "together. The confidence accounts for all of them, whenever you stop."
-        )
 
     def _strongest(self, bound: float) -> int:
         """Return the index of the sequence that says most."""

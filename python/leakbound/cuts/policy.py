@@ -72,7 +72,7 @@ class Proof:
     `beside` is a sentence about another test that had a part of the level.
     """
 
-    policy: "Policy"
+    policy: "Procedure"
     game: Game
     ranking: _core.Ranking
     order: PathOrder
@@ -141,8 +141,8 @@ class Proved(Protocol):
         """Return the same with more options to report."""
 
 
-class Policy(ABC):
-    """Which thresholds of a ranking are tested, and the correction for their number."""
+class Procedure(ABC):
+    """What results say of a test: why it is valid, what it searched, how its guesses are called."""
 
     ties: ClassVar[Ties] = "together"
     """They are broken where the number of guesses must not depend on scores."""
@@ -167,6 +167,14 @@ class Policy(ABC):
         """Return what the guesses of a proof are called: "most confident guesses", or all."""
         return ALL_GUESSES if proof.best.cut >= proof.ranking.examples else SUREST_GUESSES
 
+    def remarks(self, _proof: Proof) -> tuple[str, ...]:
+        """Return what a reader of a proof should know."""
+        return ()
+
+
+class Policy(Procedure):
+    """Which thresholds of a ranking are tested, and the correction for their number."""
+
     @abstractmethod
     def audit(self, game: Game, level: float, /) -> Proof:
         """Return the best bound on the log-odds of a correct guess, wrong with chance `level`."""
@@ -174,10 +182,6 @@ class Policy(ABC):
     def above(self, _least: float) -> Self:
         """Return the same policy, which need not compute bounds up to this one: 0 is valid."""
         return self
-
-    def remarks(self, _proof: Proof) -> tuple[str, ...]:
-        """Return what a reader of a proof should know."""
-        return ()
 
 
 class PathPolicy(Policy):

@@ -207,3 +207,11 @@ def test_equal_scores_abstain() -> None:
     result = stream.update(np.ones(20), np.arange(20) < 10).result()
     assert stream.bound == before
     assert "20 examples abstained" in result.warnings[-1]
+
+
+def test_recall_is_of_those_who_could_be_guessed() -> None:
+    """All are guessed to be members: half of them are, and each of these was guessed right."""
+    member = np.arange(100) % 2 == 0
+    stream = lb.Stream(sides="member", shares=(1.0,))
+    stream.update(member + np.arange(100) / 1000, member)
+    assert stream.result().curve.recall[-1] == 1

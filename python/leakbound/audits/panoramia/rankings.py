@@ -19,6 +19,7 @@ from leakbound.audits.policies.second_look import first_cuts
 from leakbound.audits.random_split import split_theorem
 from leakbound.audits.road import Request, parts, prove
 from leakbound.claims import ApproxDP, Claim, PureDP
+from leakbound.cuts.policy import Procedure
 from leakbound.errors import OptionError
 from leakbound.results import ScoreAudit
 
@@ -73,7 +74,7 @@ class Relaxed:
         """γ + δ - γδ."""
         return self.gamma + self.claim.delta - self.gamma * self.claim.delta
 
-    def theorem(self, policy: policies.Policy) -> str:
+    def theorem(self, policy: Procedure) -> str:
         """Return what holds but for failures, as the policy uses it; "" where there are none."""
         if not self.together:
             return ""
