@@ -1,7 +1,7 @@
 """One training run in which a coin of its own decided on each example, and how many it drew."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, 
 from leakbound._tally.tally import Stored, Tally, by_attack, told
 from leakbound.audits import grouping, premises, road
 from leakbound.audits.member_count import MemberCount
-from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
+from leakbound.claims import FAMILIES, Claim, PureDP
 from leakbound.cuts import ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
@@ -109,7 +109,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             raise OptionError(
                 "member is missing: give Coins(member), or audit a Tally, which has members"
             )
-        order, attacks, member = road.aligned(scores, self.member, request.ids, copies=True)
+        order, attacks, member = road.read(scores, self.member, request.ids, copies=True)
         prior = None if self._fair else self._prior_of(member.size, request.claim, order)
         count = MemberCount.of_coins(int(member.sum()), member.size, prior)
         # A plan knows its coins, so that half of them may be members by chance.
@@ -194,12 +194,8 @@ def _grounds(
 ) -> dict[str, Any]:
     """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
     claim, family = request.claim, isinstance(request.claim, FAMILIES)
-    if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
-        raise OptionError(
-            'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
-            "the bound is on adding or removing one"
-        )
-    theorem = _FAMILY_THEOREM if family else _APPROX_THEOREM if claim.delta else _THEOREM
+    road.refuse_replacing(claim)
+    theorem = theorem_of(claim)
     coins, odds = ("fair coin", "fair coins")
     if prior is not None:
         theorem, coins, odds = (
@@ -243,14 +239,14 @@ def _grounds(
     }
 
 
+def theorem_of(claim: Claim) -> str:
+    """Return why a bound from fair coins holds, whatever the cuts."""
+    if isinstance(claim, FAMILIES):
+        return _FAMILY_THEOREM
+    return _APPROX_THEOREM if claim.delta else _THEOREM
+
+
 def _described(prior: FloatArray) -> JsonValue:
     """Return prior probabilities as options show them: the one value, or the range and the mean."""
     low, high = float(prior.min()), float(prior.max())
     return low if low == high else {"least": low, "most": high, "mean": float(prior.mean())}
-
-
-def as_if_fair(scores: FloatArray, member: ArrayInput, request: road.Request) -> AuditResult:
-    """Audit examples as if fair coins had decided, whatever their number says: for other audits."""
-    examples = Coins(member).listed(scores, request)
-    warnings = road.delta_warnings(request.claim.delta, len(scores))
-    return replace(examples, count=None, exposed=None, warnings=warnings).audit(request, Coins.name)

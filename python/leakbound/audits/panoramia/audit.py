@@ -18,7 +18,7 @@ from leakbound._tally.tally import Stored, Tally, by_attack, told
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
+from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, of_audited
 from leakbound.audits.panoramia.rankings import Rankings, Relaxed
 from leakbound.audits.road import Design, Request, delta_warnings
 from leakbound.claims import ApproxDP, PureDP
@@ -195,9 +195,12 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         if self.features is not None:
             table = check_features(order.placed(self.features, "features"), "features")
             check_length(table[:, 0], member.size, "features")
-            shown = Shown.of_audited(baseline_scores, table)
             audit = PairAudit.prepare(
-                attack_scores, member, shown, confidence=request.confidence, seed=request.seed
+                attack_scores,
+                member,
+                of_audited(baseline_scores, table),
+                confidence=request.confidence,
+                seed=request.seed,
             )
             if isinstance(claim, PureDP):
                 conditional.append(audit.bound(claim, "poisson_binomial"))
