@@ -1,7 +1,7 @@
 """One training run in which a coin of its own decided on each example, and how many it drew."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, 
 from leakbound._tally.tally import Stored, Tally, by_attack, told
 from leakbound.audits import grouping, premises, road
 from leakbound.audits.member_count import MemberCount
-from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
+from leakbound.claims import FAMILIES, Claim, PureDP
 from leakbound.cuts import ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
@@ -112,7 +112,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             raise OptionError(
                 "member is missing: give Coins(member), or audit a Tally, which has members"
             )
-        order, attacks, member = road.aligned(scores, self.member, request.ids, copies=True)
+        order, attacks, member = road.read(scores, self.member, request.ids, copies=True)
         prior = None
         if not self._fair:
             prior = self._prior_of(member.size, claim=request.claim, order=order)
@@ -222,13 +222,9 @@ def _grounds(
 ) -> dict[str, Any]:
     """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
     claim = request.claim
-    family = isinstance(request.claim, FAMILIES)
-    if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
-        raise OptionError(
-            'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
-            "the bound is on adding or removing one"
-        )
-    theorem = _FAMILY_THEOREM if family else _APPROX_THEOREM if claim.delta else _THEOREM
+    family = isinstance(claim, FAMILIES)
+    road.refuse_replacing(claim)
+    theorem = theorem_of(claim)
     coins = "fair coin"
     odds = "fair coins"
     if prior is not None:
@@ -271,6 +267,15 @@ def _grounds(
     }
 
 
+def theorem_of(claim: Claim) -> str:
+    """Return why a bound from fair coins holds, whatever the cuts."""
+    if isinstance(claim, FAMILIES):
+        return _FAMILY_THEOREM
+    if claim.delta:
+        return _APPROX_THEOREM
+    return _THEOREM
+
+
 def _described(prior: FloatArray) -> JsonValue:
     """Return prior probabilities as options show them: the one value, or the range and the mean."""
     low = float(prior.min())
@@ -278,10 +283,3 @@ def _described(prior: FloatArray) -> JsonValue:
     if low == high:
         return low
     return {"least": low, "most": high, "mean": float(prior.mean())}
-
-
-def as_if_fair(scores: FloatArray, member: ArrayInput, request: road.Request) -> AuditResult:
-    """Audit examples as if fair coins had decided, whatever their number says: for other audits."""
-    examples = Coins(member).listed(scores, request)
-    warnings = road.delta_warnings(request.claim.delta, len(scores))
-    return replace(examples, count=None, exposed=None, warnings=warnings).audit(request, Coins.name)

@@ -101,8 +101,12 @@ def points_of(moments: list[IntArray], index: int, bounds: list[float], points: 
 class AnyTime(Procedure):
     """The mean of the likelihood ratios of sequences of guesses, looked at after every block."""
 
-    method: str = ""
-    sequences: int = 1
+    sequences: int
+
+    @property
+    def method(self) -> str:
+        """See `Procedure.method`: the theorem of the stream says all."""
+        return ""
 
     def searched(
         self,

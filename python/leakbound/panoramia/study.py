@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import os
 
     from leakbound._base.types import ArrayInput, IntArray
-    from leakbound.audits.panoramia.conditional import Shown
+    from leakbound.audits.zero_run.learning import Learning
     from leakbound.generators import Generator, Sampler
     from leakbound.panoramia.options import Helper, Target, Trained
 
@@ -357,7 +357,7 @@ class _Study:
         sizes = {max(LEAST, round(share * train)) for share in self.options.saturation}
         return tuple(sorted(size for size in sizes if size < train))
 
-    def shown(self, games: Sequence[Arrays], sides: Mapping[str, Side]) -> list[Shown]:
+    def shown(self, games: Sequence[Arrays], sides: Mapping[str, Side]) -> list[Learning]:
         """Return what is known of the audited examples of each game without a target."""
         members = sides["members"].table
         others = sides["generated"].table

@@ -19,7 +19,7 @@ from leakbound.audits import premises
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
+from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, of_audited
 from leakbound.audits.panoramia.rankings import Rankings, Relaxed
 from leakbound.audits.road import Design, Request, delta_warnings
 from leakbound.claims import ApproxDP, PureDP
@@ -203,11 +203,10 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         if self.features is not None:
             table = check_features(order.placed(self.features, "features"), "features")
             check_length(table[:, 0], examples=member.size, name="features")
-            shown = Shown.of_audited(baseline_scores, table)
             audit = PairAudit.prepare(
                 attack_scores,
-                member=member,
-                shown=shown,
+                member,
+                of_audited(baseline_scores, table),
                 confidence=request.confidence,
                 seed=request.seed,
             )
