@@ -87,13 +87,12 @@ def the_set_has_a_fifth() -> None:
     examples = AlignedScores(ExampleOrder(), Attacks({"": SCORES}), MEMBER)
     odds = learnt(examples, Learning(features=FEATURES, seen=FEATURES), options, request)
     assert isinstance(odds, OddsSet)
-    assert odds.learnt is not None
     rows = odds.rows
     fifth, more = (
         ConfidenceSet.fit(FEATURES[rows], MEMBER[rows], level=level, seed=4).squared_radius
         for level in (0.2 * BETA, 0.4 * BETA)
     )
-    near(odds.learnt.squared_radius, fifth)
+    near(odds.found.squared_radius, fifth)
     near(fifth - more, 4 * math.log(2))
 
 

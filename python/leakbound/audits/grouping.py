@@ -51,7 +51,9 @@ def for_one(
     `at` returns the curve of a family at a bound.
     """
     bound = of_one(fields["bound"], copies)
-    ceiling = Lazy(lambda: of_one(fields["_ceiling"].value, copies))
+    of_all: Lazy[float] = fields["_ceiling"]
+    curve_of_all: Lazy[Curve] = fields["_curve"]
+    ceiling = Lazy(lambda: of_one(of_all.value, copies))
     # Warnings with bounds say that these are of all copies at once.
     told = f" (of {copies} copies at once)"
     warnings = [text + told if "perfect attack" in text else text for text in fields["warnings"]]
@@ -62,7 +64,7 @@ def for_one(
         "theorem": _theorem(fields["claim"], copies) + fields["theorem"],
         "rejected": at(bound),
         "_ceiling": ceiling,
-        "_curve": Lazy(lambda: _curve(fields["_curve"].value, copies)),
+        "_curve": Lazy(lambda: _curve(curve_of_all.value, copies)),
         "_rejectable": Lazy(lambda: at(ceiling.value)),
     }
 

@@ -183,6 +183,32 @@ class Procedure(ABC):
         return ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stated(Procedure):
+    """A test that says the same whatever was found."""
+
+    theorem: str = ""
+    thresholds: str
+    """How many were tested, and what chose them."""
+
+    @property
+    def method(self) -> str:
+        """See `Procedure.method`."""
+        return self.theorem
+
+    def searched(
+        self,
+        _examples: int,
+        _sides: Sides,
+        /,
+        *,
+        units: str = "examples",  # noqa: ARG002 (of policies)
+        recall: float = 1.0,  # noqa: ARG002 (of policies)
+    ) -> str:
+        """See `Procedure.searched`."""
+        return self.thresholds
+
+
 class Policy(Procedure):
     """Which thresholds of a ranking are tested, and the correction for their number."""
 

@@ -308,7 +308,7 @@ def bound(
         bootstrap=shift.bootstrap,
         falsification=odds.falsification,
         withheld=withheld,
-        learnt=_least_favourable(odds, shift),
+        learnt=_least_favourable(odds, shift, request),
         _naive=Lazy(lambda: naive(examples, request)),
         _overlap=Lazy(lambda: odds.overlap(examples.member)),
         _by_tampering=Lazy(by_tampering),
@@ -360,11 +360,22 @@ def naive(examples: AlignedScores, request: Request) -> float:
     return as_epsilon(claim, proved, curve, least_delta_to_store(claim, request.sides))
 
 
-def _least_favourable(odds: Odds, shift: Shift) -> LearntLogOdds | None:
+def _least_favourable(odds: Odds, shift: Shift, request: Request) -> LearntLogOdds | None:
     """Return the confidence set, with the member at which least is proved."""
-    if not isinstance(odds, OddsSet) or odds.learnt is None:
+    if not isinstance(odds, OddsSet):
         return None
-    return replace(odds.learnt, coefficients=shift.coefficients, at_estimate=shift.at_estimate)
+    found = odds.found
+    return LearntLogOdds(
+        level=found.level,
+        test_level=shares.AT_MEMBER.of(request.level),
+        reference=found.reference,
+        estimate=found.coefficients,
+        squared_radius=found.squared_radius,
+        coefficients=shift.coefficients,
+        at_estimate=shift.at_estimate,
+        columns=odds.columns,
+        tests=odds.tests,
+    )
 
 
 def conditions(

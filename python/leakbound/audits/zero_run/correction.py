@@ -14,7 +14,6 @@ from leakbound._base.types import (
     Adversary,
     FloatArray,
     JsonValue,
-    Sides,
     TailBound,
     ZeroRunVariant,
 )
@@ -27,7 +26,7 @@ from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet
 from leakbound.claims import Claim
 from leakbound.cuts import CurvePoints, CutPolicy, Fixed, OutsideIn, Proof
 from leakbound.cuts.games import ScoreGame, inverted_warnings, near_ceiling
-from leakbound.cuts.policy import ALL_GUESSES, SUREST_GUESSES, Best, Procedure
+from leakbound.cuts.policy import ALL_GUESSES, SUREST_GUESSES, Best, Stated
 from leakbound.cuts.shift import Bootstrap, Shift
 from leakbound.errors import OptionError
 from leakbound.results.one_run import valued
@@ -41,33 +40,13 @@ AT_A_MEMBER = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Corrected(Procedure):
+class Corrected(Stated):
     """A test of guesses with shift taken out, in words of results."""
 
     on_path: ClassVar[bool] = False
-    theorem: str
     claim: Claim
-    thresholds: str
-    """Which were tested, in a sentence."""
     scanned: bool = False
     """Whether all numbers of guesses were tested."""
-
-    @property
-    def method(self) -> str:
-        """See `Procedure.method`."""
-        return self.theorem
-
-    def searched(
-        self,
-        examples: int,  # noqa: ARG002 (of policies)
-        sides: Sides,  # noqa: ARG002
-        /,
-        *,
-        units: str = "examples",  # noqa: ARG002
-        recall: float = 1.0,  # noqa: ARG002
-    ) -> str:
-        """See `Procedure.searched`."""
-        return self.thresholds
 
     def guessed(self, proof: Proof, /) -> str:
         """See `Procedure.guessed`: of the examples that are kept."""
@@ -121,7 +100,11 @@ class Correction(ABC):
         if odds.refusal:
             return self._refused(odds, game, level)
         if isinstance(odds, OddsSet):
-            return self.over_set(odds, game, level)
+            perfect = game.perfect()
+            return replace(
+                self.over_set(odds, game, level),
+                perfect=lambda: self.over_set(odds, perfect, level).bound,
+            )
         assert isinstance(odds, OddsBox)
         proof = self.at_known(odds, game, odds.of_test(level))
         if odds.draws is None:

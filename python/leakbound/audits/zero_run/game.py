@@ -32,10 +32,6 @@ class Guesses:
     rows: IntArray
     signs: IntArray
 
-    def first(self, number: int) -> "Guesses":
-        """Return the most confident ones."""
-        return Guesses(self.order, self.rows[:number], self.signs[:number])
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ObservedGame(ScoreGame):

@@ -32,7 +32,6 @@ from leakbound.propensity import (
     products_missing,
 )
 from leakbound.results import Assumption
-from leakbound.results.zero_run import LearntLogOdds
 
 # The largest feature, in absolute value: the square of a larger one may be no number.
 _HUGE = 1e100
@@ -168,17 +167,8 @@ def learnt(
         found=found,
         guide=guide,
         draws_needed=OddsSet.draws_for(seed),
-        learnt=LearntLogOdds(
-            level=found.level,
-            test_level=test_level,
-            reference=found.reference,
-            estimate=found.coefficients,
-            squared_radius=found.squared_radius,
-            coefficients=found.coefficients,
-            at_estimate=0.0,
-            columns=columns,
-            tests=tests,
-        ),
+        columns=columns,
+        tests=tests,
         **known,
     )
 

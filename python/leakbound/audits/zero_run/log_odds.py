@@ -30,10 +30,16 @@ from leakbound.audits.zero_run.options import (
     placed_features,
 )
 from leakbound.errors import InputError, OptionError
-from leakbound.propensity import ConfidenceSet, Falsification, Overlap, PropensityFit, falsify
+from leakbound.propensity import (
+    ConfidenceSet,
+    Falsification,
+    FormTest,
+    Overlap,
+    PropensityFit,
+    falsify,
+)
 from leakbound.propensity.fit import overlap
 from leakbound.results import Assumption
-from leakbound.results.zero_run import LearntLogOdds
 
 REPLICATES = 600
 """Refits of a propensity model, as in the paper."""
@@ -68,13 +74,13 @@ class Odds(Grounds, ABC):
     def likeliest(self) -> FloatArray:
         """The log-odds that are thought likeliest."""
 
-    @abstractmethod
     def of_test(self, level: float) -> float:
         """Return the part of a level that a test has at any one of the log-odds."""
+        return level
 
-    @abstractmethod
     def of_draw(self, level: float) -> float:
         """Return the part of a test's level that one draw has of what is kept, or stands."""
+        return level
 
     @abstractmethod
     def ties(self, game: ObservedGame) -> IntArray:
@@ -125,10 +131,6 @@ class OddsBox(Odds):
         """See `Odds.of_test`: a percentile over replicates has the rest of the level."""
         return level if self.draws is None else shares.AT_REPLICATE.of(level)
 
-    def of_draw(self, level: float) -> float:
-        """See `Odds.of_draw`: one draw is all there is."""
-        return level
-
     def ties(self, game: ObservedGame) -> IntArray:
         """See `Odds.ties`: the order of the examples is random."""
         return -np.arange(game.examples)
@@ -153,7 +155,8 @@ class OddsSet(Odds):
     found: ConfidenceSet
     guide: FloatArray
     draws_needed: float
-    learnt: LearntLogOdds | None = None
+    columns: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    tests: tuple[FormTest, ...] = ()
 
     @staticmethod
     def draws_for(seed: int) -> float:
@@ -169,10 +172,6 @@ class OddsSet(Odds):
     def kept(self) -> FloatArray:
         """How likely matching keeps each example, or tampering a guess about it, by the guide."""
         return 2 * expit(-np.abs(self.guide))
-
-    def of_test(self, level: float) -> float:
-        """See `Odds.of_test`: the confidence set has its share already."""
-        return level
 
     def of_draw(self, level: float) -> float:
         """See `Odds.of_draw`: half of it, as a share of all draws must agree."""

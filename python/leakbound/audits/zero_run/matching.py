@@ -127,7 +127,6 @@ class Match(Correction):
             shift,
             tested,
             level=level,
-            perfect=lambda: self.over_set(odds, game.perfect(), level).bound,
         )
 
     def _checked(self, odds: OddsBox, game: ObservedGame, level: float) -> CutPolicy | None:

@@ -138,7 +138,6 @@ class PoissonBinomial(Correction):
             shift,
             tested,
             level=level,
-            perfect=lambda: self.over_set(odds, game.perfect(), level).bound,
         )
 
     def _checked(self, odds: Odds, game: ObservedGame) -> Cuts:

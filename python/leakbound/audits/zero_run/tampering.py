@@ -120,7 +120,6 @@ class Tamper(Correction):
             shift,
             tested,
             level=level,
-            perfect=lambda: self.over_set(odds, game.perfect(), level).bound,
         )
 
     @property
@@ -308,7 +307,6 @@ class Composition(Correction):
         return replace(
             proof,
             options=proof.options | {"largest_log_odds": largest},
-            perfect=lambda: self.over_set(odds, game.perfect(), level).bound,
             shift=replace(
                 proof.shift, at_estimate=at_estimate, coefficients=odds.found.coefficients
             ),
