@@ -181,15 +181,16 @@ def audit(
     """
     # 1. Options; what the design decides is filled in.
     _check_design(design)
+    named = isinstance(sides, str)  # an array compares with nothing
     request = Request(
         claim=design.claim if claim is None else claim,
         confidence=confidence,
         cuts=cuts,
-        sides="both" if sides == "auto" and sides not in design.sides else sides,
+        sides="both" if named and sides == "auto" and sides not in design.sides else sides,
         ids=ids,
         seed=checks.seed_of(seed),
     )
-    if sides not in (*design.sides, "auto"):
+    if not named or sides not in (*design.sides, "auto"):
         kind = type(design).__name__
         raise OptionError(f'sides="{sides}" does not apply to {kind}: leave it out')
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.

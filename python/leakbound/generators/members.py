@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import MOST_EXAMPLES, check_length, integer, numbers, real, vector
+from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
 from leakbound.errors import InputError, InputTypeError, OptionError
@@ -21,7 +22,7 @@ DEVIATIONS = 5  # of the copies by chance: one generator in some millions is ref
 
 def read_array(members: ArrayInput) -> NDArray[Any]:
     """Read members of any one shape."""
-    array = np.asarray(members)
+    array = array_of(members, "members")
     if array.dtype.kind not in "biuf":
         raise InputTypeError(
             f"members must hold real numbers, got dtype {array.dtype}: encode strings as codes"

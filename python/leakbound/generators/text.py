@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.checks import integer, real
+from leakbound._base.checks import integer, real, shown
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
-from leakbound.errors import InputError, OptionError
+from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.generators.members import read_array
 from leakbound.generators.protocol import FittedGenerator, Samples
 
@@ -78,10 +78,12 @@ def chunk_texts(
     length = integer(length, "length", least=2)
     most = integer(most, "most", least=1)
     rng = Purpose.CHUNKS.rng(integer(seed, "seed", least=0))
+    if isinstance(texts, str | bytes) or not hasattr(texts, "__len__"):
+        raise InputTypeError(f"texts must be a list of strings, got {shown(texts)}")
     pieces = []
     documents = []
     for number, text in enumerate(texts):
-        tokens = np.asarray(list(text.encode() if encode is None else encode(text)), np.int64)
+        tokens = np.asarray(list((encode or _as_bytes)(text)), np.int64)
         count = tokens.size // length
         first = int(rng.integers(max(count - most, 0) + 1))
         run = tokens[: count * length].reshape(count, length)[first : first + most]
@@ -92,6 +94,16 @@ def chunk_texts(
             f"none of {len(texts)} documents has at least {length} tokens, the length of a chunk"
         )
     return Chunks(np.concatenate(pieces), np.concatenate(documents))
+
+
+def _as_bytes(text: object) -> bytes:
+    """Return a text as its bytes in UTF-8."""
+    if not isinstance(text, str):
+        raise InputTypeError(f"texts must be a list of strings, one of which is {shown(text)}")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"a text has half of a surrogate pair: {shown(text)}") from None
 
 
 @dataclass(frozen=True)
