@@ -188,9 +188,9 @@ _SMALL = 1 << 30
 class Unpacked:
     """How much a file unpacks to: a small file must not fill the memory.
 
-    Deflate packs 1,032 bytes into one, and parquet any number; what a file says of its own size is
-    anybody's. So what comes out is counted, and ends where it is more than a gigabyte and more than
-    100 times the file. If `most_rows` is given, rows are counted in its place.
+    Deflate packs 1,032 bytes into one, and parquet any number, and the size in a file is whatever
+    its writer wants. So what comes out is counted, and refused where it is more than a gigabyte and
+    more than 100 times the file. If `most_rows` is given, rows are counted in its place.
     """
 
     def __init__(self, packed: int, most_rows: int | None = None) -> None:
