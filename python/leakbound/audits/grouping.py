@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.checks import check_copies
-from leakbound._base.types import JsonValue
+from leakbound._base.types import JsonObject, JsonValue
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.errors import OptionError
 from leakbound.report.parts import Curve
@@ -54,7 +54,7 @@ def curve(proved: Curve, copies: int) -> Curve:
     return replace(proved, bound=np.where(part * copies <= proved.bound, part, part * (1 - 2**-52)))
 
 
-def options(proved: Mapping[str, JsonValue], copies: int) -> dict[str, JsonValue]:
+def options(proved: Mapping[str, JsonValue], copies: int) -> JsonObject:
     """Return options of a proof, the bounds among them for a single record, and the copies."""
     if copies == 1:
         return dict(proved)
