@@ -89,7 +89,10 @@ def failure(error: BaseException, worded: Callable[[str], str] = str) -> int:
         tell("leakbound: interrupted")
         return INTERRUPTED
     # rich turns a broken pipe into an exit with 1.
-    if isinstance(error.__context__ if isinstance(error, SystemExit) else error, BrokenPipeError):
+    cause: BaseException | None = error
+    if isinstance(error, SystemExit):
+        cause = error.__context__
+    if isinstance(cause, BrokenPipeError):
         return BROKEN_PIPE
     if is_refusal(error):
         said = one_line(error)

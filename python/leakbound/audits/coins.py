@@ -1,7 +1,7 @@
 """One training run in which a coin of its own decided on each example, and how many it drew."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -87,8 +87,9 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     name: ClassVar[str] = "coins"
     sides: ClassVar[tuple[CoinSides, ...]] = ("auto", "both", "member")
     member: ArrayInput | HasMember | None = None
-    prior: float | ArrayInput = field(default=0.5, kw_only=True)
-    copies: int | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    prior: float | ArrayInput = 0.5
+    copies: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "copies", copies_of(self.member, self.copies))
@@ -191,11 +192,13 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     def _prior_of(self, examples: int, claim: Claim, order: ExampleOrder) -> FloatArray | None:
         """Read probabilities of membership, one for all or one each; None if all are ½."""
         if isinstance(self.prior, float | int | np.floating | np.integer):
-            values = np.full(examples, real(self.prior, "prior", above=0, below=1))
+            values = np.full(examples, real(self.prior, name="prior", above=0, below=1))
         else:
             placed = order.placed(self.prior, "prior")
-            check_length(vector(placed, "prior"), examples=examples, name="prior")
-            values = numbers(vector(placed, "prior"), "prior", least=0, most=1).astype(np.float64)
+            check_length(vector(placed, name="prior"), examples=examples, name="prior")
+            values = numbers(vector(placed, name="prior"), name="prior", least=0, most=1).astype(
+                np.float64
+            )
         certain = np.flatnonzero((values <= 0) | (values >= 1))
         if certain.size:
             raise OptionError(
@@ -233,6 +236,15 @@ def _grounds(
         odds = "coins of known odds"
     broken = request.cuts.ties == "broken" if request.cuts else request.sides == "auto"
     parted = prior is not None or not isinstance(claim, PureDP) or broken
+    subject = "ε"
+    if family:
+        subject = "The trade-off function"
+    about_ties = "ties stay together."
+    if parted:
+        about_ties = "ties are broken by the seed."
+    at_delta = ""
+    if claim.delta:
+        at_delta = f" δ is {claim.delta:g}{' for all of them' * (copies > 1)}."
     assumptions = (
         count.assumption(
             f"independent {odds}",
@@ -241,10 +253,10 @@ def _grounds(
         ),
         Assumption(
             name="add or remove one example",
-            statement=f"{'The trade-off function' if family else 'ε'} refers to adding or removing "
+            statement=f"{subject} refers to adding or removing "
             "one training example, including audited ones."
             + grouping.assumed(copies, "example")
-            + (f" δ is {claim.delta:g}{' for all of them' * (copies > 1)}." if claim.delta else ""),
+            + at_delta,
             status="declared",
         ),
         *road.assumed(
@@ -252,17 +264,19 @@ def _grounds(
             attacks,
             "trained model",
             "examples",
-            "Candidate thresholds and the order of guesses depend on scores only; "
-            + ("ties are broken by the seed." if parted else "ties stay together."),
+            "Candidate thresholds and the order of guesses depend on scores only; " + about_ties,
         ),
     )
+    told: JsonValue = _HALF
+    if prior is not None:
+        told = _described(prior)
     return {
         "prior": prior,
         "copies": copies,
         "count": count,
         "theorem": theorem,
         "assumptions": assumptions,
-        "options": {"sides": request.sides, "prior": _HALF if prior is None else _described(prior)},
+        "options": {"sides": request.sides, "prior": told},
         "warnings": (*count.warnings(), *halved, *road.delta_warnings(claim.delta, count.examples)),
     }
 

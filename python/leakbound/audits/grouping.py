@@ -15,7 +15,7 @@ import numpy as np
 
 from leakbound._base.checks import check_copies
 from leakbound._base.records import Lazy
-from leakbound._base.types import JsonValue
+from leakbound._base.types import JsonObject, JsonValue
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
@@ -76,7 +76,7 @@ def _curve(proved: Curve, copies: int) -> Curve:
     return replace(proved, bound=np.where(part * copies <= proved.bound, part, lower))
 
 
-def _options(proved: Mapping[str, JsonValue], copies: int) -> dict[str, JsonValue]:
+def _options(proved: Mapping[str, JsonValue], copies: int) -> JsonObject:
     """Return options of a proof, the bounds among them for a single record, and the copies."""
     several: dict[str, Any] = {**proved, "copies": copies}
     if "attacks" in proved:

@@ -1,7 +1,6 @@
 """Games of your own attack, and of stored scores: ``game(m, seed=seed)`` plays them."""
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,7 +11,7 @@ from leakbound._base.checks import check_membership, check_scores, integer, real
 from leakbound._base.files import parquet_batches
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, PathInput
 from leakbound.errors import FormatError, OptionError
 from leakbound.simulate import Game
 from leakbound.simulate.games import tossed
@@ -37,8 +36,10 @@ class Attack:
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
         rng, member = tossed(Purpose.USER_GAME, m=m, seed=seed)
-        scores = check_scores(self.attack(member.copy(), int(rng.integers(2**32))), "attack(…)")
-        truth = real(self.truth, "truth", least=0)
+        scores = check_scores(
+            self.attack(member.copy(), int(rng.integers(2**32))), name="attack(…)"
+        )
+        truth = real(self.truth, name="truth", least=0)
         return Game(scores=scores, member=member, truth=truth, parameter="epsilon")
 
 
@@ -56,7 +57,7 @@ class Scores:
         The column of scores.
     """
 
-    source: str | os.PathLike[str]
+    source: PathInput
     column: str = "score"
 
     def __call__(self, m: int, *, seed: int) -> Game:
@@ -68,7 +69,9 @@ class Scores:
         scores, member = _stored(path, column=self.column, _written=written)
         if m > scores.size:
             raise OptionError(f"{path} has only {scores.size:,} examples: m={m:,} is too large")
-        rows = Purpose.CORPUS_ROWS.rng(integer(seed, "seed", least=0)).permutation(scores.size)[:m]
+        rows = Purpose.CORPUS_ROWS.rng(integer(seed, name="seed", least=0)).permutation(
+            scores.size
+        )[:m]
         return Game(scores=scores[rows], member=member[rows], truth=math.nan, parameter="epsilon")
 
 
@@ -81,7 +84,7 @@ def _stored(path: Path, column: str, _written: object) -> tuple[FloatArray, Bool
             raise FormatError(
                 f"{path} has no column {name!r}; its columns are {', '.join(table.column_names)}"
             )
-    scores = check_scores(table[column].to_numpy(), f"{column!r} of {path}")
+    scores = check_scores(table[column].to_numpy(), name=f"{column!r} of {path}")
     return scores, check_membership(table["member"].to_numpy(), scores.size)
 
 

@@ -33,7 +33,7 @@ _MOST_NOISE = 50.0
 def checked_rate(value: object) -> float:
     """Check a sampling rate, in whose place a batch size is easily given."""
     try:
-        return real(value, "sampling_rate", above=0, most=1)
+        return real(value, name="sampling_rate", above=0, most=1)
     except OptionError as error:
         raise OptionError(
             f"{error}: it is the probability of an example to be in a batch; divide the mean size "
@@ -114,7 +114,8 @@ class FamilyClaim(Guarantee):
         depends on the answers only.
         """
         low, last = self.search
-        last = last if math.isfinite(last) else _BEYOND
+        if not math.isfinite(last):
+            last = _BEYOND
         if not rejected(low):
             return None
         # 1. Steps that double, until a value is not rejected.
@@ -198,12 +199,14 @@ class GaussianDP(FamilyClaim):
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", real(self.delta, "delta", least=0, below=1))
+        object.__setattr__(self, "delta", real(self.delta, name="delta", least=0, below=1))
 
     @property
     def name(self) -> str:
         """How results call the claim."""
-        return "Gaussian DP" + (f" with failures of chance {self.delta:g}" if self.delta else "")
+        if self.delta:
+            return f"Gaussian DP with failures of chance {self.delta:g}"
+        return "Gaussian DP"
 
     def tradeoff(self, theta: float) -> TradeOff:
         """Return the curve at μ, at least 0; 0 is no leakage at all."""
@@ -266,7 +269,9 @@ class SubsampledGaussianDP(FamilyClaim):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sampling_rate", checked_rate(self.sampling_rate))
-        object.__setattr__(self, "steps", integer(self.steps, "steps", least=1, most=_MOST_STEPS))
+        object.__setattr__(
+            self, "steps", integer(self.steps, name="steps", least=1, most=_MOST_STEPS)
+        )
         choice(self.relation, name="relation", allowed=Relation)
 
     @property
@@ -320,7 +325,7 @@ class SubsampledGaussianDP(FamilyClaim):
 
 def _noise(theta: float) -> float:
     """Return the noise multiplier that a value of the parameter stands for."""
-    return 1 / real(theta, "inverse_noise", above=0, below=math.inf)
+    return 1 / real(theta, name="inverse_noise", above=0, below=math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,8 +375,8 @@ class TradeOffFamily(FamilyClaim):
         instance(self.bracket, name="bracket", types=tuple)
         if len(self.bracket) != 2:
             raise OptionError(f"bracket must be two numbers, got {self.bracket!r}")
-        low = real(self.bracket[0], "bracket[0]", least=0, below=math.inf)
-        high = real(self.bracket[1], "bracket[1]", above=low, below=math.inf)
+        low = real(self.bracket[0], name="bracket[0]", least=0, below=math.inf)
+        high = real(self.bracket[1], name="bracket[1]", above=low, below=math.inf)
         object.__setattr__(self, "bracket", (low, high))
 
     @property

@@ -11,16 +11,15 @@ from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from leakbound._base.checks import check_ids, check_membership
 from leakbound._base.console import bar
 from leakbound._base.files import RECORD
-from leakbound._base.types import BoolArray
+from leakbound._base.types import AnyArray, BoolArray
 from leakbound._core import threads
 from leakbound._tally.counting import TALLY_BITS, arrow, counted_pieces
 from leakbound._tally.tally import METADATA, Tally
@@ -229,7 +228,7 @@ def _metadata(path: Path) -> dict[bytes, bytes]:
 
 def _rows(
     path: Path, score: str, layout: Layout, stopped: Event
-) -> Iterator[tuple[NDArray[Any], BoolArray]]:
+) -> Iterator[tuple[AnyArray, BoolArray]]:
     """Yield scores and membership of a shard, batch by batch; messages number its rows."""
     first = 0
     with opened(path, layout) as (names, load):

@@ -168,7 +168,7 @@ def saturation_of(
         rankings = [*(game[f"baseline-{size}"] for size in sizes[:-1]), game["baseline"]]
         results = [audit_of("panoramia", x, baseline=x, seed=seed, **known) for x in rankings]
         bounds.append(np.array([result.c_lb for result in results]))
-    return table.Saturation(2 * np.array(sizes, dtype=np.int64), tuple(bounds))
+    return table.Saturation(examples=2 * np.array(sizes, dtype=np.int64), c_lb=tuple(bounds))
 
 
 def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult, ...]:

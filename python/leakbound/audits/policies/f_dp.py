@@ -227,7 +227,10 @@ def _bound_from_proxy(
     best, rounds = proved or 0.0, 0
     while proved is not None:
         curve = claim.curve(best, sides)
-        if rounds >= (_ROUNDS_OF_PROFILE if curve.family == "profile" else _ROUNDS):
+        most_rounds = _ROUNDS
+        if curve.family == "profile":
+            most_rounds = _ROUNDS_OF_PROFILE
+        if rounds >= most_rounds:
             break
         before = best
         rounds += 1

@@ -8,7 +8,7 @@ from leakbound._base.formatting import number, percent
 from leakbound.claims import FAMILIES, ApproxDP, PureDP, SubsampledGaussianDP, replacing
 from leakbound.claims.base import failure_of_one
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.report.description import KINDS, Description, Drawing, Metric, Series, Terms
+from leakbound.report.description import KINDS, Description, Drawing, Figure, Metric, Series, Terms
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import (
@@ -56,49 +56,81 @@ _PROFILE = (
 def describe(result: AuditResult) -> Description:
     """Describe an audit whose members were chosen at random."""
     trials = result.options.get("design") == "trials"
-    return of_audit(result, subject="mechanism" if trials else "model")
+    subject = "model"
+    if trials:
+        subject = "mechanism"
+    return of_audit(result, subject=subject)
 
 
 def of_audit(result: AuditResult, *, subject: str = "model", condition: str = "") -> Description:
     """Describe an audit of a `subject`; its bound may depend on a condition."""
-    # 1. The bound as an ε: of a family at its δ, by the rejected curve.
-    unit = result.options.get("unit", "example")
+    terms = _terms(result, condition)
+    said = standard(
+        result,
+        ranking=result,
+        terms=terms,
+        figures=_figures(result, terms=terms, subject=subject),
+        subject=subject,
+        withheld=result.is_withheld,
+    )
+    # Of a promise, the answer comes first.
+    headline = _headline(result, said)
+    paragraphs = _evidence(result, said)
+    if promised(result):
+        paragraphs = (headline, *paragraphs)
+        headline = said.answer
+    bound = said.formula
+    if isinstance(result.claim, FAMILIES):
+        bound = formula(result, result.bound)
+        if not KINDS[result.kind].proves:
+            bound += ", exploratory"
+    return replace(
+        said,
+        formula=bound,
+        headline=headline,
+        paragraphs=paragraphs,
+        metrics=_metrics(result, said=said, terms=terms),
+        claimed=_claimed(result),
+        next_steps=steps.first(steps.of_audit(result, terms)),
+    )
+
+
+def _terms(result: AuditResult, condition: str) -> Terms:
+    """Return bound and ceiling as an ε: of a family at its δ, by the rejected curve."""
     claim = result.claim
     kind = KINDS[result.kind]
-    copies = result.copies
-    one = ""
-    if copies > 1:
-        one = ", for one record"
+    least = result.least_delta
+    epsilon = as_epsilon(claim, value=result.bound, curve=result.rejected, least_delta=least)
+    ceiling = as_epsilon(claim, value=result.ceiling, curve=result.rejectable, least_delta=least)
+    unit = result.options.get("unit", "example")
+    units = {"choices": "secrets", "trials": "trials"}
     replaced = ""
     if result.relation == "replace":
         replaced = f" for replacing one {unit}"
-    values = (
-        as_epsilon(
-            claim, value=result.bound, curve=result.rejected, least_delta=result.least_delta
-        ),
-        as_epsilon(
-            claim, value=result.ceiling, curve=result.rejectable, least_delta=result.least_delta
-        ),
-    )
-    family = isinstance(claim, FAMILIES)
-    # 2. What all audits of one ranking say.
-    design = str(result.options.get("design"))
-    units = {"choices": "secrets", "trials": "trials"}.get(design, f"{unit}s")
     scale = scale_of(claim)
     own = scale.behind(result.bound, proves=kind.proves), scale.equal(result.ceiling)
-    holds = condition or kind.condition
-    stated = stated_claim(result)
     terms = terms_of(
-        stated,
-        values=values,
+        stated_claim(result),
+        values=(epsilon, ceiling),
         replaced=replaced,
-        condition=holds,
-        units=units,
+        condition=condition or kind.condition,
+        units=units.get(str(result.options.get("design")), f"{unit}s"),
         own=own,
-        least_delta=result.least_delta,
+        least_delta=least,
     )
-    terms = replace(terms, copies=copies, grouped=of_copies(result))
-    drawn = f"{number(terms.epsilon)}{terms.at}" if family else number(result.bound)
+    return replace(terms, copies=result.copies, grouped=of_copies(result))
+
+
+def _figures(result: AuditResult, terms: Terms, subject: str) -> tuple[Figure, ...]:
+    """Return the figures of one ranking, and of a family the curve that is ruled out."""
+    family = isinstance(result.claim, FAMILIES)
+    drawn = number(result.bound)
+    titled = ("Bound against guesses", CUTS)
+    if family:
+        drawn = f"{number(terms.epsilon)}{terms.at}"
+        titled = ("ε against δ", _PROFILE)
+    elif "batches" in result.options:
+        titled = ("Bound against guesses", _BATCHES)
     series = Series(
         name=f"this {subject}",
         symbol="ε",
@@ -106,7 +138,7 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         colour=MEMBER,
         bound=drawn,
         ranking=result,
-        units=f"{unit}s",
+        units=f"{result.options.get('unit', 'example')}s",
     )
     drawing = Drawing(
         kind=result.kind,
@@ -114,33 +146,30 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         family=family,
         rejected=result.rejected,
         rejectable=result.rejectable,
-        copies=copies,
+        copies=result.copies,
         together=_together(result),
     )
-    said = standard(
-        result,
-        ranking=result,
-        terms=terms,
-        figures=figures_of(
-            drawing,
-            ("ε against δ", _PROFILE)
-            if family
-            else ("Bound against guesses", _BATCHES if "batches" in result.options else CUTS),
-        ),
-        subject=subject,
-        withheld=result.is_withheld,
-    )
-    # 3. Key numbers: ε, with the parameter of a family in brackets.
+    return figures_of(drawing, titled)
+
+
+def _metrics(result: AuditResult, said: Description, terms: Terms) -> tuple[Metric, ...]:
+    """Return the key numbers: ε, with the parameter of a family in brackets."""
+    kind = KINDS[result.kind]
+    least = "ε"
+    if kind.proves:
+        least = "ε at least"
+    note = kind.tag
+    if isinstance(result.claim, FAMILIES):
+        note += f", {result.claim.name}"
+    note += terms.replaced
+    if result.copies > 1:
+        note += ", for one record"
     asked = guesses_of(result.path, result.guessed)
-    if design == "choices":
+    if result.options.get("design") == "choices":
         asked = ordered(_asked(result), order="largest margin first", guessed=result.guessed)
-    metrics = (
+    return (
         *said.metrics,
-        Metric(
-            name=("ε at least" if kind.proves else "ε") + terms.at,
-            value=bracketed(terms.epsilon, terms.own),
-            note=kind.tag + (f", {claim.name}" if family else "") + replaced + one,
-        ),
+        Metric(name=least + terms.at, value=bracketed(terms.epsilon, terms.own), note=note),
         Metric(
             name="Ceiling" + terms.at,
             value=bracketed(terms.ceiling, terms.own_ceiling),
@@ -153,22 +182,6 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         *_parts(result),
         *counted(result, ranking=result, terms=terms, auc="0.5 is guessing"),
         *_exposed(result),
-    )
-    # 4. Of a promise, the answer comes first.
-    headline = _headline(result, said)
-    paragraphs = _evidence(result, said)
-    if promised(result):
-        headline, paragraphs = said.answer, (headline, *paragraphs)
-    return replace(
-        said,
-        formula=formula(result, result.bound) + ", exploratory" * (not kind.proves)
-        if family
-        else said.formula,
-        headline=headline,
-        paragraphs=paragraphs,
-        metrics=metrics,
-        claimed=_claimed(result),
-        next_steps=steps.first(steps.of_audit(result, terms)),
     )
 
 
@@ -280,7 +293,10 @@ def formula(result: AuditResult, bound: float) -> str:
     epsilon = converted(result, bound)
     if epsilon is None or (own and math.isinf(epsilon)):
         return own
-    said = f"ε {'≥' if proves else '≈'} {number(epsilon)}"
+    sign = "≈"
+    if proves:
+        sign = "≥"
+    said = f"ε {sign} {number(epsilon)}"
     if own:
         return f"{said} at δ = {delta_of(claim):g} ({own})"
     return said
@@ -299,7 +315,9 @@ def _headline(result: AuditResult, said: Description) -> str:
     condition = "if"
     if said.terms.condition:
         condition = f"{said.terms.condition} and"
-    steps = f"{claim.steps:,} step" + ("s" if claim.steps > 1 else "")
+    steps = f"{claim.steps:,} step"
+    if claim.steps > 1:
+        steps += "s"
     return (
         f"This {said.subject} leaks: {condition} training is DP-SGD "
         f"(q = {claim.sampling_rate:g}, {steps}), ε is at least {number(said.epsilon)}"

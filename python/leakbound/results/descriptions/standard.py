@@ -50,9 +50,7 @@ def standard(
     withheld: bool = False,
 ) -> Description:
     """Return the description that most results share; each type replaces what differs."""
-    kind = KINDS[result.kind]
     epsilon = terms.epsilon
-    unit = result.options.get("unit", "example")
     one = result.checked
     # the word is for what is proved and more than what was claimed, if something was
     more = one is None or (one.verdict == "refuted" and not promised(result))
@@ -61,43 +59,21 @@ def standard(
         "estimate": ("ε̃ =", ", estimate"),
         "exploratory_lower_bound": ("ε ≈", ", exploratory"),
     }.get(result.kind, ("ε ≥", ""))
-    if not kind.proves:
-        verdict = kind.tag.split(",")[0]
-    elif withheld:
-        verdict = "withheld"
-    elif one is not None and promised(result):
-        verdict = one.verdict
-    elif not result.refutes:
-        verdict = "nothing refuted"
-    else:
-        verdict = terms.qualified("leaks" if leaks else f"at least {number(epsilon)}")
-    accounted = tuple[Metric, ...]()
-    if one is not None and one.proved is not None:
-        note = f"{one.source or 'stated'}; {COMPARED[one.compares or 'add_remove']} one {unit}"
-        name = f"ε proved, accounted at δ = {one.delta:g}"
-        accounted = (Metric(name=name, value=one.interval, note=note),)
     return Description(
         kind=result.kind,
         confidence=result.confidence,
         warnings=result.warnings,
         claim=stated_claim(result).name + terms.replaced,
-        design={
-            "random_split": "random split",
-            "choices": "one candidate of each secret, drawn uniformly",
-            "trials": "independent runs, their numbers fixed in advance"
-            if result.options.get("fixed")
-            else "independent run for each coin",
-        }.get(str(result.options.get("design")), "independent coin for each example")
-        + (f", inserted {terms.copies} times" if terms.copies > 1 else ""),
+        design=_drawn(result, terms.copies),
         terms=terms,
         epsilon=epsilon,
         ceiling=terms.ceiling,
         formula=f"{sign} {number(epsilon)}{tail}",
-        verdict=verdict,
+        verdict=_verdict(result, terms=terms, leaks=leaks, withheld=withheld),
         headline=_headline(result, ranking=ranking, terms=terms, subject=subject, leaks=leaks),
         refutes=result.refutes,
         leaks=leaks,
-        metrics=accounted,
+        metrics=_accounted(result),
         meaning=meaning_of(
             result.kind,
             terms,
@@ -105,7 +81,7 @@ def standard(
             searched=ranking.searched,
             withheld=withheld,
         ),
-        levels=levels_of(terms, proves=kind.proves),
+        levels=levels_of(terms, proves=KINDS[result.kind].proves),
         figures=figures,
         sections=(grounds(result, "Why it holds"),),
         numbers=_numbers(result, ranking=ranking, terms=terms),
@@ -114,6 +90,47 @@ def standard(
         answer=_answer(result, ranking=ranking, terms=terms, withheld=withheld),
         contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
     )
+
+
+def _drawn(result: Audit, copies: int) -> str:
+    """Say how members were drawn."""
+    drawn = {
+        "random_split": "random split",
+        "choices": "one candidate of each secret, drawn uniformly",
+        "trials": "independent run for each coin",
+    }.get(str(result.options.get("design")), "independent coin for each example")
+    if result.options.get("design") == "trials" and result.options.get("fixed"):
+        drawn = "independent runs, their numbers fixed in advance"
+    if copies > 1:
+        drawn += f", inserted {copies} times"
+    return drawn
+
+
+def _verdict(result: Audit, terms: Terms, *, leaks: bool, withheld: bool) -> str:
+    """Return the verdict in a word or two."""
+    kind = KINDS[result.kind]
+    if not kind.proves:
+        return kind.tag.split(",")[0]
+    if withheld:
+        return "withheld"
+    if result.checked is not None and promised(result):
+        return result.checked.verdict
+    if not result.refutes:
+        return "nothing refuted"
+    if leaks:
+        return terms.qualified("leaks")
+    return terms.qualified(f"at least {number(terms.epsilon)}")
+
+
+def _accounted(result: Audit) -> tuple[Metric, ...]:
+    """Return what was proved beside what the accountant said, if there is both."""
+    one = result.checked
+    if one is None or one.proved is None:
+        return ()
+    unit = result.options.get("unit", "example")
+    note = f"{one.source or 'stated'}; {COMPARED[one.compares or 'add_remove']} one {unit}"
+    name = f"ε proved, accounted at δ = {one.delta:g}"
+    return (Metric(name=name, value=one.interval, note=note),)
 
 
 def promised(result: Audit) -> bool:
@@ -163,7 +180,8 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
         return ""
     claim = asked(result.claim, one)
     at = claimed_delta(result.claim, one)
-    claim += f" with δ = {at:g}" if at else ""
+    if at:
+        claim += f" with δ = {at:g}"
     if one.compares:
         claim += f" for {COMPARED[one.compares]} one {result.options.get('unit', 'example')}"
     else:
@@ -212,8 +230,11 @@ def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple
     if choices:
         chance = "over the draws"
         members = f"{result.options['k']} candidates each"
+    rates = tuple[Metric, ...]()
+    if not choices:
+        rates = tuple(_rates(result, ranking))
     return (
-        *(() if choices else _rates(result, ranking)),
+        *rates,
         Metric(name="AUC", value=f"{ranking.auc:.3f}", note=auc),
         Metric(name=terms.units.capitalize(), value=f"{audited(ranking):,}", note=members),
         Metric(name="Confidence", value=percent(result.confidence), note=chance),
@@ -257,7 +278,10 @@ def _rates(result: Audit, ranking: ScoreAudit) -> Iterator[Metric]:
             )
             break
         place = int(np.searchsorted(wrong, rate * others, side="right")) - 1
-        yield metric(name, int(roc.members[place]) if place >= 0 else 0, members)
+        members_below = 0
+        if place >= 0:
+            members_below = int(roc.members[place])
+        yield metric(name, members_below, members)
     half = int(np.abs(roc.guesses - examples / 2).argmin())
     right = int(roc.members[half] + others - wrong[half])
     yield metric("Accuracy", right, examples, "50 % is guessing; ")
