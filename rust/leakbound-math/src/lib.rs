@@ -7,12 +7,14 @@ pub mod binomial;
 pub mod clopper_pearson;
 pub mod deviance;
 pub mod error;
+pub mod hull;
 pub mod hypergeometric;
 pub mod logistic;
 pub mod normal;
 pub mod poisson_binomial;
 pub mod probability;
 pub mod stream;
+pub mod variates;
 
 pub use binomial::Binomial;
 pub use error::MathError;

@@ -27,16 +27,19 @@ pub enum Purpose {
     Places,
     /// The order of examples that share a score, one stream for each part of a block.
     TiedBlocks,
+    /// Simulated rankings of independent trials, one stream for each chunk of them.
+    Rankings,
 }
 
 impl Purpose {
     /// Every purpose.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Games,
         Self::Resamples,
         Self::Halves,
         Self::Places,
         Self::TiedBlocks,
+        Self::Rankings,
     ];
 
     /// The name that goes into the state.
@@ -47,6 +50,7 @@ impl Purpose {
             Self::Halves => "leakbound/propensity/halves",
             Self::Places => "leakbound/propensity/places",
             Self::TiedBlocks => "leakbound/core/tied-blocks",
+            Self::Rankings => "leakbound/core/rankings",
         }
     }
 
