@@ -107,8 +107,9 @@ class Bets:
 @lru_cache(maxsize=1024)
 def _terms(bets: Bets, place: int) -> Terms:
     """Choose odds for a place: what the worst trial says at the last guess of a sequence."""
-    share, mass = pooled(curve_at(bets.claim, bets.edge(place + 1), "member"))
-    slopes = np.diff(mass) / np.diff(share)
+    law = pooled(curve_at(bets.claim, bets.edge(place + 1), "member"))
+    share = law.share
+    slopes = np.diff(law.mass) / np.diff(share)
 
     def said(rank: float) -> float:
         return float(slopes[np.clip(np.searchsorted(share, rank) - 1, 0, slopes.size - 1)])
