@@ -9,6 +9,7 @@ from leakbound._base.types import CountOptions, FdpTest, TailOptions
 __all__ = [
     "Allowance",
     "Bound",
+    "Cells",
     "JointCertificate",
     "KeyCounts",
     "LogOddsSet",
@@ -17,8 +18,10 @@ __all__ = [
     "OutsideIn",
     "Path",
     "Pilot",
+    "PooledLaw",
     "PropensityRows",
     "Ranking",
+    "Reference",
     "TradeOff",
     "__version__",
     "_panic",
@@ -28,6 +31,7 @@ __all__ = [
     "balanced_scores",
     "binomial_tail",
     "clopper_pearson",
+    "convex_hull",
     "fdp_critical_laplace",
     "fdp_critical_mu",
     "fdp_least_rejected",
@@ -155,6 +159,58 @@ class TradeOff:
     def inverse(self, x: _Floats) -> _Floats: ...
     def delta(self, epsilon: _Floats) -> _Floats: ...
     def epsilon(self, delta: _Floats) -> _Floats: ...
+
+def convex_hull(x: _Floats, y: _Floats) -> tuple[_Floats, _Floats]:
+    """Corners of the largest convex function below points, by increasing x."""
+
+@final
+class PooledLaw:
+    """How many members the share with the largest likelihood ratios of a curve holds."""
+
+    def __new__(cls, level: _Floats, missed: _Floats) -> PooledLaw: ...
+    @property
+    def share(self) -> _Floats:
+        """Shares of both laws together, between which the members held are linear."""
+    @property
+    def mass(self) -> _Floats:
+        """The mass of members in these shares."""
+
+@final
+class Reference:
+    """The statistic of a ranking of trials whose reference is a law."""
+
+    def ratios(self, members: NDArray[np.uint64]) -> _Floats:
+        """Return logarithms of the ratios of the shift, then of excesses by place and size."""
+
+@final
+class Cells:
+    """A ranking of trials between fixed ranks: 1, 2, 3, 4, 6, 8, 11, … from either end."""
+
+    def __new__(cls, trials: int) -> Cells: ...
+    @property
+    def ends(self) -> list[int]:
+        """The numbers of trials at an end."""
+    @property
+    def edges(self) -> list[int]:
+        """The ranks after which cells end, and 0."""
+    def perfect(self, members: NDArray[np.uint64]) -> bool:
+        """Whether all members are above all others, as far as cells tell."""
+    def reference(self, law: PooledLaw) -> Reference: ...
+    def draw(self, law: PooledLaw, number: int, seed: int) -> NDArray[np.uint64]:
+        """Members in the cells of rankings drawn from a law, a row for each ranking."""
+    def reaching(
+        self,
+        law: PooledLaw,
+        reached: Sequence[tuple[Reference, float]],
+        *,
+        number: int,
+        most: int,
+        seed: int,
+    ) -> int:
+        """How many drawn rankings reach one of some statistics, or are perfect.
+
+        It is `most` + 1 if more than `most` do; the same on any number of threads.
+        """
 
 def fdp_rejects(counts: CountOptions, curve: TradeOff, tau: float, test: FdpTest) -> bool: ...
 def fdp_p_value(counts: CountOptions, curve: TradeOff, test: FdpTest) -> float: ...

@@ -125,8 +125,9 @@ class Bets:
 def _terms(bets: Bets, place: int) -> Terms:
     """Choose odds for a place: what the worst trial says at the last guess of a sequence."""
     end = bets.edge(place + 1)
-    share, mass = pooled(curve_at(bets.claim, theta=end, sides="member"))
-    slopes = np.diff(mass) / np.diff(share)
+    law = pooled(curve_at(bets.claim, theta=end, sides="member"))
+    share = law.share
+    slopes = np.diff(law.mass) / np.diff(share)
 
     def said(rank: float) -> float:
         place = np.searchsorted(share, rank) - 1

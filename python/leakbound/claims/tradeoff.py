@@ -40,22 +40,7 @@ def convex_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     The points are in any order; of those at one x the lowest counts.
     """
-    order = np.lexsort((y, x))
-    corners: list[tuple[float, float]] = []
-    for here in zip(x[order].tolist(), y[order].tolist(), strict=True):
-        if corners and corners[-1][0] == here[0]:
-            continue
-        # corners above the line between their neighbours go
-        while len(corners) > 1 and _above(corners[-2], b=corners[-1], c=here):
-            corners.pop()
-        corners.append(here)
-    hull = np.array(corners)
-    return hull[:, 0], hull[:, 1]
-
-
-def _above(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
-    """Return whether b lies on or above the line from a to c."""
-    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
+    return _core.convex_hull(x, y)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,7 +234,7 @@ class TradeOff(Record):
         steepness, delta = convex_hull(steepness, delta)
         level = -np.diff(delta) / np.diff(steepness)
         power = delta[1:] + steepness[1:] * level
-        level = np.concatenate([[0.0], level[::-1], [1.0]])
+        level = np.concatenate([[0.0], np.minimum(level[::-1], 1.0), [1.0]])
         missed = 1.0 - np.concatenate([delta[-1:], power[::-1], [1.0]]) * (1.0 + _CLOSE)
         return level, np.clip(missed, 0.0, None)
 

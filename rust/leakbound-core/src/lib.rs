@@ -39,6 +39,7 @@ mod halving;
 mod interrupt;
 mod md5;
 mod outside_in;
+pub mod rankings;
 mod scan;
 mod sum;
 mod tally;

@@ -20,6 +20,7 @@ mod outside_in;
 mod panics;
 mod poisson_binomial;
 mod propensity;
+mod rankings;
 mod tails;
 mod tally;
 mod unions;
@@ -54,6 +55,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::propensity::{LogisticModel, PropensityRows, linear_log_odds};
+    #[pymodule_export]
+    use crate::rankings::{Cells, PooledLaw, Reference, convex_hull};
     #[pymodule_export]
     use crate::tails::{
         binomial_tail, clopper_pearson, log_normal_cdf, normal_cdf, normal_quantile,

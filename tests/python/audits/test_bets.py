@@ -49,8 +49,9 @@ def test_no_guess_about_a_worst_trial_wins_more_than_its_fee(name: str, order: P
     claim, theta = CLAIMS[name]
     shares = (0.7, 0.5, 0.2, 0.05)
     bets = Bets(claim, tuple(GuessSequence(order, share) for share in shares), 0.05)
-    share, mass = pooled(curve_at(claim, theta, "member"))
-    p = (np.diff(mass) / np.diff(share))[:, None, None]
+    law = pooled(curve_at(claim, theta, "member"))
+    share = law.share
+    p = (np.diff(law.mass) / np.diff(share))[:, None, None]
     for place in (0, bets.place(theta), bets.place(theta) + 20):
         terms = _terms(bets, place)
         right, wrong = np.exp(terms.right), np.exp(terms.wrong)

@@ -5,16 +5,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import leakbound as lb
+import leakbound._core as _core
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.audits.policies.trials import (
-    _LOWERED,
-    _SIMULATED,
-    Cells,
-    TrialsPolicy,
-    pooled,
-)
+from leakbound.audits.policies import ladder
+from leakbound.audits.policies.trials import TrialsPolicy, pooled
 from leakbound.audits.trials import _tossed
 from leakbound.claims.tradeoff import convex_hull
 from leakbound.errors import AbstentionError, DesignError, InputError, OptionError
@@ -36,6 +33,11 @@ def game(m: int, seed: int, shift: float = 1.0) -> tuple[FloatArray, BoolArray]:
     return rng.normal(size=m) + shift * member, member
 
 
+def in_cells(order: BoolArray, cells: _core.Cells) -> NDArray[np.uint64]:
+    """Return the members in each cell of a ranking."""
+    return np.add.reduceat(order, np.array(cells.edges[:-1]), dtype=np.uint64)
+
+
 def ranked(scores: FloatArray, member: BoolArray, rng: np.random.Generator) -> BoolArray:
     return member[np.lexsort((rng.random(scores.size), -scores))]
 
@@ -48,17 +50,17 @@ def test_members_between_ranks_have_the_law_of_likelihood_ratios(
     """Against the game itself, of two laws on the lines of the curve: means and covariances."""
     level, missed = convex_hull(*curve.corners())
     laws = np.diff(level, prepend=0), np.diff(1 - missed, prepend=0)
-    cells, rng = Cells(m), np.random.default_rng(m)
-    drawn = cells.simulate(pooled(curve), rng, 40_000)
+    cells, rng = _core.Cells(m), np.random.default_rng(m)
+    drawn = cells.draw(pooled(curve), 40_000, m)
     played = []
     for _ in range(4_000):
         member = rng.random(m) < 0.5
         which = np.empty(m)
         for told, law in zip((~member, member), laws, strict=True):
             which[told] = rng.choice(law.size, told.sum(), p=law / law.sum())
-        played.append(np.add.reduceat(ranked(-which, member, rng), cells.edges[:-1], dtype=int))
-    games = np.array(played)
-    some = np.vstack([np.eye(cells.sizes.size), rng.normal(size=(8, cells.sizes.size))]).T
+        played.append(in_cells(ranked(-which, member, rng), cells))
+    games, width = np.array(played), len(cells.edges) - 1
+    some = np.vstack([np.eye(width), rng.normal(size=(8, width))]).T
     one, other = drawn @ some, games @ some
     spread = np.sqrt(one.var(axis=0) / len(one) + other.var(axis=0) / len(other) + 1e-9)
     assert np.abs((one.mean(axis=0) - other.mean(axis=0)) / spread).max() < 4.5
@@ -77,10 +79,17 @@ def test_lines_of_a_curve_allow_at_least_as_much_and_hardly_more(curve: lb.Trade
 @pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
 @pytest.mark.parametrize("m", [10, 11, 60, 5_001])
 def test_statistics_grow_when_a_member_moves_up(curve: lb.TradeOff, m: int) -> None:
-    cells = Cells(m)
-    assert cells.sizes.sum() == m
-    assert (cells.sizes == cells.sizes[::-1]).all()
-    assert (np.diff(cells.statistic(pooled(curve)).slopes) <= 0).all()
+    """From any cell that has one to any cell above with room for it."""
+    cells, rng = _core.Cells(m), np.random.default_rng(m)
+    sizes = np.diff(cells.edges)
+    statistic = cells.reference(pooled(curve))
+    for _ in range(200):
+        held = rng.binomial(sizes, rng.random()).astype(np.uint64)
+        upper, lower = np.sort(rng.choice(sizes.size, 2, replace=False))
+        moved = held.copy()
+        if held[lower] and held[upper] < sizes[upper]:
+            moved[[upper, lower]] += np.array([1, -1]).astype(np.uint64)
+        assert (statistic.ratios(moved) >= statistic.ratios(held) - 1e-12).all()
 
 
 GAUSSIAN, LAPLACE, SHARE = lb.GaussianDP(), lb.LaplaceDP(), 0.3
@@ -91,6 +100,7 @@ def _told(share: float) -> lb.TradeOff:
 
 
 BOUNDARIES: dict[str, tuple[Any, float, Play]] = {
+    "noise": (GAUSSIAN, 1e-9, lambda rng, b: rng.normal(size=b.size)),
     "gaussian": (GAUSSIAN, 1.0, lambda rng, b: rng.normal(size=b.size) + b),
     "tied": (GAUSSIAN, 1.0, lambda rng, b: np.rint(rng.normal(size=b.size) + b)),
     "laplace": (LAPLACE, 1.0, lambda rng, b: rng.laplace(size=b.size) + b),
@@ -100,34 +110,87 @@ BOUNDARIES: dict[str, tuple[Any, float, Play]] = {
         lambda rng, b: rng.random(b.size) + (b & (rng.random(b.size) < SHARE)),
     ),
 }
+CAUTIOUS = ("tied", "failing")
+"""Where scores say less than likelihood ratios: equal ones, and failures among equal answers."""
 
 
-@pytest.mark.parametrize("name", BOUNDARIES)
-def test_the_truth_is_refuted_at_the_level_and_no_more_often(name: str) -> None:
-    """A bound is above the truth only if the truth is refuted; a doubled level would be seen."""
+def refutations(name: str, m: int, games: int, levels: tuple[float, ...]) -> list[int]:
+    """Count games in which one rung refutes the truth, by 199 draws: exact at 10 % and 20 %."""
     claim, truth, play = BOUNDARIES[name]
-    rng, level, games, m = np.random.default_rng(0), 0.1, 400, 60
-    policy = TrialsPolicy(claim=claim, trials=m)
-    counts = dict.fromkeys((level, 2 * level) if name == "gaussian" else (level,), 0)
-    for _ in range(games):
+    rng, policy = np.random.default_rng([m, games]), TrialsPolicy(claim=claim, trials=m)
+    counts = dict.fromkeys(levels, 0)
+    for seed in range(games):
         member = rng.random(m) < 0.5
         order = ranked(play(rng, member), member, rng)
-        reached = policy.reached(np.add.reduceat(order, policy.cells.edges[:-1], dtype=int))
-        for at in counts:
-            counts[at] += policy.refuted(truth, reached, at, rng)
-    assert binomial_tail(counts[level], games, level) > 1e-4
-    if name == "gaussian":
-        assert binomial_tail(counts[2 * level], games, level) < 1e-4
+        reached = policy.reached(in_cells(order, policy.cells))
+        for level in levels:
+            counts[level] += policy.ladder(reached, level, seed).refuted(truth, 0) is not None
+    return list(counts.values())
 
 
-@pytest.mark.parametrize("level", [1e-4, 1e-3, 0.01, 0.05, 0.5, 0.9])
-def test_the_lowered_level_covers_thirty_tests_of_one_search(level: float) -> None:
-    """The p-value of the truth is at most uniform; each of 30 tests may reject by chance."""
-    total = max(_SIMULATED, round(20 / level))
-    most = int(total * level - _LOWERED * np.sqrt(total * level))
-    edges = np.linspace(0, min(1, 3 * level), 2_001)
-    chance = [1 - binomial_tail(most + 1, total, p) for p in edges[:-1]]  # falls with p
-    assert np.minimum(1, 30 * np.array(chance)) @ np.diff(edges) < level
+def unlikely(count: int, games: int, rate: float) -> float:
+    """Return twice the smaller tail of a number of refutations."""
+    above = float(binomial_tail(count, games, rate))
+    below = 1 - float(binomial_tail(count + 1, games, rate))
+    return 2 * min(above, below)
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rungs have 199 draws: the level is exact whatever their number."""
+    monkeypatch.setattr(ladder, "_DRAWS", 199)
+    monkeypatch.setattr(ladder, "_BEYOND", 0)
+
+
+@pytest.mark.usefixtures("few_draws")
+@pytest.mark.parametrize("name", [name for name in BOUNDARIES if name not in CAUTIOUS])
+def test_the_truth_is_refuted_exactly_as_often_as_the_level(name: str) -> None:
+    """Neither more often nor less, and a doubled level would be seen."""
+    games, level = 2_000, 0.1
+    count, doubled = refutations(name, 60, games, (level, 2 * level))
+    assert unlikely(count, games, level) > 1e-3
+    assert unlikely(doubled, games, level) < 1e-6
+
+
+@pytest.mark.usefixtures("few_draws")
+@pytest.mark.parametrize("name", CAUTIOUS)
+def test_the_truth_is_refuted_less_often_where_ranks_say_less(name: str) -> None:
+    games, level = 500, 0.1
+    (count,) = refutations(name, 60, games, (level,))
+    assert binomial_tail(count, games, level) > 1e-4
+
+
+def test_counts_are_those_of_statistics_and_each_stream_has_its_own() -> None:
+    """What the core counts is what its draws have, and no two streams share draws."""
+    policy = TrialsPolicy(claim=GAUSSIAN, trials=200)
+    scores, member = game(200, 3)
+    reached = policy.reached(
+        in_cells(ranked(scores, member, np.random.default_rng(0)), policy.cells)
+    )
+    (law, cells), found = (policy.worst(0.8), policy.cells), []
+    for seed in range(3):
+        drawn = cells.draw(law, 1_000, seed)
+        far = sum(
+            any(
+                np.logaddexp.reduce(reference.ratios(one)) >= threshold - 1e-9
+                for reference, threshold in reached.references
+            )
+            or cells.perfect(one)
+            for one in drawn
+        )
+        most = {far - 1, far, 1_000}
+        counted = {
+            cells.reaching(law, reached.references, number=1_000, most=one, seed=seed)
+            for one in most
+        }
+        assert counted == {far}
+        found.append(drawn)
+    assert len({one.tobytes() for one in found}) == 3
+    search = policy.ladder(reached, 0.05, 7)
+    streams = [(kind, index) for kind in ("pilot", "rung") for index in range(40)]
+    counts = [search.reaching(0.8, *stream, 1_000, 1_000) for stream in streams]  # type: ignore[arg-type]
+    assert counts == [search.reaching(0.8, *stream, 1_000, 1_000) for stream in streams]  # type: ignore[arg-type]
+    assert 20 < len(set(counts)) <= 80
 
 
 def test_independence_proves_more_of_curves_and_nothing_under_pure_dp() -> None:

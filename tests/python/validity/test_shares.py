@@ -78,8 +78,10 @@ LEVELS = {"level", "draw_level", "percentile", "beta", "tau", "p_value", "comple
 ELSEWHERE = {
     ("claims/tradeoff.py", "steepness[1:] * level"): "levels of a test, where a curve is read",
     ("claims/base.py", "level * counts['correct']"): "Markov's inequality, the level being whole",
-    ("audits/policies/trials.py", "total * level"): "how many simulations may reach a statistic",
-    ("audits/policies/trials.py", "seen * level"): "the same of fewer simulations",
+    (
+        "audits/policies/ladder.py",
+        "self.level * (self.draws + 1)",
+    ): "how many draws may reach as far",
     ("audits/policies/f_dp.py", "level * self.weights(rule)"): "one certificate spends it",
     ("audits/policies/f_dp.py", "level * self.weights(rule)[places]"): "the same, for a choice",
     ("audits/policies/f_dp.py", "level / test.examples"): "a δ that a search may round",
