@@ -56,6 +56,7 @@ from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionE
 from leakbound.results import Assumption, AuditResult, Provenance
 from leakbound.results.base import Result
 from leakbound.results.one_run import Exposed
+from leakbound.results.wording import UNSTATED, Wording
 
 Listed: TypeAlias = ArrayInput | Mapping[str, ArrayInput]
 """Scores of one attack or of several, one for each example."""
@@ -98,6 +99,11 @@ class Design(ABC, Generic[S_contra, R_co]):
     """What is tested if nothing else is claimed."""
     sides: ClassVar[tuple[CoinSides, ...]] = ("both",)
     """Whom guesses may call members."""
+
+    @property
+    @abstractmethod
+    def wording(self) -> Wording:
+        """The words of sentences about it: a class attribute, unless options change it."""
 
     @abstractmethod
     def audit(self, scores: S_contra, request: Request, /) -> R_co:
@@ -254,8 +260,9 @@ def _are_scores(values: Any) -> bool:
 class Grounds:
     """Why a bound holds, under which assumptions, and from which inputs, by its design.
 
-    `kind` is that of the claim if None. Each member was inserted `copies` times: what is proved is
-    about all of them at once, and the record about one.
+    `kind` is that of the claim if None, and `wording` that of the design if unstated. Each member
+    was inserted `copies` times: what is proved is about all of them at once, and the record about
+    one.
     """
 
     theorem: str
@@ -264,6 +271,7 @@ class Grounds:
     warnings: tuple[str, ...]
     inputs: Mapping[str, NDArray[np.generic]]
     kind: Kind | None = None
+    wording: Wording = UNSTATED
     copies: int = 1
 
 
@@ -286,8 +294,8 @@ class Examples(Grounds, Generic[S]):
     share: float = 1.0
     filled: Mapping[str, str] = field(default_factory=dict)
 
-    def audit(self, request: Request, design: str) -> AuditResult:
-        """Return what the best attack proves."""
+    def audit(self, request: Request, design: Design[Any, Any]) -> AuditResult:
+        """Return what the best attack proves, in the words of a design."""
         # 3. A number of members that the design cannot give is refused.
         if self.count is not None:
             self.count.refuse()
@@ -299,7 +307,9 @@ class Examples(Grounds, Generic[S]):
         )
         # 5. Numbers in a record; words are made of it when somebody asks.
         fields = assemble(proof, self, request)
-        fields["options"] |= {"design": design, "seed": request.seed}
+        fields["options"] |= {"design": design.name, "seed": request.seed}
+        if self.wording is UNSTATED:
+            fields["wording"] = design.wording
         filled = self.filled.get(str(proof.options.get("attack", "")), "")
         fields["warnings"] = premises.with_filled(filled, fields["warnings"])
         doubted = self.count is not None and self.count.doubtful
@@ -328,6 +338,7 @@ def assemble(proof: Proof, design: Grounds, request: Request) -> dict[str, Any]:
         "options": {**grouping.options(proof.options, design.copies), **design.options},
         "warnings": (*grouping.warnings(proof.warnings, design.copies), *design.warnings),
         "kind": design.kind or kind,
+        "wording": design.wording,
         "claim": claim,
         "confidence": request.confidence,
         "theorem": grouping.theorem(claim, design.copies) + design.theorem + proof.policy.method,

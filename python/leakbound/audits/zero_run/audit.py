@@ -40,6 +40,7 @@ from leakbound.cuts.games import tie_warnings
 from leakbound.errors import OptionError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
 from leakbound.results import Provenance
+from leakbound.results.wording import GIVEN, Wording
 from leakbound.results.zero_run import Bootstrap, ZeroRunResult
 from leakbound.stats.distribution_shift import bootstrap_quantile
 
@@ -139,6 +140,7 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
     """
 
     name: ClassVar[str] = "zero_run"
+    wording: ClassVar[Wording] = GIVEN
     sides: ClassVar[tuple[CoinSides, ...]] = ("both", "member")
     claim: ClassVar[Claim] = GaussianDP()
     member: ArrayInput | HasMember

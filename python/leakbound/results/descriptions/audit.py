@@ -55,14 +55,14 @@ _PROFILE = (
 
 def describe(result: AuditResult) -> Description:
     """Describe an audit whose members were chosen at random."""
-    trials = result.options.get("design") == "trials"
-    return of_audit(result, subject="mechanism" if trials else "model")
+    return of_audit(result)
 
 
-def of_audit(result: AuditResult, *, subject: str = "model", condition: str = "") -> Description:
-    """Describe an audit of a `subject`; its bound may depend on a condition."""
+def of_audit(result: AuditResult, *, condition: str = "") -> Description:
+    """Describe an audit in the words of its design; its bound may depend on a condition."""
     # 1. The bound as an ε: of a family at its δ, by the rejected curve.
-    unit = result.options.get("unit", "example")
+    wording = result.wording
+    unit = wording.unit
     claim = result.claim
     kind = KINDS[result.kind]
     copies = result.copies
@@ -82,8 +82,6 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
     )
     family = isinstance(claim, FAMILIES)
     # 2. What all audits of one ranking say.
-    design = str(result.options.get("design"))
-    units = {"choices": "secrets", "trials": "trials"}.get(design, f"{unit}s")
     scale = scale_of(claim)
     own = scale.behind(result.bound, proves=kind.proves), scale.equal(result.ceiling)
     holds = condition or kind.condition
@@ -93,14 +91,14 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         values=values,
         replaced=replaced,
         condition=holds,
-        units=units,
+        units=wording.units,
         own=own,
         least_delta=result.least_delta,
     )
     terms = replace(terms, copies=copies, grouped=of_copies(result))
     drawn = f"{number(terms.epsilon)}{terms.at}" if family else number(result.bound)
     series = Series(
-        name=f"this {subject}",
+        name=f"this {wording.subject}",
         symbol="ε",
         prefix="",
         colour=MEMBER,
@@ -127,13 +125,10 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
             if family
             else ("Bound against guesses", _BATCHES if "batches" in result.options else CUTS),
         ),
-        subject=subject,
+        wording=wording,
         withheld=result.is_withheld,
     )
     # 3. Key numbers: ε, with the parameter of a family in brackets.
-    asked = guesses_of(result.path, result.guessed)
-    if design == "choices":
-        asked = ordered(_asked(result), order="largest margin first", guessed=result.guessed)
     metrics = (
         *said.metrics,
         Metric(
@@ -148,16 +143,18 @@ def of_audit(result: AuditResult, *, subject: str = "model", condition: str = ""
         ),
         *_copies(terms),
         Metric(
-            name="Correct guesses", value=f"{result.correct:,} of {result.guesses:,}", note=asked
+            name="Correct guesses",
+            value=f"{result.correct:,} of {result.guesses:,}",
+            note=_asked(result),
         ),
         *_parts(result),
-        *counted(result, ranking=result, terms=terms, auc="0.5 is guessing"),
+        *counted(result, ranking=result, terms=terms, wording=wording, auc="0.5 is guessing"),
         *_exposed(result),
     )
     # 4. Of a promise, the answer comes first.
     headline = _headline(result, said)
     paragraphs = _evidence(result, said)
-    if promised(result):
+    if promised(result, wording):
         headline, paragraphs = said.answer, (headline, *paragraphs)
     return replace(
         said,
@@ -312,12 +309,9 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
     if result.is_withheld:
         return (f"The bound is 0 because {result.reason}.",)
     terms = said.terms
-    about = "membership"
-    if result.path == "pairs":
-        about = _asked(result)
     guessed = (
         f"The attack was right in {result.correct:,} of its {result.guesses:,} "
-        f"{result.guessed or 'guesses'} about {about}"
+        f"{result.guessed or 'guesses'} about {result.wording.question}"
     )
     if not result.refutes:
         tried = ""
@@ -328,7 +322,7 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
             "attack may still reveal leakage.",
         )
     kept = "training"
-    if said.subject == "mechanism":
+    if result.wording.is_mechanism:
         kept = "the mechanism"
     odds = _odds(result)
     promise = (
@@ -370,5 +364,8 @@ def _odds(result: AuditResult) -> str:
 
 
 def _asked(result: AuditResult) -> str:
-    """Return what guesses about pairs, or about candidates of a secret, are about."""
-    return f"which of {result.options.get('k', 'two')} was in the training data"
+    """Return what guesses are about, and which come first."""
+    wording = result.wording
+    if wording.order:
+        return ordered(wording.question, order=wording.order, guessed=result.guessed)
+    return guesses_of(result.path, result.guessed)

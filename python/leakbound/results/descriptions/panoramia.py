@@ -10,6 +10,7 @@ from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import CUTS, counted, figures_of, grounds, standard
 from leakbound.results.descriptions.zero_run import HOW
 from leakbound.results.panoramia import PanoramiaResult
+from leakbound.results.wording import PAIRS
 from leakbound.results.words import terms_of
 
 _REPLACED = " for replacing one example"
@@ -43,11 +44,13 @@ def describe(result: PanoramiaResult) -> Description:
         ),
     )
     figures = figures_of(Drawing(result.kind, series), ("Bound against guesses", CUTS))
-    said = standard(result, ranking=attack, terms=terms, figures=figures)
-    # Doubts about the conditional bounds are shown as well.
     others = "generated"
     if result.options["real_nonmembers"]:
         others = "real"
+    drawn = f"a fair coin for each pair of a member and a {others} non-member"
+    wording = replace(PAIRS, drawn=drawn)
+    said = standard(result, ranking=attack, terms=terms, figures=figures, wording=wording)
+    # Doubts about the conditional bounds are shown as well.
     conditionals = tuple(one.summary() for one in result.conditionals)
     doubted = (*said.contradicted, *(x for one in conditionals for x in one.contradicted))
     beside = _conditional(result)
@@ -71,7 +74,6 @@ def describe(result: PanoramiaResult) -> Description:
         sections = (*sections, grounds(result.conditionals[0], title, beside, figures=shown))
     return replace(
         said,
-        design=f"a fair coin for each pair of a member and a {others} non-member",
         headline=headline,
         paragraphs=(_evidence(result), *((beside,) if beside else ())),
         metrics=_metrics(result, said=said, conditionals=conditionals),
@@ -177,6 +179,7 @@ def _metrics(
             result,
             ranking=result.attack,
             terms=said.terms,
+            wording=PAIRS,
             auc=f"baseline {result.baseline.auc:.3f}",
         ),
     )

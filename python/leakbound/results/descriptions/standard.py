@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from leakbound.report.parts import ScoreAudit
     from leakbound.results.one_run import AuditResult
     from leakbound.results.panoramia import PanoramiaResult
+    from leakbound.results.wording import Wording
 
     Audit: TypeAlias = AuditResult | PanoramiaResult
 
@@ -45,17 +46,18 @@ def standard(
     ranking: ScoreAudit,
     terms: Terms,
     figures: tuple[Figure, ...],
+    wording: Wording,
     *,
-    subject: str = "model",
     withheld: bool = False,
 ) -> Description:
     """Return the description that most results share; each type replaces what differs."""
     kind = KINDS[result.kind]
     epsilon = terms.epsilon
-    unit = result.options.get("unit", "example")
+    unit = wording.unit
     one = result.checked
+    promise = promised(result, wording)
     # the word is for what is proved and more than what was claimed, if something was
-    more = one is None or (one.verdict == "refuted" and not promised(result))
+    more = one is None or (one.verdict == "refuted" and not promise)
     leaks = result.refutes and epsilon >= SMALL and more
     sign, tail = {
         "estimate": ("ε̃ =", ", estimate"),
@@ -65,7 +67,7 @@ def standard(
         verdict = kind.tag.split(",")[0]
     elif withheld:
         verdict = "withheld"
-    elif one is not None and promised(result):
+    elif one is not None and promise:
         verdict = one.verdict
     elif not result.refutes:
         verdict = "nothing refuted"
@@ -81,26 +83,20 @@ def standard(
         confidence=result.confidence,
         warnings=result.warnings,
         claim=stated_claim(result).name + terms.replaced,
-        design={
-            "random_split": "random split",
-            "choices": "one candidate of each secret, drawn uniformly",
-            "trials": "independent runs, their numbers fixed in advance"
-            if result.options.get("fixed")
-            else "independent run for each coin",
-        }.get(str(result.options.get("design")), "independent coin for each example")
-        + (f", inserted {terms.copies} times" if terms.copies > 1 else ""),
+        design=wording.drawn + (f", inserted {terms.copies} times" if terms.copies > 1 else ""),
         terms=terms,
         epsilon=epsilon,
         ceiling=terms.ceiling,
         formula=f"{sign} {number(epsilon)}{tail}",
         verdict=verdict,
-        headline=_headline(result, ranking=ranking, terms=terms, subject=subject, leaks=leaks),
+        headline=_headline(result, ranking=ranking, terms=terms, wording=wording, leaks=leaks),
         refutes=result.refutes,
         leaks=leaks,
         metrics=accounted,
         meaning=meaning_of(
             result.kind,
             terms,
+            wording,
             refuted=result.refutes,
             searched=ranking.searched,
             withheld=withheld,
@@ -110,22 +106,22 @@ def standard(
         sections=(grounds(result, "Why it holds"),),
         numbers=_numbers(result, ranking=ranking, terms=terms),
         units=units_of(terms, scale_of(result.claim).unit),
-        subject=subject,
-        answer=_answer(result, ranking=ranking, terms=terms, withheld=withheld),
+        subject=wording.subject,
+        answer=_answer(result, ranking=ranking, terms=terms, wording=wording, withheld=withheld),
         contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
     )
 
 
-def promised(result: Audit) -> bool:
+def promised(result: Audit, wording: Wording) -> bool:
     """Return whether a mechanism made a promise, which was checked.
 
     The question is then whether it keeps the promise: every mechanism leaks something.
     """
-    return result.checked is not None and result.options.get("design") == "trials"
+    return result.checked is not None and wording.is_mechanism
 
 
 def _headline(
-    result: Audit, ranking: ScoreAudit, terms: Terms, subject: str, *, leaks: bool
+    result: Audit, ranking: ScoreAudit, terms: Terms, wording: Wording, *, leaks: bool
 ) -> str:
     """Return the verdict in one sentence: what is proved, or that nothing is."""
     bound = number(terms.epsilon)
@@ -140,7 +136,7 @@ def _headline(
         )
     if leaks:
         return terms.conditional(
-            f"This {subject} leaks: the audit rules out every {terms.guarantee} with "
+            f"This {wording.subject} leaks: the audit rules out every {terms.guarantee} with "
             f"{terms.smaller} {sure}."
         )
     if result.refutes:
@@ -156,7 +152,9 @@ def _headline(
     return f"{said} not refute anything either ({percent(result.confidence)} confidence)."
 
 
-def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool) -> str:
+def _answer(
+    result: Audit, ranking: ScoreAudit, terms: Terms, wording: Wording, *, withheld: bool
+) -> str:
     """Return what is said about the guarantee that was checked; empty if none was."""
     one = result.checked
     if one is None:
@@ -165,7 +163,7 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
     at = claimed_delta(result.claim, one)
     claim += f" with δ = {at:g}" if at else ""
     if one.compares:
-        claim += f" for {COMPARED[one.compares]} one {result.options.get('unit', 'example')}"
+        claim += f" for {COMPARED[one.compares]} one {wording.unit}"
     else:
         claim += terms.replaced
     if one.c is not None:
@@ -198,25 +196,20 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
     return f"{accounted}, proved ε ≥ {number(one.proved)}. {said}"
 
 
-def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple[Metric, ...]:
+def counted(
+    result: Audit, ranking: ScoreAudit, terms: Terms, wording: Wording, auc: str
+) -> tuple[Metric, ...]:
     """Return the key numbers that come last: rates, AUC, examples, confidence."""
-    members = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
-    chance = "over the coins of membership"
-    if result.options.get("relation") == "replace":
-        chance = "over the random split"
-    elif result.options.get("fixed"):
-        chance = "over the runs"
-    elif "correction" in result.options:
-        chance = "over who became a member, given the features"
-    choices = result.options.get("design") == "choices"
-    if choices:
-        chance = "over the draws"
-        members = f"{result.options['k']} candidates each"
+    rates: Iterator[Metric] = iter(())
+    noted = wording.each
+    if not wording.each:
+        rates = _rates(result, ranking)
+        noted = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
     return (
-        *(() if choices else _rates(result, ranking)),
+        *rates,
         Metric(name="AUC", value=f"{ranking.auc:.3f}", note=auc),
-        Metric(name=terms.units.capitalize(), value=f"{audited(ranking):,}", note=members),
-        Metric(name="Confidence", value=percent(result.confidence), note=chance),
+        Metric(name=terms.units.capitalize(), value=f"{audited(ranking):,}", note=noted),
+        Metric(name="Confidence", value=percent(result.confidence), note=wording.chance),
     )
 
 
