@@ -42,7 +42,6 @@ from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
 from leakbound.claims.families import least_delta_to_store
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import (
-    CUT_POLICIES,
     CutPolicy,
     Game,
     Policy,
@@ -51,6 +50,7 @@ from leakbound.cuts import (
     SecondLook,
 )
 from leakbound.cuts.games import TrialGame
+from leakbound.cuts.policies import check_policy
 from leakbound.cuts.policy import PATH_NAMES, Proved
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
@@ -81,7 +81,7 @@ class Request:
     def __post_init__(self) -> None:
         checks.instance(self.claim, "claim", CLAIMS)
         if self.cuts is not None:
-            checks.instance(self.cuts, "cuts", CUT_POLICIES)
+            check_policy(self.cuts)
         checks.choice(self.sides, "sides", CoinSides)
         object.__setattr__(self, "level", checks.complement(self.confidence))
         object.__setattr__(self, "confidence", float(self.confidence))

@@ -184,6 +184,12 @@ class Policy(Procedure):
         return self
 
 
+def stored(policy: object) -> JsonValue:
+    """Return a policy as files have it: its type, and its fields if it has any."""
+    content = encode(policy)
+    return content if isinstance(content, dict) else {"type": type(policy).__name__}
+
+
 class PathPolicy(Policy):
     """A policy that tests cuts of paths, each by itself, and keeps the best."""
 
@@ -302,7 +308,7 @@ class PathPolicy(Policy):
 
     def described(self, _level: float, /) -> JsonValue:
         """Return the policy as options show it, with what stands for None at a level."""
-        return encode(self)
+        return stored(self)
 
     def ladder(self, _examples: int, _level: float, _sides: Sides, /) -> tuple[int, ...]:
         """Return the numbers of guesses named before labels are seen; none if a scan tests all."""

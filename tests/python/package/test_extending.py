@@ -1,0 +1,224 @@
+"""A design and a policy from outside the package: each in at most 30 lines, with all outputs."""
+
+import ast
+import html
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import cuts, evidence, results
+from leakbound._base.types import ArrayInput, PathOrder, Sides
+from leakbound._core import Path as Ranks
+from leakbound.audits import road
+from leakbound.claims import PureDP
+from leakbound.cuts.policy import Best
+from leakbound.errors import FormatError, InputTypeError, OptionError
+from leakbound.results.wording import Wording
+
+
+@dataclass(frozen=True, eq=False)
+class Twins(road.Design[road.Listed, results.AuditResult]):
+    """A fair coin decided which of two twins was trained on; scores are first minus second."""
+
+    name: ClassVar[str] = "twins"
+    wording: ClassVar[Wording] = Wording(
+        drawn="fair coin for each pair of twins",
+        chance="over the coins of the twins",
+        question="which twin was trained on",
+        unit="twin",
+        units="pairs of twins",
+        order="largest difference first",
+    )
+    member: ArrayInput
+
+    def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
+        _, attacks, first = road.aligned(scores, self.member, request.ids)
+        fair = results.Assumption("fair coins", "A coin chose each twin.", "declared")
+        return road.Examples(
+            attacks=attacks,
+            game=lambda values: cuts.ScoreGame(
+                scores=values, member=first, sides="both", seed=request.seed
+            ),
+            theorem="Each guess is right with probability at most e^ε / (1 + e^ε). ",
+            assumptions=(fair,),
+            options={"relation": "replace"},
+            warnings=(),
+            inputs={**attacks.digested, "member": first},
+        ).audit(request, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share(cuts.PathPolicy):
+    """One threshold, at a share of the ranking."""
+
+    method: ClassVar[str] = "One threshold was named in advance (Clopper and Pearson 1934)."
+    share: float = 0.25
+
+    def searched(
+        self, _examples: int, _sides: Sides, /, *, units: str = "examples", recall: float = 1.0
+    ) -> str:
+        return f"One threshold was tested, at a share of {self.share * recall:g} of all {units}."
+
+    def bound(self, path: Ranks, _order: PathOrder, level: float, /) -> Best:
+        guesses, correct = path.count(max(1, int(self.share * path.guesses)))
+        return Best(PureDP().lower_bound(correct, guesses, path.guesses, level), guesses, correct)
+
+
+class Quarter(cuts.PathPolicy):
+    """A policy without options, which need not be a dataclass."""
+
+    method = Share.method
+
+    def searched(self, *_: object, **__: object) -> str:
+        return "A quarter of the ranking was tested."
+
+    def bound(self, path: Ranks, order: PathOrder, level: float, /) -> Best:
+        return Share().bound(path, order, level)
+
+
+@dataclass(frozen=True, eq=False)
+class Renamed(road.Design[road.Listed, results.AuditResult]):
+    """Twins, of which the first were chosen: membership has another name."""
+
+    name: ClassVar[str] = "renamed twins"
+    wording: ClassVar[Wording] = Twins.wording
+    chosen: ArrayInput
+
+    def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
+        result = Twins(self.chosen).audit(scores, request)
+        return replace(result, options=result.options | {"design": self.name})
+
+
+RNG = np.random.default_rng(0)
+FIRST = RNG.random(400) < 0.5
+SCORES = RNG.normal(size=400) + 3 * FIRST
+
+
+def twins(policy: cuts.CutPolicy | None = None) -> lb.AuditResult:
+    return lb.audit(SCORES, Twins(FIRST), cuts=policy, seed=0)
+
+
+AUDITS: dict[str, Callable[[], lb.AuditResult]] = {
+    "design": twins,
+    "policy": lambda: lb.audit(SCORES, lb.Coins(FIRST), cuts=Share(share=0.2), seed=0),
+    "policy without fields": lambda: lb.audit(SCORES, lb.Coins(FIRST), cuts=Quarter(), seed=0),
+    "both": lambda: twins(Share()),
+}
+each = pytest.mark.parametrize("name", AUDITS)
+
+
+def test_each_is_defined_in_few_lines() -> None:
+    tree = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    sizes = {
+        node.name: (node.end_lineno or 0) - node.lineno + 2
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {"Twins", "Share"} <= sizes.keys()
+    assert max(sizes.values()) <= 32, sizes
+
+
+def test_data_of_a_design_may_have_other_names(tmp_path: Path) -> None:
+    result = lb.audit(SCORES, Renamed(FIRST), seed=0)
+    result.bundle(tmp_path / "bundle", scores=SCORES, plan=None, chosen=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+    swapped = lb.audit(SCORES, Renamed(np.roll(FIRST, 1)), seed=0)
+    with pytest.raises(FormatError, match="another result"):
+        swapped.bundle(tmp_path / "other", scores=SCORES, plan=None, chosen=FIRST)
+
+
+@each
+def test_it_gives_a_bound_json_a_bundle_and_a_report(name: str, tmp_path: Path) -> None:
+    result = AUDITS[name]()
+    assert 0 < result.bound <= result.ceiling
+    # JSON
+    again = lb.AuditResult.from_json(result.to_json())
+    assert again == result
+    assert str(again) == str(result)
+    # a bundle, which is recomputed
+    result.bundle(tmp_path / "bundle", scores=SCORES, plan=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+    # a report
+    result.report(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+    assert result.wording.drawn in page
+    assert result.searched in page
+
+
+def test_the_sentences_are_those_of_the_design() -> None:
+    result = twins().with_check(epsilon=0.5, relation="replace")
+    said = result.summary()
+    notes = {one.name: one.note for one in said.metrics}
+    bound = f"{np.floor(100 * result.bound) / 100:.2f}"
+    assert said.design == "fair coin for each pair of twins"
+    assert said.headline == (
+        "This model leaks: the audit rules out every ε-DP guarantee for replacing one twin with "
+        f"ε < {bound} (95 % confidence)."
+    )
+    assert said.answer == (
+        "The claimed ε = 0.5 for replacing one twin is refuted (95 % confidence)."
+    )
+    assert "guesses about which twin was trained on. " in " ".join(said.paragraphs)
+    assert notes["Correct guesses"].startswith("which twin was trained on, ")
+    assert notes["Confidence"] == "over the coins of the twins"
+    assert "Pairs of twins" in notes
+    worst = "It is about the worst case over the audited pairs of twins,"
+    assert any(one.startswith(worst) for one in said.meaning.does_not_say)
+    page = " ".join([str(result), repr(result), *said.next_steps])
+    for false in ("independent coin", "membership", "random split", "example"):
+        assert false not in page, page
+
+
+def test_the_sentences_are_those_of_the_policy() -> None:
+    result = AUDITS["policy"]()
+    assert result.searched == "One threshold was tested, at a share of 0.2 of all examples."
+    assert result.theorem.endswith("One threshold was named in advance (Clopper and Pearson 1934).")
+    assert result.searched in str(result)
+    assert result.options["cuts"] == {"type": "Share", "share": 0.2}
+
+
+def test_what_is_not_imported_is_refused_with_what_to_do() -> None:
+    from leakbound.evidence.recipe import Recipe
+
+    content = {"audit": "triplets", "options": {}, "data": {}}
+    with pytest.raises(FormatError, match=r"unknown design 'triplets'.*its module be imported"):
+        Recipe.decoded(content, {}, None)
+    content = {"audit": "coins", "options": {"cuts": {"type": "Third"}}, "data": {}}
+    with pytest.raises(OptionError, match=r"Third.*this version does not know"):
+        Recipe.decoded(content, {}, None)
+
+
+def test_classes_of_the_package_that_are_no_options_cannot_be_named() -> None:
+    from leakbound.evidence.recipe import Recipe
+
+    for inner in ("PathPolicy", "Look", "OutsideInFamily", "AnyTime", "Policy"):
+        content = {"audit": "coins", "options": {"cuts": {"type": inner}}, "data": {}}
+        with pytest.raises(OptionError, match="does not know"):
+            Recipe.decoded(content, {}, None)
+
+
+def test_what_is_no_policy_is_refused() -> None:
+    for wrong in ("scan", Share, object()):
+        with pytest.raises(InputTypeError, match="cuts must be one of KLScan"):
+            lb.audit(SCORES, lb.Coins(FIRST), cuts=wrong)  # type: ignore[arg-type]
+    for claim in (lb.ApproxDP(delta=1e-5), lb.GaussianDP()):
+        with pytest.raises(OptionError, match=r"cuts=Share is not for .*: use "):
+            lb.audit(SCORES, lb.Coins(FIRST), claim=claim, cuts=Share())
+
+
+def test_a_design_without_words_cannot_be_made() -> None:
+    class Silent(road.Design[road.Listed, results.AuditResult]):
+        name = "silent"
+
+        def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
+            raise NotImplementedError
+
+    with pytest.raises(TypeError, match="wording"):
+        Silent()  # type: ignore[abstract]
