@@ -1,7 +1,8 @@
-"""A design and a policy from outside the package: each in at most 30 lines, with all outputs."""
+"""A design, a policy, a figure and a signal from outside: each in 30 lines, with all outputs."""
 
 import ast
 import html
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,16 +11,24 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+import torch
+from matplotlib.axes import Axes
 
 import leakbound as lb
 from leakbound import cuts, evidence, results
+from leakbound._base.odds import logit
 from leakbound._base.types import ArrayInput, PathOrder, Sides
 from leakbound._core import Path as Ranks
 from leakbound.audits import road
-from leakbound.claims import PureDP
 from leakbound.cuts.policy import Best
 from leakbound.errors import FormatError, InputTypeError, OptionError
+from leakbound.report import style
+from leakbound.report.description import Drawing
+from leakbound.report.figures import PLOTS, Plot
 from leakbound.results.wording import Wording
+from leakbound.stats import clopper_pearson
+from leakbound.torch import score
+from oracle_calls import coins
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +76,9 @@ class Share(cuts.PathPolicy):
 
     def bound(self, path: Ranks, _order: PathOrder, level: float, /) -> Best:
         guesses, correct = path.count(max(1, int(self.share * path.guesses)))
-        return Best(PureDP().lower_bound(correct, guesses, path.guesses, level), guesses, correct)
+        right = float(clopper_pearson(correct, guesses, beta=level))
+        # Not clipped at 0: a guess may be one of several candidates.
+        return Best(logit(right) if right else -math.inf, guesses, correct)
 
 
 class Quarter(cuts.PathPolicy):
@@ -95,6 +106,28 @@ class Renamed(road.Design[road.Listed, results.AuditResult]):
         return replace(result, options=result.options | {"design": self.name})
 
 
+def draw_shares(drawing: Drawing, ax: Axes | None = None) -> Axes:
+    """Draw the share of members in each bin of scores."""
+    bins = drawing.series[0].ranking.histogram
+    with style.house_style():
+        ax = style.new_axes(ax)
+        ax.stairs(bins.members / np.maximum(1, bins.members + bins.non_members), bins.edges)
+        style.name_axes(ax, title="Shares", x="score", y="share of members", kind=drawing.kind)
+    return ax
+
+
+SHARES = Plot(
+    draw=draw_shares,
+    title=lambda _drawing: "Shares of members",
+    caption=lambda drawing: f"Of {drawing.series[0].ranking.m} scores, how many are of members.",
+)
+
+
+def closeness(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Score an example by how close the model's number is to its own."""
+    return -(outputs[:, 0] - targets).abs()
+
+
 RNG = np.random.default_rng(0)
 FIRST = RNG.random(400) < 0.5
 SCORES = RNG.normal(size=400) + 3 * FIRST
@@ -118,9 +151,9 @@ def test_each_is_defined_in_few_lines() -> None:
     sizes = {
         node.name: (node.end_lineno or 0) - node.lineno + 2
         for node in tree.body
-        if isinstance(node, ast.ClassDef)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("test_")
     }
-    assert {"Twins", "Share"} <= sizes.keys()
+    assert {"Twins", "Share", "draw_shares", "closeness"} <= sizes.keys()
     assert max(sizes.values()) <= 32, sizes
 
 
@@ -222,3 +255,45 @@ def test_a_design_without_words_cannot_be_made() -> None:
 
     with pytest.raises(TypeError, match="wording"):
         Silent()  # type: ignore[abstract]
+
+
+def test_a_policy_proves_nothing_where_scores_say_nothing() -> None:
+    chosen = RNG.integers(4, size=200)
+    found = lb.audit(RNG.normal(size=(200, 4)), lb.Choices(chosen, k=4), cuts=Share(), seed=0)
+    assert found.bound == 0
+
+
+@pytest.mark.parametrize("make", [twins, AUDITS["policy"], lambda: coins("leaks", "gaussian")])
+def test_a_figure_is_drawn_with_its_words(
+    make: Callable[[], lb.AuditResult], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    result = make()
+    usual = [one.name for one in result.summary().figures]
+    monkeypatch.setitem(PLOTS, "shares", SHARES)
+    figures = result.summary().figures
+    assert [one.name for one in figures] == [*usual, "shares"]
+    assert figures[-1].title == "Shares of members"
+    assert figures[-1].caption == f"Of {result.m} scores, how many are of members."
+    assert result.plot("shares").get_ylabel() == "share of members"
+    result.report(tmp_path / "report.html")
+    assert figures[-1].caption in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert lb.AuditResult.from_json(result.to_json()) == result
+
+
+def test_a_signal_is_a_function(tmp_path: Path) -> None:
+    x = torch.tensor(RNG.normal(size=(200, 150)), dtype=torch.float32)
+    y = torch.tensor(RNG.normal(size=200), dtype=torch.float32)
+    member = RNG.random(200) < 0.5
+    model = torch.nn.Linear(150, 1, bias=False)
+    fitted = torch.linalg.lstsq(x[member], y[member, None]).solution
+    noise = torch.tensor(RNG.normal(size=(1, 150)), dtype=torch.float32)
+    model.weight.data = fitted.T + 0.001 * noise
+    scores = score(model, (x, y), signal=closeness, progress=False, device="cpu")
+    result = lb.audit(scores, lb.Coins(member), seed=0)
+    assert result.bound > 2
+    assert "This model leaks" in str(result)
+    assert lb.AuditResult.from_json(result.to_json()) == result
+    result.bundle(tmp_path / "bundle", scores=scores, plan=member)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+    result.report(tmp_path / "report.html")
+    assert "This model leaks" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -12,7 +12,6 @@ from leakbound.report.description import KINDS, Description, Drawing, Metric, Se
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import (
-    CUTS,
     counted,
     figures_of,
     promised,
@@ -37,20 +36,12 @@ _LONG = 24
 _FAIR = 0.5
 # An ε whose exponential is still a number
 _HUGE = 500.0
-_BATCHES = (
-    "The bound after each batch, by the guesses of one sequence. Dashed: the final bound. Dotted: "
-    "what a perfect attack would have reached."
-)
 # What a test that shares the probability of error is about
 _TESTED = {
     "outside-in": "most confident guesses",
     "look": "ranks that a pilot sample chose",
     "scan": "every threshold",
 }
-_PROFILE = (
-    "The ε at each δ of the least private curve that is ruled out. Dotted: the curve that a "
-    "perfect attack would have ruled out."
-)
 
 
 def describe(result: AuditResult) -> Description:
@@ -114,17 +105,13 @@ def of_audit(result: AuditResult, *, condition: str = "") -> Description:
         rejectable=result.rejectable,
         copies=copies,
         together=_together(result),
+        batches="batches" in result.options,
     )
     said = standard(
         result,
         ranking=result,
         terms=terms,
-        figures=figures_of(
-            drawing,
-            ("ε against δ", _PROFILE)
-            if family
-            else ("Bound against guesses", _BATCHES if "batches" in result.options else CUTS),
-        ),
+        figures=figures_of(drawing),
         wording=wording,
         withheld=result.is_withheld,
     )

@@ -7,7 +7,7 @@ from leakbound._base.formatting import number
 from leakbound.report.description import KINDS, Description, Drawing, Metric, Series, estimated
 from leakbound.report.style import MEMBER, OTHER
 from leakbound.results.descriptions import steps
-from leakbound.results.descriptions.standard import CUTS, counted, figures_of, grounds, standard
+from leakbound.results.descriptions.standard import counted, figures_of, grounds, standard
 from leakbound.results.descriptions.zero_run import HOW
 from leakbound.results.panoramia import PanoramiaResult
 from leakbound.results.wording import PAIRS
@@ -43,7 +43,7 @@ def describe(result: PanoramiaResult) -> Description:
             ranking=baseline,
         ),
     )
-    figures = figures_of(Drawing(result.kind, series), ("Bound against guesses", CUTS))
+    figures = figures_of(Drawing(result.kind, series))
     others = "generated"
     if result.options["real_nonmembers"]:
         others = "real"

@@ -35,11 +35,6 @@ if TYPE_CHECKING:
 
     Audit: TypeAlias = AuditResult | PanoramiaResult
 
-CUTS = (
-    "The bound that each tested threshold would give if it were the best one. Dashed: the final "
-    "bound. Dotted: what a perfect attack would have reached."
-)
-
 
 def standard(
     result: Audit,
@@ -304,37 +299,17 @@ def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...]
     return Section(title=title, paragraphs=said, assumptions=result.assumptions, figures=figures)
 
 
-def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
-    """Return the figures that every audit has; `first` has title and caption of the bound's."""
-    dot = drawing.family or any(one.ranking.bound > 0 for one in drawing.series)
-    ends = drawing.series[0].ranking.path == "ends"
-    rates = "Dotted: guessing. Rates of 0 are drawn at the edge."
-    if drawing.series[0].ranking.bound > 0:
-        rates = (
-            "Dashed: the most that a guarantee with ε at the bound allows. The measured curve may "
-            "lie above it by chance; the bound accounts for that."
-        )
-    if drawing.kind in {"conditional_lower_bound", "exploratory_lower_bound"}:
-        rates += " This curve is not corrected for distribution shift."
-    captions = (
-        first,
-        (
-            "Precision and recall",
-            "Precision of guesses by recall. Dotted: guessing."
-            + " The dot marks the guesses that the report counts." * dot
-            + " The curve has as many of members as of non-members." * (dot and ends),
-        ),
-        ("ROC on logarithmic axes", rates),
-        (
-            "Scores",
-            "Scores used to rank examples. Leakage shows where the two groups separate, most often "
-            "in the right tail. The outermost bins include all scores beyond them.",
-        ),
-    )
+def figures_of(drawing: Drawing) -> tuple[Figure, ...]:
+    """Return the figures that every audit has, those added to `PLOTS` among them."""
     # a curve of one point shows nothing that the key numbers do not
     tested = max(int(np.isfinite(one.ranking.curve.bound).sum()) for one in drawing.series)
     return tuple(
-        Figure(name=name, title=title, draw=partial(plot, drawing), caption=caption)
-        for (name, plot), (title, caption) in zip(PLOTS.items(), captions, strict=True)
+        Figure(
+            name=name,
+            title=plot.title(drawing),
+            draw=partial(plot.draw, drawing),
+            caption=plot.caption(drawing),
+        )
+        for name, plot in PLOTS.items()
         if name != "bound" or drawing.family or tested > 1
     )
