@@ -99,7 +99,9 @@ class Proof:
     @cached_property
     def examples(self) -> _core.Ranking:
         """The ranking of the examples by score, ties as they are."""
-        return (self.scored or self.ranking) if self.game.units == "examples" else self.game.rated()
+        if self.game.sides == "pairs":
+            return self.game.rated()
+        return self.scored or self.ranking
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -31,6 +31,12 @@ from leakbound.torch import score
 from oracle_calls import coins
 
 
+class TwinGame(cuts.ScoreGame):
+    """A guess about each pair of twins."""
+
+    units = "pairs of twins"
+
+
 @dataclass(frozen=True, eq=False)
 class Twins(road.Design[road.Listed, results.AuditResult]):
     """A fair coin decided which of two twins was trained on; scores are first minus second."""
@@ -51,7 +57,7 @@ class Twins(road.Design[road.Listed, results.AuditResult]):
         fair = results.Assumption("fair coins", "A coin chose each twin.", "declared")
         return road.Examples(
             attacks=attacks,
-            game=lambda values: cuts.ScoreGame(
+            game=lambda values: TwinGame(
                 scores=values, member=first, sides="both", seed=request.seed
             ),
             theorem="Each guess is right with probability at most e^ε / (1 + e^ε). ",
@@ -204,7 +210,12 @@ def test_the_sentences_are_those_of_the_design() -> None:
     assert "Pairs of twins" in notes
     worst = "It is about the worst case over the audited pairs of twins,"
     assert any(one.startswith(worst) for one in said.meaning.does_not_say)
-    page = " ".join([str(result), repr(result), *said.next_steps])
+    assert twins(Share()).searched == (
+        "One threshold was tested, at a share of 0.25 of all pairs of twins."
+    )
+    few = lb.audit(np.round(SCORES[:60]), Twins(FIRST[:60]), cuts=lb.KLScan(), seed=0)
+    assert any("of the pairs of twins share their score" in one for one in few.warnings)
+    page = " ".join([str(result), repr(result), *said.next_steps, *few.warnings, str(few)])
     for false in ("independent coin", "membership", "random split", "example"):
         assert false not in page, page
 
